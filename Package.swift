@@ -31,13 +31,13 @@ let package = Package(
         // The framework: three modules on one core, none of which knows another.
         .target(name: "StoreCore", swiftSettings: settings),
         .target(name: "TextStore", dependencies: ["StoreCore", "Wire"], swiftSettings: settings),
-        .target(name: "RemoteRouting", dependencies: ["StoreCore", "Wire"], exclude: ["Wire"], swiftSettings: settings),
+        .target(name: "RemoteRouting", dependencies: ["StoreCore", "Wire"], exclude: ["Transport/Wire"], swiftSettings: settings),
         .target(name: "SyncEngine", dependencies: ["StoreCore"], swiftSettings: settings),
         // HTTP without public API: an engine on libcurl, which is found at run time on Linux, and the delegate of a `URLSession`.
         .target(
             name: "Wire", dependencies: ["StoreCore", .target(name: "CurlShim", condition: .when(platforms: [.linux]))],
-            path: "Sources/RemoteRouting/Wire", exclude: ["CurlShim"], swiftSettings: settings),
-        .target(name: "CurlShim", path: "Sources/RemoteRouting/Wire/CurlShim"),
+            path: "Sources/RemoteRouting/Transport/Wire", exclude: ["CurlShim"], swiftSettings: settings),
+        .target(name: "CurlShim", path: "Sources/RemoteRouting/Transport/Wire/CurlShim"),
 
         // Examples: programs that a newcomer runs.
         .executableTarget(

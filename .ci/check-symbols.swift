@@ -1,4 +1,4 @@
-// Checks that every public symbol has a doc comment whose first sentence is short and free of links, and that every public symbol at the
+// Checks that every public symbol has a doc comment with a short first sentence without links, and that every public symbol at the
 // top of its module is listed among the topics of the landing page.
 //
 // swift check-symbols.swift <landing page> <symbol graph>…

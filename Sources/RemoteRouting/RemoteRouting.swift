@@ -9,14 +9,13 @@
 //
 //   Routes        describe a resource: path, parameters, options; build the request
 //   Messages      requests, responses, header fields, bodies
-//   Host          the client: attempts, redirects, decoding, interceptors, credentials, logs
-//   Cookies       the jar that keeps cookies and picks those of a request
-//   Transport     one exchange, its deadlines and limits; libcurl and URLSession
+//   Host          the client: attempts, redirects, decoding, interceptors, credentials, logs, cookies
+//   Transport     one exchange, its deadlines and limits; libcurl and URLSession. Wire, the engine on libcurl,
+//                 is a target of its own
 //   Errors        failures, and the problems that servers describe
 //   Streams       bodies that are not held in memory: bytes, lines, events, downloads
 //   Stores        fetchers for stores: freshness, validators, page links
 //   Connectivity  the system's view of the network
 //   Testing       transports without a network
-//   Wire          the engine on libcurl, a target of its own
 
 internal import StoreCore

@@ -6,7 +6,7 @@ internal import Testing
 
     @Test(arguments: Documentation.blocks.filter { $0.language == "swift" })
     func `each Swift example stands in compiled code`(block: DocumentedBlock) {
-        // Not `#expect`, whose report would hold all of the compiled code.
+        // Not `#expect`: its report would contain all of the compiled code.
         guard !Documentation.code.contains(block.lines) else { return }
         Issue.record(
             """

@@ -51,7 +51,7 @@ struct ServingTests {
         #expect(try client.readResponse().body == "body")
     }
 
-    @Test func `pipelined requests get their responses in order, whatever their delays`() throws {
+    @Test func `pipelined requests get their responses in order, regardless of their delays`() throws {
         let origin = try LoopbackOrigin { request in
             .text(request.path).misbehaving(.delayHead(by: .milliseconds(request.path == "/1" ? 30 : 0)))
         }

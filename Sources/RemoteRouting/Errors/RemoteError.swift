@@ -152,9 +152,9 @@ extension RemoteError: FailureAdvising {
 
     /// Whether a store may serve expired content instead of this failure (RFC 5861 §4).
     ///
-    /// `true` for the statuses 500, 502, 503 and 504, and if no complete response was received: no connection, a deadline,
-    /// cancellation, a truncated response. `false` for every other status and for undecodable responses. A failed credential refresh or interceptor is judged by its
-    /// underlying error, if that error is `FailureAdvising`.
+    /// `true` for the statuses 500, 502, 503 and 504, and if no complete response was received: no connection, a deadline, cancellation,
+    /// a truncated response. `false` for every other status and for undecodable responses. The underlying error decides about a failed
+    /// credential refresh or interceptor, if that error is `FailureAdvising`.
     public var allowsStale: Bool {
         switch code {
         case .refreshFailed, .interceptorFailed: return (underlyingError as? any FailureAdvising)?.allowsStale ?? false

@@ -81,23 +81,23 @@ public struct ExchangeLog: Sendable {
     func sent(_ request: HTTPRequest) {
         var body = Data()
         if case .data(let data) = request.body { body = data }
-        tell(.sent, request, request.fields, body)
+        record(.sent, request, request.fields, body)
     }
 
     func received(_ response: HTTPResponse, to request: HTTPRequest, after duration: Duration) {
-        tell(.received(status: response.status, after: duration), request, response.fields, Data())
+        record(.received(status: response.status, after: duration), request, response.fields, Data())
     }
 
     func completed(_ response: HTTPResponse, of request: HTTPRequest) {
         let body = response.body.data ?? Data()
-        tell(.completed(status: response.status, bytes: body.count), request, HTTPFields(), body, response.metrics)
+        record(.completed(status: response.status, bytes: body.count), request, HTTPFields(), body, response.metrics)
     }
 
     func note(_ event: Entry.Event, _ operation: String, attempt: Int, of request: HTTPRequest) {
-        tell(event, request, operation: "\(operation) (attempt \(attempt))", HTTPFields(), Data())
+        record(event, request, operation: "\(operation) (attempt \(attempt))", HTTPFields(), Data())
     }
 
-    private func tell(
+    private func record(
         _ event: Entry.Event, _ request: HTTPRequest, operation: String? = nil, _ fields: HTTPFields, _ body: Data,
         _ metrics: ExchangeMetrics? = nil
     ) {

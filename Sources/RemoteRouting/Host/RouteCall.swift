@@ -20,12 +20,12 @@ final class RouteCall: Sendable {
     /// The request before credentials and interceptors.
     let request: HTTPRequest
     let options: RouteOptions
-    private let delivery: Delivery
+    let delivery: Delivery
     /// The cookies of all requests of the call; `nil` without a jar.
-    private let cookies: CookieCall?
+    let cookies: CookieCall?
     /// A status outside 2xx that counts as a success of this call.
     private let acceptedStatus: Int?
-    private let started: MonotonicInstant
+    let started: MonotonicInstant
     /// The deadline of the whole call.
     private let deadline: MonotonicInstant?
     /// Whether the call takes time only for exchanges and the delays between them, which keep the deadline themselves.
@@ -33,11 +33,11 @@ final class RouteCall: Sendable {
     /// Otherwise a task group watches the deadline, which costs as much as the rest of the call.
     private let keepsOwnDeadline: Bool
     /// The limits of each exchange.
-    private let limits: ExchangeLimits
+    let limits: ExchangeLimits
     /// Guards the record of sent requests.
-    private let sent: Lock<Sent>
+    let sent: Lock<Sent>
 
-    private struct Sent {
+    struct Sent {
         /// The request that was sent last, after credentials, interceptors and redirects.
         var request: HTTPRequest
         /// Whether any request of the call may have reached the server.
@@ -159,11 +159,11 @@ final class RouteCall: Sendable {
     var mayHaveArrived: Bool { sent.withLock(\.mayHaveArrived) }
 
     /// Records that the server did not act on the last request: nothing was sent, or the response refused it.
-    private func lastRequestHadNoEffect() {
+    func lastRequestHadNoEffect() {
         sent.withLock { $0.mayHaveArrived = $0.mayHaveArrivedBefore }
     }
 
-    private func isSuccess(_ status: Int) -> Bool { (200..<300).contains(status) || status == acceptedStatus }
+    func isSuccess(_ status: Int) -> Bool { (200..<300).contains(status) || status == acceptedStatus }
 
     // MARK: Attempts
 
@@ -253,7 +253,7 @@ final class RouteCall: Sendable {
         response.status == 401 && request.body.isReplayable && WebOrigin(of: sentRequest.url) == WebOrigin(of: request.url)
     }
 
-    // MARK: One exchange, redirects included
+    // MARK: One exchange
 
     private func exchange(_ original: HTTPRequest) async throws -> HTTPResponse {
         let first = try await intercepted(original)
@@ -275,196 +275,6 @@ final class RouteCall: Sendable {
         let gate = host.gate
         if let permit = gate.takeIfFree() { return permit }
         return try await within(keepsOwnDeadline ? deadline : nil, of: host.time) { try await gate.take() }
-    }
-
-    private func follow(_ first: HTTPRequest) async throws -> HTTPResponse {
-        var request = first
-        var redirects = 0
-        // The addresses that redirected, for the jar; empty without a jar.
-        var hops: [URL] = []
-        while true {
-            // Checks before each request, including redirects, because a custom transport may not check.
-            try Task.checkCancellation()
-            if let cookies { request = try await adding(cookies, to: request, after: hops) }
-            let began = willSend(request)
-            let response = try await host.transport.perform(request, over: connection(for: request), limits: limits)
-            // Stores cookies before the next hop, which may send them.
-            if let cookies { await cookies.receive(response.fields.values(of: "Set-Cookie"), from: request.url) }
-            guard let next = try redirection(by: response, began, request, after: redirects) else {
-                return try await delivered(response, to: request)
-            }
-            // Reads a short body to keep the connection reusable.
-            if let length = response.fields["Content-Length"].flatMap({ Int($0) }), length <= 65_536 {
-                // Ignores errors, because only the head counts. A canceled call stops before the next request.
-                _ = try? await response.body.collect()
-            }
-            if cookies != nil { hops.append(request.url) }
-            request = next
-            redirects += 1
-        }
-    }
-
-    /// The host's connection options, reduced to those that apply to the request's origin.
-    private func connection(for request: HTTPRequest) -> ConnectionOptions {
-        let connection = host.connection
-        guard connection.tls.clientCertificate != nil, WebOrigin(of: request.url) != WebOrigin(of: self.request.url) else {
-            return connection
-        }
-        return connection.forOtherOrigin
-    }
-
-    /// Returns the request with the jar's cookies, which are looked up again for each hop.
-    @inline(never)
-    private func adding(_ cookies: CookieCall, to original: HTTPRequest, after hops: [URL]) async throws -> HTTPRequest {
-        var request = original
-        // A redirect within one origin copies the previous `Cookie` field.
-        if !hops.isEmpty { request.fields.remove("Cookie") }
-        // The caller's own field replaces the jar's (H3).
-        guard request.fields["Cookie"] == nil,
-            let value = try await cookies.header(for: request.url, method: request.method, redirectedFrom: hops)
-        else { return request }
-        if forbidsCredentials(to: WebOrigin(of: request.url)) { throw insecureCredentials(request) }
-        try request.fields.set("Cookie", value)
-        return request
-    }
-
-    /// Records a request that is about to be sent and returns the current moment.
-    private func willSend(_ request: HTTPRequest) -> MonotonicInstant {
-        sent.withLock { sent in
-            sent.request = request
-            sent.mayHaveArrivedBefore = sent.mayHaveArrived
-            sent.mayHaveArrived = true
-        }
-        host.log?.sent(request)
-        return host.time.now
-    }
-
-    /// Returns the request that a response redirects to; `nil` if the call does not follow a redirect.
-    @inline(never)
-    private func redirection(
-        by response: HTTPResponse, _ began: MonotonicInstant, _ request: HTTPRequest, after redirects: Int
-    ) throws(RemoteError) -> HTTPRequest? {
-        host.log?.received(response, to: request, after: began.duration(to: host.time.now))
-        switch RedirectPolicy(limit: host.limits.redirects).decide(response, to: request, after: redirects) {
-        case .stay: return nil
-        case .follow(let next):
-            // 307 and 308 mean that the server did not act on the request; the other statuses do not exclude it (RFC 9110 §15.4).
-            if response.status == 307 || response.status == 308 { lastRequestHadNoEffect() }
-            return next
-        case .refuse(let code, let message):
-            throw self.error(.transport, code, request, message, status: response.status, fields: response.fields)
-        }
-    }
-
-    /// Reads the body as far as the call needs it and runs the response interceptors.
-    private func delivered(_ arriving: HTTPResponse, to request: HTTPRequest) async throws -> HTTPResponse {
-        var response = arriving
-        if !isSuccess(response.status) {
-            response.body = HTTPResponse.Body(try await arriving.body.beginning(RemoteError.keptBodyBytes))
-        } else if case .whole = delivery {
-            response.body = HTTPResponse.Body(try await arriving.body.collect())
-            response.metrics = arriving.metrics
-        }
-        for interceptor in host.responseInterceptors.reversed() {
-            do {
-                try await interceptor.intercept(&response, to: request)
-            } catch {
-                throw self.error(for: error, request, or: .interceptorFailed)
-            }
-        }
-        host.log?.completed(response, of: request)
-        return response
-    }
-
-    private func intercepted(_ original: HTTPRequest) async throws -> HTTPRequest {
-        var request = original
-        for interceptor in host.requestInterceptors {
-            do {
-                try await interceptor.intercept(&request)
-            } catch {
-                throw self.error(for: error, original, or: .interceptorFailed)
-            }
-            // An interceptor may have replaced the request.
-            request = request.made(like: original)
-        }
-        try check(request, madeOf: original)
-        return request
-    }
-
-    /// Throws if interceptors changed a request into one that must not be sent.
-    @inline(never)
-    private func check(_ request: HTTPRequest, madeOf original: HTTPRequest) throws(RemoteError) {
-        guard let origin = WebOrigin(of: request.url), request.url == original.url || origin == WebOrigin(of: original.url) else {
-            let fault = RouteFault(
-                .foreignOrigin, in: "address", "an interceptor changed the request's origin; use another host instead")
-            throw self.error(for: fault, original)
-        }
-        if let field = request.fields.fields.first(where: { FieldRules.of($0.name).contains(.reserved) }) {
-            let fault = RouteFault(.reservedField, in: "header \(field.name)", "only the library writes this field; leave it out")
-            throw self.error(for: fault, original)
-        }
-        guard forbidsCredentials(to: origin) else { return }
-        // Fields that the authorization wrote are secret under any name.
-        let isSecret =
-            original.fields != self.request.fields
-            || request.fields.fields.contains { FieldRules.of($0.name).contains(.secret) }
-        if isSecret { throw insecureCredentials(original) }
-    }
-
-    /// Whether credentials must not be sent to an origin: unencrypted, to another machine, without the host's permission.
-    private func forbidsCredentials(to origin: WebOrigin?) -> Bool {
-        guard let origin else { return true }
-        return origin.scheme == .http && !origin.isLoopback && !host.allowsInsecureCredentials
-    }
-
-    private func insecureCredentials(_ request: HTTPRequest) -> RemoteError {
-        error(
-            .build, .insecureCredentials, request,
-            "credentials would travel without encryption; use https, or set allowsInsecureCredentials if the network is trusted")
-    }
-
-    // MARK: Conclusions
-
-    /// Returns a successful response; throws for any other.
-    private func success(_ response: HTTPResponse) throws(RemoteError) -> HTTPResponse {
-        if isSuccess(response.status) { return response }
-        throw failure(of: response)
-    }
-
-    @inline(never)
-    private func failure(of response: HTTPResponse) -> RemoteError {
-        let status = response.status
-        let name = StatusName.of(status).map { "\(status) \($0)" } ?? "\(status)"
-        var failure = self.error(
-            .status, status == 407 ? .proxyUnauthorized : .badStatus, sentRequest,
-            "the server responded with \(name); \(StatusName.advice(for: status))", status: status,
-            fields: response.fields)
-        failure.body = (response.body.data ?? Data()).prefix(RemoteError.keptBodyBytes)
-        failure.retryAfter = RetryAfter.delay(in: response.fields, now: host.time.date)
-        failure.reader = ErrorReader(parser: host.parser(for: options), response: conclusion(response, 1).map(()))
-        return failure
-    }
-
-    private func conclusion(_ response: HTTPResponse, _ attempts: Int) -> RemoteResponse<HTTPResponse.Body> {
-        let duration = started.duration(to: host.time.now)
-        return RemoteResponse(
-            value: response.body, status: response.status, fields: response.fields, url: response.url, attempts: attempts,
-            duration: duration, ownMetrics: response.ownMetrics, exchange: cachedExchange(response.fields, duration))
-    }
-
-    /// The metadata that a store needs to cache the response.
-    private func cachedExchange(_ fields: HTTPFields, _ duration: Duration) -> CachedExchange {
-        let sent = sentRequest.fields
-        let now = host.time.date
-        var changing: Set<String> = []
-        if fields["Vary"] != nil {
-            changing = sent.names(differingFrom: request.fields)
-            // An empty jar may have cookies at the next request.
-            if host.cookies != nil { changing.insert("cookie") }
-        }
-        return CachedExchange(
-            request: sent, response: fields, requestedAt: now.addingTimeInterval(-duration.timeInterval), respondedAt: now,
-            changingFields: changing, policy: options.cachePolicy)
     }
 }
 
@@ -495,5 +305,38 @@ private func within<Value: Sendable>(
         // The group has two children, so `next()` returns a value.
         guard let first = try await group.next(), let value = first else { throw DeadlinePassed() }
         return value
+    }
+}
+
+/// Decides whether and when to repeat a failed attempt: a pure decision.
+struct RetryDecision {
+    /// The number of attempts and the delays between them.
+    var policy: RetryPolicy
+    /// The deadline of the whole call.
+    var deadline: MonotonicInstant?
+
+    /// The delay before the next attempt; `nil` if the failure is final.
+    ///
+    /// - Parameters:
+    ///   - error: The error of the attempt; ``RemoteError/mayRepeat`` says whether the request may be sent again at all.
+    ///   - attempt: The number of the attempt, from 1.
+    ///   - now: The present moment.
+    ///   - unit: A random number in `0..<1`.
+    func delay(after error: RemoteError, attempt: Int, now: MonotonicInstant, unit: Double) -> Duration? {
+        guard error.isRetryable else { return nil }
+        var single = error
+        // The policy refuses errors that lower layers already retried; here the policy itself counts the attempts.
+        single.attempts = 1
+        guard let delay = policy.delay(after: single, attempt: attempt, unit: unit) else { return nil }
+        // Fails at once if the delay exceeds the deadline; the error carries the server's `Retry-After`.
+        if let deadline, now.advanced(by: delay) >= deadline { return nil }
+        return delay
+    }
+}
+
+extension HTTPRequest {
+    /// Whether repeating the request is possible and has no further effect (RFC 9110 §9.2.2).
+    var mayRepeat: Bool {
+        (method.isIdempotent || fields["Idempotency-Key"] != nil) && body.isReplayable
     }
 }

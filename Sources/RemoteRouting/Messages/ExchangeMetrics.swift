@@ -12,7 +12,7 @@ internal import Wire
 /// not report it: `URLSession` on Linux reports only ``firstByte``, ``total`` and ``decodedBodyBytes``.
 public struct ExchangeMetrics: Hashable, Sendable, CustomStringConvertible {
     /// A version of HTTP.
-    public enum Version: String, Hashable, Sendable, CustomStringConvertible {
+    public enum Version: String, Hashable, Sendable {
         /// HTTP/1.0 (RFC 1945).
         case http1_0 = "HTTP/1.0"
         /// HTTP/1.1 (RFC 9112).
@@ -21,9 +21,6 @@ public struct ExchangeMetrics: Hashable, Sendable, CustomStringConvertible {
         case http2 = "HTTP/2"
         /// HTTP/3 (RFC 9114).
         case http3 = "HTTP/3"
-
-        /// The name of the version.
-        public var description: String { rawValue }
     }
 
     /// The HTTP version of the response.
@@ -57,7 +54,7 @@ public struct ExchangeMetrics: Hashable, Sendable, CustomStringConvertible {
     /// The version, the connection and the times, as far as they are known.
     public var description: String {
         var parts: [String] = []
-        if let version { parts.append("\(version)") }
+        if let version { parts.append(version.rawValue) }
         if let isReused { parts.append(isReused ? "reused connection" : "new connection") }
         if let firstByte { parts.append("first byte after \(firstByte.inWords)") }
         if let total { parts.append(total.inWords) }

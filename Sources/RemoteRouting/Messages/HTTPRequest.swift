@@ -91,6 +91,8 @@ public struct HTTPMethod: RawRepresentable, Hashable, Sendable {
     public let rawValue: String
 
     /// Whether the route declares no method; a body then means that the method was forgotten.
+    ///
+    /// Equality ignores it, because values of a `RawRepresentable` type are equal if their raw values are.
     let isAssumed: Bool
 
     /// Creates a method from a token.
@@ -107,12 +109,6 @@ public struct HTTPMethod: RawRepresentable, Hashable, Sendable {
         rawValue = known
         self.isAssumed = isAssumed
     }
-
-    /// Whether two methods are the same on the wire.
-    public static func == (lhs: HTTPMethod, rhs: HTTPMethod) -> Bool { lhs.rawValue == rhs.rawValue }
-
-    /// Hashes the method as it goes on the wire.
-    public func hash(into hasher: inout Hasher) { hasher.combine(rawValue) }
 
     /// GET, because the route declares no method.
     static let assumed = HTTPMethod(known: "GET", isAssumed: true)
@@ -133,8 +129,8 @@ public struct HTTPMethod: RawRepresentable, Hashable, Sendable {
     public static let options = HTTPMethod(known: "OPTIONS")
 
     /// Whether the method only reads (RFC 9110 §9.2.1).
-    public var isSafe: Bool { self == .get || self == .head || self == .options || rawValue == "TRACE" }
+    package var isSafe: Bool { self == .get || self == .head || self == .options || rawValue == "TRACE" }
 
     /// Whether repeating the request has no further effect (RFC 9110 §9.2.2).
-    public var isIdempotent: Bool { isSafe || self == .put || self == .delete }
+    package var isIdempotent: Bool { isSafe || self == .put || self == .delete }
 }

@@ -1,26 +1,27 @@
 /// A media type with its parameters (RFC 9110 §8.3.1).
 ///
 /// ```swift
+/// let picture: MimeType = "image/png"
 /// let type = MimeType(rawValue: "Application/JSON; charset=\"utf-8\"")
 /// assert(type == .json.with("charset", "utf-8") && type?.isJSON == true)
 /// ```
 ///
 /// Type, subtype and parameter names are converted to lower case; parameter values are not.
-public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConvertible, ExpressibleByStringLiteral {
     /// A parameter, as in `charset=utf-8`.
-    public struct Parameter: Hashable, Sendable {
+    struct Parameter: Hashable, Sendable {
         /// The name, in lower case.
-        public let name: String
+        let name: String
         /// The value, without quotes.
-        public let value: String
+        let value: String
     }
 
     /// The top-level type, such as `application`.
-    public let type: String
+    let type: String
     /// The subtype, such as `json` or `problem+json`.
-    public let subtype: String
+    let subtype: String
     /// The parameters, in order.
-    public private(set) var parameters: [Parameter]
+    private(set) var parameters: [Parameter]
 
     /// Parses a media type.
     ///
@@ -43,6 +44,14 @@ public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConver
             guard let name = scanner.token(), scanner.take("="), let value = scanner.tokenOrQuoted() else { return nil }
             parameters.append(Parameter(name: name.lowercased(), value: value))
         }
+    }
+
+    /// Creates a media type from a literal, such as `"image/png"`; a literal that is not a media type stops the program.
+    public init(stringLiteral value: String) {
+        guard let type = MimeType(rawValue: value) else {
+            preconditionFailure("\"\(value)\" is not a media type; write a type and a subtype, such as \"image/png\"")
+        }
+        self = type
     }
 
     private init(_ type: String, _ subtype: String) {

@@ -5,7 +5,7 @@ public import Foundation
 /// ```swift
 /// let form: MultipartForm = [
 ///     .text("title", "Holidays"),
-///     .data("cover", jpeg, fileName: "cover.jpg", type: MimeType(rawValue: "image/jpeg")),
+///     .data("cover", jpeg, fileName: "cover.jpg", type: "image/jpeg"),
 ///     .file("film", at: url),
 /// ]
 /// ```
@@ -63,7 +63,7 @@ public struct MultipartForm: Sendable, ExpressibleByArrayLiteral {
     }
 
     /// Creates a form from parameters, each as text.
-    public init(_ parameters: Parameters) {
+    init(_ parameters: Parameters) {
         parts = parameters.elements.map { .text($0.name, $0.value) }
     }
 

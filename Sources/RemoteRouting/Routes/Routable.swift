@@ -29,19 +29,19 @@
 public protocol Routable: Sendable, _RouteProperties, _RouteFunctions, _RoutePropertyMustNotBeStatic
 where
     _Method: _MethodMustBeHTTPMethod, _Query: _QueryMustBeParameters, _Headers: _HeadersMustBeHeaders, _Body: _BodyMustBeRouteBody,
-    _BodyFailure: _BodyMustNotThrow, _Options: _OptionsMustBeRouteOptions,
+    _Options: _OptionsMustBeRouteOptions,
     _MethodFailure: _RoutePropertyMustNotThrow, _QueryFailure: _RoutePropertyMustNotThrow, _HeadersFailure: _RoutePropertyMustNotThrow,
-    _OptionsFailure: _RoutePropertyMustNotThrow,
-    _Parameters: _ParametersMustBeQueryOrBody, _QueryItems: _QueryItemsMustBeQuery, _QueryParameters: _QueryParametersMustBeQuery,
-    _Header: _HeaderMustBeHeaders, _HTTPMethodProperty: _HTTPMethodMustBeMethod, _HTTPBodyProperty: _HTTPBodyMustBeBody,
-    _RequiresAuth: _RequiresAuthMustBeInOptions, _Timeouts: _TimeoutsMustBeInOptions, _CachePolicy: _CachePolicyMustBeInOptions,
-    _ResponseLimit: _ResponseLimitMustBeInOptions, _ParameterStyle: _ParameterStyleMustBeInOptions, _URL: _URLMustBePathAndHost,
-    _BaseURL: _BaseURLMustBeOfTheHost,
-    _MethodFunction: _MethodMustBeProperty, _QueryFunction: _QueryMustBeProperty, _HeadersFunction: _HeadersMustBeProperty,
-    _BodyFunction: _BodyMustBeProperty, _OptionsFunction: _OptionsMustBeProperty,
+    _BodyFailure: _RoutePropertyMustNotThrow, _OptionsFailure: _RoutePropertyMustNotThrow,
+    _MethodFunction: _RoutePropertyMustNotBeFunction, _QueryFunction: _RoutePropertyMustNotBeFunction,
+    _HeadersFunction: _RoutePropertyMustNotBeFunction, _BodyFunction: _RoutePropertyMustNotBeFunction,
+    _OptionsFunction: _RoutePropertyMustNotBeFunction,
     _StaticMethod: _RoutePropertyMustNotBeStatic, _StaticQuery: _RoutePropertyMustNotBeStatic,
-    _StaticHeaders: _RoutePropertyMustNotBeStatic,
-    _StaticBody: _RoutePropertyMustNotBeStatic, _StaticOptions: _RoutePropertyMustNotBeStatic
+    _StaticHeaders: _RoutePropertyMustNotBeStatic, _StaticBody: _RoutePropertyMustNotBeStatic,
+    _StaticOptions: _RoutePropertyMustNotBeStatic,
+    _Parameters: _MustBeQueryOrBody, _QueryItems: _MustBeNamedQuery, _QueryParameters: _MustBeNamedQuery, _Header: _MustBeNamedHeaders,
+    _HTTPMethodProperty: _MustBeNamedMethod, _HTTPBodyProperty: _MustBeNamedBody, _URL: _MustBePathAndHost, _BaseURL: _MustBePathAndHost,
+    _RequiresAuth: _MustBeInOptions, _Timeouts: _MustBeInOptions, _CachePolicy: _MustBeInOptions, _ResponseLimit: _MustBeInOptions,
+    _ParameterStyle: _MustBeInOptions
 {
     /// The path below the host's base path.
     var path: RoutePath { get }

@@ -101,7 +101,7 @@ public struct RouteOptions: Sendable {
 
     /// The treatment of the origin's cache lifetimes by a store.
     public enum CachePolicy: Hashable, Sendable {
-        /// As a private cache (RFC 9111).
+        /// The store follows the rules for a private cache (RFC 9111).
         case followOrigin
         /// The cacher and the store's policies decide lifetimes; validators and `no-store` still apply.
         case ignoreLifetimes

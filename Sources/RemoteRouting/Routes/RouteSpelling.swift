@@ -1,12 +1,12 @@
 // All requirements of `Routable` except `path` have defaults. A conforming type that declares `var method: String` or `func body()` would
 // therefore compile and send the default. The protocols of this file turn such a declaration into a compile-time error.
 //
-// A member with the name of a requirement below is its witness, whatever its type, because the compiler prefers a member of the type to a
-// default. The type of the witness becomes an associated type. `Routable` requires each associated type to conform to a protocol that only
+// A member with the name of a requirement below is its witness, and may have any type, because the compiler prefers a member of the type to
+// a default. The type of the witness becomes an associated type. `Routable` requires each associated type to conform to a protocol that only
 // the right type conforms to. The compiler names that protocol in its message, so the protocol's name states the remedy.
 //
 // The constraints are on `Routable`, not on the associated types: otherwise the compiler would skip a wrong witness in favor of the
-// default.
+// default. For the same reason they are protocols, not the types themselves (`_Method == HTTPMethod`).
 
 /// The property requirements of a route, and names that a route must not use.
 public protocol _RouteProperties {
@@ -56,13 +56,11 @@ public protocol _RouteProperties {
     // A body value may well have one of these names, so only the types of `RouteOptions` are refused.
     associatedtype _Tags
     var tags: _Tags { get }
-    static var _tags: _NoMember { get }
     associatedtype _Accept
     var accept: _Accept { get }
-    static var _accept: _NoMember { get }
     associatedtype _IdempotencyKey
     var idempotencyKey: _IdempotencyKey { get }
-    static var _idempotencyKey: _NoMember { get }
+    static var _options: _NoMember { get }
 }
 
 /// The members of a route as functions and static properties, which a route must not declare.
@@ -104,64 +102,37 @@ extension Headers: _HeadersMustBeHeaders {}
 /// The constraint on the type of `body`.
 public protocol _BodyMustBeRouteBody {}
 extension RouteBody: _BodyMustBeRouteBody {}
-/// The constraint on the error of the getter of `body`.
-public protocol _BodyMustNotThrow {}
-extension Never: _BodyMustNotThrow {}
-/// The constraint on the errors of the other getters.
+/// The constraint on the errors of the getters.
 public protocol _RoutePropertyMustNotThrow {}
 extension Never: _RoutePropertyMustNotThrow {}
 /// The constraint on the type of `options`.
 public protocol _OptionsMustBeRouteOptions {}
 extension RouteOptions: _OptionsMustBeRouteOptions {}
 
-/// The demand not to declare `parameters`: they are the `query` or a `body` such as `.json(fields:)`.
-public protocol _ParametersMustBeQueryOrBody {}
-/// The demand not to declare `queryItems`: they are the `query`.
-public protocol _QueryItemsMustBeQuery {}
-/// The demand not to declare `queryParameters`: they are the `query`.
-public protocol _QueryParametersMustBeQuery {}
-/// The demand not to declare `header`: the fields are `headers`.
-public protocol _HeaderMustBeHeaders {}
-/// The demand not to declare `httpMethod`: it is the `method`.
-public protocol _HTTPMethodMustBeMethod {}
-/// The demand not to declare `httpBody`: it is the `body`.
-public protocol _HTTPBodyMustBeBody {}
-/// The demand not to declare `requiresAuth`: it is a part of `options`.
-public protocol _RequiresAuthMustBeInOptions {}
-/// The demand not to declare `timeouts`: they are a part of `options`.
-public protocol _TimeoutsMustBeInOptions {}
-/// The demand not to declare `cachePolicy`: it is a part of `options`.
-public protocol _CachePolicyMustBeInOptions {}
-/// The demand not to declare `responseLimit`: it is a part of `options`.
-public protocol _ResponseLimitMustBeInOptions {}
-/// The demand not to declare `parameterStyle`: it is a part of `options`.
-public protocol _ParameterStyleMustBeInOptions {}
-/// The demand not to declare `url`: the path is the route's, and the rest the host's.
-public protocol _URLMustBePathAndHost {}
-/// The demand not to declare `baseURL`: it belongs to the host.
-public protocol _BaseURLMustBeOfTheHost {}
-
-/// The demand not to declare `method` as a function.
-public protocol _MethodMustBeProperty {}
-/// The demand not to declare `query` as a function.
-public protocol _QueryMustBeProperty {}
-/// The demand not to declare `headers` as a function.
-public protocol _HeadersMustBeProperty {}
-/// The demand not to declare `body` as a function.
-public protocol _BodyMustBeProperty {}
-/// The demand not to declare `options` as a function.
-public protocol _OptionsMustBeProperty {}
-/// The demand not to declare a property of a route as static.
+/// The constraint on `parameters`, which a route must not declare.
+public protocol _MustBeQueryOrBody {}
+/// The constraint on `queryItems` and `queryParameters`, which a route must not declare.
+public protocol _MustBeNamedQuery {}
+/// The constraint on `header`, which a route must not declare.
+public protocol _MustBeNamedHeaders {}
+/// The constraint on `httpMethod`, which a route must not declare.
+public protocol _MustBeNamedMethod {}
+/// The constraint on `httpBody`, which a route must not declare.
+public protocol _MustBeNamedBody {}
+/// The constraint on the names of options, which a route must not declare.
+public protocol _MustBeInOptions {}
+/// The constraint on `url` and `baseURL`, which a route must not declare: the path is the route's, and the rest the host's.
+public protocol _MustBePathAndHost {}
+/// The constraint on functions with the name of a property of a route.
+public protocol _RoutePropertyMustNotBeFunction {}
+/// The constraint on static properties with the name of a property of a route.
 ///
 /// Routes conform to it, because a case of an enum is a static member too, and may have any name.
 public protocol _RoutePropertyMustNotBeStatic {}
 
 /// The type of a member that a route does not have.
-public struct _NoMember: Sendable, _ParametersMustBeQueryOrBody, _QueryItemsMustBeQuery, _QueryParametersMustBeQuery, _HeaderMustBeHeaders,
-    _HTTPMethodMustBeMethod, _HTTPBodyMustBeBody, _RequiresAuthMustBeInOptions, _TimeoutsMustBeInOptions, _CachePolicyMustBeInOptions,
-    _ResponseLimitMustBeInOptions, _ParameterStyleMustBeInOptions, _URLMustBePathAndHost, _BaseURLMustBeOfTheHost,
-    _MethodMustBeProperty, _QueryMustBeProperty, _HeadersMustBeProperty, _BodyMustBeProperty, _OptionsMustBeProperty,
-    _RoutePropertyMustNotBeStatic
+public struct _NoMember: Sendable, _MustBeQueryOrBody, _MustBeNamedQuery, _MustBeNamedHeaders, _MustBeNamedMethod, _MustBeNamedBody,
+    _MustBeInOptions, _MustBePathAndHost, _RoutePropertyMustNotBeFunction, _RoutePropertyMustNotBeStatic
 {}
 
 // Hidden, because the documentation of each route type would list these members.
@@ -202,44 +173,40 @@ extension _RouteProperties {
     /// Not a member of a route: it is a part of `options`.
     @_documentation(visibility: internal) public var idempotencyKey: _NoMember { _NoMember() }
 
-    /// The default for `tags` of any other type.
-    public static var _tags: _NoMember { _NoMember() }
-    /// The default for `accept` of any other type.
-    public static var _accept: _NoMember { _NoMember() }
-    /// The default for `idempotencyKey` of any other type.
-    public static var _idempotencyKey: _NoMember { _NoMember() }
+    /// The default for `tags`, `accept` and `idempotencyKey` of all other types.
+    public static var _options: _NoMember { _NoMember() }
 }
 
 // The compiler chooses the most specific default and shows its message.
 
 extension _RouteProperties where _Tags == RouteTags {
-    /// The default for `tags` of a route.
+    /// The default for `tags` with the type of the option.
     @available(*, unavailable, message: "tags are set in the options of a route: options.tags[…] = …")
-    public static var _tags: _NoMember { _NoMember() }
+    public static var _options: _NoMember { _NoMember() }
 }
 
 extension _RouteProperties where _Accept == MimeType {
-    /// The default for `accept` of a route.
+    /// The default for `accept` with the type of the option.
     @available(*, unavailable, message: "accept is set in the options of a route: RouteOptions(accept: …)")
-    public static var _accept: _NoMember { _NoMember() }
+    public static var _options: _NoMember { _NoMember() }
 }
 
 extension _RouteProperties where _Accept == MimeType? {
-    /// The default for `accept` of a route.
+    /// The default for `accept` with the optional type of the option.
     @available(*, unavailable, message: "accept is set in the options of a route: RouteOptions(accept: …)")
-    public static var _accept: _NoMember { _NoMember() }
+    public static var _options: _NoMember { _NoMember() }
 }
 
 extension _RouteProperties where _IdempotencyKey == RouteOptions.IdempotencyKey {
-    /// The default for `idempotencyKey` of a route.
+    /// The default for `idempotencyKey` with the type of the option.
     @available(*, unavailable, message: "an idempotency key is set in the options of a route: RouteOptions(idempotencyKey: …)")
-    public static var _idempotencyKey: _NoMember { _NoMember() }
+    public static var _options: _NoMember { _NoMember() }
 }
 
 extension _RouteProperties where _IdempotencyKey == RouteOptions.IdempotencyKey? {
-    /// The default for `idempotencyKey` of a route.
+    /// The default for `idempotencyKey` with the optional type of the option.
     @available(*, unavailable, message: "an idempotency key is set in the options of a route: RouteOptions(idempotencyKey: …)")
-    public static var _idempotencyKey: _NoMember { _NoMember() }
+    public static var _options: _NoMember { _NoMember() }
 }
 
 // Disfavored, so that `SomeRoute.body` means an enum case of that name.

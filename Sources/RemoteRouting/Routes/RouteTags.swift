@@ -38,7 +38,7 @@ public struct RouteTags: Sendable {
     private var tags: [any Tag] = []
 
     /// Creates an empty collection of tags.
-    public init() {}
+    init() {}
 
     /// The value of a key; `nil` removes it.
     ///
@@ -60,7 +60,7 @@ public struct RouteTags: Sendable {
     }
 
     /// Whether there are no tags.
-    public var isEmpty: Bool { tags.isEmpty }
+    var isEmpty: Bool { tags.isEmpty }
 
     /// The tags that logs may show.
     var logged: RouteTags {

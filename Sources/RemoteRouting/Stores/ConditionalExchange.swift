@@ -8,7 +8,7 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
     let read: @Sendable (RemoteResponse<Data>, Route) async throws -> Value
 
     /// The result of a conditional request.
-    enum Answer: Sendable {
+    enum ConditionalResponse: Sendable {
         case modified(RemoteResponse<Value>)
         case notModified(Freshness)
     }
@@ -22,7 +22,7 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
     /// - Throws: ``RemoteError``.
     func send(
         _ route: some Routable, at reference: OriginReference? = nil, revalidating validator: Validator?
-    ) async throws -> Answer {
+    ) async throws -> ConditionalResponse {
         var request = Route(route)
         request.options.reference = reference
         request.options.isConditional = true
@@ -43,7 +43,7 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
         return result
     }
 
-    private func exchange(_ route: Route) async throws -> Answer {
+    private func exchange(_ route: Route) async throws -> ConditionalResponse {
         let response = try await host.wholeResponse(for: route)
         if response.status == 304 { return .notModified(Freshness(of: response)) }
         return .modified(response.map(try await read(response, route)))

@@ -1,37 +1,42 @@
+extension HTTPFields {
+    /// Returns the target of the first link with a relation, from the `Link` fields (RFC 8288 §3); `nil` if there is none.
+    ///
+    /// ```swift
+    /// let next = response.fields.link("next")
+    /// ```
+    ///
+    /// Links with an `anchor` are skipped, because they start at another resource than the response. A malformed link ends the parsing of
+    /// its line, not of the other lines.
+    ///
+    /// - Parameter relation: The relation, such as `next`; its case is ignored.
+    /// - Returns: The reference as received: absolute, or relative to the URL of the response.
+    public func link(_ relation: String) -> String? {
+        let relation = relation.lowercased()
+        return LinkHeader(self).links.first { $0.anchor == nil && $0.relations.contains(relation) }?.target
+    }
+}
+
 /// The links of a `Link` field (RFC 8288 §3).
-///
-/// ```swift
-/// let links = LinkHeader(response.fields)
-/// let next = links.first(relation: "next")?.target
-/// ```
-public struct LinkHeader: Hashable, Sendable {
+struct LinkHeader: Hashable, Sendable {
     /// A link.
-    public struct Link: Hashable, Sendable {
+    struct Link: Hashable, Sendable {
         /// The reference as received: absolute, or relative to the URL of the response.
-        public let target: String
+        let target: String
         /// The relations of the first `rel` parameter, in lower case (RFC 8288 §3.3).
-        public let relations: [String]
+        let relations: [String]
         /// The parameters in order, with names in lower case.
-        public let parameters: [MimeType.Parameter]
+        let parameters: [MimeType.Parameter]
 
         /// The link's context; `nil` if it is the response itself (RFC 8288 §3.2).
         var anchor: String? { parameters.first { $0.name == "anchor" }?.value }
     }
 
     /// The links, in order.
-    public let links: [Link]
+    let links: [Link]
 
     /// Parses the `Link` lines of a message; a syntax error ends the parsing of its own line only.
-    public init(_ fields: HTTPFields) {
+    init(_ fields: HTTPFields) {
         links = fields.values(of: "Link").flatMap(LinkHeader.parse)
-    }
-
-    /// Returns the first link from the response itself with a relation; `nil` if there is none.
-    ///
-    /// - Parameter relation: The relation, such as `next`; its case is ignored.
-    public func first(relation: String) -> Link? {
-        let relation = relation.lowercased()
-        return links.first { $0.anchor == nil && $0.relations.contains(relation) }
     }
 
     private static func parse(_ line: String) -> [Link] {

@@ -33,10 +33,9 @@ extension RemoteHost {
     ) -> RoutePageFetcher<Param, Element> {
         RoutePageFetcher(at: self) { response, route, _ in
             var page = try await self.page(of: response, route, type) { Page(try elements($0)) }
-            let links = LinkHeader(response.fields)
-            page.nextKey = try self.key(of: links.first(relation: "next"), in: response, of: route)
+            page.nextKey = try self.key(of: response.fields.link("next"), in: response, of: route)
             // Some servers still send the older relation name.
-            page.prevKey = try self.key(of: links.first(relation: "prev") ?? links.first(relation: "previous"), in: response, of: route)
+            page.prevKey = try self.key(of: response.fields.link("prev") ?? response.fields.link("previous"), in: response, of: route)
             return page
         } request: { param, cursor in
             (route(param), try cursor.map { try self.reference($0.value) })
@@ -116,7 +115,7 @@ extension RemoteHost {
     /// ```
     ///
     /// The list ends at an empty page, at a page with fewer than `size` elements, or at a page identical to the previous one. The last rule
-    /// stops at servers that ignore the number, or repeat their last page for higher numbers. If the server always has another full page,
+    /// covers servers that ignore the number, or repeat their last page for higher numbers. If the server always has another full page,
     /// the list does not end; each page takes one call. If the body contains the number of pages, use
     /// ``pages(in:elements:next:prev:_:)`` with the next number as the cursor.
     ///
@@ -220,11 +219,11 @@ extension RemoteHost {
     }
 
     /// Returns the page key of a link; `nil` if there is no link.
-    private func key(of link: LinkHeader.Link?, in response: RemoteResponse<Data>, of route: Route) throws(RemoteError) -> String? {
+    private func key(of link: String?, in response: RemoteResponse<Data>, of route: Route) throws(RemoteError) -> String? {
         guard let link else { return nil }
         do throws(RouteFault) {
             let origin = try configuration.origin().at(port: route.options.port)
-            return try OriginReference(link: link.target, from: response.url, at: origin).text
+            return try OriginReference(link: link, from: response.url, at: origin).text
         } catch {
             throw self.error(for: error, .decode)
         }

@@ -64,7 +64,7 @@ extension RemoteHost {
     /// let pictures = Store(
     ///     cacher: MemoryCacher<String, Picture>(),
     ///     fetcher: api.fetcher(parsing: { try Picture(png: $0.value) }) { name in
-    ///         Route(path: "/pictures/\(name)", options: RouteOptions(accept: .png))
+    ///         Route(path: "/pictures/\(name)", options: RouteOptions(accept: "image/png"))
     ///     })
     /// ```
     ///

@@ -25,9 +25,9 @@ struct RemoteEvents: AsyncSequence, Sendable {
         private var ready: [ServerSentEvent] = []
         private var failures = 0
         private var isFirst = true
-        private var broughtEvent = true
+        private var hadEvent = true
         /// The delay that the server requested when the last connection failed (`Retry-After`).
-        private var wish: Duration?
+        private var requestedDelay: Duration?
 
         fileprivate init(_ events: RemoteEvents) {
             self.events = events
@@ -41,7 +41,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
             while true {
                 if let event = ready.popLast() {
                     failures = 0
-                    broughtEvent = true
+                    hadEvent = true
                     return event
                 }
                 do {
@@ -55,7 +55,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
                     bytes = nil
                     failures += 1
                     error.attempts = failures
-                    wish = error.retryAfter
+                    requestedDelay = error.retryAfter
                     guard failures < retry.attempts, retry.shouldRetry(error) else { throw error }
                 } catch let error as EventStreamParser.TooLarge {
                     bytes = nil
@@ -70,8 +70,8 @@ struct RemoteEvents: AsyncSequence, Sendable {
         private mutating func connect() async throws -> Bool {
             if !isFirst {
                 // Without a minimum, a server with a delay of zero and no events would cause an endless loop of requests.
-                let shortest: Duration = broughtEvent ? .zero : .seconds(1)
-                let wait = Swift.max(parser.reconnectionTime ?? .seconds(3), shortest, wish ?? .zero)
+                let shortest: Duration = hadEvent ? .zero : .seconds(1)
+                let wait = Swift.max(parser.reconnectionTime ?? .seconds(3), shortest, requestedDelay ?? .zero)
                 let time = events.host.time
                 do {
                     try await time.sleep(until: time.now.advanced(by: wait))
@@ -80,8 +80,8 @@ struct RemoteEvents: AsyncSequence, Sendable {
                 }
             }
             isFirst = false
-            broughtEvent = false
-            wish = nil
+            hadEvent = false
+            requestedDelay = nil
             parser = parser.forNextConnection()
             let body = try await events.connect(lastEventID: parser.lastEventID)
             guard body.response.status != 204 else { return false }

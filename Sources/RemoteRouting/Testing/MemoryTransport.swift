@@ -15,7 +15,7 @@ internal import StoreCore
 /// Deadlines, limits and cancellation work as in a real exchange. Deadlines use the host's time source, so a `ManualTime` can advance them.
 public final class MemoryTransport: Transport {
     /// A response of the transport.
-    public struct Answer: Sendable {
+    public struct Response: Sendable {
         /// The status code.
         package var status: Int
         /// The header fields.
@@ -43,29 +43,29 @@ public final class MemoryTransport: Transport {
         }
 
         /// Returns a response with a JSON body.
-        public static func json(_ text: String, status: Int = 200) -> Answer {
-            Answer(status: status, headers: [("Content-Type", "application/json")], body: Data(text.utf8))
+        public static func json(_ text: String, status: Int = 200) -> Response {
+            Response(status: status, headers: [("Content-Type", "application/json")], body: Data(text.utf8))
         }
 
         /// Returns a response with a status and no body.
-        public static func status(_ status: Int) -> Answer { Answer(status: status) }
+        public static func status(_ status: Int) -> Response { Response(status: status) }
 
         /// Returns a copy of the response with an additional field; a malformed field is ignored.
-        public func adding(_ name: String, _ value: String) -> Answer {
+        public func adding(_ name: String, _ value: String) -> Response {
             var copy = self
             try? copy.fields.append(name, value)
             return copy
         }
 
         /// Returns a copy of the response that fails after its last piece.
-        public func failing(with failure: TransportFailure) -> Answer {
+        public func failing(with failure: TransportFailure) -> Response {
             var copy = self
             copy.failure = failure
             return copy
         }
 
         /// A copy of the response that never ends.
-        public var stalling: Answer {
+        public var stalling: Response {
             var copy = self
             copy.stalls = true
             return copy
@@ -77,13 +77,13 @@ public final class MemoryTransport: Transport {
         var open = 0
     }
 
-    private let handler: @Sendable (HTTPRequest) async throws -> Answer
+    private let handler: @Sendable (HTTPRequest) async throws -> Response
     private let kept = Lock(Kept())
 
     /// Creates a transport.
     ///
     /// - Parameter handler: Returns the response to a request, or throws a `TransportFailure` to fail the exchange.
-    public init(_ handler: @escaping @Sendable (_ request: HTTPRequest) async throws -> Answer) { self.handler = handler }
+    public init(_ handler: @escaping @Sendable (_ request: HTTPRequest) async throws -> Response) { self.handler = handler }
 
     /// Creates a transport that returns one response per request, in order.
     ///
@@ -93,24 +93,24 @@ public final class MemoryTransport: Transport {
     ///
     /// A request without a remaining response fails with ``RemoteError/Code/unsupported``.
     ///
-    /// - Parameter answers: The responses.
-    public convenience init(inTurn answers: Answer...) {
-        let left = Left(answers)
+    /// - Parameter responses: The responses.
+    public convenience init(inTurn responses: Response...) {
+        let left = Left(responses)
         self.init { _ in
-            guard let answer = left.take() else {
-                throw TransportFailure(.unsupported, "all \(answers.count) responses of the MemoryTransport are used up; add a response")
+            guard let response = left.take() else {
+                throw TransportFailure(.unsupported, "all \(responses.count) responses of the MemoryTransport are used up; add a response")
             }
-            return answer
+            return response
         }
     }
 
     /// The remaining responses.
     private final class Left: Sendable {
-        private let answers: Lock<ArraySlice<Answer>>
+        private let responses: Lock<ArraySlice<Response>>
 
-        init(_ answers: [Answer]) { self.answers = Lock(answers[...]) }
+        init(_ responses: [Response]) { self.responses = Lock(responses[...]) }
 
-        func take() -> Answer? { answers.withLock { $0.popFirst() } }
+        func take() -> Response? { responses.withLock { $0.popFirst() } }
     }
 
     /// The requests, in order, including redirects and further attempts.
@@ -119,7 +119,7 @@ public final class MemoryTransport: Transport {
     /// The number of running exchanges.
     public var exchangeCount: Int { kept.withLock(\.open) }
 
-    /// Performs a request with the handler's response, whatever the options: no connection is made.
+    /// Performs a request with the handler's response; ignores the options, because no connection is made.
     public func perform(
         _ request: HTTPRequest, over connection: ConnectionOptions, limits: ExchangeLimits
     ) async throws -> HTTPResponse {
@@ -137,11 +137,11 @@ public final class MemoryTransport: Transport {
         exchange.onEnd { [self] in kept.withLock { $0.open -= 1 } }
         let work = Task { [handler] in
             do {
-                let answer = try await handler(request)
-                exchange.receive(HTTPResponse(status: answer.status, fields: answer.fields, url: request.url))
-                for piece in answer.pieces { exchange.receive(piece) }
-                if let failure = answer.failure { return exchange.fail(failure) }
-                if !answer.stalls { exchange.finish() }
+                let response = try await handler(request)
+                exchange.receive(HTTPResponse(status: response.status, fields: response.fields, url: request.url))
+                for piece in response.pieces { exchange.receive(piece) }
+                if let failure = response.failure { return exchange.fail(failure) }
+                if !response.stalls { exchange.finish() }
             } catch let failure as TransportFailure {
                 exchange.fail(failure)
             } catch is CancellationError {

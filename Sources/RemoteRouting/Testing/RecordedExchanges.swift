@@ -61,7 +61,7 @@ public struct RecordedExchanges: Hashable, Sendable, Codable {
                     .unsupported, "no recorded response is left for this request; record it again, or compare its method and URL")
             }
             let headers = exchange.fields.compactMap { $0.count == 2 ? ($0[0], $0[1]) : nil }
-            return MemoryTransport.Answer(status: exchange.status, headers: headers, body: exchange.body)
+            return MemoryTransport.Response(status: exchange.status, headers: headers, body: exchange.body)
         }
     }
 
@@ -98,7 +98,7 @@ public final class ExchangeRecorder: Transport {
         try await perform(request, over: ConnectionOptions(), limits: limits)
     }
 
-    /// Sends a request over a connection that keeps the options, and keeps the answer likewise.
+    /// Performs a request with connection options and records its response; reads the whole body before it returns.
     public func perform(
         _ request: HTTPRequest, over connection: ConnectionOptions, limits: ExchangeLimits
     ) async throws -> HTTPResponse {

@@ -8,14 +8,14 @@ internal import Wire
 /// ``response()``. The action of ``onStop(_:)`` runs at most once: if the caller is canceled or releases the response, if a deadline
 /// passes, or if a limit is exceeded.
 public final class Exchange: Sendable {
-    private enum Phase {
+    enum Phase {
         case waitingForHead
         case receiving
         case finished
         case failed(TransportFailure)
     }
 
-    private struct State {
+    struct State {
         var phase = Phase.waitingForHead
         var head: HTTPResponse?
         var buffer: BodyBuffer
@@ -73,11 +73,11 @@ public final class Exchange: Sendable {
 
     /// The limits of the exchange.
     package let limits: ExchangeLimits
-    private let source: Source
+    let source: Source
     /// The start, if the source does not measure time.
     private let started: MonotonicInstant
     /// Guards all state that both sides share. The spill file is written under the lock to keep its bytes in order.
-    private let state: Lock<State>
+    let state: Lock<State>
 
     /// The capabilities of the source that feeds an exchange.
     struct Source: Hashable {
@@ -201,7 +201,7 @@ public final class Exchange: Sendable {
         }
         state.head = head
         state.phase = .receiving
-        state.deadlines.headCame(at: now)
+        state.deadlines.headArrived(at: now)
         if !source.keepsDeadlines { state.headTime = now }
     }
 
@@ -272,146 +272,15 @@ public final class Exchange: Sendable {
         }
     }
 
-    // MARK: The caller's side
+    // MARK: State changes
 
-    /// Waits for the head.
-    ///
-    /// - Returns: The response; its body may still be arriving.
-    /// - Throws: ``TransportFailure``. Canceling the task ends the exchange on the wire.
-    public func response() async throws -> HTTPResponse {
-        watch()
-        while true {
-            let head: Result<HTTPResponse, TransportFailure>? = state.withLock { state in
-                if let head = state.head { return .success(head) }
-                if case .failed(let failure) = state.phase { return .failure(failure) }
-                return nil
-            }
-            if let head {
-                var response = try head.get()
-                response.body = HTTPResponse.Body(self)
-                return response
-            }
-            await wait { $0.head != nil || $0.isOver }
-        }
-    }
-
-    /// Returns the next chunk of the body; `nil` at its end. Throws a failure only after all earlier bytes.
-    func next() async throws(TransportFailure) -> Data? {
-        guard let decoder = state.withLock(\.decoder) else { return try await nextPiece() }
-        do throws(TransportFailure) {
-            while true {
-                if let data = try decoder.next() { return data }
-                guard let piece = try await nextPiece() else {
-                    try decoder.finish()
-                    return nil
-                }
-                decoder.push(piece)
-            }
-        } catch {
-            stop(error)
-            throw error
-        }
-    }
-
-    private func nextPiece() async throws(TransportFailure) -> Data? {
-        while true {
-            var resume: (@Sendable () -> Void)?
-            let now = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
-            let step: Result<Data?, TransportFailure>? = state.withLock { state in
-                do throws(TransportFailure) {
-                    if let data = try state.buffer.take() {
-                        if state.buffer.memoryBytes <= limits.memoryBytes / 4 { resume = unpause(&state, at: now) }
-                        return .success(data)
-                    }
-                } catch {
-                    return .failure(error)
-                }
-                switch state.phase {
-                case .finished: return .success(nil)
-                case .failed(let failure): return .failure(failure)
-                case .waitingForHead, .receiving: return nil
-                }
-            }
-            if let resume {
-                resume()
-                watch()
-            }
-            if let step { return try step.get() }
-            await wait { !$0.buffer.isEmpty || $0.isOver }
-        }
-    }
-
-    /// Waits for the end and returns the unread rest of the body.
-    func collect() async throws(TransportFailure) -> Data {
-        let now = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
-        let resume = state.withLock { state in
-            state.wantsWhole = true
-            return unpause(&state, at: now)
-        }
-        if let resume {
-            resume()
-            watch()
-        }
-        while true {
-            let whole: Result<(Data, BodyDecoder?), TransportFailure>? = state.withLock { state in
-                switch state.phase {
-                case .finished:
-                    do throws(TransportFailure) {
-                        return .success((try state.buffer.takeAll(), state.decoder))
-                    } catch {
-                        return .failure(error)
-                    }
-                case .failed(let failure):
-                    state.buffer.discard()
-                    return .failure(failure)
-                case .waitingForHead, .receiving: return nil
-                }
-            }
-            if let whole {
-                let (data, decoder) = try whole.get()
-                return try decoder?.decodeAll(data) ?? data
-            }
-            await wait(until: \.isOver)
-        }
-    }
-
-    /// Removes the action that resumes a paused source.
-    private func unpause(_ state: inout State, at now: MonotonicInstant) -> (@Sendable () -> Void)? {
-        guard state.isPaused else { return nil }
-        state.isPaused = false
-        state.deadlines.resumed(at: now)
-        return state.resume
-    }
-
-    /// Stops the exchange on behalf of the caller.
-    func stop(_ failure: TransportFailure) {
-        apply { state in
-            guard !state.isOver else { return }
-            fail(&state, failure, stops: true)
-        }
-    }
-
-    /// The number of received unread bytes, for tests.
-    var unreadBytes: Int { state.withLock { $0.buffer.memoryBytes + $0.buffer.spilledBytes } }
-
-    /// Sets an action for the end of the exchange, in success or failure; runs it at once after the end.
-    func onEnd(_ action: @escaping @Sendable () -> Void) {
-        let isOver = state.withLock { state in
-            if !state.isOver { state.end = action }
-            return state.isOver
-        }
-        if isOver { action() }
-    }
-
-    // MARK: State changes and deadlines
-
-    private func fail(_ state: inout State, _ failure: TransportFailure, stops: Bool) {
+    func fail(_ state: inout State, _ failure: TransportFailure, stops: Bool) {
         state.phase = .failed(failure)
         if !stops { state.stop = nil }
     }
 
     /// Changes the state and then performs the resulting actions outside the lock.
-    private func apply(_ change: (inout State) -> Void) {
+    func apply(_ change: (inout State) -> Void) {
         let aftermath = state.withLock { state in
             let hadHead = state.head != nil
             change(&state)
@@ -429,60 +298,6 @@ public final class Exchange: Sendable {
             return aftermath
         }
         aftermath.run()
-    }
-
-    private func wait(until isReady: @Sendable (borrowing State) -> Bool) async {
-        await suspend { suspension in
-            let isNeeded = state.withLock { state in
-                if !isReady(state) { state.waiters.append(suspension) }
-                return !isReady(state)
-            }
-            if !isNeeded { suspension.resume() }
-        } onCancel: {
-            stop(.cancelled)
-        }
-    }
-
-    /// Ensures that a task wakes no later than the next deadline; the task ends with the exchange.
-    private func watch() {
-        guard !source.keepsDeadlines else { return }
-        let late: Task<Void, Never>? = state.withLock { state in
-            guard !state.isOver, let next = state.deadlines.next else { return nil }
-            // Arriving bytes postpone deadlines. Only the head can introduce a nearer one.
-            guard state.watcher == nil || next.instant < state.watched else { return nil }
-            let late = state.watcher
-            state.watched = next.instant
-            state.watcher = Task { await self.keepDeadlines() }
-            return late
-        }
-        late?.cancel()
-    }
-
-    private func keepDeadlines() async {
-        while let next = nextDeadline() {
-            do {
-                try await limits.time.sleep(until: next)
-            } catch {
-                // Canceled: the exchange has ended.
-                return
-            }
-        }
-    }
-
-    /// Returns the next deadline to sleep for; stops the exchange if one has passed. `nil` after the end.
-    ///
-    /// Not inlined: its temporaries would otherwise enlarge the frame of every watcher.
-    @inline(never)
-    private func nextDeadline() -> MonotonicInstant? {
-        let next = state.withLock { state in
-            let next = state.isOver || Task.isCancelled ? nil : state.deadlines.next
-            state.watched = next?.instant ?? state.watched
-            return next
-        }
-        guard let next else { return nil }
-        if next.instant > limits.time.now { return next.instant }
-        stop(TransportFailure(next.part, limits))
-        return nil
     }
 
     /// The failure of a head with contradictory body lengths (RFC 9112 §6.3).

@@ -130,22 +130,13 @@ extension ProxyOptions.Server {
     }
 }
 
-extension ProxyOptions: CustomDebugStringConvertible, CustomReflectable {
-    /// The same text as the description.
-    public var debugDescription: String { description }
-
+extension ProxyOptions: CustomReflectable {
     /// A mirror without the host, which may contain credentials by mistake.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-extension ProxyOptions.Credentials: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The name of the type, without user and password.
-    public var description: String { "Credentials" }
-
-    /// The same text as the description.
-    public var debugDescription: String { description }
-
-    /// A mirror without user and password, so that `dump` prints no secret.
+extension ProxyOptions.Credentials: CustomReflectable {
+    /// A mirror without user and password, so that neither a description nor `dump` contains a secret.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 

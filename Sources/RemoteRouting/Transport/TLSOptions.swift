@@ -138,14 +138,8 @@ extension TLSOptions {
     }
 }
 
-extension TLSOptions.ClientCertificate: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The name of the type, without key and password.
-    public var description: String { "ClientCertificate" }
-
-    /// The same text as the description.
-    public var debugDescription: String { description }
-
-    /// A mirror without key and password, so that `dump` prints no secret.
+extension TLSOptions.ClientCertificate: CustomReflectable {
+    /// A mirror without key and password, so that neither a description nor `dump` contains a secret.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 

@@ -1,12 +1,12 @@
 internal import Synchronization
 
-// Two fetches that wait for each other never end. So each wait of a fetch for a key is an edge of one graph across all stores, and a wait
-// that would close a cycle is refused.
+// Two fetches that wait for each other never end. Each wait of a fetch for a key is an edge of one graph across all stores, and a wait that
+// would close a cycle is refused.
 
-/// The identity of a live key in the graph of waits; an object of its own, so that the graph neither compares nor retains users' keys.
+/// The identity of a live key in the graph of waits. A separate object, so that the graph neither compares nor retains user keys.
 final class FetchedKey: Sendable {}
 
-/// A running fetch, bound to its task and inherited by the tasks that it begins.
+/// A running fetch, bound to its task and inherited by its child tasks.
 final class FetchScope: Sendable {
     @TaskLocal private static var current: FetchScope?
 
@@ -14,14 +14,14 @@ final class FetchScope: Sendable {
     let key: FetchedKey
     private let end = Atomic(false)
 
-    /// Whether the fetch has ended. Tasks that it began may go on, but no fetch waits for them.
+    /// Whether the fetch has ended. Its child tasks may continue, but no fetch waits for them.
     var hasEnded: Bool { end.load(ordering: .acquiring) }
 
     init(_ key: FetchedKey) {
         self.key = key
     }
 
-    /// The running fetch that the current task belongs to; `nil` outside fetches and after the fetch has ended.
+    /// The running fetch of the current task; `nil` outside fetches and after the fetch has ended.
     static var active: FetchScope? {
         guard let current, !current.hasEnded else { return nil }
         return current
@@ -54,11 +54,11 @@ final class FetchWait: Sendable {
 
     deinit { end() }
 
-    /// Begins to wait.
+    /// Begins the wait.
     ///
     /// Cost: one visit of each wait that the key's fetch depends on, under a lock that only waiting fetches take.
     ///
-    /// - Returns: `false` where the awaited key's fetch waits for this one, directly or through others.
+    /// - Returns: `false` if the awaited key's fetch waits for this one, directly or through others.
     func begin(awaiting key: FetchedKey) -> Bool {
         Self.graph.withLock { graph in
             var seen: Set<ObjectIdentifier> = []
@@ -66,7 +66,7 @@ final class FetchWait: Sendable {
             while let next = open.popLast() {
                 if next == ObjectIdentifier(waiting) { return false }
                 guard seen.insert(next).inserted, let edges = graph[next] else { continue }
-                // A task that outlives its fetch may wait for long, but its fetch does not wait through it.
+                // A task that outlives its fetch may wait for long, but its fetch does not wait for it.
                 for edge in edges.values where !edge.fetch.hasEnded { open.append(ObjectIdentifier(edge.awaited)) }
             }
             graph[ObjectIdentifier(waiting), default: [:]][ObjectIdentifier(self)] = Edge(fetch: fetch, awaited: key)
@@ -74,7 +74,7 @@ final class FetchWait: Sendable {
         }
     }
 
-    /// Ends the wait; does nothing where it has ended or was refused.
+    /// Ends the wait, unless it has ended or was refused.
     func end() {
         Self.graph.withLock { graph in
             let place = ObjectIdentifier(waiting)
@@ -85,7 +85,7 @@ final class FetchWait: Sendable {
 }
 
 extension CallerNeed {
-    /// Whether the caller waits for a fetch whatever content the key has.
+    /// Whether the caller waits for a fetch regardless of the content.
     fileprivate var alwaysWaits: Bool { self == .origin || self == .refresh }
 }
 
@@ -95,7 +95,7 @@ extension StoreEngine {
         state.withLock { $0.live[param]?.value.identified() }
     }
 
-    /// Asks a key's machine on behalf of a fetch; fails instead of waiting where the wait would close a cycle.
+    /// Makes a request on behalf of a fetch. Fails if waiting would close a cycle.
     // Never inlined, so that callers outside fetches do not pay for its frame.
     @inline(never)
     func ask(
@@ -103,13 +103,13 @@ extension StoreEngine {
     ) async -> CallerAnswer<BoxedContent> {
         let wait = FetchWait(scope)
         defer { wait.end() }
-        // Refuses before the machine begins a fetch: that fetch would interrupt the page request that waits here, which would begin again.
+        // Refuses before the machine begins a fetch, which would interrupt and restart the page request that waits here.
         if need.alwaysWaits, let key = identity(of: param), !wait.begin(awaiting: key) { return .failure(reentrance(param)) }
         switch pose(param, id, { machine, id, turn in machine.callerArrived(id, needing: need, &turn) }) {
         case .answered(let answer):
             return answer
         case .waiting(let reply):
-            // A key that is no longer live has answered meanwhile.
+            // A key that is no longer live has resumed the caller already.
             if let key = identity(of: param), !wait.begin(awaiting: key) {
                 release(id, of: param)
                 return .failure(reentrance(param))
@@ -127,9 +127,9 @@ extension StoreEngine {
 
     /// The earliest start of a fetch that a change of the content causes; `nil` for at once.
     ///
-    /// A fetcher that changes its own key causes the next fetch, which changes the key again. So the first such fetch begins at once, and
-    /// each further one an interval after the one before. A fetch that still waits for its time keeps that time when the content changes
-    /// again; otherwise changes that come faster than the interval would put it off forever.
+    /// A fetcher that changes its own key causes the next fetch, which changes the key again. The first such fetch begins at once, and each
+    /// further one an interval later. A fetch that waits keeps its start when the content changes again: otherwise changes faster than the
+    /// interval would postpone it forever.
     func earliestRestart(of key: inout Key) -> MonotonicInstant? {
         guard FetchScope.active != nil else { return nil }
         let now = time.now

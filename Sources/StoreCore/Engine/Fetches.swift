@@ -1,4 +1,4 @@
-/// Runs fetches: each with its attempts and, for a list that is refreshed whole, its pages. One for all fetches of a store.
+/// Runs fetches with their attempts and, for a list with several pages, their pages. One object serves all fetches of a store.
 final class Fetches: Sendable {
     typealias Report = @Sendable (StoreEventKind) -> Void
     typealias Outcome = Result<Fetched<BoxedContent>, any Error>
@@ -15,10 +15,9 @@ final class Fetches: Sendable {
         self.time = time
     }
 
-    // A task begins with little room for frames, and what goes beyond is allocated: so what fetches need that are listened to, or that
-    // fail, stands in functions of its own.
+    // A task has little initial stack, and larger frames are allocated. Fetches that report events or fail use functions of their own.
 
-    /// Runs one fetch, at the earliest at `start`; `report` gets what happens on the way.
+    /// Runs one fetch, not before `start`; `report` gets its events.
     func run(_ order: FetchOrder, _ param: BoxedKey, _ report: Report?, at start: MonotonicInstant?) async -> Outcome {
         if let start, let error = await failure(ofWaitingUntil: start) { return .failure(error) }
         guard let report else { return await outcome(of: order, param, nil) }
@@ -41,7 +40,7 @@ final class Fetches: Sendable {
     }
 
     private func told(_ outcome: Outcome) -> StoreEventKind.FetchOutcome {
-        // Only the store cancels this task, so its flag tells a cancelled fetch from one that failed with a cancellation of its own.
+        // Only the store cancels this task, so its flag tells a canceled fetch from a fetcher's own cancellation error.
         if Task.isCancelled { return .cancelled }
         switch outcome {
         case .success(let fetched): return fetched.content == nil ? .notModified : .modified
@@ -59,7 +58,7 @@ final class Fetches: Sendable {
         }
     }
 
-    /// Fetches the pages beside the first one with the keys that each answer gives, in order.
+    /// Fetches the pages beside the first one in order, each with the key of the page before.
     @inline(never)
     private func extend(
         _ first: Fetched<BoxedContent>, by wanted: PageCounts, _ param: BoxedKey, _ report: Report?
@@ -70,7 +69,7 @@ final class Fetches: Sendable {
         for (direction, count) in [(PageDirection.next, wanted.next), (.prev, wanted.prev)] {
             for _ in 0..<max(0, count) {
                 guard let key = direction == .next ? details?.fields.nextKey : details?.fields.prevKey else { break }
-                // An origin that ignores cancellation must not be asked for page after page of a list that goes nowhere.
+                // Stops an origin that ignores cancellation from loading the pages of a list that will be dropped.
                 try Task.checkCancellation()
                 let page = try await attempt(.page(direction, key: key, param), report)
                 guard let elements = page.content else {
@@ -97,7 +96,7 @@ final class Fetches: Sendable {
         }
     }
 
-    /// Waits for the time to try again; throws the error where that is not to be done.
+    /// Waits before the next attempt; throws the error if there is none.
     @inline(never)
     private func pause(after error: any Error, _ attempt: Int, _ target: StoreEventKind.Target, _ report: Report?) async throws {
         guard !Task.isCancelled, let delay = retry.delay(after: error, attempt: attempt, unit: .random(in: 0..<1)) else { throw error }

@@ -1,23 +1,23 @@
-/// The record that a key holds as its truth, with its age on the monotonic clock.
+/// The accepted record of a key, with its age on the monotonic clock.
 struct HeldRecord<Content: Sendable> {
     var record: CacheRecord<Content>
-    /// From when on the content is no longer valid; `.distantFuture` is never, `.distantPast` is beyond every stale window.
+    /// The end of the content's validity; `.distantFuture` is never, `.distantPast` is beyond every stale window.
     var deadline: MonotonicInstant
 
-    /// A record from the origin or an update, dated now. The time is asked for only where the record ever expires.
+    /// Creates a record from the origin or from an update, dated now. Reads the clock only if the record expires.
     init(_ record: consuming CacheRecord<Content>, expiry: Expiry, now: @autoclosure () -> MonotonicInstant) {
         let lifetime = record.freshness.lifetime ?? expiry.lifetime
         self.record = record
         deadline = lifetime.map { now().advanced(by: max(.zero, $0)) } ?? .distantFuture
     }
 
-    /// A record from a cacher, whose wall-clock age has become `remaining` (C11).
+    /// Creates a record from a cacher, with its remaining lifetime (C11).
     init(_ record: CacheRecord<Content>, remaining: Duration, needsRefresh: Bool, now: MonotonicInstant) {
         self.record = record
         if record.isInvalidated {
             deadline = .distantPast
         } else if needsRefresh {
-            // Its cacher may find it out of date before its time is over.
+            // A cacher may request a refresh before the lifetime ends.
             deadline = now.advanced(by: min(.zero, remaining))
         } else {
             deadline = remaining > .zero && remaining < .forever ? now.advanced(by: remaining) : .distantFuture
@@ -31,7 +31,7 @@ struct HeldRecord<Content: Sendable> {
 
     func isValid(at now: @autoclosure () -> MonotonicInstant) -> Bool { deadline == .distantFuture || now() < deadline }
 
-    /// Whether it is valid and will not always be.
+    /// Whether the record is valid now and has a deadline.
     func expires(after now: @autoclosure () -> MonotonicInstant) -> Bool { deadline != .distantFuture && now() < deadline }
 
     /// Whether the expired content may still be served within `window` after its deadline.
@@ -40,7 +40,7 @@ struct HeldRecord<Content: Sendable> {
         return now <= deadline.advanced(by: max(.zero, window)) && window > .zero
     }
 
-    /// Takes another one's place, and gives it its own; for one that can only be reached as an optional.
+    /// Swaps two records. For a record behind an optional, where a plain assignment would copy both.
     mutating func exchange(with other: inout HeldRecord) { swap(&self, &other) }
 
     mutating func invalidate() {
@@ -49,21 +49,21 @@ struct HeldRecord<Content: Sendable> {
     }
 }
 
-/// What a machine has to know of its store's settings; one object for all keys.
+/// The settings of a store that its machines need; one object for all keys.
 final class KeyRules<Content: Sendable>: Sendable {
     let expiry: Expiry
     let policy: StorePolicy
-    /// Whether there is a memory in front that mirrors each accepted record.
+    /// Whether memory in front of the cacher mirrors each accepted record.
     let hasFront: Bool
-    /// Whether there is a cacher that has to be called.
+    /// Whether there is a cacher to call.
     let hasBacking: Bool
-    /// Whether somebody listens to events.
+    /// Whether the store has an event hook.
     let reports: Bool
-    /// What to know of a list; `nil` for content that is not one.
+    /// The rules of a list; `nil` for content that is not a list.
     let list: ListRules<Content>?
-    /// Whether the content is a list, so that there may be pages beside it.
+    /// Whether the content is a list, which may have pages.
     let isList: Bool
-    /// Whether there may be pages before the first one.
+    /// Whether the list may have pages before the first one.
     let isTwoWay: Bool
 
     init(

@@ -1,12 +1,12 @@
-/// The number of something begun: a fetch, a cacher call, an epoch. Drawn from one counter of the whole store, so that what comes later
-/// has the higher number, for all keys and beyond a key's short life in the engine.
+/// The number of a fetch, a load, a change, or an epoch. One counter numbers everything of a store, so that of two events, of any keys, the
+/// later one has the higher number.
 struct Ticket: Hashable, Comparable, Sendable {
     let number: UInt64
 
     static func < (lhs: Ticket, rhs: Ticket) -> Bool { lhs.number < rhs.number }
 }
 
-/// Gives out tickets.
+/// Issues tickets.
 struct TicketCounter: Hashable, Sendable {
     private(set) var last: UInt64 = 0
 
@@ -16,38 +16,38 @@ struct TicketCounter: Hashable, Sendable {
     }
 }
 
-/// Somebody who waits for an answer.
+/// The number of a caller or an observer.
 typealias CallerID = UInt64
 
-/// What a caller waits for.
+/// The result that a caller waits for.
 enum CallerNeed: Hashable, Sendable {
-    /// Valid content, from wherever.
+    /// Valid content from the cache or the origin.
     case content
-    /// Content that was fetched after the call, or by a fetch of the present epoch.
+    /// Content fetched after the call, or by a fetch of the current epoch.
     case origin
     /// Valid content of the cache, without a fetch.
     case cached
     /// Valid content after a fetch that did not fail, or the end of a fetch.
     case freshness
-    /// Valid content for later, of the store's own prefetch: nothing is handed over, a failure is no reason to fetch valid content again, and
-    /// clearing the key ends it.
+    /// Valid content for later, requested by the prefetch queue. The caller gets no content, a failed fetch is no reason to fetch valid
+    /// content again, and clearing the key ends the wait.
     case prefetch
-    /// That a fetch of the present epoch has ended and what it brought is saved.
+    /// The end of a fetch of the current epoch, and the save of its result.
     case refresh
-    /// That the truth is known; the caller stays registered so that the key keeps it until he leaves.
+    /// Knowledge of the accepted content. The caller stays registered, so that the key stays live until the caller leaves.
     case truth
-    /// That the truth of this number or a later one is saved; the answer is a failure where the save has failed.
+    /// The save of this revision or a later one; fails if that save fails.
     case saved(Ticket)
-    /// That the cacher has all that was accepted before, also what it has failed to take so far.
+    /// The save of all content accepted so far, including failed saves.
     case allSaved
-    /// A page at one side.
+    /// A page at one side of the list.
     case page(PageDirection, continueWhenError: Bool)
-    /// A page of a list that is being fetched: the caller is told so when the fetch has ended.
+    /// A page of a list that is being fetched. The caller is resumed without a page when the fetch ends.
     case pageAfterFetch
-    /// A page that another caller has asked for already.
+    /// A page that an earlier caller has requested.
     case joinedPage(PageDirection)
 
-    /// Whether the caller keeps fetches going: one who only waits for the cacher does not.
+    /// Whether the caller keeps a fetch running. A caller that waits only for the cacher does not.
     var wantsFetch: Bool {
         switch self {
         case .content, .origin, .freshness, .prefetch, .refresh, .page, .pageAfterFetch, .joinedPage: true
@@ -56,24 +56,24 @@ enum CallerNeed: Hashable, Sendable {
     }
 }
 
-/// What a caller is told.
+/// The result for a caller.
 @usableFromInline
 enum CallerAnswer<Content: Sendable>: Sendable {
     case content(Content)
     case failure(any Error)
     case done
     case page(PageRequest)
-    /// The truth that the caller started from is not the newest any longer.
+    /// The content that the caller started from is no longer the newest.
     case outdated
-    /// The caller's task was cancelled; never given by a machine.
+    /// The caller's task was canceled. Machines never return this.
     case cancelled
 }
 
-/// What a fetch is to get.
+/// The request of a fetch.
 enum FetchOrder: Hashable, Sendable {
-    /// The content of the key, and as many pages beside it as `pages` says.
+    /// The content of the key, and as many pages on each side as `pages` states.
     case content(revalidating: Validator?, pages: PageCounts)
-    /// One page.
+    /// A single page.
     case page(PageDirection, key: String)
 
     var target: StoreEventKind.Target {
@@ -84,12 +84,12 @@ enum FetchOrder: Hashable, Sendable {
     }
 }
 
-/// What a fetch has got: what will stand in the record, but for its date. Two words, on its way through the frames of a fetch.
+/// The result of a fetch: the new record without its date. Two words, because each frame of a fetch passes it on.
 @usableFromInline
 struct Fetched<Content: Sendable>: Sendable {
-    /// The content, or one page of it; `nil` where the origin has confirmed what the store has.
+    /// The content, or one page of it; `nil` if the origin has confirmed the stored content.
     @usableFromInline let content: Content?
-    /// What the origin said beside it; `nil` where it said nothing.
+    /// Freshness, validator, and page keys from the origin; `nil` if it returned none of them.
     @usableFromInline let details: RecordDetails?
 
     @inlinable
@@ -98,7 +98,7 @@ struct Fetched<Content: Sendable>: Sendable {
         self.details = details
     }
 
-    /// What an origin has answered; `content` makes the engine's content of the origin's.
+    /// Converts an origin's response; `content` boxes its value.
     @inlinable
     init<Value>(_ response: OriginResponse<Value>, _ content: (Value) -> Content) {
         switch response.result {
@@ -115,9 +115,9 @@ struct Fetched<Content: Sendable>: Sendable {
     var freshness: Freshness { details?.fields.freshness ?? .unspecified }
 }
 
-/// What a machine wants done; carried out by the engine in the order given.
+/// An effect that a machine requests. The engine carries out the actions of a transition in their order.
 ///
-/// Beside these a turn says whether there is something new to see and to mirror: that is done once, at the end.
+/// Publishing and mirroring are not actions: a transition does each at most once, at its end.
 enum KeyAction<Content: Sendable> {
     /// Load the record from the cacher, and report it with this ticket.
     case read(Ticket)
@@ -129,10 +129,10 @@ enum KeyAction<Content: Sendable> {
     case saveRecovered
     /// Begin a fetch, and report its end with this ticket.
     case fetch(Ticket, FetchOrder)
-    /// Cancel a fetch; whatever it still reports will be dropped.
+    /// Cancel a fetch. The machine drops what the fetch still reports.
     case cancel(Ticket)
-    /// Answer a caller, who is no longer registered unless he waits for the truth.
+    /// Resume a caller. The machine has already removed it, unless it waits for `.truth`.
     case answer(CallerID, CallerAnswer<Content>)
-    /// Tell the store's event hook.
+    /// Report an event of the store.
     case report(StoreEventKind)
 }

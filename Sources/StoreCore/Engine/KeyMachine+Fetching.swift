@@ -1,51 +1,51 @@
-// Fetches of the content itself: at most one of the present epoch at a time (C1).
+// Fetches of the content: at most one of the current epoch at a time (C1).
 
 extension KeyMachine {
-    /// Begins a fetch, or joins the one that runs.
+    /// Begins a fetch, or joins the running one.
     ///
-    /// Only a fetch that was asked for by name may reset a list to its first page. Any other keeps the loaded pages, and requests for pages
-    /// go on after it (C13).
-    mutating func startFlight(explicit: Bool, _ turn: inout Turn) {
+    /// Only an explicitly requested fetch may reset a list to its first page. Any other fetch keeps the loaded pages, and interrupted page
+    /// requests continue after it (C13).
+    mutating func startFlight(forceRefresh: Bool, _ turn: inout Turn) {
         if let running = flight {
-            flight?.isExplicit = running.isExplicit || explicit
+            flight?.forceRefresh = running.forceRefresh || forceRefresh
             report(.coalesced, &turn)
             return
         }
-        // A caller that is still to be admitted asks by name, too.
-        let explicit = explicit || refreshCallers > 0 || forcePending
-        if explicit { supersedePages(&turn) } else { interruptPages(&turn) }
+        // A caller for a refresh may still wait to be admitted.
+        let forceRefresh = forceRefresh || refreshCallers > 0 || forceRefreshPending
+        if forceRefresh { supersedePages(&turn) } else { interruptPages(&turn) }
         let ticket = turn.tickets.next()
         triggerPending = false
-        // Expired content has had its fetch now, however that ends (C10).
+        // Expired content causes one automatic fetch, even if that fails (C10).
         if let held, !held.isValid(at: turn.now) { refetchesAtDeadline = false }
-        let resets = explicit && rules.policy.refreshScope == .firstPage
+        let resets = forceRefresh && rules.policy.refreshScope == .firstPage
         let pages = resets || !rules.isList ? PageCounts() : held?.record.pageCounts ?? PageCounts()
-        // Several pages are one answer only if all of them are fetched anew, so the first one's validator is of no use then.
+        // A validator confirms one page. A list of several pages is fetched anew as a whole.
         let validator = pages == PageCounts() ? held?.record.validator : nil
-        flight = Flight(ticket: ticket, isExplicit: explicit, revalidates: validator != nil)
+        flight = Flight(ticket: ticket, forceRefresh: forceRefresh, revalidates: validator != nil)
         turn.actions.append(.fetch(ticket, .content(revalidating: validator, pages: pages)))
         turn.publishes = true
     }
 
-    /// Begins an automatic fetch unless a failure holds it off.
+    /// Begins an automatic fetch, unless a failure holds it off.
     mutating func startFlightUnlessHeldOff(_ turn: inout Turn) {
         if flight == nil, holdsOff(at: turn.now) { return }
-        startFlight(explicit: false, &turn)
+        startFlight(forceRefresh: false, &turn)
     }
 
-    /// Gives the running fetch up; its result will go nowhere (C5).
+    /// Cancels the running fetch. Its result is dropped (C5).
     ///
-    /// - Returns: Whether one was running that somebody had asked for in so many words.
+    /// - Returns: Whether the fetch was requested explicitly.
     @discardableResult
     mutating func dropFlight(_ turn: inout Turn) -> Bool {
         guard let dropped = flight else { return false }
         flight = nil
         turn.actions.append(.cancel(dropped.ticket))
         turn.publishes = true
-        return dropped.isExplicit
+        return dropped.forceRefresh
     }
 
-    /// Nobody came back within the grace period: the state before the fetch is put back, silently (C9).
+    /// The grace period of an unwanted fetch has ended. Cancels the fetch and silently restores the state before it (C9).
     mutating func cancelUnwanted(_ turn: inout Turn) {
         graceEnds = nil
         dropFlight(&turn)
@@ -55,7 +55,7 @@ extension KeyMachine {
     /// A fetch has ended.
     mutating func fetchFinished(_ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>, _ turn: inout Turn) {
         guard let ended = flight, ended.ticket == ticket else {
-            // Legal: it was cancelled or overtaken while its last word was on the way.
+            // Legal: the fetch was canceled or replaced while its result was on the way.
             report(.droppedAsOutdated(.content), &turn)
             return
         }
@@ -72,7 +72,7 @@ extension KeyMachine {
     private mutating func flightSucceeded(_ fetched: Fetched<Content>, of flight: Flight, _ turn: inout Turn) {
         if let content = fetched.content {
             if pendingKeys != nil { pendingKeys = .ignore }
-            // A fetch that had begun before a mutation was confirmed is gone: this one brings what that mutation has done.
+            // Fetches older than the confirmation of a mutation were canceled, so this result contains the confirmed changes.
             discardPatches(&turn) { $0.isConfirmed }
             accept(CacheRecord(content: content, fetchedAt: turn.date, details: fetched.details), &turn)
             owesFetch = false
@@ -88,7 +88,7 @@ extension KeyMachine {
             accept(record, keepingContent: true, &turn)
         }
         let (content, revision) = (self.content, self.revision)
-        // Zero expiry is valid for those who waited for this fetch (C11).
+        // Content with a lifetime of zero is valid for the callers that waited for this fetch (C11).
         answerCallers(&turn) { need in
             switch need {
             case .content, .origin: content.map { .content($0) }
@@ -119,7 +119,7 @@ extension KeyMachine {
         }
     }
 
-    /// Makes a record the truth (C6): from here on every reader gets it.
+    /// Accepts a record: every later read returns it (C6).
     mutating func accept(_ record: consuming CacheRecord<Content>, keepingContent: Bool = false, _ turn: inout Turn) {
         epoch = turn.tickets.next()
         var accepted = HeldRecord(record, expiry: rules.expiry, now: turn.now)
@@ -127,7 +127,7 @@ extension KeyMachine {
         if held == nil {
             held = accepted
         } else {
-            // Exchanged and not set, so that neither record is copied on the way.
+            // Swapped instead of assigned, so that neither record is copied.
             held?.exchange(with: &accepted)
             turn.discarded.append((consume accepted).record.content)
         }
@@ -141,7 +141,7 @@ extension KeyMachine {
         truthChanged(&turn)
     }
 
-    /// Forgets what the last fetch failed with, and what the last pages did; the errors are the user's, and so not released here.
+    /// Drops the failures of the last fetch and the last pages. The errors are user objects, so they are released later.
     mutating func forgetFailures(into leftovers: inout [any Sendable]) {
         forgetFailure(into: &leftovers)
         next.forgetFailure(into: &leftovers)
@@ -154,7 +154,7 @@ extension KeyMachine {
         self.failure = nil
     }
 
-    /// The truth has a new number: patches go over it anew, the memory in front mirrors it, the cacher has to catch up.
+    /// The accepted content has changed: applies the patches again, mirrors the record, and assigns a new revision.
     mutating func truthChanged(_ turn: inout Turn) {
         revision = turn.tickets.next()
         rebuildOverlay(&turn)
@@ -162,16 +162,16 @@ extension KeyMachine {
         turn.publishes = true
     }
 
-    /// Lets the memory in front hold what a reader may get without asking the machine.
+    /// Requests that memory mirrors the accepted record.
     func mirror(_ turn: inout Turn) {
         if rules.hasFront { turn.mirrors = true }
     }
 
-    /// What the memory in front is to hold; `nil` for nothing.
+    /// The record for memory; `nil` for none.
     @inline(__always)
     var mirrored: HeldRecord<Content>? {
         guard var held, held.record.freshness.storage == .allowed else { return nil }
-        // With patches over it, the record alone is not what a reader should get.
+        // Readers must see the patches, so the record without them must not be a hit.
         if !patches.isEmpty { held.deadline = .distantPast }
         return held
     }

@@ -1,7 +1,7 @@
-// Pages beside the content (C13): next and previous side by side, each fetched once at a time, none kept for a list that is gone.
+// Pages of a list (C13): next and previous run side by side, each with one fetch at a time. A page of an older list is never appended.
 
 extension KeyMachine {
-    /// A caller wants a page; the truth is known.
+    /// A caller requests a page; the accepted content is known.
     mutating func admitPage(
         _ id: CallerID, _ direction: PageDirection, continueWhenError: Bool, _ turn: inout Turn
     ) -> CallerAnswer<Content>? {
@@ -12,7 +12,7 @@ extension KeyMachine {
         if flight == nil, let failure, !continueWhenError { return .page(.failed(failure.error)) }
         guard flight == nil, failure == nil, let held, observers > 0 || held.isValid(at: turn.now) || isNeverValid(held.record) else {
             register(id, .pageAfterFetch)
-            startFlight(explicit: false, &turn)
+            startFlight(forceRefresh: false, &turn)
             return nil
         }
         if self[direction].ticket != nil {
@@ -34,19 +34,19 @@ extension KeyMachine {
         turn.publishes = true
     }
 
-    /// Whether the list had expired when it came (C11): fetching it anew before each page, it would never get past the first one.
+    /// Whether the list expired on arrival (C11). Fetched anew before each page, it would never get beyond its first page.
     private func isNeverValid(_ record: CacheRecord<Content>) -> Bool {
         guard !record.isInvalidated, let lifetime = record.freshness.lifetime ?? rules.expiry.lifetime else { return false }
         return lifetime <= .zero
     }
 
-    /// Whether a page that has arrived will become part of the list.
+    /// Whether a page that has arrived will be added to the list.
     func willExtend(_ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>) -> Bool {
         guard self[direction].ticket == ticket, rules.isList, held != nil, case .success(let fetched) = result else { return false }
         return fetched.content != nil
     }
 
-    /// A page has arrived, or failed to.
+    /// A page has arrived or failed.
     mutating func pageFinished(
         _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>, _ turn: inout Turn
     ) {
@@ -78,12 +78,12 @@ extension KeyMachine {
         answerPage(direction, asked: .loaded, joined: .joined, &turn)
     }
 
-    /// Merges in place: the array is copied only where a snapshot of it is still in use.
+    /// Adds a page in place. The array is copied only if a snapshot of it is in use.
     private mutating func extendHeld(
         by page: Content, _ details: RecordDetails?, _ list: ListRules<Content>, _ direction: PageDirection, _ turn: inout Turn
     ) {
         guard var record = held?.record, let deadline = held?.deadline else { return }
-        // A key that changes meanwhile interrupts or supersedes the request, so this one requested the page.
+        // A changed key interrupts or supersedes the request, so this key requested the page.
         let key = pageKey(direction)
         held = nil
         let before = list.count(record.content)
@@ -100,7 +100,7 @@ extension KeyMachine {
         answerPage(direction, asked: .failed(error), joined: .failed(error), &turn)
     }
 
-    /// Drops page requests for good, because the list is reset or its keys are replaced.
+    /// Drops page requests permanently, because the list is reset or its keys are replaced.
     mutating func supersedePages(_ turn: inout Turn) {
         interruptPages(&turn)
         for direction in PageDirection.allCases where self[direction].isInterrupted {
@@ -109,9 +109,9 @@ extension KeyMachine {
         }
     }
 
-    /// Cancels pages that were requested before a change or a refetch; the requests begin again when no fetch of the list runs.
+    /// Cancels pages that were requested before a change or a refetch. The requests begin again when no fetch of the list runs.
     mutating func interruptPages(_ turn: inout Turn) {
-        // Most often there are none, and to ask for a side as a whole is to copy it with its error.
+        // Checked first, because reading a whole side copies its error.
         guard next.ticket != nil || prev.ticket != nil else { return }
         for direction in PageDirection.allCases {
             guard let ticket = self[direction].ticket else { continue }
@@ -122,12 +122,12 @@ extension KeyMachine {
         }
     }
 
-    /// Requests interrupted pages again, with the keys that the list has now.
+    /// Begins interrupted page requests again, with the current keys of the list.
     mutating func resumePages(_ turn: inout Turn) {
         guard flight == nil else { return }
         for direction in PageDirection.allCases where self[direction].isInterrupted {
             self[direction].isInterrupted = false
-            // Callers for a page want it, so without a wanting caller there is none to answer.
+            // A caller for a page wants it, so an unwanted list has no caller to resume.
             guard isWanted else { continue }
             if let key = pageKey(direction) {
                 startPage(direction, key, &turn)
@@ -137,7 +137,7 @@ extension KeyMachine {
         }
     }
 
-    /// The fetch that interrupted pages waited for has failed: the list and its keys are as they were.
+    /// The fetch that interrupted the page requests has failed, and the list is as it was.
     mutating func failInterruptedPages(_ error: any Error, _ turn: inout Turn) {
         for direction in PageDirection.allCases where self[direction].isInterrupted {
             self[direction].isInterrupted = false
@@ -145,12 +145,12 @@ extension KeyMachine {
         }
     }
 
-    /// The pages of a list after it was changed in another way than by a page.
+    /// The loaded pages after the content was replaced.
     func resized(_ pages: LoadedPages?, from old: Content, to new: Content) -> LoadedPages? {
         guard var pages, let list = rules.list else { return nil }
         let count = list.count(old)
         pages.resize { sizes in
-            // A cacher's record may say anything.
+            // The record comes from a cacher, so its sizes may be wrong.
             guard isPartition(sizes, of: count) else { return movedPages(sizes.map { _ in 0 }, to: list.count(new)) { _, _, _ in 0 } }
             return list.resize(sizes, old, new)
         }

@@ -1,9 +1,9 @@
-// Optimistic mutations (C14): patches lie over the truth in the order in which they were applied, and are never saved themselves.
+// Optimistic mutations (C14): patches lie over the accepted content, oldest first, and are never saved.
 
 extension KeyMachine {
-    /// A mutation has begun: its patch is seen at once, and a fetch that may not know of it goes nowhere.
+    /// A mutation has begun: publishes its patch, and cancels fetches that may not contain the change.
     ///
-    /// - Returns: The patch's number.
+    /// - Returns: The number of the patch.
     mutating func patchStarted(_ apply: @escaping @Sendable (inout Content) -> Void, _ turn: inout Turn) -> Ticket {
         turn.isWriting = true
         let id = turn.tickets.next()
@@ -23,12 +23,12 @@ extension KeyMachine {
         return id
     }
 
-    /// A mutation has succeeded: the origin's response takes the place of its patch, or the patch becomes part of the content once every
-    /// earlier one is settled.
+    /// A mutation has succeeded: the origin's response replaces its patch, or the patch becomes part of the content once every earlier one
+    /// is settled.
     mutating func patchSucceeded(_ id: Ticket, _ response: MutationResponse<Content>, _ turn: inout Turn) {
         turn.isWriting = true
         guard let position = patches.firstIndex(where: { $0.id == id }) else {
-            // Legal: `clear()` has forgotten the patch; but what was fetched since may not know of the mutation.
+            // Legal: `clear()` has dropped the patch. Content fetched since then may not contain the mutation.
             guard isRead else { return }
             epoch = turn.tickets.next()
             restart(dropOlderFetches(&turn), &turn)
@@ -53,18 +53,18 @@ extension KeyMachine {
         endTurn(&turn)
     }
 
-    /// Whether the response to a mutation contains every change up to now.
+    /// Whether the response to a mutation contains every change so far.
     private func canAccept(_ response: MutationResponse<Content>, of patch: Patch) -> Bool {
         guard epoch == patch.id else { return false }
         switch response {
         case .none: return false
         case .content: return !patch.isBeforePage
-        // The response contains each confirmed change; one that still waits for an earlier mutation would be applied to it again.
+        // The response contains each confirmed change. A patch that still waits for an earlier mutation would be applied twice.
         case .part: return held != nil && !patches.contains { $0.isConfirmed }
         }
     }
 
-    /// Accepts the origin's response to a mutation, beneath the patches that are still pending.
+    /// Accepts the origin's response to a mutation, beneath the pending patches.
     ///
     /// - Returns: Whether the content is as fresh as after a fetch.
     private mutating func accept(
@@ -75,7 +75,7 @@ extension KeyMachine {
         case .none:
             return false
         case .content(let content):
-            // They succeeded before this mutation began, or the epoch would be another one: the response has them in it.
+            // These mutations succeeded before this one began, or the epoch would differ: the response contains them.
             discardPatches(&turn) { $0.isConfirmed }
             var record = CacheRecord(content: content, fetchedAt: turn.date, details: nil)
             if held?.record.details != nil { record.fields = fields(after: content, .kept) }
@@ -85,23 +85,23 @@ extension KeyMachine {
             return true
         case .part(let replace):
             changeHeld(&turn, replace)
-            // Unlike a patch that becomes part of the content, this is seen.
+            // Observers see this change, unlike that of a patch which becomes part of the content.
             contentNumber += 1
             return false
         }
     }
 
-    /// A mutation has failed: only its own patch is taken back, the others are applied anew.
+    /// A mutation has failed: removes its patch and applies the others again.
     mutating func patchFailed(_ id: Ticket, _ turn: inout Turn) {
         turn.isWriting = true
-        // Legal: `clear()` has forgotten the patch.
+        // Legal: `clear()` has dropped the patch.
         guard let position = patches.firstIndex(where: { $0.id == id }) else { return }
         turn.leftovers.append(patches.remove(at: position))
         rebuildOverlay(&turn)
         contentNumber += 1
         turn.publishes = true
-        // A failure is no epoch, but a fetch that was asked to confirm a record must not confirm what a fold makes of it. It starts again
-        // only after the fold, so that it does not send the old content's validator.
+        // A failure starts no epoch, but a fetch that revalidates the record must not confirm content that includes a folded patch. The
+        // fetch begins again after the fold, so that it does not send the old validator.
         let dropped = patches.first?.isConfirmed == true && flight?.revalidates == true ? dropOlderFetches(&turn) : nil
         oweFetch()
         foldConfirmed(&turn)
@@ -110,7 +110,7 @@ extension KeyMachine {
         endTurn(&turn)
     }
 
-    /// Applies all patches over the truth again.
+    /// Applies all patches to the accepted content again.
     mutating func rebuildOverlay(_ turn: inout Turn) {
         if let overlay { turn.discarded.append(overlay) }
         guard !patches.isEmpty, var patched = held?.record.content else {
@@ -121,16 +121,16 @@ extension KeyMachine {
         overlay = patched
     }
 
-    /// Takes out patches that fit.
+    /// Removes matching patches.
     mutating func discardPatches(_ turn: inout Turn, where fits: (Patch) -> Bool) {
         guard !patches.isEmpty else { return }
         for patch in patches where fits(patch) { turn.leftovers.append(patch) }
         patches.removeAll(where: fits)
     }
 
-    /// Drops fetches that began before the mutation did, or before it succeeded, because they may return the content from before it.
+    /// Cancels fetches that began before the mutation began or succeeded, because they may return older content.
     ///
-    /// - Returns: The fetch that was dropped.
+    /// - Returns: The canceled fetch.
     private mutating func dropOlderFetches(_ turn: inout Turn) -> Flight? {
         interruptPages(&turn)
         let dropped = flight
@@ -138,19 +138,19 @@ extension KeyMachine {
         return dropped
     }
 
-    /// Begins a dropped fetch again where it cannot wait for the fetch after the last mutation.
+    /// Begins a canceled fetch again if it cannot wait for the fetch after the last mutation.
     ///
-    /// - Parameter isFresh: Whether observers have got fresh content in its place.
+    /// - Parameter isFresh: Whether observers got fresh content instead.
     private mutating func restart(_ dropped: Flight?, isFresh: Bool = false, _ turn: inout Turn) {
         guard let dropped, isWanted else { return }
-        if dropped.isExplicit || hasContentCallers || (observers > 0 && content == nil) {
-            startFlight(explicit: dropped.isExplicit, &turn)
+        if dropped.forceRefresh || hasContentCallers || (observers > 0 && content == nil) {
+            startFlight(forceRefresh: dropped.forceRefresh, &turn)
         } else if observers > 0, !isFresh {
             owesFetch = true
         }
     }
 
-    /// Whether a caller waits for a fetch of the content; callers for a page that was interrupted do not need one.
+    /// Whether a caller waits for a fetch of the content. Callers of an interrupted page request do not.
     private var hasContentCallers: Bool {
         guard fetchCallers > 0 else { return false }
         return callers.contains { _, need in
@@ -161,17 +161,17 @@ extension KeyMachine {
         }
     }
 
-    /// The content may differ from the origin's once a mutation is settled without the origin's response.
+    /// A mutation that is settled without the origin's response may leave content that differs from the origin's.
     private mutating func oweFetch() {
         if rules.policy.revalidatesAfterMutation { owesFetch = true }
     }
 
-    /// The one fetch after the last mutation; it is automatic, so it waits where a failure holds it off (C12).
+    /// Begins the one fetch after the last mutation. It is automatic, so a failure may hold it off (C12).
     private mutating func fetchAfterLastPatch(_ turn: inout Turn) {
         guard patches.isEmpty, owesFetch else { return }
         owesFetch = false
         guard observers > 0 else { return }
-        if flight == nil, holdsOff(at: turn.now) { triggerPending = true } else { startFlight(explicit: false, &turn) }
+        if flight == nil, holdsOff(at: turn.now) { triggerPending = true } else { startFlight(forceRefresh: false, &turn) }
     }
 
     private mutating func foldConfirmed(_ turn: inout Turn) {
@@ -194,7 +194,7 @@ extension KeyMachine {
         let old = record.content
         turn.discarded.append(old)
         change(&record.content)
-        // The content is no longer what the origin's validator names.
+        // The origin's validator does not describe the changed content.
         if var fields = record.details?.fields {
             fields.validator = nil
             fields.pages = resized(fields.pages, from: old, to: record.content)
@@ -206,12 +206,12 @@ extension KeyMachine {
     }
 }
 
-/// The origin's response to a mutation, as far as a store can use it.
+/// The usable part of the origin's response to a mutation.
 enum MutationResponse<Content: Sendable>: Sendable {
-    /// Nothing.
+    /// No content.
     case none
     /// The content after the mutation.
     case content(Content)
-    /// One part of the content after the mutation, put in the place of the old one.
+    /// One part of the content after the mutation, which replaces the old part.
     case part(@Sendable (inout Content) -> Void)
 }

@@ -1,15 +1,15 @@
-// Observers, callers, and the read of the cache that comes before everything else.
+// Observers, callers, and the read of the cache that precedes everything else.
 
 extension KeyMachine {
     // MARK: Observers
 
-    /// An observer has come; one that `forces` wants a fetch whatever the cache holds.
-    mutating func observerJoined(forces: Bool, _ turn: inout Turn) {
+    /// Adds an observer; with `forceRefresh` it wants a fetch regardless of the cache.
+    mutating func observerJoined(forceRefresh: Bool, _ turn: inout Turn) {
         observers += 1
         if isRead {
-            welcomeObserver(forces: forces, &turn)
+            welcomeObserver(forceRefresh: forceRefresh, &turn)
         } else {
-            forcePending = forcePending || forces
+            forceRefreshPending = forceRefreshPending || forceRefresh
             beginReading(&turn)
         }
         endTurn(&turn)
@@ -20,9 +20,9 @@ extension KeyMachine {
         endTurn(&turn)
     }
 
-    private mutating func welcomeObserver(forces: Bool, _ turn: inout Turn) {
-        if forces {
-            startFlight(explicit: true, &turn)
+    private mutating func welcomeObserver(forceRefresh: Bool, _ turn: inout Turn) {
+        if forceRefresh {
+            startFlight(forceRefresh: true, &turn)
         } else if let held, held.isValid(at: turn.now), failure == nil {
             report(.hit, &turn)
         } else {
@@ -33,9 +33,9 @@ extension KeyMachine {
 
     // MARK: Callers
 
-    /// A caller has come.
+    /// A caller has arrived.
     ///
-    /// - Returns: The answer where there is one already; otherwise he is registered and will be answered by an action.
+    /// - Returns: The result, if there is one already. Otherwise the caller is registered, and an action resumes it.
     mutating func callerArrived(_ id: CallerID, needing need: CallerNeed, _ turn: inout Turn) -> CallerAnswer<Content>? {
         var answer: CallerAnswer<Content>?
         if isRead || need.isSavedNeed || need == .allSaved {
@@ -48,30 +48,30 @@ extension KeyMachine {
         return answer
     }
 
-    /// A caller has gone: cancelled, or done with the truth he held on to. Gone already where his answer was under way.
+    /// A caller has left: it was canceled, or no longer needs the accepted content. It may have been resumed already.
     mutating func callerLeft(_ id: CallerID, _ turn: inout Turn) {
         forget(id)
         endTurn(&turn)
     }
 
-    /// Answers a caller at once or registers him and starts what he waits for; the truth is known.
+    /// Returns a caller's result, or registers the caller and starts the work that it waits for. The accepted content is known.
     private mutating func admit(_ id: CallerID, _ need: CallerNeed, _ turn: inout Turn) -> CallerAnswer<Content>? {
         switch need {
         case .prefetch where callers.contains { $0.value == .prefetch }:
-            // A key that is given twice is fetched once, and takes one place of the queue.
+            // A key that is prefetched twice is fetched once and takes one place in the queue.
             return .done
         case .content, .freshness, .prefetch:
             if let answer = answerFromTruth(need, &turn) { return answer }
             register(id, need)
-            startFlight(explicit: false, &turn)
+            startFlight(forceRefresh: false, &turn)
         case .cached:
             return cachedAnswer(&turn)
         case .origin:
             register(id, need)
-            startFlight(explicit: false, &turn)
+            startFlight(forceRefresh: false, &turn)
         case .refresh:
             register(id, need)
-            startFlight(explicit: true, &turn)
+            startFlight(forceRefresh: true, &turn)
         case .truth:
             register(id, need)
             return .done
@@ -88,20 +88,20 @@ extension KeyMachine {
         return nil
     }
 
-    /// The answer that needs no waiting: valid content, content that a policy lets be served, or a failure that is held off (C3, C12).
+    /// The result that needs no wait: valid content, stale content that a policy allows, or a failure that holds off fetches (C3, C12).
     private mutating func answerFromTruth(_ need: CallerNeed, _ turn: inout Turn) -> CallerAnswer<Content>? {
-        // `validate()` asks anew after a failure: valid content alone would leave the error on screen.
+        // `validate()` fetches again after a failure: valid content alone would leave the error on screen.
         if let held, let content, held.isValid(at: turn.now), need != .freshness || failure == nil {
             report(.hit, &turn)
             return need == .content ? .content(content) : .done
         }
         report(.miss, &turn)
-        // A refusal that is known closes this window too: the caller waits for what the origin says now.
+        // A known refusal by the origin closes this window, too: the caller waits for the origin's current response.
         if need == .content, failure?.error.allowsStaleContent ?? true, let held, let content,
             held.isUsable(within: held.record.freshness.staleWhileRevalidate ?? rules.policy.staleWhileRevalidate, at: turn.now)
         {
             startFlightUnlessHeldOff(&turn)
-            // Nobody waits for it, but cancelling it would leave the content stale for as long as the origin is slow.
+            // No caller waits for the fetch, but canceling it would keep the content stale as long as the origin is slow.
             flight?.isPromised = true
             return .content(content)
         }
@@ -124,19 +124,27 @@ extension KeyMachine {
         return .failure(StoreError(.noValidCache, message, staleContent: content))
     }
 
-    /// What a `.content` caller gets when fetching failed: the stale content where a policy allows it, else the error (RFC 5861 §4).
+    /// The result of a `.content` caller after a failed fetch: stale content if a policy allows it, otherwise the error (RFC 5861 §4).
     func failureAnswer(_ error: any Error, _ turn: inout Turn) -> CallerAnswer<Content> {
         if let held, let content {
             let window = held.record.freshness.staleIfError ?? rules.policy.staleIfError
-            // A refresh may have been asked for while the content is still valid: then there is nothing stale about it.
+            // A refresh may have been requested while the content was valid.
             if held.isValid(at: turn.now) { return .content(content) }
-            // A refusal must reach the caller: stale content would hide that access to it was withdrawn.
+            // A refusal must reach the caller: stale content would hide that access was withdrawn.
             if error.allowsStaleContent, held.isUsable(within: window, at: turn.now) { return .content(content) }
         }
         return .failure(error)
     }
 
     // MARK: The cache read
+
+    /// Memory has been read. Without a cacher behind it, its record is all there can be.
+    mutating func memoryRead(_ found: HeldRecord<Content>?, now: @autoclosure () -> MonotonicInstant) {
+        guard found != nil || !rules.hasBacking else { return }
+        (isRead, held) = (true, found)
+        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && found?.expires(after: now()) == true
+        shown = sight
+    }
 
     mutating func beginReading(_ turn: inout Turn) {
         guard reading == nil else { return }
@@ -145,7 +153,7 @@ extension KeyMachine {
         turn.actions.append(.read(ticket))
     }
 
-    /// The cacher has answered; what it says counts only while nothing newer is known.
+    /// The cacher has loaded the record, which counts only if nothing newer is known.
     mutating func cacheReadFinished(_ ticket: Ticket, _ result: Result<HeldRecord<Content>?, any Error>, _ turn: inout Turn) {
         guard reading == ticket else { return }
         reading = nil
@@ -155,23 +163,24 @@ extension KeyMachine {
             case .success(let record): held = record
             case .failure(let error):
                 failCacheCallers(error, &turn)
-                // A record that could not be read cannot be dated expired: as long as it may come back, the key must stay to deny it.
+                // A record that could not be read cannot be invalidated. The key stays live, so that the record is not served when it can
+                // be read again.
                 if invalidatePending { noteFailedSave(.invalidation, &turn) }
             }
             becomeRead(&turn)
         } else if pendingKeys != nil {
-            // A read that failed has no keys to keep.
+            // A failed read has no keys to keep.
             adoptKeys(of: (try? result.get())?.record, &turn)
         }
         endTurn(&turn)
     }
 
-    /// `.cache` asks for the cache alone, so its failure is the answer; so it is for those who wait for an invalidation to be saved.
+    /// Fails the callers that depend on the cacher alone: for `.cache`, and for an invalidation to be saved.
     private mutating func failCacheCallers(_ error: any Error, _ turn: inout Turn) {
         answerCallers(&turn) { need in need == .cached || need == .allSaved ? .failure(error) : nil }
     }
 
-    /// The truth is known from here on: everybody who waited for it gets what he came for.
+    /// The accepted content is known from now on: resumes the callers and serves the observers that waited for it.
     mutating func becomeRead(_ turn: inout Turn) {
         isRead = true
         refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held?.expires(after: turn.now) == true
@@ -181,67 +190,64 @@ extension KeyMachine {
             applyInvalidation(&turn)
         }
         if observers > 0 {
-            welcomeObserver(forces: forcePending, &turn)
-            forcePending = false
+            welcomeObserver(forceRefresh: forceRefreshPending, &turn)
+            forceRefreshPending = false
             turn.publishes = true
         }
         readmitCallers(&turn)
     }
 
-    /// Lets callers who came before the truth was known try again, in the order in which they came.
+    /// Admits the callers that came before the accepted content was known, oldest first.
     ///
-    /// Those who want a page come last: a fetch of the list that another one starts would supersede it at once.
+    /// Callers for a page come last, because a fetch of the list that another caller starts would supersede the page at once.
     mutating func readmitCallers(_ turn: inout Turn) {
         guard !callers.isEmpty else { return }
-        let inOrder = callers.sorted { ($0.value.isPageNeed ? 1 : 0, $0.number) < ($1.value.isPageNeed ? 1 : 0, $1.number) }
+        let inOrder = callers.sorted { ($0.value.isPageNeed ? 1 : 0, $0.key) < ($1.value.isPageNeed ? 1 : 0, $1.key) }
         for (id, need) in inOrder where !need.isSavedNeed {
             forget(id)
             if let answer = admit(id, need, &turn) { turn.actions.append(.answer(id, answer)) }
         }
     }
 
-    // MARK: The register
+    // MARK: Registration
 
     mutating func register(_ id: CallerID, _ need: CallerNeed) {
-        callers.put(need, at: id)
+        callers[id] = need
         if need.wantsFetch { fetchCallers += 1 }
         if need == .refresh { refreshCallers += 1 }
     }
 
     mutating func forget(_ id: CallerID) {
-        guard let need = callers.remove(id) else { return }
+        guard let need = callers.removeValue(forKey: id) else { return }
+        // A dictionary keeps its capacity: a thousand callers of an observed key would cost memory forever.
+        if callers.isEmpty { callers = [:] }
         if need.wantsFetch { fetchCallers -= 1 }
         if need == .refresh { refreshCallers -= 1 }
     }
 
-    /// Answers every caller whose need `choose` knows an answer to.
+    /// Resumes each caller for which `choose` returns a result.
     mutating func answerCallers(_ turn: inout Turn, _ choose: (CallerNeed) -> CallerAnswer<Content>?) {
-        var (wantedFetch, wantedRefresh) = (0, 0)
-        callers.removeAll { id, need in
-            guard let answer = choose(need) else { return false }
+        for (id, need) in callers {
+            guard let answer = choose(need) else { continue }
             turn.actions.append(.answer(id, answer))
-            if need.wantsFetch { wantedFetch += 1 }
-            if need == .refresh { wantedRefresh += 1 }
-            return true
+            forget(id)
         }
-        fetchCallers -= wantedFetch
-        refreshCallers -= wantedRefresh
     }
 }
 
 extension CallerNeed {
-    /// Whether the caller waits for the cacher alone, and so needs no truth.
+    /// Whether the caller waits for the cacher alone and needs no content.
     var isSavedNeed: Bool {
         if case .saved = self { true } else { false }
     }
 
-    /// Whether the caller asks for a page and nobody knows yet what the list is like.
+    /// Whether the caller requests a page of a list that is not known yet.
     var isPageNeed: Bool {
         if case .page = self { true } else { false }
     }
 }
 
 extension Error {
-    /// Whether stale content may take the place of the error; an error without advice leaves it to the windows alone.
+    /// Whether stale content may replace the error. An error without advice leaves that to the windows.
     fileprivate var allowsStaleContent: Bool { (self as? any FailureAdvising)?.allowsStale ?? true }
 }

@@ -1,27 +1,27 @@
 // Updates, clearing, and invalidation (C5).
 
-/// What becomes of the page keys when content is replaced.
+/// The page keys after the content is replaced.
 enum PageKeys: Hashable, Sendable {
     case kept
     case replaced(next: String?, prev: String?)
 }
 
 extension KeyMachine {
-    /// Somebody has said what the content is; `nil` is the same as `cleared(_:)`.
+    /// Sets the content; `nil` is the same as `cleared(_:)`.
     ///
-    /// - Returns: The number of the new truth.
+    /// - Returns: The new revision.
     @discardableResult
     mutating func updated(_ content: Content?, keys: PageKeys = .kept, _ turn: inout Turn) -> Ticket {
         guard let content else { return cleared(&turn) }
         turn.isWriting = true
-        let wasExplicit = dropFlight(&turn) || forcePending
+        let forceRefresh = dropFlight(&turn) || forceRefreshPending
         forgetPending()
         if keys == .kept { interruptPages(&turn) } else { supersedePages(&turn) }
         var record = CacheRecord(content: content, fetchedAt: turn.date, details: nil)
         if keys != .kept || held?.record.details != nil { record.fields = fields(after: content, keys) }
         let (wasRead, hadPendingKeys) = (isRead, pendingKeys != nil)
         isRead = true
-        // A list keeps the keys that its record has, also where that record has still to be read.
+        // A list keeps the page keys of its record, even if the record has not been read yet.
         if keys != .kept || !rules.isList {
             if pendingKeys != nil { pendingKeys = nil }
         } else if !wasRead {
@@ -29,16 +29,16 @@ extension KeyMachine {
             beginReading(&turn)
         }
         accept(record, &turn)
-        // Nobody is looked at in vain: there may be thousands who wait for the cacher, or for a refresh, and as many updates.
+        // Skips the scan if no caller can be resumed: thousands may wait for the cacher or for a refresh, and updates are as frequent.
         if fetchCallers > refreshCallers || !wasRead { answerAfterUpdate(&turn) }
-        if wasExplicit || refreshCallers > 0 { restartIfWanted(explicit: true, &turn) }
-        // Page requests that waited for the old keys go on, too.
+        if forceRefresh || refreshCallers > 0 { restartIfWanted(forceRefresh: true, &turn) }
+        // Page requests that waited for the old keys continue, too.
         if !wasRead || (hadPendingKeys && pendingKeys == nil) { readmitCallers(&turn) }
         endTurn(&turn)
         return revision
     }
 
-    /// Gives the content to callers that need not wait for a fetch any longer.
+    /// Resumes callers that no longer need a fetch with the content.
     mutating func answerAfterUpdate(_ turn: inout Turn) {
         let answer = content.map { CallerAnswer.content($0) }
         answerCallers(&turn) { need in
@@ -51,13 +51,13 @@ extension KeyMachine {
         }
     }
 
-    /// What waited for the cache to be read has been overtaken.
+    /// Drops requests that waited for the cache read and are outdated.
     private mutating func forgetPending() {
-        if forcePending { forcePending = false }
+        if forceRefreshPending { forceRefreshPending = false }
         if invalidatePending { invalidatePending = false }
     }
 
-    /// What stays of the record's details when its content is set: the pages, and that the content must not be stored (RFC 9111 §5.2.2.5).
+    /// The details that stay when the content is set: the pages, and that the content must not be stored (RFC 9111 §5.2.2.5).
     func fields(after content: Content, _ keys: PageKeys) -> RecordDetails.Fields {
         var fields = RecordDetails.Fields()
         if let record = held?.record {
@@ -70,7 +70,7 @@ extension KeyMachine {
         return fields
     }
 
-    /// The record whose keys an updated list is to keep has been read.
+    /// The record with the page keys of an updated list has been read.
     mutating func adoptKeys(of record: CacheRecord<Content>?, _ turn: inout Turn) {
         let adopts = pendingKeys == .adopt
         pendingKeys = nil
@@ -84,15 +84,17 @@ extension KeyMachine {
         readmitCallers(&turn)
     }
 
-    /// Somebody wants the content forgotten, with everything that is known of it.
+    /// Removes the content and all details.
     ///
-    /// - Parameter cacherIsCleared: Whether the whole cacher is being emptied, so that this key needs no removal of its own.
-    /// - Returns: The number of the new truth.
+    /// - Parameters:
+    ///   - cacherIsCleared: Whether the whole cacher is being emptied, so that this key needs no removal of its own.
+    ///   - turn: The transition.
+    /// - Returns: The new revision.
     @discardableResult
     mutating func cleared(cacherIsCleared: Bool = false, _ turn: inout Turn) -> Ticket {
         turn.isWriting = true
-        let wasExplicit = dropFlight(&turn) || forcePending || refreshCallers > 0
-        // A prefetch is no reason to fetch cleared content again.
+        let forceRefresh = dropFlight(&turn) || forceRefreshPending || refreshCallers > 0
+        // A prefetch does not fetch cleared content again.
         if fetchCallers > refreshCallers { answerCallers(&turn) { $0 == .prefetch ? .done : nil } }
         forgetPending()
         let (wasRead, hadPendingKeys) = (isRead, pendingKeys != nil)
@@ -109,13 +111,13 @@ extension KeyMachine {
         refetchesAtDeadline = false
         truthChanged(&turn)
         if cacherIsCleared { cacherIsEmptied(&turn) }
-        restartIfWanted(explicit: wasExplicit, &turn)
+        restartIfWanted(forceRefresh: forceRefresh, &turn)
         if !wasRead || hadPendingKeys { readmitCallers(&turn) }
         endTurn(&turn)
         return revision
     }
 
-    /// Somebody knows that the content is out of date.
+    /// Marks the content as out of date.
     mutating func invalidated(_ turn: inout Turn) {
         turn.isWriting = true
         if isRead {
@@ -128,7 +130,7 @@ extension KeyMachine {
     }
 
     mutating func applyInvalidation(_ turn: inout Turn) {
-        let wasExplicit = dropFlight(&turn)
+        let forceRefresh = dropFlight(&turn)
         epoch = turn.tickets.next()
         interruptPages(&turn)
         if held != nil {
@@ -136,11 +138,11 @@ extension KeyMachine {
             refetchesAtDeadline = false
             truthChanged(&turn)
         }
-        restartIfWanted(explicit: wasExplicit, &turn)
+        restartIfWanted(forceRefresh: forceRefresh, &turn)
     }
 
-    /// Whoever waited for the old epoch's fetch waits for one of the new epoch.
-    private mutating func restartIfWanted(explicit: Bool, _ turn: inout Turn) {
-        if isWanted { startFlight(explicit: explicit, &turn) }
+    /// Callers that waited for a fetch of the old epoch wait for a fetch of the new one.
+    private mutating func restartIfWanted(forceRefresh: Bool, _ turn: inout Turn) {
+        if isWanted { startFlight(forceRefresh: forceRefresh, &turn) }
     }
 }

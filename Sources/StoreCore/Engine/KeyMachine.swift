@@ -4,101 +4,101 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 
-/// All that a store knows of one live key, and all that it decides about it: pure, synchronous, without lock, clock or task.
+/// The state of one live key, and every decision about it: a value without lock, clock, or task.
 ///
-/// Its inputs are facts (`callerArrived`, `fetchFinished`), each with the moment at which it became one; its outputs are ``KeyAction``s,
-/// which the engine carries out. A result that no longer belongs here is recognised by its ticket and dropped.
+/// Its inputs are facts (`callerArrived`, `fetchFinished`). Its outputs are ``KeyAction``s, which the engine carries out. Tickets identify
+/// late results, which are dropped.
 ///
-/// What is told where: this file holds the state and what is derived from it; `+Reading` observers, callers and the cache read;
-/// `+Fetching` fetches of the content; `+Pages` fetches beside it; `+Writing` updates and clearing; `+Saving` the saves; `+Patches`
+/// This file holds the state and the properties derived from it. `+Reading` handles observers, callers, and the cache read; `+Fetching`
+/// fetches of the content; `+Pages` fetches of further pages; `+Writing` updates, clearing, and invalidation; `+Saving` saves; `+Patches`
 /// optimistic mutations.
 struct KeyMachine<Content: Sendable> {
-    // MARK: The truth, and what is seen of it
+    // MARK: The accepted content
 
-    // What each change writes stands first and together, and what seldom changes is written only where it does: two cores that take turns
-    // with a key hand each other few cache lines.
+    // The properties that each change writes come first, next to each other, and the others are written only when they change: then two
+    // cores that alternate on a key exchange few cache lines.
 
-    /// The newest accepted record; without it the key has no content.
+    /// The newest accepted record; `nil` if the key has no content.
     var held: HeldRecord<Content>?
-    /// When the truth was changed last; what the cacher has to catch up with.
+    /// The number of the last change of the accepted content.
     var revision = Ticket(number: 0)
-    /// The truth that the cacher has, or that it failed to take.
+    /// The last revision that the cacher took or failed to take.
     var settledRevision = Ticket(number: 0)
-    /// How often what readers get has changed.
+    /// The number of changes of the content that readers see.
     var contentNumber: UInt64 = 0
-    /// When older fetches, and the responses of older mutations, became worthless the last time (C5).
+    /// The start of the current epoch: results of older fetches and responses to older mutations are outdated (C5).
     var epoch = Ticket(number: 0)
-    /// What was published last.
+    /// The state that was published last.
     var shown: Sight?
-    /// Whether the truth is known: the cache was read, or something newer has been said.
+    /// Whether the accepted content is known, because the cache was read or the content was set.
     var isRead = false
-    /// What the last fetch failed with, until one succeeds or the truth is set.
+    /// The last fetch's failure, until a fetch succeeds or the content is set.
     var failure: Failure?
-    /// The page merger's index of the content; dropped whenever the content changes in another way.
+    /// The page merger's index of the content; dropped when the content changes in another way.
     var mergeIndex: AnyObject?
     let rules: KeyRules<Content>
 
-    // MARK: Patches, in the order in which they were applied
+    // MARK: Patches, oldest first
 
     var patches: [Patch] = []
-    /// The held content with all patches over it; `nil` where there are none.
+    /// The accepted content with all patches applied; `nil` if there are no patches.
     var overlay: Content?
-    /// Whether an observed key is fetched once the last mutation is settled.
+    /// Whether an observed key is fetched when the last mutation is settled.
     var owesFetch = false
 
-    // MARK: What is under way
+    // MARK: Work in progress
 
     var flight: Flight?
     var next = Side()
     var prev = Side()
-    /// The load that has been requested from the cacher.
+    /// The requested load of the record.
     var reading: Ticket?
     /// Whether a save has been requested that has not begun.
     var isSaveRequested = false
     /// The revision that the running save saves.
     var saving: Ticket?
-    /// A save that the cacher failed; the key stays live until it has succeeded.
+    /// The save that the cacher failed; the key stays live until it has succeeded.
     var failedSave: FailedSave?
 
-    // MARK: Who is here
+    // MARK: Observers and callers
 
     var observers = 0
-    var callers = FewByNumber<CallerNeed>.none
-    /// How many of the callers want a fetch.
+    var callers: [CallerID: CallerNeed] = [:]
+    /// The number of callers that want a fetch.
     var fetchCallers = 0
-    /// How many of these wait for a refresh, which no update answers.
+    /// The number of callers that wait for a refresh, which no update satisfies.
     var refreshCallers = 0
 
-    // MARK: What waits for its time
+    // MARK: Pending work
 
-    /// When an unwanted fetch is to be cancelled.
+    /// The time at which an unwanted fetch is canceled.
     var graceEnds: MonotonicInstant?
-    /// Whether the present record is to be fetched again at its deadline; one that has none, or arrived expired, never is (C10).
+    /// Whether the record is fetched again at its deadline. False for a record without a deadline, and for one that arrived expired (C10).
     var refetchesAtDeadline = false
     /// A trigger that came too early.
     var triggerPending = false
     var lastFetchEnded: MonotonicInstant?
-    /// An observer who joined before the cache was read and wants a fetch whatever it holds.
-    var forcePending = false
-    /// An invalidation that came before the cache was read.
+    /// An observer that forces a fetch has joined before the cache was read.
+    var forceRefreshPending = false
+    /// The content was invalidated before the cache was read.
     var invalidatePending = false
-    /// A list was updated before the record whose page keys it keeps was read.
+    /// A list was updated before the record with its page keys was read.
     var pendingKeys: PendingKeys?
 
     init(rules: KeyRules<Content>) {
         self.rules = rules
     }
 
-    /// What becomes of page keys that are still being read.
+    /// The use of page keys that are still being read.
     enum PendingKeys: Hashable {
         case adopt
-        /// The origin has given newer ones meanwhile.
+        /// The origin has returned newer keys in the meantime.
         case ignore
     }
 
     struct Failure {
         var error: any Error
-        /// Until when no automatic fetch is made.
+        /// The earliest time of the next automatic fetch.
         var holdsUntil: MonotonicInstant
     }
 
@@ -112,29 +112,30 @@ struct KeyMachine<Content: Sendable> {
     /// A fetch of the content.
     struct Flight: Hashable {
         var ticket: Ticket
-        /// Whether somebody asked for it in so many words, so that an update must not make it go away.
-        var isExplicit: Bool
-        /// Whether a caller was served stale content on the promise of it, so that it goes on although he waits for nothing.
+        /// Whether a caller or an observer has requested this fetch explicitly, so that an update starts it again.
+        var forceRefresh: Bool
+        /// Whether a caller got stale content because this fetch was to follow. It then runs to its end without a waiting caller.
         var isPromised = false
-        /// Whether the origin was asked to confirm the present record.
+        /// Whether the fetch sent the record's validator.
         var revalidates: Bool
     }
 
-    /// What tells one state from the one before it, without comparing contents or errors: between two errors something is always loading.
+    /// The distinguishing parts of a state. Contents and errors need no comparison: content has a number, and a loading state separates any
+    /// two errors.
     struct Sight: Hashable {
         enum Kind: Hashable { case loading, error, completed(next: Page, prev: Page) }
         enum Page: Hashable { case none, more, loading, error }
 
         var kind: Kind
-        /// The number of the content, where there is any.
+        /// The number of the content, if there is any.
         var content: UInt64?
     }
 
     /// One side of a list.
     struct Side {
         var ticket: Ticket?
-        /// Whether the request for a page was interrupted and begins again once no fetch of the list runs; not beyond the end of a
-        /// transition without such a fetch.
+        /// Whether the page request was interrupted and begins again when no fetch of the list runs. Never true after a transition without
+        /// such a fetch.
         var isInterrupted = false
         var failure: (any Error)?
 
@@ -145,35 +146,35 @@ struct KeyMachine<Content: Sendable> {
         }
     }
 
-    /// An optimistic change that is not part of the truth yet.
+    /// An optimistic change that is not yet part of the accepted content.
     struct Patch: Sendable {
         var id: Ticket
         var isConfirmed = false
-        /// Whether a page was added since, which the content that the mutation brings may lack.
+        /// Whether a page was added after this change, so that the mutation's response may lack it.
         var isBeforePage = false
         var apply: @Sendable (inout Content) -> Void
     }
 
-    /// What a machine may see of the world while it handles one fact, and what it wants done.
+    /// The inputs and outputs of one transition.
     struct Turn {
-        /// The moment of the fact. Read once, and only where it is asked for: most facts need neither clock.
+        /// The time of the fact. Read at most once and only on demand, because most facts need no clock.
         private(set) lazy var now = time.now
         private(set) lazy var date = time.date
         private let time: any TimeSource
         var tickets: TicketCounter
 
         var actions = Few<KeyAction<Content>>.none
-        /// Whether the fact is a change of the content, so that a fetch which begins now takes the place of one, and no caller asks for it.
+        /// Whether the fact changes the content, so that a fetch started now restarts an older one.
         var isWriting = false
-        /// Whether the state may look different now, which is decided at the end.
+        /// Whether the state may have changed; decided at the end of the transition.
         var publishes = false
-        /// Whether observers are to see the present state.
+        /// Whether observers get the new state.
         var isPublished = false
-        /// Whether the memory in front is to hold what is `mirrored` now.
+        /// Whether memory gets the record that `mirrored` returns.
         var mirrors = false
-        /// Content that is no longer needed; kept to the end of the turn, so that it is released outside the lock.
+        /// Content that is no longer needed. Released after the transition, outside the lock.
         var discarded = Few<Content>.none
-        /// Patches and errors that are no longer needed: what they hold is the user's, too.
+        /// Patches and errors that are no longer needed. They hold user objects, so they are released outside the lock, too.
         var leftovers: [any Sendable] = []
 
         init(time: any TimeSource, tickets: TicketCounter) {
@@ -183,28 +184,28 @@ struct KeyMachine<Content: Sendable> {
     }
 }
 
-// MARK: - What is derived
+// MARK: - Derived properties
 
 extension KeyMachine {
-    /// What observers and callers get: the truth with the patches over it.
+    /// The content that observers and callers get: the accepted content with the patches applied.
     var content: Content? { overlay ?? held?.record.content }
 
-    /// Whether there is anything to show.
+    /// Whether there is a state to show.
     var isVisible: Bool { flight != nil || failure != nil || held != nil || overlay != nil }
 
-    // What is asked at each turn is inlined: a call would be given a copy of the whole machine.
+    // The properties that every transition reads are inlined: a call would copy the whole machine.
 
-    /// What an observer may show; `nil` before anything is known.
+    /// The state for observers; `nil` before anything is known.
     @inline(__always)
     var state: LoadingState<Content>? {
         if flight != nil { return .loading(content: content) }
         if let failure { return .error(rawError: failure.error, content: content) }
-        // First, so that the content is moved into the state and not copied.
+        // Computed first, so that the content is moved into the state and not copied.
         let (next, prev) = (additionalState(.next), additionalState(.prev))
         return content.map { .completed(content: $0, next: next, prev: prev) }
     }
 
-    /// What tells the present state from others.
+    /// The distinguishing parts of the current state.
     @inline(__always)
     var sight: Sight? {
         let number = held == nil && overlay == nil ? nil : contentNumber
@@ -229,7 +230,7 @@ extension KeyMachine {
         return .fixed(canRequestAdditionalData: hasPage(direction))
     }
 
-    // Each asks for one word: a side as a whole, or a page's key, is copied with what it refers to.
+    // Each of these reads one word. Reading a whole side or a page key would copy its references.
 
     @inline(__always)
     private func isLoading(_ direction: PageDirection) -> Bool { (direction == .next ? next.ticket : prev.ticket) != nil }
@@ -243,7 +244,7 @@ extension KeyMachine {
     }
 
     func pageKey(_ direction: PageDirection) -> String? {
-        // Content that is no list has no pages, whatever keys its record carries; a one-way list has none before the first.
+        // Content that is not a list has no pages, even if its record has page keys. A one-way list has none before the first page.
         guard rules.hasSide(direction) else { return nil }
         return direction == .next ? held?.record.nextKey : held?.record.prevKey
     }
@@ -253,13 +254,13 @@ extension KeyMachine {
         set { if direction == .next { next = newValue } else { prev = newValue } }
     }
 
-    /// Whether anybody would miss a fetch.
+    /// Whether an observer or a caller wants a fetch.
     var isWanted: Bool { observers > 0 || fetchCallers > 0 }
 
-    /// Whether nothing would be lost if the engine forgot this key.
+    /// Whether the engine may forget this key without a loss.
     var isIdle: Bool { isAtRest && failedSave == nil }
 
-    /// Whether nothing goes on and nobody is here.
+    /// Whether the key has no observers, no callers, and no work in progress.
     var isAtRest: Bool {
         observers == 0 && callers.isEmpty && flight == nil && next.ticket == nil && prev.ticket == nil && reading == nil
             && saving == nil && patches.isEmpty && settledRevision == revision && !invalidatePending
@@ -270,22 +271,22 @@ extension KeyMachine {
         return now < failure.holdsUntil
     }
 
-    /// The earliest moment at which an automatic fetch may begin.
+    /// The earliest time of an automatic fetch.
     private func automaticFetchAllowed(after interval: Duration) -> MonotonicInstant {
         max(lastFetchEnded?.advanced(by: interval) ?? .distantPast, failure?.holdsUntil ?? .distantPast)
     }
 
-    /// When an observed key is to be fetched because its content expires or a trigger waits.
+    /// The time of the next automatic fetch of an observed key, because its content expires or a trigger is pending.
     @inline(__always)
     var automaticFetchDue: MonotonicInstant? {
         guard observers > 0, flight == nil, isRead else { return nil }
         if triggerPending { return automaticFetchAllowed(after: max(.zero, rules.policy.minimumInterval)) }
         guard refetchesAtDeadline, let held else { return nil }
-        // Expiry causes fetches that cause expiry; a trigger has a pace of its own.
+        // Fetched content may expire at once, so the interval bounds the rate. A trigger has its own pace.
         return max(held.deadline, automaticFetchAllowed(after: rules.policy.boundedInterval))
     }
 
-    /// When the machine wants to be told the time again.
+    /// The time at which `timerFired` is due.
     @inline(__always)
     var nextWake: MonotonicInstant? {
         graceEnds != nil || (observers > 0 && (triggerPending || refetchesAtDeadline)) ? earliestWake : nil
@@ -300,34 +301,34 @@ extension KeyMachine {
     }
 }
 
-// MARK: - Time, and the end of each turn
+// MARK: - Time, and the end of each transition
 
 extension KeyMachine {
-    /// The moment that `nextWake` named may have come.
+    /// The time that `nextWake` returned may have come.
     mutating func timerFired(_ turn: inout Turn) {
         if let graceEnds, graceEnds <= turn.now { cancelUnwanted(&turn) }
-        if let due = automaticFetchDue, due <= turn.now { startFlight(explicit: false, &turn) }
+        if let due = automaticFetchDue, due <= turn.now { startFlight(forceRefresh: false, &turn) }
         endTurn(&turn)
     }
 
-    /// A trigger of the store asks for fresh content (C16).
+    /// A trigger of the store requests fresh content (C16).
     mutating func triggered(_ turn: inout Turn) {
         guard observers > 0 else { return }
         if flight != nil {
             report(.coalesced, &turn)
         } else {
-            // One that comes too early is kept, not dropped: "the network is back" must not get lost in an interval.
+            // An early trigger is kept: a trigger such as "the network is back" must not be lost.
             triggerPending = true
-            if let due = automaticFetchDue, due <= turn.now { startFlight(explicit: false, &turn) }
+            if let due = automaticFetchDue, due <= turn.now { startFlight(forceRefresh: false, &turn) }
         }
         endTurn(&turn)
     }
 
-    /// What follows from any fact: the cacher catches up, unwanted fetches get their grace, observers see the outcome once.
+    /// Completes each transition: requests a save, starts or ends the grace period of an unwanted fetch, and publishes the outcome once.
     mutating func endTurn(_ turn: inout Turn) {
         if next.isInterrupted || prev.isInterrupted { resumePages(&turn) }
         requestSave(&turn)
-        if observers == 0, forcePending || triggerPending { (forcePending, triggerPending) = (false, false) }
+        if observers == 0, forceRefreshPending || triggerPending { (forceRefreshPending, triggerPending) = (false, false) }
         let isFetching = flight != nil || next.ticket != nil || prev.ticket != nil
         if isWanted || !isFetching || flight?.isPromised == true {
             if graceEnds != nil { graceEnds = nil }
@@ -336,7 +337,7 @@ extension KeyMachine {
         }
         if turn.publishes {
             turn.publishes = false
-            // Much of what happens under a running fetch looks the same as before (C7).
+            // Most changes during a running fetch leave the state as it was (C7).
             let sight = sight
             if sight != shown {
                 turn.isPublished = true

@@ -1,23 +1,23 @@
-/// A key about which something goes on: its machine, and those whom the machine only counts. Lives under the engine's lock.
+/// A live key: its machine, and the observers and callers that the machine only counts. Guarded by the engine's lock.
 struct LiveKey {
-    /// The number of the current state.
+    /// The number of published states. An observer that has seen this number has seen the current state.
     var version: UInt64 = 1
-    /// The observers, each with the number of the last state that it has received.
+    /// The observers, each with the number of the last state that it has seen.
     var observers = WaiterList<UInt64>()
     var machine: KeyMachine<BoxedContent>
 
     let param: BoxedKey
-    /// The position among the live keys.
+    /// The key's place among the live keys.
     let place: Int
 
-    /// Those who wait for an answer of the machine.
-    var callers = FewByNumber<Reply<CallerAnswer<BoxedContent>>>.none
-    /// The callers that wait for the content; the machine knows them as one caller.
+    /// The callers that wait for a result of the machine.
+    var callers: [CallerID: Reply<CallerAnswer<BoxedContent>>] = [:]
+    /// The callers that wait for the content; the machine counts them as one.
     var crowd: (id: CallerID, reply: Reply<CallerAnswer<BoxedContent>>)?
 
-    /// Fetches under way: of the content and of a page at each side, so never more than three, and the cancelled ones not among them.
+    /// The running fetches: of the content and of a page at each side, so at most three. Canceled fetches are removed.
     var fetches: [(ticket: Ticket, task: Task<Void, Never>)] = []
-    /// When a fetch began last, or will begin, because a fetcher changed this key.
+    /// The start of the last fetch that a fetcher caused by changing this key, or its future start.
     var lastRestart: MonotonicInstant?
     /// The key's identity in the graph of waits; `nil` until its first fetch.
     private(set) var identity: FetchedKey?
@@ -29,15 +29,15 @@ struct LiveKey {
         machine = KeyMachine(rules: rules)
     }
 
-    /// The result of an observer's look at a key.
+    /// The result of a look at a key.
     enum Sight: Sendable {
         case state(LoadingState<BoxedContent>)
         case nothingNew
-        /// The observer has left because its task was canceled.
+        /// The observer has left.
         case gone
     }
 
-    /// Gives an observer the current state, unless it has received it.
+    /// Returns the current state to an observer, unless the observer has seen it.
     mutating func look(_ id: CallerID) -> Sight {
         guard let observer = observers[id] else { return .gone }
         guard version > observer.tag, let state = machine.state else { return .nothingNew }
@@ -45,22 +45,22 @@ struct LiveKey {
         return .state(state)
     }
 
-    /// Suspends an observer until there is a state that it has not received.
+    /// Suspends an observer until there is a state that it has not seen.
     ///
-    /// - Returns: `false` if there is such a state, or if the observer has left.
+    /// - Returns: `false` if there is one, or if the observer has left.
     mutating func wait(_ id: CallerID, _ suspension: Suspension) -> Bool {
         guard let observer = observers[id] else { return false }
         if version > observer.tag, machine.isVisible { return false }
-        // The first task would wait forever.
+        // The first waiter would wait forever.
         if observer.suspension != nil { refuseSecondWaiter() }
         return observers.suspend(id, suspension)
     }
 
-    /// Whether nothing would be lost but what the cacher does not know, if the engine forgot this key.
-    // Mutating, so that the machine is looked at where it stands: read through a cell it would be copied as a whole.
+    /// Whether the engine may forget this key without a loss, apart from a failed save.
+    // Mutating, so that the machine is read in place: a read through the cell would copy the whole machine.
     mutating func isAtRest() -> Bool { machine.isAtRest }
 
-    /// Counts a new state, and takes the suspensions of all observers.
+    /// Counts a new state, and takes out the suspensions of all waiting observers.
     mutating func publish(_ suspensions: inout Few<Suspension>) {
         version += 1
         guard machine.observers > 0, machine.isVisible else { return }
@@ -69,7 +69,10 @@ struct LiveKey {
 
     /// Removes the callers that the machine knows by this number.
     mutating func takeCallers(_ id: CallerID) -> Reply<CallerAnswer<BoxedContent>>? {
-        guard let crowd, crowd.id == id else { return callers.remove(id) }
+        guard let crowd, crowd.id == id else {
+            defer { if callers.isEmpty { callers = [:] } }
+            return callers.removeValue(forKey: id)
+        }
         self.crowd = nil
         return crowd.reply
     }
@@ -88,28 +91,28 @@ struct LiveKey {
     }
 }
 
-/// What is to be done when the lock is open again: nothing of it may run user code under it.
+/// The effects of a transition that wait until the lock is released, because each of them may run user code.
 struct Effects {
     enum Parcel {
         case answer(Reply<CallerAnswer<BoxedContent>>, CallerAnswer<BoxedContent>)
         case cancellation(Task<Void, Never>)
-        // Out of line: only stores that are listened to send any.
+        // Indirect, because only stores with an event hook send events.
         indirect case event(StoreEvent<BoxedKey>)
     }
 
-    /// What observers wait on who have something to see. Most turns have nothing but these, and one content to let go of.
+    /// The suspensions of observers that have a state to take. Most transitions have only these and one discarded content.
     var observers = Few<Suspension>.none
     var parcels = Few<Parcel>.none
-    /// BoxedContent that is no longer needed: releasing it may run a `deinit` of the user's.
+    /// Content that is no longer needed. Its release may run a `deinit` of user code.
     var discarded = Few<BoxedContent>.none
-    /// Keys that have been forgotten, which are the user's, too.
+    /// Forgotten keys, which are user objects, too.
     var retired = Few<BoxedKey>.none
-    /// Whatever else of the user's is no longer needed: patches, errors, records.
+    /// Other user objects that are no longer needed: patches, errors, and records.
     var leftovers: [any Sendable] = []
 
     mutating func deliver(_ onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?) {
-        // Before anybody is woken: he may ask for the next page of a list that is at rest now, and which grows in place only while nobody
-        // but the memory in front holds it.
+        // Releases first, because a resumed caller may request the next page of this list. The list grows in place only if memory holds the
+        // only reference to it.
         if !retired.isEmpty { discarded = .none }
         guard !parcels.isEmpty else { return observers.forEach { $0.resume() } }
         parcels.forEach { parcel in

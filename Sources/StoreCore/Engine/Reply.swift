@@ -48,7 +48,11 @@ final class Reply<Answer: Sendable>: Sendable {
     /// - Returns: The result.
     func value(isolation: isolated (any Actor)? = #isolation, onCancel giveUp: @Sendable () -> Void) async -> Answer {
         let ticket = join()
-        await suspend { wait(ticket, $0) } onCancel: { giveUp() }
+        await suspend {
+            wait(ticket, $0)
+        } onCancel: {
+            giveUp()
+        }
         guard let answer = state.withLock(\.answer) else { preconditionFailure("a caller was resumed without a result") }
         return answer
     }

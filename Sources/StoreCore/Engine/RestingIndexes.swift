@@ -1,26 +1,25 @@
-/// The merge indexes of the lists that were extended last and about which nothing goes on now.
+/// The merge indexes of the idle lists that were extended last.
 ///
-/// A key is forgotten when nobody is there, also between two pages of a loop that loads all of them; with its index forgotten too, each
-/// page would cost a pass over the list.
+/// A key becomes idle between two pages of a loop that loads all of them. Without its index, each page would cost a pass over the list.
 struct RestingIndexes<Param: Hashable & Sendable> {
     /// An index is as large as its list, so only a few are kept.
     private static var limit: Int { 4 }
 
     private struct Resting {
         let param: Param
-        /// Whose index it is: each truth of a list has details of its own, for its page key is there.
+        /// The identity of the list: each accepted list has its own details, because they hold its page key.
         let details: RecordDetails
         let index: AnyObject
     }
 
-    /// The oldest first.
+    /// The indexes, oldest first.
     private var resting: [Resting] = []
 
     var count: Int { resting.count }
 
-    /// Keeps the index of a list that is about to be forgotten, or drops the one that is out of date; keys that are let go of are the user's.
+    /// Keeps the index of a list that becomes idle, or drops an outdated one. Dropped keys are user objects and go to `leftovers`.
     mutating func keep(_ index: AnyObject?, of param: Param, _ details: RecordDetails?, _ leftovers: inout [any Sendable]) {
-        // Most stores hold no lists: nothing to look for, nothing to keep.
+        // Most stores hold no lists.
         if resting.isEmpty, index == nil { return }
         _ = take(param, nil, &leftovers)
         guard let index, let details else { return }
@@ -28,7 +27,7 @@ struct RestingIndexes<Param: Hashable & Sendable> {
         resting.append(Resting(param: param, details: details, index: index))
     }
 
-    /// Takes out the index of a list that is wanted again, if it is still the same list.
+    /// Takes out the index of a list that becomes live, if the list is unchanged.
     mutating func take(_ param: Param, _ details: RecordDetails?, _ leftovers: inout [any Sendable]) -> AnyObject? {
         guard let position = resting.firstIndex(where: { $0.param == param }) else { return nil }
         let found = resting.remove(at: position)
@@ -36,7 +35,7 @@ struct RestingIndexes<Param: Hashable & Sendable> {
         return found.details === details ? found.index : nil
     }
 
-    /// Drops all of them.
+    /// Drops all indexes.
     mutating func removeAll(_ leftovers: inout [any Sendable]) {
         for index in resting { leftovers.append(index.param) }
         resting = []

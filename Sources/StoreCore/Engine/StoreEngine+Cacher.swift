@@ -136,7 +136,7 @@ extension StoreEngine {
             }
             // They refer to the elements of lists that are forgotten.
             state.restingIndexes.removeAll(&effects.leftovers)
-            for key in state.live.all {
+            for key in state.live.values {
                 take(key, &state, &effects) { key, turn in key.machine.cleared(cacherIsCleared: true, &turn) }
             }
             if backing == nil { reply.put(.success(())) } else { startCalls(&state) }
@@ -220,7 +220,7 @@ extension StoreEngine {
     private func beginWaiting(_ param: BoxedKey?) -> (saves: [Save], clearing: (id: CallerID, reply: ClearReply)?) {
         var effects = Effects()
         let waiting = state.withLock { state -> ([Save], (id: CallerID, reply: ClearReply)?) in
-            let keys = param.map { [state.live[$0]].compactMap { $0 } } ?? state.live.all
+            let keys = param.map { [state.live[$0]].compactMap { $0 } } ?? state.live.values
             let saves = keys.compactMap { key in take(key, &state, &effects) { key, turn in beginWaiting(&key, &turn) } }
             let (id, reply) = (nextID(), ClearReply())
             guard state.queue.awaitClearing(id) else { return (saves, nil) }
@@ -237,7 +237,7 @@ extension StoreEngine {
         let answer = key.machine.callerArrived(id, needing: .allSaved, &turn)
         if case .done = answer { return nil }
         let save = Save(param: key.param, id: id, reply: Reply())
-        if let answer { save.reply.put(answer) } else { key.callers.put(save.reply, at: id) }
+        if let answer { save.reply.put(answer) } else { key.callers[id] = save.reply }
         return save
     }
 }

@@ -1,9 +1,9 @@
-// Callers: one-shot questions, each answered exactly once, each cancellable at any moment (C9).
+// Callers: one-shot requests, each resumed exactly once and cancelable at any time (C9).
 
 extension StoreEngine {
-    /// Asks a key's machine for something and waits for the answer.
+    /// Makes a request to a key's machine and waits for the result.
     ///
-    /// - Returns: The answer; `.cancelled` as soon as the caller's task is.
+    /// - Returns: The result; `.cancelled` as soon as the caller's task is canceled.
     func ask(
         _ param: BoxedKey, _ need: CallerNeed, id: CallerID? = nil, isolation: isolated (any Actor)? = #isolation
     ) async -> CallerAnswer<BoxedContent> {
@@ -13,13 +13,13 @@ extension StoreEngine {
         return await ask(param, id: id) { machine, id, turn in machine.callerArrived(id, needing: need, &turn) }
     }
 
-    /// Tells a key's machine something, and waits for what the telling has registered a caller for.
+    /// Gives a fact to a key's machine, and waits for the result that the machine registered a caller for.
     ///
     /// - Parameters:
     ///   - param: The key.
     ///   - id: The caller.
     ///   - isolation: The caller's actor, which is not left.
-    ///   - begin: Tells the machine, under the lock, and also when the task is cancelled; returns the answer if there is one already.
+    ///   - begin: Passes the fact to the machine under the lock, even if the task is canceled. Returns the result, if there is one already.
     func ask(
         _ param: BoxedKey, id: CallerID, isolation: isolated (any Actor)? = #isolation,
         _ begin: @Sendable (inout KeyMachine<BoxedContent>, CallerID, inout Turn) -> CallerAnswer<BoxedContent>?
@@ -32,8 +32,8 @@ extension StoreEngine {
         }
     }
 
-    /// Poses a question. Most are answered on the spot, and cost neither a continuation nor a place to be found at.
-    // Never inlined: what is made here would stand in the frame of `ask`, of which thousands may wait at once.
+    /// Gives a fact to a key's machine. Most results are immediate, and cost neither a continuation nor a registration.
+    // Never inlined, because its locals would enlarge the frame of `ask`, and thousands of callers may wait at once.
     @inline(never)
     func pose(
         _ param: BoxedKey, _ id: CallerID,
@@ -42,18 +42,18 @@ extension StoreEngine {
         turn(param) { key, turn in
             if let answer = begin(&key.machine, id, &turn) { return .answered(answer) }
             let reply = Reply<CallerAnswer<BoxedContent>>()
-            key.callers.put(reply, at: id)
+            key.callers[id] = reply
             return .waiting(reply)
         }
     }
 
-    /// What became of a question.
+    /// The outcome of a request.
     enum Asked: Sendable {
         case answered(CallerAnswer<BoxedContent>)
         case waiting(Reply<CallerAnswer<BoxedContent>>)
     }
 
-    /// Lets a caller go: he was cancelled, or is done with the truth he held on to.
+    /// Removes a caller that was canceled or no longer needs the accepted content.
     func release(_ id: CallerID, of param: BoxedKey) {
         turnIfLive(param) { key, turn in
             key.machine.callerLeft(id, &turn)
@@ -76,17 +76,17 @@ extension StoreEngine {
 
     // MARK: Writing
 
-    /// Tells a machine something that makes a new truth, and waits until the cacher has it, or a newer one, or has failed to take it.
+    /// Changes the content, and waits until the change or a newer one is saved, or until the save has failed.
     func write(_ param: BoxedKey, _ change: @Sendable (inout KeyMachine<BoxedContent>, inout Turn) -> Ticket) async {
         if let saving = beginWriting(param, change) { await saving.end() }
     }
 
-    /// Tells a machine something that makes a new truth.
+    /// Changes the content.
     ///
-    /// - Returns: Who waits until the cacher has it; `nil` where there is nothing to wait for.
+    /// - Returns: The save to wait for; `nil` if there is nothing to wait for.
     func beginWriting(_ param: BoxedKey, _ change: @Sendable (inout KeyMachine<BoxedContent>, inout Turn) -> Ticket) -> Saving? {
         guard backing != nil else {
-            // Without a cacher that has to be called, what is true counts as saved.
+            // Without a cacher to call, accepted content counts as saved.
             turn(param) { key, turn in _ = change(&key.machine, &turn) }
             return nil
         }
@@ -99,7 +99,7 @@ extension StoreEngine {
         return Saving(engine: self, param: param, id: id, reply: reply)
     }
 
-    /// Somebody who waits until the cacher has what he has told.
+    /// A wait for the save of a change.
     @usableFromInline
     struct Saving: Sendable {
         let engine: StoreEngine
@@ -107,13 +107,13 @@ extension StoreEngine {
         let id: CallerID
         let reply: Reply<CallerAnswer<BoxedContent>>
 
-        /// Waits until the cacher has it, or a newer one, or has failed to take it, or the task is cancelled.
+        /// Waits until the change or a newer one is saved, the save has failed, or the task is canceled.
         @usableFromInline
         func end() async { _ = await reply.value { engine.release(id, of: param) } }
     }
 
     func invalidate(_ param: BoxedKey) async {
-        // The invalidation itself is told before anything can be cancelled; only the waiting may be cut short.
+        // The invalidation precedes any cancellation, which can only end the wait.
         let id = nextID()
         let answer = await ask(param, id: id) { machine, id, turn in
             machine.invalidated(&turn)
@@ -124,7 +124,7 @@ extension StoreEngine {
         await write(param) { machine, _ in machine.revision }
     }
 
-    /// Changes the newest accepted content; does nothing where there is none.
+    /// Changes the newest accepted content, if there is any.
     ///
     /// - Returns: Whether there was content to change.
     func update(_ param: BoxedKey, _ transform: (inout BoxedContent) throws -> Void) async rethrows -> Bool {
@@ -134,7 +134,7 @@ extension StoreEngine {
         while true {
             let (held, revision) = turn(param) { key, _ in (key.machine.held?.record.content, key.machine.revision) }
             guard var content = held else { return false }
-            // User code, so outside the lock; if the truth changes meanwhile, it runs again on the newer one.
+            // User code, so outside the lock. If the content changes in the meantime, the closure runs again on the newer content.
             try transform(&content)
             let updated = content
             let answer = await ask(param, id: nextID()) { machine, id, turn in
@@ -147,9 +147,9 @@ extension StoreEngine {
         }
     }
 
-    /// Shows a patch at once, and settles it when `perform` ends.
+    /// Publishes a patch at once, and settles it when `perform` ends.
     ///
-    /// - Parameter response: Finds what the origin responded in what `perform` returned.
+    /// - Parameter response: Finds the origin's response in the result of `perform`.
     func mutate<Result>(
         _ param: BoxedKey, _ patch: @escaping @Sendable (inout BoxedContent) -> Void, perform: () async throws -> Result,
         response: (Result) -> MutationResponse<BoxedContent> = { _ in .none }
@@ -177,23 +177,26 @@ extension StoreEngine {
 }
 
 extension StoreEngine {
-    /// Sets the content of a key; `nil` forgets it.
+    /// Sets the content of a key; `nil` clears it.
     ///
     /// - Parameters:
     ///   - content: The new content.
     ///   - hash: The hash of the key, which is boxed only if it is not live.
     ///   - isKey: Whether a live key is the wanted one.
-    ///   - makeKey: Makes the key.
-    /// - Returns: The caller to wait for with a cacher; `nil` without one, so that most callers need no frame to wait in.
+    ///   - makeKey: Creates the key.
+    /// - Returns: The save to wait for; `nil` without a cacher, so that most callers need no frame to wait in.
     @usableFromInline
     func set(
         _ content: BoxedContent?, ofKeyWithHash hash: Int, where isKey: @Sendable (BoxedKey) -> Bool,
         makeKey: @Sendable () -> BoxedKey
     ) -> Saving? {
         guard backing == nil else { return beginWriting(makeKey()) { machine, turn in machine.updated(content, &turn) } }
-        turn({ $0.key(hash: UInt32(truncatingIfNeeded: hash), where: isKey, make: makeKey, rules: rules) }) { key, turn in
-            _ = key.machine.updated(content, &turn)
+        var effects = Effects()
+        state.withLock { state in
+            let key = state.live.find(UInt32(truncatingIfNeeded: hash), where: isKey) ?? liveKey(makeKey(), &state, &effects)
+            take(key, &state, &effects) { key, turn in _ = key.machine.updated(content, &turn) }
         }
+        effects.deliver(onEvent)
         return nil
     }
 }

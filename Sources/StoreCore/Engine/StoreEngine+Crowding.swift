@@ -17,7 +17,13 @@ extension StoreEngine {
         case .answered(let answer):
             return answer
         case .waiting(let crowd, let ticket):
-            await suspend { crowd.wait(ticket, $0) } onCancel: { crowd.leave(ticket) }
+            // By hand: see ``suspend(isolation:_:onCancel:)``.
+            await withTaskCancellationHandler {
+                _ = isolation
+                await suspend { crowd.wait(ticket, $0) }
+            } onCancel: {
+                crowd.leave(ticket)
+            }
             return crowd.answer ?? .cancelled
         }
     }

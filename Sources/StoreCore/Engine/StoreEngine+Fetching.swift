@@ -1,13 +1,13 @@
-// Fetches and timers: tasks of the store's own, which report back with their ticket.
+// Fetches and timers: tasks of the store, which report back with their ticket.
 
 extension StoreEngine {
     func startFetch(
         _ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ scope: FetchScope, at start: MonotonicInstant?
     ) -> Task<Void, Never> {
-        // Weak, so that a store that nobody holds is freed with its fetch; one that runs to completion holds the store itself.
+        // Weak, so that a store without references is released with its fetch. A fetch that runs to completion retains the store.
         let keeper = rules.policy.unwantedFetch == .complete ? self : nil
         let report = reporter(for: param)
-        // Detached: the first caller's priority, but not his task-locals, which would be an accident for everybody else.
+        // Detached: the task has the first caller's priority but not its task-locals, which would leak into the results of other callers.
         return Task.detached(priority: Task.currentPriority) { [weak self, fetches] in
             let result = await scope.run { await fetches.run(order, param, report, at: start) }
             (keeper ?? self)?.fetchFinished(ticket, order, param, result)
@@ -26,21 +26,21 @@ extension StoreEngine {
                 key.machine.pageFinished(direction, ticket, result, &turn)
             }
         }
-        // The key has been forgotten meanwhile, and with it whoever would say so.
+        // The key has been forgotten, so its machine cannot report the dropped result.
         if !isLive { report(.droppedAsOutdated(order.target), param) }
     }
 
-    /// Takes a list that is about to grow out of the memory in front, which mirrors it again in the same turn: a list of which somebody
-    /// else holds a snapshot is copied as a whole for each page. Whoever reads it meanwhile waits for the engine.
+    /// Removes a list that is about to grow from memory, which mirrors it again in the same transition. With a second reference, each page
+    /// would copy the whole list. Readers in between wait for the engine's lock.
     private func lendList(
         to key: inout Key, _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<BoxedContent>, any Error>,
         _ turn: inout Turn
     ) {
-        guard let front, key.machine.willExtend(direction, ticket, result), let held = key.machine.held?.record.content else { return }
-        if let drop = front.lend(key.param, held) { turn.leftovers.append(drop) }
+        guard let front, key.machine.willExtend(direction, ticket, result), let held = key.machine.held else { return }
+        if let drop = front.lend(key.param, held.record.details) { turn.leftovers.append(drop) }
     }
 
-    /// Gives fetches a way to report; `nil` where nobody listens.
+    /// Creates the reporting closure of a fetch; `nil` without an event hook.
     private func reporter(for param: BoxedKey) -> (@Sendable (StoreEventKind) -> Void)? {
         guard onEvent != nil else { return nil }
         return { [weak self] kind in self?.report(kind, param) }
@@ -55,10 +55,10 @@ extension StoreEngine {
 
     // MARK: Time
 
-    /// Sees to it that the machine is told the time when it wants to be.
+    /// Starts a timer for the machine's next deadline.
     func arm(_ key: inout Key, _ effects: inout Effects) {
         guard let wake = key.machine.nextWake else { return }
-        // A timer that fires too early only looks again; so a deadline that keeps moving away costs no new timer each time.
+        // A timer that fires early only checks again, so a deadline that keeps moving later needs no new timer.
         if let timer = key.timer {
             if timer.deadline <= wake { return }
             effects.parcels.append(.cancellation(timer.task))
@@ -66,7 +66,7 @@ extension StoreEngine {
         let id = nextID()
         let (param, time) = (key.param, time)
         let task = Task.detached { [weak self] in
-            // The only failure is cancellation, and then somebody else watches the clock or nobody needs to.
+            // `sleep` throws only if it is canceled: then a newer timer runs, or none is needed.
             guard (try? await time.sleep(until: wake)) != nil else { return }
             self?.timerFired(id, param)
         }

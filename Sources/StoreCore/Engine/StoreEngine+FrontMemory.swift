@@ -7,23 +7,18 @@ internal import Foundation
 // The memory in front of the cacher, which mirrors the records of the engine so that a hit needs no transition.
 
 extension StoreEngine {
-    /// Reads a key's record: from memory at once, otherwise from the cacher.
-    func read(_ ticket: Ticket, _ key: inout Key, _ turn: inout Turn, _ state: inout EngineState) {
-        if let entry = front?.entry(key.param) {
-            let held =
-                entry.deadline == .min
-                ? date(entry.record, turn.date, turn.now)
-                : HeldRecord(entry.record, deadline: MonotonicInstant(nanoseconds: entry.deadline))
-            key.machine.cacheReadFinished(ticket, .success(held), &turn)
-            // The user may have removed the record from the memory meanwhile, and the machine may not keep it.
-            turn.discarded.append(entry.record.content)
-            // A record put there by the user has no deadline, and may have the details of the record that it replaced.
-            guard entry.deadline != .min, key.machine.held?.record.details === entry.record.details else { return }
-            key.machine.mergeIndex = state.restingIndexes.take(key.param, entry.record.details, &turn.leftovers)
-        } else if backing != nil {
-            state.queue.load(key.param, ticket)
+    /// Gives a new key the record that memory holds, before any other fact.
+    func readMemory(_ key: inout Key, _ state: inout EngineState, _ effects: inout Effects) {
+        guard let entry = front?.entry(key.param) else { return key.machine.memoryRead(nil, now: time.now) }
+        let (record, isDated) = (entry.record, entry.deadline != .min)
+        let found =
+            isDated ? HeldRecord(record, deadline: MonotonicInstant(nanoseconds: entry.deadline)) : date(record, time.date, time.now)
+        key.machine.memoryRead(found, now: time.now)
+        if isDated {
+            key.machine.mergeIndex = state.restingIndexes.take(key.param, record.details, &effects.leftovers)
         } else {
-            key.machine.cacheReadFinished(ticket, .success(nil), &turn)
+            // A record put there by the user has no deadline, and the details may be those of the record that it replaced.
+            mirror(&key, &state, &effects)
         }
     }
 

@@ -3,33 +3,33 @@ internal import Synchronization
 // Observers. An observer keeps the number of the last state that it has received, and waits if that is the current state (C8).
 
 extension StoreEngine {
-    /// Adds an observer to a key.
+    /// Adds an observer.
     ///
-    /// - Returns: The place of the key among the live keys.
-    func join(_ param: BoxedKey, _ id: CallerID, forces: Bool) -> Int {
-        turn(param) { key, turn in
+    /// - Returns: The place of its key, which is fixed until the observer leaves.
+    func join(_ key: BoxedKey, _ id: CallerID, forceRefresh: Bool) -> Int {
+        turn(key) { key, turn in
             key.observers.join(0, as: id)
-            key.machine.observerJoined(forces: forces, &turn)
+            key.machine.observerJoined(forceRefresh: forceRefresh, &turn)
             return key.place
         }
     }
 
-    /// Returns a state that an observer has not received.
+    /// Looks for a state that an observer has not seen.
     func look(_ id: CallerID, at place: Int) -> Key.Sight {
         state.withLock { $0.live.key(at: place)?.value.look(id) ?? .gone }
     }
 
-    /// Suspends an observer until there is a state that it has not received, or until it leaves.
+    /// Lets an observer wait for a state that it has not seen. Resumes the observer at once if there is one, or if the observer has left.
     ///
-    /// A resumed observer looks for the state itself. No state is therefore retained on the way to an observer, where it could become stale
-    /// or force a growing list to be copied.
+    /// The suspension carries no state: the observer looks for the newest one when it runs. A state in transit would soon be outdated, and
+    /// would hold a list that then has to be copied to grow.
     func wait(_ id: CallerID, at place: Int, _ suspension: Suspension) {
-        // The observer may have left before it could wait, and another key may have taken the place since.
+        // The observer may have left, and another key may have its place.
         let isWaiting = state.withLock { $0.live.key(at: place)?.value.wait(id, suspension) ?? false }
         if !isWaiting { suspension.resume() }
     }
 
-    /// Removes an observer; has no effect if it has left.
+    /// Removes an observer, unless it has left already.
     func leave(_ id: CallerID, at place: Int) {
         var effects = Effects()
         state.withLock { state in
@@ -43,28 +43,28 @@ extension StoreEngine {
 
 /// One observer of one key.
 ///
-/// An idle observer costs this object, its entry in the engine, and its task's frames. Therefore ``pause(isolation:)`` is inlined into the
-/// observer's frame, where it adds a single reference, and the functions that it calls are not inlined.
+/// An idle observer costs this object, its slot in the engine, and the frames of its task. ``pause(isolation:)`` can be inlined into the
+/// caller's frame, where it adds one reference; the functions that it calls are not inlined.
 @usableFromInline
 final class EngineObserver: Sendable {
     private let engine: StoreEngine
     private let key: BoxedKey
-    private let forces: Bool
+    private let forceRefresh: Bool
     private let id: CallerID
-    /// The place of the key among the live keys; negative before the observer joins and after it leaves.
-    private let place = Atomic(Nowhere.yet)
+    /// The place of the key among the live keys; negative before the observer has joined and after it has left.
+    private let place = Atomic(Nowhere.outside)
     /// For an observer inside a fetch: the fetch's wait for the key, which lasts until the observer leaves.
     private let wait: FetchWait?
 
     private enum Nowhere {
-        static let yet = -1
-        static let anymore = -2
+        static let outside = -1
+        static let left = -2
     }
 
-    init(_ engine: StoreEngine, _ key: BoxedKey, forces: Bool) {
+    init(_ engine: StoreEngine, _ key: BoxedKey, forceRefresh: Bool) {
         self.engine = engine
         self.key = key
-        self.forces = forces
+        self.forceRefresh = forceRefresh
         id = engine.nextID()
         wait = FetchScope.active.map { FetchWait($0) }
     }
@@ -77,7 +77,13 @@ final class EngineObserver: Sendable {
     @inlinable
     func pause(isolation: isolated (any Actor)? = #isolation) async -> Bool {
         guard enter() else { return false }
-        await suspend { wait($0) } onCancel: { leave() }
+        // By hand: see ``suspend(isolation:_:onCancel:)``.
+        await withTaskCancellationHandler {
+            _ = isolation
+            await suspend { wait($0) }
+        } onCancel: {
+            leave()
+        }
         return true
     }
 
@@ -97,7 +103,7 @@ final class EngineObserver: Sendable {
         case .nothingNew:
             return nil
         case .gone:
-            self.place.store(Nowhere.anymore, ordering: .relaxed)
+            self.place.store(Nowhere.left, ordering: .relaxed)
             return nil
         }
     }
@@ -107,18 +113,18 @@ final class EngineObserver: Sendable {
         return place >= 0 ? place : nil
     }
 
-    /// Joins the key at the first call.
+    /// Joins, unless that was done before.
     ///
-    /// - Returns: Whether the observer has joined and not left.
+    /// - Returns: Whether the observer is present.
     @usableFromInline
     func enter() -> Bool {
         let place = place.load(ordering: .relaxed)
-        guard place == Nowhere.yet else { return place >= 0 }
+        guard place == Nowhere.outside else { return place >= 0 }
         guard !Task.isCancelled else {
-            self.place.store(Nowhere.anymore, ordering: .relaxed)
+            self.place.store(Nowhere.left, ordering: .relaxed)
             return false
         }
-        self.place.store(engine.join(key, id, forces: forces), ordering: .relaxed)
+        self.place.store(engine.join(key, id, forceRefresh: forceRefresh), ordering: .relaxed)
         return wait.map { begin($0) } ?? true
     }
 
@@ -126,7 +132,7 @@ final class EngineObserver: Sendable {
     private func begin(_ wait: FetchWait) -> Bool {
         guard let identity = engine.identity(of: key), !wait.begin(awaiting: identity) else { return true }
         leave()
-        place.store(Nowhere.anymore, ordering: .relaxed)
+        place.store(Nowhere.left, ordering: .relaxed)
         return false
     }
 

@@ -1,6 +1,6 @@
-// Fetches for later: keys wait in a queue, and a few workers take them from there, so that neither the caller nor the origin is flooded.
+// Prefetching: keys wait in a queue, and a few workers take them, so that neither the caller nor the origin is flooded.
 
-/// The keys of one call of `prefetch`, taken one after the other.
+/// The keys of one call of `prefetch`, taken in order.
 @usableFromInline
 final class PrefetchBatch<BoxedKey: Sendable>: Sendable {
     private struct Keys: Sendable {
@@ -23,7 +23,7 @@ final class PrefetchBatch<BoxedKey: Sendable>: Sendable {
 
     var isCancelled: Bool { keys.withLock { $0.isCancelled } }
 
-    /// Takes the next key; `nil` where none is left.
+    /// Takes the next key; `nil` if none is left.
     func takeNext() -> BoxedKey? {
         let taken = keys.withLock { keys -> (Int, @Sendable (Int) -> BoxedKey)? in
             guard keys.next < keys.count, let key = keys.key else { return nil }
@@ -63,7 +63,7 @@ struct PrefetchQueue<BoxedKey: Sendable> {
 
     mutating func append(_ batch: PrefetchBatch<BoxedKey>) { batches.append(batch) }
 
-    /// Drops the oldest batch, if it still is this one.
+    /// Drops the oldest batch, if it is still this one.
     mutating func dropFirst(_ batch: PrefetchBatch<BoxedKey>) {
         guard first === batch else { return }
         head += 1
@@ -80,7 +80,7 @@ struct PrefetchQueue<BoxedKey: Sendable> {
 }
 
 extension StoreEngine {
-    /// Puts keys into the queue.
+    /// Adds keys to the queue.
     func prefetch(_ batch: PrefetchBatch<BoxedKey>) {
         state.withLock { state in
             state.prefetching.append(batch)
@@ -88,11 +88,11 @@ extension StoreEngine {
         }
     }
 
-    /// Starts one more worker, up to the width; each starts the next one, so that a caller starts no more than one.
+    /// Starts one more worker, up to the width. Each worker starts the next, so a caller starts at most one.
     private func startPrefetcher(_ state: inout EngineState) {
         guard state.prefetching.workers.count < max(1, rules.policy.prefetchWidth) else { return }
         let id = nextID()
-        // Made under the lock, so that it cannot end before it is registered. It holds the store only while it takes a key.
+        // Created under the lock, so that the task is registered before it can end. It retains the store only while it takes a key.
         state.prefetching.workers[id] = Task.detached(priority: Task.currentPriority) { [weak self] in
             var answered = 0
             while let step = self?.prefetchNext(id) {
@@ -100,7 +100,7 @@ extension StoreEngine {
                 case .fetching(let reply):
                     _ = await reply.value { reply.put(.cancelled) }
                 case .answered:
-                    // Thousands may be valid already, and other tasks want the thread.
+                    // Thousands of keys may be valid already, and other tasks need the thread.
                     answered += 1
                     if answered.isMultiple(of: 64) { await Task.yield() }
                 }
@@ -114,9 +114,9 @@ extension StoreEngine {
         case fetching(Reply<CallerAnswer<BoxedContent>>)
     }
 
-    /// Takes the next key and asks its machine.
+    /// Takes the next key and passes it to its machine.
     ///
-    /// - Returns: `nil` where no key is left; the worker has ended then.
+    /// - Returns: `nil` if no key is left; the worker has then ended.
     private func prefetchNext(_ worker: CallerID) -> PrefetchStep? {
         while let batch = nextBatch(worker) {
             if let param = batch.takeNext() { return prefetch(param, of: batch) }
@@ -144,12 +144,12 @@ extension StoreEngine {
         var effects = Effects()
         let step = state.withLock { state -> PrefetchStep in
             state.prefetching.taken -= 1
-            // Looked at under the lock: after a store-wide clear() no key of before is fetched.
+            // Checked under the lock: after a store-wide `clear()`, no earlier key is fetched.
             guard !batch.isCancelled else { return .answered }
-            let step = take(state.live.key(for: param, rules: rules), &state, &effects) { key, turn -> PrefetchStep in
+            let step = take(liveKey(param, &state, &effects), &state, &effects) { key, turn -> PrefetchStep in
                 if key.machine.callerArrived(id, needing: .prefetch, &turn) != nil { return .answered }
                 let reply = Reply<CallerAnswer<BoxedContent>>()
-                key.callers.put(reply, at: id)
+                key.callers[id] = reply
                 return .fetching(reply)
             }
             if case .fetching = step, !state.prefetching.isEmpty { startPrefetcher(&state) }

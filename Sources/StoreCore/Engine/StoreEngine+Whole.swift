@@ -1,9 +1,9 @@
-// What concerns all keys at once.
+// Operations on all keys.
 
 extension StoreEngine {
-    /// Says of all keys that fit that their content is out of date.
+    /// Invalidates all matching keys.
     func invalidate(where fits: @Sendable (BoxedKey) -> Bool) async throws {
-        let live = state.withLock { $0.live.all.map(\.value.param) }.filter(fits)
+        let live = state.withLock { $0.live.values.map(\.value.param) }.filter(fits)
         for param in live { await invalidate(param) }
         guard let known = try await knownKeys() else {
             throw StoreError(
@@ -14,33 +14,33 @@ extension StoreEngine {
         for param in known where !alreadyDone.contains(param) && fits(param) { await invalidate(param) }
     }
 
-    /// The keys of all records, saved or still to be saved, and of whatever else is live, each once and in no order.
+    /// The keys of all saved records, pending saves, and other live keys, each once and in no order.
     ///
-    /// - Throws: ``StoreError/Code/cannotEnumerate``, and whatever the cacher throws.
+    /// - Throws: ``StoreError/Code/cannotEnumerate``, and any error of the cacher.
     func allKeys() async throws -> [BoxedKey] {
-        // The live ones first: what is saved meanwhile is listed by the cacher, what was live already is known.
-        let live = state.withLock { Set($0.live.all.map(\.value.param)) }
+        // Live keys come first: the cacher then lists every record that is saved in the meantime.
+        let live = state.withLock { Set($0.live.values.map(\.value.param)) }
         guard let known = try await knownKeys() else {
             throw StoreError(.cannotEnumerate, "listing the keys: the cacher cannot list its keys; implement keys()")
         }
         return Array(live.union(known))
     }
 
-    /// Lets observed keys be fetched at each element of a sequence.
+    /// Revalidates the observed keys at each element of a sequence.
     func addTrigger<Trigger: AsyncSequence & Sendable>(_ trigger: Trigger) -> RevalidationTrigger {
         let id = nextID()
         state.withLock { state in
-            // Made under the lock, so that a sequence that ends at once cannot end before it is registered.
+            // Created under the lock, so that the task is registered before its sequence can end.
             state.triggers[id] = Task.detached { [weak self] in
                 do {
                     for try await _ in trigger {
-                        // A sequence that never suspends does not notice that its task is canceled, nor that the store is gone.
+                        // A sequence that never suspends notices neither the cancellation of its task nor the release of the store.
                         guard let self, !Task.isCancelled else { break }
                         triggerAll()
                         await Task.yield()
                     }
                 } catch {
-                    // A trigger that fails is a trigger that ends: the store goes on without it.
+                    // An error ends only this trigger.
                 }
                 self?.endTrigger(id)
             }
@@ -55,7 +55,7 @@ extension StoreEngine {
     private func triggerAll() {
         var effects = Effects()
         state.withLock { state in
-            for key in state.live.all where key.value.machine.observers > 0 {
+            for key in state.live.values where key.value.machine.observers > 0 {
                 take(key, &state, &effects) { key, turn in key.machine.triggered(&turn) }
             }
         }

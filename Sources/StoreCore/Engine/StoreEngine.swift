@@ -1,10 +1,10 @@
 internal import Synchronization
 
-/// Drives the machines of all live keys of one store under one lock, and carries out what they want done.
+/// Drives the machines of all live keys of a store under one lock, and carries out their actions.
 ///
-/// Under the lock: let a machine decide, register who waits. Outside it: resume, cancel, call user code. What goes beyond this file:
-/// `+Calling` callers, `+Crowding` many of them at once, `+Observing` observers, `+Cacher` the cacher, `+FrontMemory` the memory in front
-/// of it, `+Fetching` fetches and time, `+Prefetching` fetches for later, `+Whole` what concerns all keys.
+/// Under the lock a machine decides, and callers are registered. Resuming, canceling, and user code happen outside it. The extensions:
+/// `+Calling` callers, `+Crowding` many callers at once, `+Observing` observers, `+Cacher` the cacher, `+FrontMemory` the memory in front
+/// of it, `+Fetching` fetches and time, `+Prefetching` the prefetch queue, `+Whole` operations on all keys.
 @usableFromInline
 final class StoreEngine: Sendable {
     typealias Key = LiveKey
@@ -17,7 +17,7 @@ final class StoreEngine: Sendable {
     let time: any TimeSource
     let onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?
 
-    /// Guards everything that changes.
+    /// Guards all mutable state.
     let state = Lock(EngineState())
     private let ids = Atomic<UInt64>(0)
 
@@ -37,7 +37,7 @@ final class StoreEngine: Sendable {
         observeNotices()
     }
 
-    /// Turns what the cacher notices beside its answers into events.
+    /// Turns the cacher's notices into events.
     private func observeNotices() {
         guard onEvent != nil, let backing = backing as? any NoticingCacher<BoxedKey, BoxedContent> else { return }
         backing.observeNotices { [weak self] notice in
@@ -49,43 +49,40 @@ final class StoreEngine: Sendable {
     }
 
     deinit {
-        // Nobody observes, calls or saves any longer, or he would hold the engine: what still runs is unwanted.
+        // Observers, callers, and saves retain the engine, so any task still running is unwanted.
         let tasks = state.withLock { state in
             Array(state.triggers.values) + state.prefetching.workers.values
-                + state.live.all.map(\.value).flatMap { key in key.fetches.map(\.task) + (key.timer.map { [$0.task] } ?? []) }
+                + state.live.values.map(\.value).flatMap { key in key.fetches.map(\.task) + (key.timer.map { [$0.task] } ?? []) }
         }
         for task in tasks { task.cancel() }
     }
 
     func nextID() -> CallerID { ids.wrappingAdd(1, ordering: .relaxed).newValue }
 
-    // MARK: Turns
+    // MARK: Transitions
 
-    /// Gives a key's machine one fact, and carries out what follows.
+    /// Gives a fact to a key's machine, and carries out the resulting actions.
     ///
     /// - Parameters:
     ///   - param: The key.
-    ///   - body: Tells the machine; runs under the lock.
-    /// - Returns: What `body` returned.
+    ///   - body: Passes the fact to the machine; runs under the lock.
+    /// - Returns: The result of `body`.
     func turn<Result: Sendable>(_ param: BoxedKey, _ body: @Sendable (inout Key, inout Turn) -> Result) -> Result {
-        turn({ $0.key(for: param, rules: rules) }, body)
-    }
-
-    /// The same for a key that is found in another way than by its like.
-    @inline(__always)
-    func turn<Result: Sendable>(
-        _ find: @Sendable (inout LiveKeys) -> Cell<Key>, _ body: @Sendable (inout Key, inout Turn) -> Result
-    ) -> Result {
         var effects = Effects()
-        let result = state.withLock { state in
-            let key = find(&state.live)
-            return take(key, &state, &effects, body)
-        }
+        let result = state.withLock { state in take(liveKey(param, &state, &effects), &state, &effects, body) }
         effects.deliver(onEvent)
         return result
     }
 
-    /// The same for a fact that means nothing to a key that is not live any longer.
+    /// Returns a live key. Creates it with the record that memory holds if it is not live.
+    func liveKey(_ param: BoxedKey, _ state: inout EngineState, _ effects: inout Effects) -> Cell<Key> {
+        if let key = state.live[param] { return key }
+        let key = state.live.insert(param, rules: rules)
+        readMemory(&key.value, &state, &effects)
+        return key
+    }
+
+    /// Gives a fact to a key's machine if the key is live.
     ///
     /// - Returns: Whether the key is live.
     @discardableResult
@@ -100,10 +97,10 @@ final class StoreEngine: Sendable {
         return isLive
     }
 
-    /// One turn of one key, under the lock.
+    /// Runs one transition of one key under the lock.
     ///
-    /// Bodies are `@Sendable` so that the compiler can see that nothing of the lock's state leaves through them.
-    // Inlined, so that content which a body captures is not copied into a closure first; so is `play`.
+    /// Bodies are `@Sendable`, so that the compiler can prove that no guarded state leaves through them.
+    // Inlined like `play`, so that content captured by a body is not copied into a closure first.
     @discardableResult
     @inline(__always)
     func take<Result>(
@@ -116,7 +113,7 @@ final class StoreEngine: Sendable {
         return result
     }
 
-    /// - Returns: What `body` returned, and whether the key may have to be forgotten, or to be kept although it is at rest.
+    /// - Returns: The result of `body`, and whether the key has no observers, callers, or work in progress.
     @inline(__always)
     private func play<Result>(
         _ key: inout Key, _ state: inout EngineState, _ effects: inout Effects,
@@ -137,10 +134,7 @@ final class StoreEngine: Sendable {
     private func carryOut(
         _ key: inout Key, _ turn: inout Turn, _ state: inout EngineState, _ effects: inout Effects
     ) {
-        // Reading the memory in front is done on the spot and makes more to do.
-        while !turn.actions.isEmpty {
-            turn.actions.takeAll().consumeEach { carryOut($0, &key, &turn, &state, &effects) }
-        }
+        turn.actions.takeAll().consumeEach { carryOut($0, &key, &turn, &state, &effects) }
     }
 
     private func carryOut(
@@ -149,7 +143,7 @@ final class StoreEngine: Sendable {
     ) {
         switch consume action {
         case .read(let ticket):
-            read(ticket, &key, &turn, &state)
+            state.queue.load(key.param, ticket)
         case .save:
             state.queue.write(key.param)
         case .saveFailed:
@@ -162,7 +156,7 @@ final class StoreEngine: Sendable {
         case .cancel(let ticket):
             if let task = key.takeFetch(ticket) { effects.parcels.append(.cancellation(task)) }
         case .answer(let id, let answer):
-            // A caller that holds the accepted content has had its result.
+            // A caller that retains the accepted content has had its result.
             if let reply = key.takeCallers(id) { effects.parcels.append(.answer(reply, answer)) }
         case .report(let kind):
             state.report(kind, key.param, &effects)
@@ -170,11 +164,11 @@ final class StoreEngine: Sendable {
     }
 }
 
-/// Everything of a store that changes.
+/// All mutable state of a store.
 struct EngineState {
-    /// Keys about which something goes on; all others cost what the cacher keeps (C15).
+    /// The live keys; every other key costs only what its cacher keeps (C15).
     var live = LiveKeys()
-    /// The one counter of epochs, tickets and order.
+    /// The one counter of epochs, tickets, and revisions.
     var tickets = TicketCounter()
     var events: UInt64 = 0
     /// The calls of the cacher, and the callers of those that concern all keys.

@@ -1,8 +1,8 @@
-/// A place for one value, which is changed where it stands; guarded by the lock of whoever has it.
+/// A reference to one value that is changed in place; the owner's lock guards it.
 ///
-/// The value is one structure and not the properties of an object: so a change is one access, and not dozens.
+/// The value is one structure rather than the properties of an object, so a change is one access instead of dozens.
 final class Cell<Value> {
-    // Whoever has the lock is the only one here. Debug builds see to that; in release builds it would be a look-up in the thread's own
+    // The lock makes the access exclusive. Debug builds check that. In release builds the check would cost a look-up in thread-local
     // storage at each access.
     #if DEBUG
     var value: Value

@@ -73,7 +73,7 @@ final class Combination: Sendable {
     func hasNews(isolation: isolated (any Actor)? = #isolation) async -> Bool {
         progress.update { $0.beginWaiting() }
         // The wait fails only if the task is canceled.
-        _ = try? await progress.wait { $0.isReady ? () : nil }
+        _ = try? await progress.wait { progress -> Void? in progress.isReady ? () : nil }
         return !Task.isCancelled
     }
 

@@ -23,14 +23,14 @@ public struct LoadingStateSequence<Content: Sendable>: AsyncSequence, Sendable {
     }
 
     @inlinable
-    init(engine: StoreEngine, key: BoxedKey, forces: Bool) {
-        origin = .engine(engine, key, forces: forces)
+    init(engine: StoreEngine, key: BoxedKey, forceRefresh: Bool) {
+        origin = .engine(engine, key, forceRefresh: forceRefresh)
     }
 
     /// Creates an iterator, which becomes an observer at its first `next()`.
     public func makeAsyncIterator() -> Iterator {
         switch origin {
-        case .engine(let engine, let key, let forces): Iterator(.engine(EngineObserver(engine, key, forces: forces)))
+        case .engine(let engine, let key, let forceRefresh): Iterator(.engine(EngineObserver(engine, key, forceRefresh: forceRefresh)))
         case .other(let makeSource): Iterator(.other(makeSource()))
         }
     }
@@ -39,7 +39,7 @@ public struct LoadingStateSequence<Content: Sendable>: AsyncSequence, Sendable {
     /// the module that knows the type.
     @usableFromInline
     enum Origin: Sendable {
-        case engine(StoreEngine, BoxedKey, forces: Bool)
+        case engine(StoreEngine, BoxedKey, forceRefresh: Bool)
         case other(@Sendable () -> any LoadingStateSource<Content>)
     }
 

@@ -29,7 +29,7 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     ///   once.
     @inlinable
     public func publish(forceRefresh: Bool = false) -> LoadingStateSequence<Content> {
-        LoadingStateSequence(engine: engine, key: key, forces: forceRefresh)
+        LoadingStateSequence(engine: engine, key: key, forceRefresh: forceRefresh)
     }
 
     /// Returns the data, valid at this moment.
@@ -148,4 +148,14 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     public func waitUntilSaved() async throws {
         try await engine.waitUntilSaved(key)
     }
+}
+
+/// The source of a one-shot call's data.
+public enum GettingFrom: Hashable, Sendable, CaseIterable {
+    /// Valid content from the cache; otherwise from the origin.
+    case both
+    /// The origin. The call joins a running fetch of the current epoch.
+    case origin
+    /// The cache only, and only if its content is valid.
+    case cache
 }

@@ -123,12 +123,12 @@ public final class ManualStates<Content: Sendable>: Sendable {
             if feed.observers[ticket]?.isWaiting == true { refuseSecondWaiter() }
             feed.observers[ticket]?.isWaiting = true
         }
-        let ended: Void? = try? await feed.wait { feed in
-            guard let observer = feed.observers[ticket] else { return () }
-            return observer.pending != nil || feed.isFinished ? () : nil
-        }
-        // Only a canceled task has not ended its wait.
-        guard ended != nil else {
+        do {
+            try await feed.wait { feed -> Void? in
+                feed.observers[ticket].map { $0.pending != nil || feed.isFinished } ?? true ? () : nil
+            }
+        } catch {
+            // The task is canceled.
             leave(ticket)
             return nil
         }

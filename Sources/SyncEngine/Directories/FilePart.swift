@@ -50,7 +50,7 @@ public final class FilePart: Sendable {
         limit = item.byteCount.map { Int(clamping: $0) }
         names = PartNames(path: item.path)
         self.places = places
-        // The owner needs read and write access, whatever mode the installed file gets. Other users get no more access than that mode
+        // The owner needs read and write access under any mode of the installed file. Other users get no more access than that mode
         // allows.
         let file = try WritableFile.unshared(names.bytes, in: places.parts, isCopied: false, mode: places.fileMode | 0o600)
         self.file = file

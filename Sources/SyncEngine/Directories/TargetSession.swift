@@ -1,3 +1,8 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
 internal import StoreCore
 
 /// A pass in a directory: its lock, its journal, and its changes.
@@ -298,3 +303,6 @@ final class TargetSession: Sendable {
         state.length += lines.text.count
     }
 }
+
+/// The process identifier, which a lock file reports to other processes.
+private var processNumber: Int { Int(ProcessInfo.processInfo.processIdentifier) }

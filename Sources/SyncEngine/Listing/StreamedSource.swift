@@ -21,7 +21,7 @@ internal import StoreCore
 /// a chunked response is not a mark, because failing proxies and servers can end it normally. An array may have the marker as its last
 /// object.
 ///
-/// Memory holds one piece of the list at a time, whatever the length of the list.
+/// Memory holds one piece of the list at a time, so a longer list needs no more of it.
 public struct StreamedSource<Item: SyncItem & Decodable>: SourceList {
     /// The order of the items.
     public let order: SourceOrder

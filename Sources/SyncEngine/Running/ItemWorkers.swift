@@ -1,3 +1,8 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
 internal import StoreCore
 internal import Synchronization
 
@@ -134,3 +139,6 @@ private final class Cursor<Element: Sendable>: ItemSource {
     /// So far below zero that workers cannot increment it to zero.
     private static var stopped: Int { Int.min / 2 }
 }
+
+/// The number of active processors.
+private var availableProcessors: Int { ProcessInfo.processInfo.activeProcessorCount }

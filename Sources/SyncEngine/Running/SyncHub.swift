@@ -7,10 +7,12 @@ final class SyncHub: Sendable {
     private struct State: Sendable {
         var lifecycle = SyncLifecycle()
         var lastID = 0
-        /// The calls that have not returned, each with its outcome once there is one.
-        var callers: [Int: Outcome?] = [:]
+        /// The calls that have not returned.
+        var callers: Set<Int> = []
+        /// The outcomes of calls that have not returned yet.
+        var outcomes: [Int: Outcome] = [:]
         var observers: Set<Int> = []
-        /// The callers whose wait may have ended, and zero for the observers.
+        /// The callers with a new outcome, and zero for the observers after a new state.
         var changes = ChangedParts.nothing
         var task: Task<Void, Never>?
         /// The current state for observers; `nil` before the first pass.
@@ -68,7 +70,7 @@ final class SyncHub: Sendable {
                 return nil
             }
             let id = state.makeID()
-            state.callers[id] = .some(nil)
+            state.callers.insert(id)
             apply(state.lifecycle.callerArrived(id, overrides: overrides), outcome: nil, &state, &cancelled)
             return id
         }
@@ -79,9 +81,10 @@ final class SyncHub: Sendable {
                     + "or in a detached task that the processor does not wait for")
         }
         // Only the cancellation of the task ends the wait without an outcome.
-        _ = try? await state.wait(for: id) { $0.callers[id] ?? nil }
+        _ = try? await state.wait(for: id) { $0.outcomes[id] }
         let outcome = act { state, cancelled in
-            let outcome = state.callers.removeValue(forKey: id) ?? nil
+            state.callers.remove(id)
+            let outcome = state.outcomes.removeValue(forKey: id)
             if outcome == nil { apply(state.lifecycle.callerLeft(id), outcome: nil, &state, &cancelled) }
             return outcome
         }
@@ -94,8 +97,8 @@ final class SyncHub: Sendable {
     }
 
     private func end(_ id: Int, _ outcome: Outcome, _ state: inout State) {
-        guard state.callers[id] != nil else { return }
-        state.callers[id] = outcome
+        guard state.callers.contains(id) else { return }
+        state.outcomes[id] = outcome
         state.changes.insert(id)
     }
 

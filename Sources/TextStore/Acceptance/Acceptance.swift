@@ -20,7 +20,7 @@ public struct Acceptance: Hashable, Codable, Sendable {
         case major
         /// A newer first or second number.
         case minor
-        /// Any other wording, whatever the version.
+        /// Any other wording, with any version.
         case digest
     }
 

@@ -64,8 +64,8 @@ extension SessionState {
     }
 
     /// Returns whether a newer text should be fetched.
-    private func wants(_ identifier: String, at now: Date, _ policy: TextStorePolicy) -> Bool {
-        wants(identifier, offer(for: identifier), at: now, policy)
+    private func wants(_ identifier: String, at moment: SessionMoment) -> Bool {
+        wants(identifier, offer(for: identifier), at: moment)
     }
 
     /// Returns the request that confirms the bytes of an active text once; `nil` if they need no confirmation.
@@ -107,22 +107,22 @@ extension SessionState {
         return .belowFloor(identifier, offered: entry.version, floor: floor)
     }
 
-    private func wants(_ identifier: String, _ offer: Offer?, at now: Date, _ policy: TextStorePolicy) -> Bool {
+    private func wants(_ identifier: String, _ offer: Offer?, at moment: SessionMoment) -> Bool {
         guard let offer else { return false }
         guard let entry = offer.entry else {
-            guard !isForced, let expiry = expiry(ofUnversioned: identifier, at: now, policy) else { return true }
-            return expiry <= now
+            guard !isForced, let expiry = expiry(ofUnversioned: identifier, at: moment) else { return true }
+            return expiry <= moment.date
         }
         if let floor = held[identifier]?.floor, offer.rank < floor.rank { return false }
         return !isHere(identifier, offer.rank, entry)
     }
 
     /// Returns when an unversioned text expires; `nil` if it is missing, or if the clock was set back since its last check.
-    private func expiry(ofUnversioned identifier: String, at now: Date, _ policy: TextStorePolicy) -> Date? {
+    private func expiry(ofUnversioned identifier: String, at moment: SessionMoment) -> Date? {
         guard let text = held[identifier], let record = text.active else { return nil }
         // A check is always later than the fetch, so its date is preferred even if the clock was set back.
         let checkedAt = text.checked ?? record.facts.fetchedAt
-        return checkedAt > now ? nil : checkedAt.addingTimeInterval(policy.textExpiry.timeInterval)
+        return checkedAt > moment.date ? nil : checkedAt.addingTimeInterval(moment.policy.textExpiry.timeInterval)
     }
 
     /// Returns whether the newest text is active, waiting, or bundled.
@@ -143,45 +143,46 @@ extension SessionState {
     ///
     /// - Parameter keys: The sets to examine; `nil` for all.
     mutating func begin(
-        _ keys: Set<String>? = nil, at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy
+        _ keys: Set<String>? = nil, at moment: SessionMoment
     ) -> [SessionAction] {
         if let source = versionSource, let file = source.remoteFile {
             guard manifestFlight == nil else { return [] }
             let record = manifestRecord ?? ManifestRecord(url: file.url.absoluteString)
-            if isForced || record.isDue(at: now) {
+            if isForced || record.isDue(at: moment.date) {
                 let number = ticket()
                 manifestFlight = number
                 return [.fetchManifest(ticket: number, source, file, record)]
             }
         }
-        return beginSets(keys?.sorted() ?? sets, at: now, instant, policy)
+        return beginSets(keys?.sorted() ?? sets, at: moment)
     }
 
     /// Begins all fetches, due or not.
-    mutating func beginForced(at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) -> [SessionAction] {
+    mutating func beginForced(at moment: SessionMoment) -> [SessionAction] {
         isForced = true
-        retryAll(at: instant)
-        return begin(at: now, instant, policy)
+        retryAll(at: moment.instant)
+        return begin(at: moment)
     }
 
     private mutating func beginSets(
-        _ keys: [String], at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy
+        _ keys: [String], at moment: SessionMoment
     ) -> [SessionAction] {
         var actions: [SessionAction] = []
         for key in keys where flights[key] == nil {
-            if let retryAt = failures[key]?.retryAt, retryAt > instant { continue }
+            if let retryAt = failures[key]?.retryAt, retryAt > moment.instant { continue }
             let items: [SetPlan.Item]
-            if hasMember(of: key, where: { wants($0, at: now, policy) }) {
-                if let obstacle = obstacle(of: key, at: now) {
+            if hasMember(of: key, where: { wants($0, at: moment) }) {
+                if let obstacle = obstacle(of: key, at: moment.date) {
                     hold(key, obstacle)
                     continue
                 }
                 let kept = failures[key]?.kept ?? [:]
-                items = members(of: key).compactMap { item($0, kept[$0], now) }
+                items = members(of: key).compactMap { item($0, kept[$0], moment.date) }
                 guard !items.isEmpty else { continue }
             } else {
                 // Confirms no bytes of a set that is held back.
-                guard hasMember(of: key, where: { confirmation($0, offer(for: $0)) != nil }), obstacle(of: key, at: now) == nil else {
+                guard hasMember(of: key, where: { confirmation($0, offer(for: $0)) != nil }), obstacle(of: key, at: moment.date) == nil
+                else {
                     setFailure(nil, of: key)
                     continue
                 }
@@ -271,8 +272,7 @@ extension SessionState {
     ///
     /// - Returns: The fetches that begin next; `nil` if the fetch was abandoned meanwhile.
     mutating func manifestEnded(
-        ticket: UInt64, _ record: ManifestRecord, _ manifest: VersionManifest?, _ failure: TextStoreError?, at now: Date,
-        _ instant: MonotonicInstant, _ policy: TextStorePolicy
+        ticket: UInt64, _ record: ManifestRecord, _ manifest: VersionManifest?, _ failure: TextStoreError?, at moment: SessionMoment
     ) -> [SessionAction]? {
         guard manifestFlight == ticket else { return nil }
         manifestFlight = nil
@@ -282,15 +282,14 @@ extension SessionState {
         // The floors that this raises are saved by the shelf's next publication, which follows immediately.
         _ = resolve()
         touchAll()
-        return beginSets(sets, at: now, instant, policy)
+        return beginSets(sets, at: moment)
     }
 
     /// Takes the result of a set's fetch, unless it was abandoned meanwhile.
     ///
     /// - Parameter kept: Verified texts that the next attempt need not fetch again.
     mutating func setEnded(
-        _ plan: SetPlan, _ failure: TextStoreError?, keeping kept: [TextRecord] = [], at instant: MonotonicInstant,
-        _ policy: TextStorePolicy
+        _ plan: SetPlan, _ failure: TextStoreError?, keeping kept: [TextRecord] = [], at moment: SessionMoment
     ) {
         // An outdated fetch stays in flight until `restart` replaces it.
         guard flights[plan.key] == plan.ticket, !isOutdated(plan) else { return }
@@ -298,7 +297,8 @@ extension SessionState {
         let failure = failure.map { failure in
             let count = (failures[plan.key]?.count ?? 0) + 1
             // A withdrawn set is fetched again as soon as this process accepts the newer manifest.
-            let retryAt = failure.code == .withdrawn ? nil : instant.advanced(by: policy.delay(after: failure, failures: count))
+            let retryAt =
+                failure.code == .withdrawn ? nil : moment.instant.advanced(by: moment.policy.delay(after: failure, failures: count))
             return SetFailure(
                 error: failure, count: count, retryAt: retryAt,
                 kept: Dictionary(kept.map { ($0.identifier, $0) }) { first, _ in first })
@@ -308,12 +308,12 @@ extension SessionState {
 
     /// Fetches a set again if its plan came from an older manifest, so that callers wait for the newest version.
     mutating func restart(
-        _ plan: SetPlan, at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy
+        _ plan: SetPlan, at moment: SessionMoment
     ) -> [SessionAction] {
         guard flights[plan.key] == plan.ticket else { return [] }
         setFlight(nil, of: plan.key)
         // The manifest's arrival begins all fetches.
-        return manifestFlight == nil ? beginSets([plan.key], at: now, instant, policy) : []
+        return manifestFlight == nil ? beginSets([plan.key], at: moment) : []
     }
 
     /// Returns whether the offers for a set have changed since its fetch began.
@@ -327,18 +327,18 @@ extension SessionState {
     ///
     /// - Parameter identifiers: The texts to examine if they are observed; `nil` for all.
     func nextDeadline(
-        of identifiers: [String]?, at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy
+        of identifiers: [String]?, at moment: SessionMoment
     ) -> MonotonicInstant? {
         guard !observers.isEmpty else { return nil }
         var next: MonotonicInstant?
-        func add(_ deadline: MonotonicInstant) { if deadline > instant { next = min(next ?? deadline, deadline) } }
-        func add(_ date: Date) { add(instant.advanced(by: Duration(saturating: date.timeIntervalSince(now)))) }
-        if versionSource?.remoteFile != nil, let record = manifestRecord { add(record.dueAt(now)) }
+        func add(_ deadline: MonotonicInstant) { if deadline > moment.instant { next = min(next ?? deadline, deadline) } }
+        func add(_ date: Date) { add(moment.instant.advanced(by: Duration(saturating: date.timeIntervalSince(moment.date)))) }
+        if versionSource?.remoteFile != nil, let record = manifestRecord { add(record.dueAt(moment.date)) }
         if let expires = manifest?.expires { add(expires) }
         func add(_ identifier: String) {
             if let retryAt = failures[set(of: identifier)]?.retryAt { add(retryAt) }
             guard let offer = offer(for: identifier), offer.entry == nil else { return }
-            if let expiry = expiry(ofUnversioned: identifier, at: now, policy) { add(expiry) }
+            if let expiry = expiry(ofUnversioned: identifier, at: moment) { add(expiry) }
         }
         if let identifiers {
             for identifier in identifiers where observers[identifier] != nil { add(identifier) }
@@ -349,22 +349,22 @@ extension SessionState {
     }
 
     /// Returns the time until which a read of a text needs no action; a time in the past if an action is due.
-    func endOfQuiet(of identifier: String, at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) -> Date {
+    func endOfQuiet(of identifier: String, at moment: SessionMoment) -> Date {
         var end = Date.distantFuture
-        if let expires = manifest?.expires, expires > now { end = expires }
+        if let expires = manifest?.expires, expires > moment.date { end = expires }
         // A fetch in flight ends this period itself, and nothing else begins before the manifest has arrived.
         guard manifestFlight == nil else { return end }
-        if versionSource?.remoteFile != nil { end = min(end, manifestRecord?.dueAt(now) ?? .distantPast) }
+        if versionSource?.remoteFile != nil { end = min(end, manifestRecord?.dueAt(moment.date) ?? .distantPast) }
         guard flights.isEmpty || flights[set(of: identifier)] == nil else { return end }
         let offer = offer(for: identifier)
-        if wants(identifier, offer, at: now, policy)
-            || (confirmation(identifier, offer) != nil && obstacle(of: set(of: identifier), at: now) == nil)
+        if wants(identifier, offer, at: moment)
+            || (confirmation(identifier, offer) != nil && obstacle(of: set(of: identifier), at: moment.date) == nil)
         {
             guard !failures.isEmpty, let failure = failures[set(of: identifier)] else { return .distantPast }
-            return failure.retryAt.map { min(end, now.addingTimeInterval(instant.duration(to: $0).timeInterval)) } ?? end
+            return failure.retryAt.map { min(end, moment.date.addingTimeInterval(moment.instant.duration(to: $0).timeInterval)) } ?? end
         }
         guard let offer, offer.entry == nil else { return end }
-        return min(end, expiry(ofUnversioned: identifier, at: now, policy) ?? .distantPast)
+        return min(end, expiry(ofUnversioned: identifier, at: moment) ?? .distantPast)
     }
 }
 

@@ -242,14 +242,21 @@ struct SessionState: Sendable {
     ///
     /// - Returns: The text, and whether an action is due for it; `nil` if no text is available.
     mutating func see(
-        _ identifier: String, at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy
+        _ identifier: String, at moment: SessionMoment
     ) -> (text: VersionedText, isDue: Bool)? {
         guard let found = resolved[identifier] else { return nil }
-        let expiredSince = manifestExpired(at: now)
-        let end = endOfQuiet(of: identifier, at: now, instant, policy)
-        resolved[identifier] = found.with(Quiet(era: era, from: now, until: end, expiredSince: expiredSince))
-        return (found.text(ifExpired: expiredSince), isDue: end <= now)
+        let expiredSince = manifestExpired(at: moment.date)
+        let end = endOfQuiet(of: identifier, at: moment)
+        resolved[identifier] = found.with(Quiet(era: era, from: moment.date, until: end, expiredSince: expiredSince))
+        return (found.text(ifExpired: expiredSince), isDue: end <= moment.date)
     }
+}
+
+/// One moment of a session on both clocks, with the policy of the session.
+struct SessionMoment: Sendable {
+    let date: Date
+    let instant: MonotonicInstant
+    let policy: TextStorePolicy
 }
 
 extension TextStoreError {

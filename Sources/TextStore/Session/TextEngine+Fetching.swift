@@ -35,9 +35,9 @@ extension TextEngine {
         if isCurrent, let manifest { reportRefusals(of: manifest) }
         // Saved before it becomes visible, because a caller that waits for the manifest may end the process next.
         if let fault = await shelf.keep(ended, of: ticket) { report(.fault(fault)) }
-        let now = time.date, instant = time.now
+        let moment = moment
         let actions = session.update { session in
-            session.manifestEnded(ticket: ticket, ended, taken, failure, at: now, instant, policy)
+            session.manifestEnded(ticket: ticket, ended, taken, failure, at: moment)
         }
         guard let actions else { return }
         if let failure {
@@ -137,7 +137,7 @@ extension TextEngine {
     }
 
     private func store(_ plan: SetPlan, _ records: [TextRecord], _ unchanged: [String]) async {
-        let instant = time.now
+        let moment = moment
         do throws(TextStoreError) {
             let outcome = try await shelf.store(
                 plan.key, records, isActivated: policy.activation == .immediately, begun: plan.generation,
@@ -146,10 +146,10 @@ extension TextEngine {
                     // Reported before the text becomes visible, so that the log already has an entry for every shown text.
                     for record in records { report(.saved(identifier: record.identifier, version: record.facts.version)) }
                 },
-                { [policy] session in
+                { session in
                     // Ends the fetch in the same step that publishes the text, so that the old text is never shown as completed.
                     for record in records { session.fetched[record.identifier] = record.facts.digest }
-                    session.setEnded(plan, nil, at: instant, policy)
+                    session.setEnded(plan, nil, at: moment)
                 })
             guard let outcome else { return }
             report(outcome)
@@ -163,14 +163,14 @@ extension TextEngine {
     }
 
     private func end(_ plan: SetPlan, _ failure: TextStoreError, keeping kept: [TextRecord] = []) {
-        let instant = time.now
-        session.update { [policy] session in session.setEnded(plan, failure, keeping: kept, at: instant, policy) }
+        let moment = moment
+        session.update { session in session.setEnded(plan, failure, keeping: kept, at: moment) }
         goOn(after: plan)
     }
 
     private func goOn(after plan: SetPlan) {
-        let now = time.date, instant = time.now
-        perform(session.update { [policy] session in session.restart(plan, at: now, instant, policy) }, of: plan.items.map(\.identifier))
+        let moment = moment
+        perform(session.update { session in session.restart(plan, at: moment) }, of: plan.items.map(\.identifier))
     }
 
     @concurrent

@@ -13,12 +13,12 @@ extension TextEngine {
 
     @usableFromInline
     func text(_ identifier: String, _ awaiting: TextAwaiting) async throws -> VersionedText {
-        let now = time.date, instant = time.now
-        if awaiting == .nothing, let seen = session.update({ $0.see(identifier, at: now, instant, policy) }) {
+        let moment = moment
+        if awaiting == .nothing, let seen = session.update({ $0.see(identifier, at: moment) }) {
             if seen.isDue { begin([identifier]) }
             return seen.text
         }
-        let sight = session.read { $0.look(identifier, at: now) }
+        let sight = session.read { $0.look(identifier, at: moment.date) }
         if case .unknown = sight { throw TextStoreError.unknown(identifier) }
         if case .loading = sight { try await waitUntilLoaded(identifier) }
         begin([identifier])
@@ -29,7 +29,8 @@ extension TextEngine {
         case .text(var text):
             guard awaiting != .nothing else { return text }
             text.fallbackReason =
-                timeIsOver ? .tooSlow(identifier) : session.read { $0.fallbackReason(of: identifier, at: end, askedSince: now, awaiting) }
+                timeIsOver
+                ? .tooSlow(identifier) : session.read { $0.fallbackReason(of: identifier, at: end, askedSince: moment.date, awaiting) }
             return text
         case .missing(let error):
             throw timeIsOver ? .tooSlow(identifier) : error

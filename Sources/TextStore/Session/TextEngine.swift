@@ -113,19 +113,22 @@ final class TextEngine: Sendable {
 
     // MARK: Fetching
 
+    /// The current moment.
+    var moment: SessionMoment { SessionMoment(date: time.date, instant: time.now, policy: policy) }
+
     /// Begins the fetches that are due, and sets the timer for the next ones.
     func begin(isForced: Bool = false) {
         // The clock is read under the lock: otherwise a check that ends in between would appear to be in the future, and be repeated.
-        let actions = session.update { [time, policy] session in
-            isForced ? session.beginForced(at: time.date, time.now, policy) : session.begin(at: time.date, time.now, policy)
+        let actions = session.update { session in
+            isForced ? session.beginForced(at: moment) : session.begin(at: moment)
         }
         perform(actions)
     }
 
     /// Begins the fetches that are due for some texts; the cost does not depend on the other texts.
     func begin(_ identifiers: [String]) {
-        let actions = session.update { [time, policy] session in
-            session.begin(Set(identifiers.map { session.set(of: $0) }), at: time.date, time.now, policy)
+        let actions = session.update { session in
+            session.begin(Set(identifiers.map { session.set(of: $0) }), at: moment)
         }
         perform(actions, of: identifiers)
     }
@@ -148,10 +151,10 @@ final class TextEngine: Sendable {
     /// - Parameter identifiers: The texts that have changed; `nil` for all. The current timer already covers the others.
     func arm(_ identifiers: [String]? = nil) {
         guard session.read({ !$0.observers.isEmpty }) else { return }
-        let now = time.date, instant = time.now
+        let moment = moment
         let armed = session.update { session -> (ticket: UInt64, deadline: MonotonicInstant)? in
-            guard let deadline = session.nextDeadline(of: identifiers, at: now, instant, policy) else { return nil }
-            if let timer = session.timer, timer.deadline <= deadline, timer.deadline > instant { return nil }
+            guard let deadline = session.nextDeadline(of: identifiers, at: moment) else { return nil }
+            if let timer = session.timer, timer.deadline <= deadline, timer.deadline > moment.instant { return nil }
             session.timer = (session.ticket(), deadline)
             return session.timer
         }
@@ -182,4 +185,38 @@ final class TextEngine: Sendable {
     }
 
     func makeIncreases() -> AsyncStream<VersionIncrease> { increases.makeStream() }
+}
+
+/// Sends each element to the streams that are open at that time.
+final class Broadcast<Element: Sendable>: Sendable {
+    private struct State {
+        var listeners: [UInt64: AsyncStream<Element>.Continuation] = [:]
+        var last: UInt64 = 0
+    }
+
+    /// Guards the continuations of the streams.
+    private let state = Lock(State())
+
+    func makeStream() -> AsyncStream<Element> {
+        let (stream, continuation) = AsyncStream<Element>.makeStream()
+        let number = state.withLock { state in
+            state.last += 1
+            state.listeners[state.last] = continuation
+            return state.last
+        }
+        continuation.onTermination = { [weak self] _ in
+            // The continuation outlives the critical section, because releasing it may run code of the stream's consumer.
+            _ = self?.state.withLock { $0.listeners.removeValue(forKey: number) }
+        }
+        return stream
+    }
+
+    func send(_ element: Element) {
+        let listeners = state.withLock { state in state.listeners.sorted { $0.key < $1.key }.map(\.value) }
+        for listener in listeners { listener.yield(element) }
+    }
+
+    deinit {
+        for listener in state.withLock({ Array($0.listeners.values) }) { listener.finish() }
+    }
 }

@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import Foundation
 import StoreCore
 
@@ -24,20 +25,44 @@ struct SessionLock {
         do throws(StoreError) {
             guard let handle = try DirectoryHandle(opening: directory) else { return nil }
             let file = try WritableFile(Self.fileName, in: handle)
-            var waited = Duration.zero
-            while try !file.lock() {
-                guard waited < patience else {
-                    throw StoreError(
-                        .fileSystem,
-                        "another process has held \(directory.path(of: Self.fileName)) for \(patience); end that process")
-                }
-                Thread.sleep(forTimeInterval: 0.001)
-                waited += .milliseconds(1)
+            guard try lock(file) else {
+                throw StoreError(
+                    .fileSystem, "another process has held \(directory.path(of: Self.fileName)) for \(patience); end that process")
             }
             return file
         } catch {
             if let code = error.fileSystemErrno, [ENOLCK, ENOTSUP, EOPNOTSUPP, ENOSYS, EINVAL].contains(code) { return nil }
             throw TextStoreError(.fileSystem, "cannot lock the session: \(error.message)", underlyingError: error)
         }
+    }
+
+    /// Waits for the lock of a file.
+    ///
+    /// The kernel's wait has no time limit, so another thread waits on a copy of the file. After the timeout that thread remains until the
+    /// other holder releases the lock. It then closes the copy, which releases the lock.
+    ///
+    /// - Returns: `false` if the patience has ended first.
+    private func lock(_ file: WritableFile) throws(StoreError) -> Bool {
+        if try file.lock() { return true }
+        let copy = try file.copy(), hasEnded = DispatchSemaphore(value: 0)
+        let failure = Lock<StoreError?>(nil)
+        DispatchQueue(label: "TextStore.lock").async {
+            do throws(StoreError) { try copy.waitForLock() } catch { failure.withLock { $0 = error } }
+            hasEnded.signal()
+        }
+        guard hasEnded.wait(timeout: .now() + patience.timeInterval) == .success else { return false }
+        if let failure = failure.withLock({ $0 }) { throw failure }
+        return true
+    }
+}
+
+/// Runs jobs that block on the disk on a queue of their own, because another process may hold the session's lock for seconds. The shared
+/// threads of the concurrency runtime stay free.
+final class DiskExecutor: SerialExecutor {
+    private let queue = DispatchQueue(label: "TextStore.disk")
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
     }
 }

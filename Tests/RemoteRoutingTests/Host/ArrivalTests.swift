@@ -70,7 +70,7 @@ struct ArrivalTests {
         #expect(origin.requests.isEmpty)
     }
 
-    private static func host(inTurn answers: Result<MemoryTransport.Answer, TransportFailure>...) -> RemoteHost {
+    private static func host(inTurn answers: Result<MemoryTransport.Response, TransportFailure>...) -> RemoteHost {
         let left = Lock(answers[...])
         let transport = MemoryTransport { _ in
             guard let next = left.withLock({ $0.popFirst() }) else { throw TransportFailure(.unsupported, "no response is left") }

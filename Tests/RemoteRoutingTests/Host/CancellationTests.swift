@@ -115,7 +115,7 @@ struct CancellationTests {
             }
         }
         let memory = MemoryTransport { request in
-            MemoryTransport.Answer(status: request.url.path() == "/a" ? 307 : 204, headers: [("Location", "/b")])
+            MemoryTransport.Response(status: request.url.path() == "/a" ? 307 : 204, headers: [("Location", "/b")])
         }
         // A custom transport need not check for cancellation.
         let host = RemoteHost(
@@ -138,7 +138,7 @@ struct CancellationTests {
             switch place {
             case .gate, .head: try await Task<Never, Never>.never()
             case .body:
-                var answer = MemoryTransport.Answer.json("[1]")
+                var answer = MemoryTransport.Response.json("[1]")
                 answer.stalls = true
                 return answer
             case .backOff: return .status(503)

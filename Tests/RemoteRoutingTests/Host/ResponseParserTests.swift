@@ -76,9 +76,9 @@ struct ResponseParserTests {
         let vendor = listed.with { $0.defaults.append("Accept", "application/vnd.github+json") }
         let cases: [(RemoteHost, RouteOptions, Headers)] = [
             (api, RouteOptions(), [:]), (listed, RouteOptions(), [:]), (vendor, RouteOptions(), [:]),
-            (vendor, RouteOptions(parser: ListParser(mediaTypes: [.plainText, .html])), [:]),
-            (vendor, RouteOptions(accept: .png, parser: ListParser()), [:]),
-            (vendor, RouteOptions(accept: .png, parser: ListParser()), ["Accept": "a/b"]),
+            (vendor, RouteOptions(parser: ListParser(mediaTypes: [.plainText, "text/html"])), [:]),
+            (vendor, RouteOptions(accept: "image/png", parser: ListParser()), [:]),
+            (vendor, RouteOptions(accept: "image/png", parser: ListParser()), ["Accept": "a/b"]),
             (api.with { $0.defaults.remove("Accept") }, RouteOptions(), [:]),
         ]
         for (host, options, headers) in cases {
@@ -135,7 +135,7 @@ struct ResponseParserTests {
         ] as [(String?, Bool)])
     func `H10, H17: a parser receives only responses of its types`(_ type: String?, _ isTaken: Bool) async throws {
         let memory = MemoryTransport { _ in
-            var answer = MemoryTransport.Answer(status: 200, body: Data("123456".utf8))
+            var answer = MemoryTransport.Response(status: 200, body: Data("123456".utf8))
             if let type { answer = answer.adding("Content-Type", type) }
             return answer
         }
@@ -151,7 +151,9 @@ struct ResponseParserTests {
         let memory = MemoryTransport { _ in .init(status: 200, headers: [("Content-Type", "image/gif")], body: Data("1234".utf8)) }
         let host = RemoteHost("a.example", transport: memory).with { $0.parser = FailingParser(mediaTypes: [.json]) }
         let range = try #require(MimeType(rawValue: "image/*"))
-        for (accept, code) in [(MimeType.gif, RemoteError.Code.undecodable), (range, .undecodable), (.png, .unexpectedType)] {
+        for (accept, code) in [
+            ("image/gif" as MimeType, RemoteError.Code.undecodable), (range, .undecodable), ("image/png", .unexpectedType),
+        ] {
             let route = Route(path: "/x", options: RouteOptions(accept: accept))
             #expect(try await remoteError { _ = try await host.send(route, as: User.self) }.code == code)
         }
@@ -194,7 +196,7 @@ struct ResponseParserTests {
         #expect(try await host.send("/empty", as: Data.self).isEmpty)
         #expect(try await host.send("/204", as: Data.self).isEmpty)
         let error = try await remoteError {
-            _ = try await host.send(Route(path: "/png", options: RouteOptions(accept: .gif)), as: Data.self)
+            _ = try await host.send(Route(path: "/png", options: RouteOptions(accept: "image/gif")), as: Data.self)
         }
         #expect(error.code == .unexpectedType)
         // A host's parser receives every type, so no response bypasses it.

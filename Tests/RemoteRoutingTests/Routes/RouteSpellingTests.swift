@@ -18,38 +18,38 @@ struct RouteSpellingTests {
         ("var body: Data { Data() }", "_BodyMustBeRouteBody"),
         ("let body: String", "_BodyMustBeRouteBody"),
         ("var body: RouteBody? { nil }", "_BodyMustBeRouteBody"),
-        ("var body: RouteBody { get throws { .none } }", "_BodyMustNotThrow"),
+        ("var body: RouteBody { get throws { .none } }", "_RoutePropertyMustNotThrow"),
         ("var method: HTTPMethod { get throws { .post } }", "_RoutePropertyMustNotThrow"),
         ("var query: Parameters { get throws { [:] } }", "_RoutePropertyMustNotThrow"),
         ("var headers: Headers { get throws { [:] } }", "_RoutePropertyMustNotThrow"),
         ("var options: RouteOptions { get throws { RouteOptions() } }", "_RoutePropertyMustNotThrow"),
         ("var options: [String: Bool] { [:] }", "_OptionsMustBeRouteOptions"),
-        ("var parameters: Parameters { [:] }", "_ParametersMustBeQueryOrBody"),
-        ("var parameters: [String: String] { [:] }", "_ParametersMustBeQueryOrBody"),
-        ("private let parameters: Parameters = [:]", "_ParametersMustBeQueryOrBody"),
-        ("var queryItems: [URLQueryItem] { [] }", "_QueryItemsMustBeQuery"),
-        ("var queryParameters: Parameters { [:] }", "_QueryParametersMustBeQuery"),
-        ("var header: Headers { [:] }", "_HeaderMustBeHeaders"),
-        ("var httpMethod: HTTPMethod { .post }", "_HTTPMethodMustBeMethod"),
-        ("var httpBody: Data? { nil }", "_HTTPBodyMustBeBody"),
-        ("var requiresAuth: Bool { false }", "_RequiresAuthMustBeInOptions"),
-        ("var timeouts: RouteOptions.Timeouts { .init(overall: .seconds(5)) }", "_TimeoutsMustBeInOptions"),
-        ("var cachePolicy: RouteOptions.CachePolicy { .neverStore }", "_CachePolicyMustBeInOptions"),
-        ("var responseLimit: Int { 5 }", "_ResponseLimitMustBeInOptions"),
-        ("var parameterStyle: ParameterStyle { ParameterStyle(lists: .commas) }", "_ParameterStyleMustBeInOptions"),
-        ("var tags: RouteTags { RouteTags() }", "tags are set in the options of a route"),
+        ("var parameters: Parameters { [:] }", "_MustBeQueryOrBody"),
+        ("var parameters: [String: String] { [:] }", "_MustBeQueryOrBody"),
+        ("private let parameters: Parameters = [:]", "_MustBeQueryOrBody"),
+        ("var queryItems: [URLQueryItem] { [] }", "_MustBeNamedQuery"),
+        ("var queryParameters: Parameters { [:] }", "_MustBeNamedQuery"),
+        ("var header: Headers { [:] }", "_MustBeNamedHeaders"),
+        ("var httpMethod: HTTPMethod { .post }", "_MustBeNamedMethod"),
+        ("var httpBody: Data? { nil }", "_MustBeNamedBody"),
+        ("var requiresAuth: Bool { false }", "_MustBeInOptions"),
+        ("var timeouts: RouteOptions.Timeouts { .init(overall: .seconds(5)) }", "_MustBeInOptions"),
+        ("var cachePolicy: RouteOptions.CachePolicy { .neverStore }", "_MustBeInOptions"),
+        ("var responseLimit: Int { 5 }", "_MustBeInOptions"),
+        ("var parameterStyle: ParameterStyle { ParameterStyle(lists: .commas) }", "_MustBeInOptions"),
+        ("var tags: RouteTags { RouteOptions().tags }", "tags are set in the options of a route"),
         ("var accept: MimeType { .json }", "accept is set in the options of a route"),
         ("var accept: MimeType? { .json }", "accept is set in the options of a route"),
         ("var idempotencyKey: RouteOptions.IdempotencyKey { .unique }", "an idempotency key is set in the options of a route"),
         ("var idempotencyKey: RouteOptions.IdempotencyKey? { .unique }", "an idempotency key is set in the options of a route"),
-        ("var url: URL { URL(filePath: \"/\") }", "_URLMustBePathAndHost"),
-        ("var baseURL: URL { URL(filePath: \"/\") }", "_BaseURLMustBeOfTheHost"),
-        ("func method() -> HTTPMethod { .post }", "_MethodMustBeProperty"),
-        ("func query() -> Parameters { [:] }", "_QueryMustBeProperty"),
-        ("func headers() -> Headers { [:] }", "_HeadersMustBeProperty"),
-        ("func body() -> RouteBody { .none }", "_BodyMustBeProperty"),
-        ("func body() throws -> RouteBody { .none }", "_BodyMustBeProperty"),
-        ("func options() -> RouteOptions { RouteOptions() }", "_OptionsMustBeProperty"),
+        ("var url: URL { URL(filePath: \"/\") }", "_MustBePathAndHost"),
+        ("var baseURL: URL { URL(filePath: \"/\") }", "_MustBePathAndHost"),
+        ("func method() -> HTTPMethod { .post }", "_RoutePropertyMustNotBeFunction"),
+        ("func query() -> Parameters { [:] }", "_RoutePropertyMustNotBeFunction"),
+        ("func headers() -> Headers { [:] }", "_RoutePropertyMustNotBeFunction"),
+        ("func body() -> RouteBody { .none }", "_RoutePropertyMustNotBeFunction"),
+        ("func body() throws -> RouteBody { .none }", "_RoutePropertyMustNotBeFunction"),
+        ("func options() -> RouteOptions { RouteOptions() }", "_RoutePropertyMustNotBeFunction"),
         ("static let method = HTTPMethod.post", "_RoutePropertyMustNotBeStatic"),
         ("static var query: Parameters { [:] }", "_RoutePropertyMustNotBeStatic"),
         ("static let headers: Headers = [:]", "_RoutePropertyMustNotBeStatic"),
@@ -215,4 +215,43 @@ struct RouteSpellingTests {
         }
         #expect(lengths == [7, 7, 0, 0])
     }
+
+    // MARK: Mistakes that compile
+
+    private struct Async: Routable {
+        var path: RoutePath { "/x" }
+        var method: HTTPMethod { get async { .post } }
+    }
+
+    private struct Mutating: Routable {
+        var path: RoutePath { "/x" }
+        var method: HTTPMethod { mutating get { .post } }
+    }
+
+    private struct Lazy: Routable {
+        var path: RoutePath { "/x" }
+        lazy var method = HTTPMethod.post
+    }
+
+    private struct Static: Routable {
+        var path: RoutePath { "/x" }
+        static func method() -> HTTPMethod { .post }
+    }
+
+    fileprivate struct Conditional<Element: Sendable>: Routable {
+        var path: RoutePath { "/x" }
+    }
+
+    @Test func `a property that the protocol cannot use is ignored, as the article on surprises says`() async throws {
+        let transport = MemoryTransport { _ in .json("{}") }
+        let host = RemoteHost("api.example.com", transport: transport)
+        #expect(Conditional<Int>().method == .post && Static.method() == .post)
+        let routes: [any Routable] = [Async(), Mutating(), Lazy(), Static(), Conditional<Int>()]
+        for route in routes { try await host.send(route) }
+        #expect(transport.requests.map(\.method) == [.get, .get, .get, .get, .get])
+    }
+}
+
+extension RouteSpellingTests.Conditional where Element: Encodable {
+    fileprivate var method: HTTPMethod { .post }
 }

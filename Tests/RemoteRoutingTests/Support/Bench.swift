@@ -91,7 +91,7 @@ final class Bench: Sendable {
 
     // MARK: Without a network
 
-    private func answer(_ request: HTTPRequest) async throws -> MemoryTransport.Answer {
+    private func answer(_ request: HTTPRequest) async throws -> MemoryTransport.Response {
         var fields = Dictionary(request.fields.fields.map { ($0.name.lowercased(), $0.value) }) { $0 + ", " + $1 }
         fields["host"] = request.url.host()
         var body = Data()
@@ -110,7 +110,7 @@ final class Bench: Sendable {
             answers["\(request.method.rawValue) \(path)"] ?? (request.method == .head ? answers["GET \(path)"] : nil)
         }
         guard let handler else { return .status(404) }
-        return try await MemoryTransport.Answer(await handler(asked), isHead: request.method == .head)
+        return try await MemoryTransport.Response(await handler(asked), isHead: request.method == .head)
     }
 
     private final class WeakBox: Sendable {
@@ -121,7 +121,7 @@ final class Bench: Sendable {
     }
 }
 
-extension MemoryTransport.Answer {
+extension MemoryTransport.Response {
     /// Creates the response that the real server would send.
     init(_ response: LoopbackOrigin.Response, isHead: Bool) async throws {
         let body = isHead ? Data() : response.data ?? Data()

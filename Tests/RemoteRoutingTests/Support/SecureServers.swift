@@ -92,10 +92,10 @@ func isListening(_ port: Int) -> Bool {
     }
 }
 
-/// A server of HTTP/2 frames that breaks off streams and connections, in Python's standard library.
+/// A server of HTTP/2 frames that aborts streams and connections, in Python's standard library.
 ///
-/// It says a line for each connection (`C`) and each request (`R`, with the connection's number and the stream's), and
-/// each stream that the client resets (`X`), and the end of a connection (`E`).
+/// It writes a line for each connection (`C`), each request (`R`, with the numbers of the connection and the stream), each stream that the
+/// client resets (`X`), and each end of a connection (`E`).
 final class FrameServer {
     let port: Int
     private let process: ChildProcess
@@ -117,17 +117,17 @@ final class FrameServer {
         port = try #require(process.readLine().flatMap { Int($0) })
     }
 
-    /// Ends the server; what it has said.
+    /// Ends the server, and returns the numbers of lines that it has written.
     func ending() -> (connections: Int, requests: Int) {
         process.kill()
         let lines = process.rest.split(separator: "\n")
         return (lines.count { $0.hasPrefix("C") }, lines.count { $0.hasPrefix("R") })
     }
 
-    /// Waits until the server has said so many lines of a kind, or one of another kind.
-    func wait(for count: Int, _ kind: String, or other: String? = nil) {
+    /// Waits until the server has written a number of lines of a kind, or one line of another kind.
+    func wait(for count: Int, _ kind: String, or other: String? = nil) async throws {
         var seen = 0
-        while seen < count, let line = process.readLine() {
+        while seen < count, let line = try await process.nextLine() {
             if line.hasPrefix(kind) { seen += 1 }
             if let other, line.hasPrefix(other) { return }
         }

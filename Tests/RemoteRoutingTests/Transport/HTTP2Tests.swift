@@ -276,12 +276,12 @@ struct HTTP2FaultTests {
         let server = try FrameServer("never")
         let host = try host(server)
         let calls = (0..<20).map { _ in Task { try await host.data(for: Route(path: "/x")) } }
-        server.wait(for: 20, "R")
+        try await server.wait(for: 20, "R")
         for call in calls { call.cancel() }
         for call in calls { #expect(await call.result.isFailure) }
-        server.wait(for: 20, "X", or: "E 1")
+        try await server.wait(for: 20, "X", or: "E 1")
         let next = Task { try await host.data(for: Route(path: "/x")) }
-        server.wait(for: 1, "R")
+        try await server.wait(for: 1, "R")
         next.cancel()
         _ = await next.result
     }
@@ -292,7 +292,7 @@ struct HTTP2FaultTests {
         let host = try host(server).with { $0.transport = transport }
         for _ in 0..<10 {
             let calls = (0..<100).map { _ in Task { try await host.data(for: Route(path: "/x")) } }
-            try await Task.sleep(for: .milliseconds(20))
+            try await until("all exchanges are known") { transport.exchangeCount == calls.count }
             for call in calls { call.cancel() }
             for call in calls { #expect(await call.result.isFailure) }
         }

@@ -22,7 +22,7 @@ struct PartsTests {
         #expect(seconds(deadlines) == "head 30")
         deadlines.moved(at: start.advanced(by: .seconds(10)))
         #expect(seconds(deadlines) == "head 40")
-        deadlines.headCame(at: start.advanced(by: .seconds(20)))
+        deadlines.headArrived(at: start.advanced(by: .seconds(20)))
         #expect(seconds(deadlines) == "idle 25")
         deadlines.moved(at: start.advanced(by: .seconds(58)))
         #expect(seconds(deadlines) == "attempt 60")
@@ -113,7 +113,8 @@ struct PartsTests {
         (-1002, "Received HTTP/0.9 when not allowed", .protocolViolation),
         (-1, "Error while processing content unencoding: incorrect header check", .protocolViolation),
         (-1, "OpenSSL/3.0.19: error:0A00010B:SSL routines::wrong version number", .tlsFailed), (-999, "cancelled", .cancelled),
-        (-1009, "The Internet connection appears to be offline.", .offline), (-1001, "", .unreachable), (-1, "whatever", .unreachable),
+        (-1009, "The Internet connection appears to be offline.", .offline), (-1001, "", .unreachable),
+        (-1, "another reason", .unreachable),
         (-1004, "Failed to connect to 10.0.0.1: Network is unreachable", .unreachable),
         (NSURLErrorServerCertificateUntrusted, "", .certificateUntrusted), (NSURLErrorServerCertificateHasBadDate, "", .certificateExpired),
         (NSURLErrorClientCertificateRequired, "", .clientCertificateRefused),

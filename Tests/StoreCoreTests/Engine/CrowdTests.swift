@@ -8,7 +8,11 @@ import Trials
 struct CrowdTests {
     private func wait(_ crowd: Reply<Int>, _ ticket: Reply<Int>.Ticket) -> Task<Int?, Never> {
         Task {
-            await suspend { crowd.wait(ticket, $0) } onCancel: { crowd.leave(ticket) }
+            await suspend {
+                crowd.wait(ticket, $0)
+            } onCancel: {
+                crowd.leave(ticket)
+            }
             return crowd.answer
         }
     }

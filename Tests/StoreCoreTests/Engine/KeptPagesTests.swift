@@ -234,7 +234,7 @@ struct KeptPagesTests {
         #expect(observer.states.last?.content?.suffix(2) == last[...])
     }
 
-    @Test func `C13: a list with a one-way fetcher has no previous page, whatever key it was given`() async throws {
+    @Test func `C13: a list with a one-way fetcher has no previous page, even with a key for it`() async throws {
         let list = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: PaginationClosureFetcher { _, _ in Page([1]) })[1]
         let observer = RecordingObserver(list.publish())
         try await observer.next { $0.isCompleted }

@@ -114,7 +114,7 @@ struct ObservingTests {
         #expect(bench.liveKeys == 0)
     }
 
-    /// Observers that have left, of a live key and of a key that is not live.
+    // The place of the live key, and a place without one.
     @Test(arguments: [0, 7])
     func `C8: an observer that leaves late does not affect the observers of a live key`(place: Int) async throws {
         let bench = Bench(.plain)

@@ -82,7 +82,7 @@ struct PaginationTests {
         }
     }
 
-    @Test func `C13: a one-way list has no previous page, whatever keys its pages have`() async throws {
+    @Test func `C13: a one-way list has no previous page, even if its pages have keys for it`() async throws {
         let list = PaginationStore(
             cacher: MemoryCacher<Int, [Int]>(), fetcher: PaginationClosureFetcher { _, _ in Page([1], prevKey: "p") })[1]
         _ = try await list.requireData()

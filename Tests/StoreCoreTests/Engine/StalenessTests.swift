@@ -161,7 +161,7 @@ struct StalenessTests {
     }
 
     @Test(arguments: failures.indices)
-    func `C3: valid content is not stale, whatever a refresh failed with`(_ index: Int) async throws {
+    func `C3: valid content is not stale after any error of a refresh`(_ index: Int) async throws {
         let bench = Bench(expiry: .after(.seconds(10)), fetcher: ScriptedFetcher { _ in throw Self.failures[index].error })
         await bench.store[1].update(7)
         await bench.store[1].refresh()

@@ -53,7 +53,7 @@ struct FileDamageTests {
         #expect(try await cacher.load(param: "key") == record("content"))
     }
 
-    @Test func `F2: a file of random bytes is a miss, whatever lengths it claims`() async throws {
+    @Test func `F2: a file of random bytes is a miss, even if it claims lengths`() async throws {
         let cacher: FileCacher<String, String> = cacher()
         let name = try fileName("key")
         var random = SplitMix(seed: 1)

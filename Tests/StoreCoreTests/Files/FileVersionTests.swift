@@ -42,7 +42,7 @@ struct FileVersionTests {
     @Test func `F5: a record of a higher file format version is a miss and stays`() async throws {
         let cacher: FileCacher<String, String> = cacher()
         let key = try CanonicalJSON.encode("key")
-        var bytes = FileRecordFormat.encode(key: key, fetchedAt: 0, details: nil, content: Data("whatever".utf8), schema: 1)
+        var bytes = FileRecordFormat.encode(key: key, fetchedAt: 0, details: nil, content: Data("content".utf8), schema: 1)
         bytes[8] = 2
         let head = bytes[..<56].withUnsafeBytes { Checksum64.of($0) }
         let sum = key.withUnsafeBytes { Checksum64.of($0, seed: head) }

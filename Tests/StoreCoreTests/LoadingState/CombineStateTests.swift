@@ -32,7 +32,7 @@ struct CombineStateTests {
     }
 
     @Test(arguments: [true, false])
-    func `the page states of the only list are kept, whatever its position`(isFirst: Bool) async {
+    func `the page states of the only list are kept in both positions`(isFirst: Bool) async {
         numbers.send(.completed(content: 1, next: .fixed(canRequestAdditionalData: true), prev: .loading))
         words.send(.completed("a"))
         flags.send(.completed(true))

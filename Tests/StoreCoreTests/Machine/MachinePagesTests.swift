@@ -172,7 +172,7 @@ struct MachinePagesTests {
     }
 
     @Test(arguments: [StorePolicy.RefreshScope.firstPage, .loadedPages], [ModelEvent.invalidate, .trigger, .arrive(.origin)])
-    func `C13: an implicit fetch loads all loaded pages again, whatever the refresh scope`(
+    func `C13: an implicit fetch loads all loaded pages again, under every refresh scope`(
         scope: StorePolicy.RefreshScope, cause: ModelEvent
     ) {
         let setting = ModelSetting.table(isList: true) {

@@ -9,7 +9,7 @@ struct LiveKeysTests {
 
     private func compare(_ keys: LiveKeys, _ model: [BoxedKey: (cell: LiveKeys.Key, place: Int)], _ known: [BoxedKey]) {
         #expect(keys.count == model.count && keys.isEmpty == model.isEmpty)
-        #expect(Set(keys.all.map(\.value.param)) == Set(model.keys) && keys.all.count == model.count)
+        #expect(Set(keys.values.map(\.value.param)) == Set(model.keys) && keys.values.count == model.count)
         for key in known {
             #expect(keys[key] === model[key]?.cell)
             guard let (cell, place) = model[key] else { continue }
@@ -26,18 +26,11 @@ struct LiveKeysTests {
         for step in 0..<6_000 {
             let key = known[dice.below(known.count)]
             if dice.below(20) < (step / 1_000 % 2 == 0 ? 13 : 7) {
-                var made = 0
-                let cell =
-                    dice.below(2) == 0
-                    ? keys.key(for: key, rules: rules)
-                    : keys.key(
-                        hash: HashIndex.hash(key), where: { $0 == key },
-                        make: {
-                            made += 1
-                            return key
-                        }, rules: rules)
+                let found = dice.below(2) == 0 ? keys[key] : keys.find(HashIndex.hash(key)) { $0 == key }
+                #expect(found === model[key]?.cell)
+                let cell = found ?? keys.insert(key, rules: rules)
                 if let (known, place) = model[key] {
-                    #expect(cell === known && cell.value.place == place && made == 0)
+                    #expect(cell === known && cell.value.place == place)
                 } else {
                     #expect(!model.values.contains { $0.place == cell.value.place }, "two keys share a place")
                     model[key] = (cell, cell.value.place)
@@ -60,12 +53,12 @@ struct LiveKeysTests {
     @Test func `C15: keys that were live once cost nothing after the last of them is removed`() {
         var keys = LiveKeys()
         let known = (0..<1_000).map { BoxedKey(Clumsy($0, spread: 1_000_000)) }
-        for key in known { _ = keys.key(for: key, rules: rules) }
+        for key in known { _ = keys.insert(key, rules: rules) }
         #expect(keys.count == 1_000)
         for key in known.dropLast() { keys.remove(key) }
         #expect(keys.count == 1 && keys.capacity >= 1_000)
         keys.remove(known[999])
         #expect(keys.isEmpty && keys.capacity == 0)
-        #expect(keys.key(for: known[3], rules: rules).value.place == 0)
+        #expect(keys.insert(known[3], rules: rules).value.place == 0)
     }
 }

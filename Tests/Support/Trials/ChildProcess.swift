@@ -81,6 +81,16 @@ public final class ChildProcess {
         }
     }
 
+    /// Waits for the next complete line of output; `nil` at the end. Blocks no thread, so that the process may wait for other tasks.
+    public func nextLine() async throws -> String? {
+        let descriptor = output.fileHandleForReading.fileDescriptor
+        try await until("the process writes a line") { [isComplete = pending.contains(10)] in
+            var input = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            return isComplete || poll(&input, 1, 0) > 0
+        }
+        return readLine()
+    }
+
     /// The remaining output until its end.
     public var rest: String { String(decoding: restAsBytes, as: UTF8.self) }
 

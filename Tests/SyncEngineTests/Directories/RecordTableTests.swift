@@ -60,7 +60,7 @@ struct RecordTableTests {
             #expect(reading.isWhole && reading.length == whole.length)
             #expect(reading.journal.records == whole.journal.records && reading.journal.records.count >= 199)
         }
-        // A single wrong byte invalidates the whole journal, in whatever piece it is.
+        // A single wrong byte invalidates the whole journal, in any of its pieces.
         text[text.count / 2] ^= 1
         let file = try WritableFile("journal", in: directory)
         try text.withUnsafeBytes { try file.write($0, at: 0) }

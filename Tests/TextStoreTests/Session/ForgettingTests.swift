@@ -130,6 +130,18 @@ struct ForgettingTests {
         for task in waiting { await #expect(throws: Never.self) { try await task.value } }
     }
 
+    @Test func `T8: waiting for the session's lock ends with the patience, and leaves no lock behind`() async throws {
+        var holder = try SessionLock(directory: directory).take()
+        #expect(holder != nil)
+        let error = #expect(throws: TextStoreError.self) {
+            try SessionLock(directory: directory, patience: .milliseconds(20)).take()
+        }
+        #expect(error?.code == .fileSystem)
+        withExtendedLifetime(holder) {}
+        holder = nil
+        #expect(try SessionLock(directory: directory, patience: .seconds(600)).take() != nil)
+    }
+
     @Test func `T3: journal copies with different entries of one number both count, and the next entry unifies them`() throws {
         func journal() -> Journal { Journal(name: "floor", directory: directory, options: FileWriteOptions()) }
         var one = journal()

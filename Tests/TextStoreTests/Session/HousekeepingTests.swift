@@ -122,7 +122,7 @@ struct HousekeepingTests {
 
     /// The buffer of the fast path holds 16 KiB.
     @Test(arguments: [0, 1, 16_000, 16_367, 16_368, 16_369, 16_384, 100_000])
-    func `T4: a file is read whole, whatever its size`(size: Int) throws {
+    func `T4: a file of any size is read whole`(size: Int) throws {
         let payload = (0..<size).map { UInt8(truncatingIfNeeded: $0) }
         try SealedFile.write(payload, as: "sealed", in: directory, options: FileWriteOptions())
         #expect(try SealedFile.read("sealed", in: directory) == payload)

@@ -60,7 +60,7 @@ struct QuietTests {
                 time.interrupt {
                     var record = ManifestRecord(url: bench.versions.remoteFile?.url.absoluteString ?? "")
                     record.succeeded(at: time.date.addingTimeInterval(0.001), TextStorePolicy())
-                    session.update { _ = $0.manifestEnded(ticket: ticket, record, nil, nil, at: time.date, time.now, TextStorePolicy()) }
+                    session.update { _ = $0.manifestEnded(ticket: ticket, record, nil, nil, at: SessionMoment(time)) }
                 }
                 store.engine.begin(["eula"])
                 continuation.resume()

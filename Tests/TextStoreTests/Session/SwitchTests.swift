@@ -11,7 +11,7 @@ struct SwitchTests {
 
     init() throws { bench = try Bench() }
 
-    @Test func `T2, T9: the last version source counts, whatever the order of the responses`() async throws {
+    @Test func `T2, T9: the last version source counts in every order of the responses`() async throws {
         let gate = WatchedState(false)
         bench.origin.on(.get, "/old.json") { _ in
             // The first source's manifest arrives last.

@@ -107,7 +107,7 @@ struct LeftoverTests {
         session.setFlight(1, of: "text/eula")
         let plan = SetPlan(ticket: 1, key: "text/eula", generation: 0, items: [], offers: ["eula": session.offer(for: "eula")])
         let now = bench.time.now, kept = record("eula", "1.0.0", "one")
-        session.setEnded(plan, code.map { TextStoreError($0, "") }, keeping: [kept], at: now, TextStorePolicy())
+        session.setEnded(plan, code.map { TextStoreError($0, "") }, keeping: [kept], at: SessionMoment(bench.time))
         #expect(session.flights.isEmpty)
         #expect(session.failures["text/eula"]?.error.code == code)
         #expect(session.failures["text/eula"]?.kept == (code == nil ? nil : ["eula": kept]))
@@ -125,7 +125,7 @@ struct LeftoverTests {
         session.replaceManifest(nil)
         _ = session.resolve()
         func isDue(_ identifier: String) -> Bool? {
-            session.see(identifier, at: bench.time.date, bench.time.now, TextStorePolicy())?.isDue
+            session.see(identifier, at: SessionMoment(bench.time))?.isDue
         }
         #expect(isDue("eula") == true && isDue("privacy") == true)
         session.setFlight(1, of: "text/eula")

@@ -101,7 +101,7 @@ struct RecoveryTests {
     @Test(arguments: [(100_000_000, 0), (100_000_001, 1)] as [(UInt64, Int)])
     func `T16: a manifest with a revision jump beyond the policy's bound is used and reported`(jump: UInt64, count: Int) async throws {
         let store = try await started()
-        // The very first revision is no jump, whatever its value.
+        // The very first revision is no jump, with any value.
         serve("1.0.0", revision: 1_900_000_000)
         try await store.refresh()
         serve("2.0.0", revision: 1_900_000_000 + jump)

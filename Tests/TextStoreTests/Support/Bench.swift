@@ -192,3 +192,8 @@ extension Shelf {
         return try accept(manifest, TextStorePolicy(), isVerified: false)
     }
 }
+
+extension SessionMoment {
+    /// The current moment under the default policy.
+    init(_ time: some TimeSource) { self.init(date: time.date, instant: time.now, policy: TextStorePolicy()) }
+}

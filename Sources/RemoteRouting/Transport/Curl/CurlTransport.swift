@@ -46,7 +46,7 @@ public final class CurlTransport: Transport, CustomStringConvertible {
     /// The number of exchanges in flight, for tests.
     package var exchangeCount: Int { client.exchangeCount }
 
-    /// Sends a request and returns once the head of the response is there.
+    /// Sends a request and returns once the head of the response has arrived.
     public func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
         try await perform(request, over: ConnectionOptions(), limits: limits)
     }

@@ -49,16 +49,10 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
     /// - Returns: The dropped records. The caller releases them, so that no `deinit` of user code runs under the lock.
     @inlinable
     func put(_ key: Param, _ record: CacheRecord<Content>, deadline: Int64) -> Dropped {
-        put(key, hash: HashIndex.hash(key), record, deadline: deadline)
-    }
-
-    /// The same method for a known hash.
-    @inlinable
-    func put(_ key: Param, hash: UInt32, _ record: CacheRecord<Content>, deadline: Int64) -> Dropped {
         let cost = max(0, self.cost?(record.content) ?? 0)
         guard cost <= costLimit else { return refuse(key, cost: cost) }
         return entries.withLock { entries in
-            let replaced = entries.put(key, hash: hash, record, deadline: deadline, cost: cost)
+            let replaced = entries.put(key, hash: HashIndex.hash(key), record, deadline: deadline, cost: cost)
             // The common case does not allocate.
             guard entries.exceeds(count: countLimit, cost: costLimit) else { return Dropped(replaced: replaced, evicted: []) }
             return Dropped(replaced: replaced, evicted: entries.trim(count: countLimit, cost: costLimit))
@@ -72,14 +66,14 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
         Dropped(removed: remove(key), refusal: CostRefusal(cost: cost, limit: costLimit))
     }
 
-    /// Removes a key's entry if its content matches.
+    /// Removes a key's entry if it matches.
     ///
     /// - Returns: The entry with its key; the caller releases it.
     @inlinable
-    func remove(_ key: Param, where fits: (Content) -> Bool = { _ in true }) -> MemoryEntry<Param, Content>? {
+    func remove(_ key: Param, where fits: (MemoryEntry<Param, Content>) -> Bool = { _ in true }) -> MemoryEntry<Param, Content>? {
         entries.withLock { entries in
             let position = entries.position(of: key)
-            guard position >= 0, fits(entries.entries[position].record.content) else { return nil }
+            guard position >= 0, fits(entries.entries[position]) else { return nil }
             return entries.remove(at: position)
         }
     }

@@ -5,14 +5,14 @@ internal import Foundation
 #endif
 
 extension CacheRecord {
-    /// The same record with other content.
+    /// Returns the same record with other content.
     @inlinable
     func holding<Other: Sendable>(_ other: Other) -> CacheRecord<Other> {
         CacheRecord<Other>(content: other, fetchedAt: fetchedAt, details: details)
     }
 }
 
-/// A cacher as the engine calls it.
+/// The engine's view of a cacher.
 struct BoxedCacher<Param: Hashable & Sendable, Value: Sendable>: NoticingCacher {
     let cacher: any Cacher<Param, Value>
 

@@ -1,6 +1,6 @@
-// The engine is compiled once, for these two types, and not generic over the user's. Unspecialized generic code requests the metadata of
-// each type that it touches, and one update touches hundreds: a generic engine spent nine tenths of its time there (9 µs per update
-// instead of 1). The price is one object for each key and each content.
+// The engine is compiled once, for these two types, instead of being generic over the user's. Unspecialized generic code requests the
+// metadata of each type that it touches, and one update touches hundreds: a generic engine spent nine tenths of its time there (9 µs per
+// update instead of 1). The price is one object for each key and each content.
 
 /// Content of any type.
 @usableFromInline
@@ -15,7 +15,7 @@ struct BoxedContent: Sendable {
 
     /// The content as its own type.
     ///
-    /// The type is always given and never inferred: where an optional is expected, inference would choose the optional.
+    /// The type is always given explicitly: inference would choose the optional where an optional is expected.
     @inlinable
     func value<Value: Sendable>(as type: Value.Type) -> Value {
         guard let box else { preconditionFailure("content was read while it was being changed") }

@@ -23,7 +23,7 @@ struct BoxedKey: Hashable, Sendable, CustomStringConvertible {
     @usableFromInline
     func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 
-    /// The hash for the engine's own tables, which need no second hashing.
+    /// The hash for the engine's own tables, which do not hash it again.
     @usableFromInline var hashValue: Int { hash }
 
     @usableFromInline var description: String { box.description }

@@ -1,14 +1,14 @@
-/// How the engine requests content and pages from its origin.
+/// The engine's request for content and pages from its origin.
 ///
-/// A closure and not a protocol: it is compiled in the module that makes the store, which knows all types.
+/// A closure instead of a protocol: it is compiled in the module that creates the store and knows all types.
 @usableFromInline
 typealias Respond = @Sendable (_ request: OriginRequest<BoxedKey>) async throws -> Fetched<BoxedContent>
 
 extension Origin {
-    /// The origin as the engine calls it.
+    /// The engine's view of the origin.
     @inlinable
     func boxed() -> Respond {
-        // One call of the origin and nothing else: whatever stands here enlarges the frame of each fetch.
+        // A single call of the origin: any further code here would enlarge the frame of each fetch.
         { request in Fetched(try await respond(to: request.unboxed())) { BoxedContent($0) } }
     }
 }
@@ -24,7 +24,7 @@ extension OriginRequest<BoxedKey> {
 }
 
 extension ListRules where Content: Sendable {
-    /// The rules as the engine calls them.
+    /// The engine's view of the rules.
     @inlinable
     func boxed() -> ListRules<BoxedContent> {
         ListRules<BoxedContent>(

@@ -1,19 +1,17 @@
-/// Memory that mirrors the engine's records, so that a hit need not ask the engine.
+/// Memory that mirrors the engine's records, so that a hit needs no transition.
 ///
-/// Closures and not a protocol: a closure is compiled where it is written, which is the module that makes the cacher and knows the types
-/// of its key and content. What is generic in here is called once for each update.
+/// Closures instead of a protocol: they are compiled in the module that creates the cacher and knows the types of its key and content.
 @usableFromInline
 package final class FrontMemory: Sendable {
-    /// The record of a key and its monotonic deadline, `.min` where the memory does not know it.
+    /// Returns the record of a key and its monotonic deadline, `.min` if the memory does not know it.
     let entry: @Sendable (_ key: BoxedKey) -> (record: CacheRecord<BoxedContent>, deadline: Int64)?
-    /// Puts a record in, and drops what is over the bounds. What is held elsewhere until the turn is over most often is the content of the
-    /// record before.
+    /// Adds a record, and evicts records beyond the bounds. `discarded` holds the content of the older record in most cases.
     let put:
-        @Sendable (_ key: BoxedKey, _ record: CacheRecord<BoxedContent>, _ deadline: Int64, _ heldElsewhere: Few<BoxedContent>) ->
+        @Sendable (_ key: BoxedKey, _ record: CacheRecord<BoxedContent>, _ deadline: Int64, _ discarded: Few<BoxedContent>) ->
             FrontMemoryDrop?
     let remove: @Sendable (_ key: BoxedKey) -> FrontMemoryDrop?
-    /// Lets go of a key's record where that is the one that the engine holds, so that nobody else does.
-    let lend: @Sendable (_ key: BoxedKey, _ held: BoxedContent) -> FrontMemoryDrop?
+    /// Removes the record that mirrors the engine's, so that only the engine holds its content.
+    let lend: @Sendable (_ key: BoxedKey, _ details: RecordDetails?) -> FrontMemoryDrop?
     let removeAll: @Sendable () -> FrontMemoryDrop
     let keys: @Sendable () -> [BoxedKey]
 
@@ -21,7 +19,8 @@ package final class FrontMemory: Sendable {
     init(
         entry: @escaping @Sendable (BoxedKey) -> (record: CacheRecord<BoxedContent>, deadline: Int64)?,
         put: @escaping @Sendable (BoxedKey, CacheRecord<BoxedContent>, Int64, Few<BoxedContent>) -> FrontMemoryDrop?,
-        remove: @escaping @Sendable (BoxedKey) -> FrontMemoryDrop?, lend: @escaping @Sendable (BoxedKey, BoxedContent) -> FrontMemoryDrop?,
+        remove: @escaping @Sendable (BoxedKey) -> FrontMemoryDrop?,
+        lend: @escaping @Sendable (BoxedKey, RecordDetails?) -> FrontMemoryDrop?,
         removeAll: @escaping @Sendable () -> FrontMemoryDrop, keys: @escaping @Sendable () -> [BoxedKey]
     ) {
         self.entry = entry
@@ -34,29 +33,27 @@ package final class FrontMemory: Sendable {
 }
 
 extension FrontMemory {
-    /// A table as the engine calls it.
+    /// Creates the engine's view of a table.
     @inlinable
     convenience init<Key: Hashable & Sendable, Value: Sendable>(_ table: MemoryTable<Key, Value>) {
         self.init { key in
             guard let (record, deadline) = table.entry(of: key.value(as: Key.self)) else { return nil }
             return (record.holding(BoxedContent(record.content)), deadline)
-        } put: { key, record, deadline, heldElsewhere in
-            let dropped = table.put(
-                key.value(as: Key.self), hash: HashIndex.hash(key), record.holding(record.content.value(as: Value.self)), deadline: deadline
-            )
+        } put: { key, record, deadline, discarded in
+            let dropped = table.put(key.value(as: Key.self), record.holding(record.content.value(as: Value.self)), deadline: deadline)
             if let refusal = dropped.refusal { return FrontMemoryDrop(evicted: 0, records: dropped, refusal: refusal) }
             if dropped.evicted.isEmpty {
                 guard let replaced = dropped.replaced else { return nil }
-                // Letting go of it here frees nothing of the user's.
-                if case .one(let content) = heldElsewhere, isSameBitForBit(replaced, content.value(as: Value.self)) { return nil }
+                // The transition still holds the same objects, so their release here frees nothing, and the update needs no allocation.
+                if case .one(let content) = discarded, isSameBitForBit(replaced, content.value(as: Value.self)) { return nil }
             }
             return FrontMemoryDrop(evicted: dropped.evicted.count, records: dropped)
         } remove: { key in
             table.remove(key.value(as: Key.self)).map { FrontMemoryDrop(evicted: 0, records: $0) }
-        } lend: { key, held in
-            // Another one may be there, from somebody behind the store's back; it is replaced when the list has grown.
-            let entry = table.remove(key.value(as: Key.self)) { isSameBitForBit($0, held.value(as: Value.self)) }
-            // Its content must not be held any longer: the list would be copied.
+        } lend: { key, details in
+            // A record put there by the user has no deadline. It is replaced when the list has grown.
+            let entry = table.remove(key.value(as: Key.self)) { $0.deadline != .min && $0.record.details === details }
+            // Only the key is kept: the list would be copied to grow if its content were.
             return entry.map { FrontMemoryDrop(evicted: 0, records: $0.key) }
         } removeAll: {
             FrontMemoryDrop(evicted: 0, records: table.removeAll())
@@ -66,18 +63,18 @@ extension FrontMemory {
     }
 }
 
-/// Whether two values are the same to the last bit: then they hold the same objects, and releasing one of them frees nothing.
+/// Whether two values have the same bytes, and so hold the same objects. Bytes of padding may differ, which costs only an allocation.
 @inlinable
 func isSameBitForBit<Value>(_ one: Value, _ other: Value) -> Bool {
     withUnsafeBytes(of: one) { one in withUnsafeBytes(of: other) { other in one.elementsEqual(other) } }
 }
 
-/// What left the memory in front: released outside the lock, so that no `deinit` of user code runs under it.
+/// The records that left memory. Released outside the lock, so that no `deinit` of user code runs under it.
 @usableFromInline
 package final class FrontMemoryDrop: Sendable {
     let evicted: Int
     let records: any Sendable
-    /// Why the record that was put in is not kept.
+    /// The reason why the added record is not kept.
     let refusal: CostRefusal?
 
     @usableFromInline

@@ -4,13 +4,13 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 
-/// Turns a value into canonical nodes, by what the value itself does when it is encoded.
+/// Encodes a value as canonical nodes.
 struct CanonicalEncoder: Encoder {
     let node: CanonicalNode
     let codingPath: [any CodingKey]
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
-    /// The node of a value.
+    /// Returns the node of a value.
     static func node(for value: some Encodable, path: [any CodingKey]) throws -> CanonicalNode {
         if let basic = basicValue(of: value) { return CanonicalNode(basic) }
         let node = CanonicalNode()
@@ -19,7 +19,7 @@ struct CanonicalEncoder: Encoder {
         return node
     }
 
-    /// What stands for a value that has no parts; `nil` for all others.
+    /// Returns the node's value for a type without parts; `nil` for all other types.
     private static func basicValue(of value: some Encodable) -> CanonicalNode.Value? {
         switch value {
         case let text as String: .string(text)
@@ -29,7 +29,7 @@ struct CanonicalEncoder: Encoder {
         case let number as Float: CanonicalJSON.text(of: number)
         case is Int8, is Int16, is Int32, is Int64, is Int128, is UInt, is UInt8, is UInt16, is UInt32, is UInt64, is UInt128:
             .literal(String(describing: value))
-        // The types for which a decoder of JSON expects another form than the one they choose themselves.
+        // For these types, `JSONDecoder` expects another form than their own `encode(to:)` writes.
         case let date as Date: CanonicalJSON.text(of: date.timeIntervalSinceReferenceDate)
         case let data as Data: .string(data.base64EncodedString())
         case let url as URL: .string(url.absoluteString)
@@ -53,7 +53,7 @@ struct CanonicalEncoder: Encoder {
     }
 }
 
-// In the three containers one generic method stands for the requirements of all basic types.
+// In the three containers one generic method fulfills the requirements for all basic types.
 
 private struct CanonicalObject<Key: CodingKey>: KeyedEncodingContainerProtocol {
     let node: CanonicalNode
@@ -61,7 +61,7 @@ private struct CanonicalObject<Key: CodingKey>: KeyedEncodingContainerProtocol {
 
     private func put(_ child: CanonicalNode, _ name: String) {
         guard case .object(var members) = node.value else { return }
-        // Without this the dictionary would be copied for each member.
+        // Releases the dictionary, which would otherwise be copied for each member.
         node.value = .nothing
         members[name] = child
         node.value = .object(members)
@@ -103,7 +103,7 @@ private struct CanonicalList: UnkeyedEncodingContainer {
 
     private func put(_ child: CanonicalNode) {
         guard case .list(var nodes) = node.value else { return }
-        // Without this the list would be copied for each element.
+        // Releases the list, which would otherwise be copied for each element.
         node.value = .nothing
         nodes.append(child)
         node.value = .list(nodes)
@@ -138,7 +138,7 @@ private struct CanonicalScalar: SingleValueEncodingContainer {
     func encode(_ value: some Encodable) throws { node.value = try CanonicalEncoder.node(for: value, path: codingPath).value }
 }
 
-/// A place in a list, or the name of a superclass's part.
+/// A position in a list, or the key of a superclass.
 private struct CanonicalPosition: CodingKey {
     let stringValue: String
     let intValue: Int?

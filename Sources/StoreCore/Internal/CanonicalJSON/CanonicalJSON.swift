@@ -1,21 +1,21 @@
-/// JSON in which equal values have equal bytes, for names that are made of keys.
+/// JSON that has equal bytes for equal values, for names derived from keys.
 ///
-/// - Objects have their keys sorted by UTF-8 bytes, and no white space stands anywhere.
-/// - Strings are in Unicode's normal form C, because Swift takes canonically equivalent strings as equal.
-/// - Sets, and dictionaries that are written as lists, are sorted, because their own order changes with each run.
-/// - Negative zero is zero. Numbers that JSON does not have are the strings of ``nonConforming``.
+/// - The keys of objects are sorted by their UTF-8 bytes, and there is no white space.
+/// - Strings are in Unicode's normal form C, because canonically equivalent strings are equal in Swift.
+/// - Sets, and dictionaries encoded as lists, are sorted, because their own order changes with each run.
+/// - Negative zero is zero. Numbers that JSON cannot represent are the strings of ``nonConforming``.
 ///
-/// Foundation's encoder sorts keys but does none of the rest, and cannot be told which of its lists were sets. `JSONDecoder` reads what
-/// this writes: dates, data, URLs and decimals have the forms that it expects by default.
+/// Foundation's encoder only sorts keys, and cannot know which of its lists were sets. `JSONDecoder` reads this JSON: dates, data, URLs and
+/// decimals have the forms that it expects by default.
 package enum CanonicalJSON {
-    /// The canonical form of a value.
+    /// Returns the canonical form of a value.
     ///
-    /// - Parameter value: Any value, also one that is no object or list.
+    /// - Parameter value: Any value, including one that is neither an object nor a list.
     /// - Returns: JSON in UTF-8.
-    /// - Throws: What the value throws while it is encoded.
+    /// - Throws: The error of the value's `encode(to:)`.
     package static func encode(_ value: some Encodable) throws -> [UInt8] {
         var output: [UInt8] = []
-        // The usual keys, without the machinery.
+        // The usual keys need no encoder.
         switch value {
         case let text as String: CanonicalNode.write(text, to: &output)
         case let number as Int: output.append(contentsOf: String(number).utf8)
@@ -24,10 +24,10 @@ package enum CanonicalJSON {
         return output
     }
 
-    /// How numbers are written that JSON does not have; a decoder must be told the same.
+    /// The strings for numbers that JSON cannot represent; a decoder needs the same strings.
     package static let nonConforming = (positiveInfinity: "Infinity", negativeInfinity: "-Infinity", nan: "NaN")
 
-    /// The text of a number, which is the same for numbers that are equal.
+    /// Returns the text of a number; equal numbers have equal texts.
     static func text(of number: some BinaryFloatingPoint & LosslessStringConvertible) -> CanonicalNode.Value {
         guard number.isFinite else {
             if number.isNaN { return .string(nonConforming.nan) }
@@ -39,12 +39,12 @@ package enum CanonicalJSON {
     }
 }
 
-/// One value of a tree that is being built; a container shares its node with whoever writes into it.
+/// One value of a tree; an encoder's containers share the node that they write to.
 final class CanonicalNode {
     enum Value {
-        /// Nothing was written: an empty object, as Foundation's encoder has it.
+        /// A value that encoded nothing: an empty object, as with Foundation's encoder.
         case nothing
-        /// A number, a Boolean or null, as it stands.
+        /// The text of a number, a Boolean or null.
         case literal(String)
         case string(String)
         case list([CanonicalNode])
@@ -57,7 +57,7 @@ final class CanonicalNode {
         self.value = value
     }
 
-    /// Puts the parts of a set or of a dictionary into the one order they have in every run.
+    /// Sorts the parts of a set or a dictionary.
     func sortParts(of type: any UnorderedKeyPart.Type) {
         guard case .list(let nodes) = value else { return }
         let size = type.partSize
@@ -125,9 +125,9 @@ final class CanonicalNode {
     }
 }
 
-/// A collection whose order means nothing.
+/// A collection without a meaningful order.
 protocol UnorderedKeyPart {
-    /// How many elements of its encoded list belong together: one, or a key and its value.
+    /// The number of encoded elements per part: one, or a key and its value.
     static var partSize: Int { get }
 }
 

@@ -1,28 +1,28 @@
 public import Synchronization
 
-/// `Mutex`, in a form whose order the thread sanitizer can see.
+/// A `Mutex` with synchronization that the thread sanitizer can see.
 ///
-/// On Linux the slow path of `Mutex` stands in a library that is not built with the sanitizer, which therefore takes every contended
-/// lock for a race. The acquiring load and the releasing store of `order` are what the lock guarantees anyway; they are seen, and on x86
-/// they cost nothing. This type can go when the toolchain's own lock is instrumented.
+/// On Linux the slow path of `Mutex` is in a library without the sanitizer's instrumentation, so the sanitizer reports each contended lock
+/// as a race. The acquiring load and the releasing store of `order` repeat what the lock guarantees anyway. The sanitizer sees them, and on
+/// x86 they cost nothing. This type can go when the toolchain's library is instrumented.
 @usableFromInline
 package struct Lock<Value: ~Copyable>: ~Copyable {
     @usableFromInline let mutex: Mutex<Value>
     @usableFromInline let order = Atomic<UInt8>(0)
 
-    /// Makes an open lock.
+    /// Creates an unlocked lock.
     ///
-    /// - Parameter value: What it guards.
+    /// - Parameter value: The guarded value.
     @inlinable
     package init(_ value: consuming sending Value) {
         mutex = Mutex(value)
     }
 
-    /// Calls a closure with the value while nobody else has it; not recursive.
+    /// Calls a closure with exclusive access to the value; not recursive.
     ///
-    /// - Parameter body: Must not suspend, and must not call what the lock's owner does not know.
-    /// - Returns: What `body` returned.
-    /// - Throws: What `body` threw.
+    /// - Parameter body: Must not suspend, and must not call code that the lock's owner does not know.
+    /// - Returns: The result of `body`.
+    /// - Throws: The error of `body`.
     @inlinable
     package borrowing func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending Value) throws(Failure) -> sending Result

@@ -9,25 +9,37 @@
 @usableFromInline package typealias Suspension = UnsafeContinuation<Void, Never>
 #endif
 
-/// Suspends the task until another task resumes it. All cancellable waits use this function.
+/// Suspends the task until another task resumes it, without regard to cancellation.
+///
+/// - Parameters:
+///   - isolation: The caller's actor, which the call does not leave.
+///   - begin: Registers the suspension, or resumes it at once.
+@inlinable
+@inline(__always)
+package func suspend(isolation: isolated (any Actor)? = #isolation, _ begin: (Suspension) -> Void) async {
+    #if DEBUG
+    await withCheckedContinuation(isolation: isolation, begin)
+    #else
+    await withUnsafeContinuation(isolation: isolation, begin)
+    #endif
+}
+
+/// Suspends the task until another task resumes it. The cancellable waits use this function.
+///
+/// The waits of observers and of callers for content repeat its body, because the closures of this function add two frames to a waiting
+/// task. The task then needs another kilobyte.
 ///
 /// - Parameters:
 ///   - isolation: The caller's actor, which the call does not leave.
 ///   - begin: Registers the suspension, or resumes it at once.
 ///   - onCancel: Runs when the task is canceled, and before `begin` if it already is. It must ensure that the task is resumed.
-@inlinable
-@inline(__always)
 package func suspend(
     isolation: isolated (any Actor)? = #isolation, _ begin: (Suspension) -> Void, onCancel: @Sendable () -> Void
 ) async {
     await withTaskCancellationHandler {
         // Capturing the isolation keeps the closure on the caller's actor; otherwise each wait on an actor costs two hops.
         _ = isolation
-        #if DEBUG
-        await withCheckedContinuation(isolation: isolation, begin)
-        #else
-        await withUnsafeContinuation(isolation: isolation, begin)
-        #endif
+        await suspend(begin)
     } onCancel: {
         onCancel()
     }

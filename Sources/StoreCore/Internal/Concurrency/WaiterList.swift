@@ -55,7 +55,7 @@ struct WaiterList<Tag> {
         lastTicket = max(lastTicket, ticket)
         count += 1
         let waiter = Waiter(ticket: ticket, tag: tag)
-        if let last = waiters.last, last.ticket > ticket { waiters.insert(waiter, at: position(of: ticket)) } else { waiters.append(waiter) }
+        waiters.insert(waiter, at: waiters.last.map { $0.ticket < ticket } ?? true ? waiters.endIndex : position(of: ticket))
     }
 
     /// Sets the tag of a waiter, which must be in the list.

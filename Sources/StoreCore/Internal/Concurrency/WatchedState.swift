@@ -13,7 +13,7 @@ package final class WatchedState<State: Sendable>: Sendable {
         /// The waiters for a part, by its hash value; a collision only costs a check.
         var partWatchers: [Int: WaiterList<Condition>] = [:]
 
-        /// Takes out the waiters whose condition holds.
+        /// Takes out the waiters with a fulfilled condition.
         mutating func takeSatisfied(_ changes: ChangedParts) -> [WaiterList<Condition>.Waiter] {
             var satisfied = watchers.isEmpty ? [] : watchers.removeAll { $0(state) }
             guard !partWatchers.isEmpty else { return satisfied }
@@ -55,7 +55,7 @@ package final class WatchedState<State: Sendable>: Sendable {
         guarded.withLock { body($0.state) }
     }
 
-    /// Changes the state, and then resumes every waiter whose condition holds.
+    /// Changes the state, and then resumes the waiters with a fulfilled condition.
     ///
     /// - Parameter body: Runs under the lock; it must not call user code or resume tasks.
     /// - Returns: The result of `body`.

@@ -1,18 +1,16 @@
-/// Writing a whole file in one step: old or new, never half.
+/// Writes whole files in one step: a reader finds the old content or the new, never a part.
 package enum AtomicFile {
     /// Writes bytes to a temporary file in the same directory and renames it.
     ///
-    /// Costs a create, a write, a close and a rename; with ``Durability/power`` two synchronizations more, of the file and then of the
-    /// directory.
+    /// Costs a create, a write, a close and a rename. ``Durability/power`` adds two synchronizations, of the file and then of the directory.
     ///
     /// - Parameters:
-    ///   - bytes: The file's whole content.
+    ///   - bytes: The content of the file.
     ///   - name: The file's name.
     ///   - directory: The directory; it must exist.
-    ///   - kind: A word that tells whose temporary files these are; letters only.
+    ///   - kind: A word that identifies the owner of temporary files; letters only.
     ///   - options: Durability and protection.
-    /// - Throws: ``StoreError/Code/fileSystem``; the file of that name is then the old one, except where only the directory could not
-    ///   be synchronized.
+    /// - Throws: ``StoreError/Code/fileSystem``. The old file then remains, unless only the synchronization of the directory failed.
     package static func write(
         _ bytes: UnsafeRawBufferPointer, as name: String, in directory: Directory, kind: String,
         options: FileWriteOptions = FileWriteOptions()
@@ -22,7 +20,7 @@ package enum AtomicFile {
         try file.commit(as: name)
     }
 
-    /// Writes an array of bytes; see above.
+    /// Writes an array of bytes in the same way.
     package static func write(
         _ bytes: [UInt8], as name: String, in directory: Directory, kind: String, options: FileWriteOptions = FileWriteOptions()
     ) throws(StoreError) {
@@ -32,18 +30,18 @@ package enum AtomicFile {
     }
 }
 
-/// How a file is written.
+/// The options for writing a file.
 package struct FileWriteOptions: Sendable {
-    /// What the file survives.
+    /// The events that the file survives.
     package var durability: Durability
-    /// When its content can be read, on systems that encrypt files one by one.
+    /// The times at which the content can be read, on systems that encrypt each file.
     package var protection: FileProtection
-    /// Whether a commit excludes ``Directory/remove(_:ifStill:)``, also in other processes. Costs an open, a lock, and a close.
+    /// Whether a commit excludes ``Directory/remove(_:ifStill:)``, including in other processes. Costs an open, a lock, and a close.
     package var locksNames = false
-    /// Called after each step, for tests: what it throws fails the step.
+    /// Called after each step, for tests; an error fails the step.
     package var probe: (@Sendable (Step) throws(StoreError) -> Void)?
 
-    /// What has just been done.
+    /// A completed step.
     package enum Step: String, Hashable, Sendable, CaseIterable {
         case created, written, fileSynchronized, renamed, directorySynchronized
     }

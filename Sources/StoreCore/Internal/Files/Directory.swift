@@ -9,12 +9,14 @@ internal import SwiftOverlayShims
 internal import Musl
 #endif
 
-/// One directory, by its path: making, listing and removing without Foundation's file manager, which costs ten times as much.
+/// A directory, identified by its path.
+///
+/// It calls the system directly, because Foundation's file manager costs ten times as much.
 package struct Directory: Hashable, Sendable {
     /// The absolute path, without a slash at its end.
     package let path: String
 
-    /// Names a directory, which need not exist.
+    /// Creates a reference to a directory, which need not exist.
     ///
     /// - Parameter path: The absolute path.
     package init(path: String) {
@@ -23,15 +25,15 @@ package struct Directory: Hashable, Sendable {
         self.path = String(path)
     }
 
-    /// The path of a file in this directory.
+    /// Returns the path of a file in this directory.
     package func path(of name: String) -> String {
         path == "/" ? "/" + name : path + "/" + name
     }
 
-    /// Makes the directory and the missing ones above it.
+    /// Creates the directory and its missing parents.
     ///
     /// - Parameters:
-    ///   - durability: With ``Durability/power`` the directories above are synchronized, so that the new ones last.
+    ///   - durability: With ``Durability/power`` the parents are synchronized, so that the new directories survive.
     ///   - mode: The permissions of each new directory, from which the system subtracts the process's umask.
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func create(durability: Durability = .crash, mode: UInt16 = 0o700) throws(StoreError) {
@@ -43,7 +45,7 @@ package struct Directory: Hashable, Sendable {
         let code = errno
         switch code {
         case EEXIST:
-            // A link to a directory is as good; it was put there by somebody who may decide that.
+            // Accepts a link to a directory: its creator has the right to place one.
             var info = stat()
             guard stat(path, &info) == 0, FileKind(mode: info.st_mode) == .directory else {
                 throw .fileSystem("making directory", path: path, errno: ENOTDIR)
@@ -52,7 +54,7 @@ package struct Directory: Hashable, Sendable {
             guard let parent else { throw .fileSystem("making directory", path: path, errno: code) }
             try parent.create(durability: durability, mode: mode)
             let second = uninterrupted { mkdir(path, mode_t(mode)) }
-            // Somebody else may have been faster.
+            // Another process may have created the directory first.
             guard second == 0 || errno == EEXIST else { throw .fileSystem("making directory", path: path, errno: errno) }
             if durability == .power { try parent.synchronize() }
         default:
@@ -60,13 +62,13 @@ package struct Directory: Hashable, Sendable {
         }
     }
 
-    /// The directory above; `nil` for the root and for a path of one part.
+    /// The parent directory; `nil` for the root and for a path of one part.
     package var parent: Directory? {
         guard let slash = path.lastIndex(of: "/"), path != "/" else { return nil }
         return Directory(path: slash == path.startIndex ? "/" : String(path[..<slash]))
     }
 
-    /// Brings names that were made, changed or removed here to the disk.
+    /// Flushes added, changed and removed names to the disk.
     ///
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func synchronize() throws(StoreError) {
@@ -76,50 +78,50 @@ package struct Directory: Hashable, Sendable {
         guard synchronizeDescriptor(descriptor) == 0 else { throw .fileSystem("synchronizing directory", path: path, errno: errno) }
     }
 
-    /// Opens the directory for listing; `nil` where there is none.
+    /// Opens the directory for listing; returns `nil` if it does not exist.
     ///
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func list() throws(StoreError) -> DirectoryListing? {
         try DirectoryListing(self)
     }
 
-    /// Kind, times and identity of the directory itself; `nil` where there is none.
+    /// Returns the status of the directory itself; `nil` if it does not exist.
     ///
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func status() throws(StoreError) -> FileStatus? {
         try FileStatus.of(path: path)
     }
 
-    /// Kind, size, times and identity of what stands under a name; `nil` where there is nothing.
+    /// Returns the status of the file with this name; `nil` if there is none.
     ///
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func status(of name: String) throws(StoreError) -> FileStatus? {
         try FileStatus.of(path: path(of: name))
     }
 
-    /// Removes the file under a name; a symbolic link is removed itself, not what it points to.
+    /// Removes the file with this name; for a symbolic link, removes the link.
     ///
     /// - Parameter name: The file's name.
-    /// - Returns: Whether there was one.
+    /// - Returns: Whether the file existed.
     /// - Throws: ``StoreError/Code/fileSystem``.
     @discardableResult
     package func remove(_ name: String) throws(StoreError) -> Bool {
         let path = path(of: name)
         guard unlink(path) != 0 else { return true }
         let code = errno
-        // A directory that is gone has no such file either.
+        // A missing directory has no such file either.
         if code == ENOENT { return false }
         throw .fileSystem("removing", path: path, errno: code)
     }
 
-    /// Removes the file under a name unless another file has taken the name since.
+    /// Removes the file with this name unless another file has taken the name.
     ///
-    /// The check and the removal are one step for every process that commits its files with ``FileWriteOptions/locksNames``: a commit waits
-    /// for the removal and the removal for a commit.
+    /// The check and the removal are one step for each process that commits its files with ``FileWriteOptions/locksNames``: a commit waits
+    /// for the removal, and the removal waits for a commit.
     ///
     /// - Parameters:
     ///   - name: The file's name.
-    ///   - known: The status of the file that is to be removed.
+    ///   - known: The status of the file to remove.
     /// - Returns: Whether the file was removed.
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func remove(_ name: String, ifStill known: FileStatus) throws(StoreError) -> Bool {
@@ -129,29 +131,29 @@ package struct Directory: Hashable, Sendable {
         }
     }
 
-    /// Runs a change of the directory's names under an advisory lock, between processes and between threads.
+    /// Changes the directory's names under an advisory lock that holds between processes and between threads.
     ///
-    /// The system releases the lock if the process ends. Some network volumes have no such locks; there the body runs without.
+    /// The system releases the lock if the process ends. On network volumes without such locks the body runs unlocked.
     ///
     /// - Parameters:
-    ///   - isExclusive: Whether the lock excludes all others; otherwise it excludes exclusive ones.
+    ///   - isExclusive: Whether the lock excludes all other locks; otherwise it excludes only exclusive locks.
     ///   - body: The change.
     func withLock<Result>(exclusively isExclusive: Bool, _ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
         let descriptor = uninterrupted { open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        // Without a directory there is no name to protect, and the body says so.
+        // Without a directory there is no name to protect, and the body reports the failure.
         guard descriptor >= 0 else { return try body() }
         defer { _ = close(descriptor) }
         _ = uninterrupted { flock(descriptor, isExclusive ? LOCK_EX : LOCK_SH) }
-        // A child process forked meanwhile has the descriptor too, so that closing it would not release the lock.
+        // A child process forked meanwhile inherits the descriptor, so closing it would not release the lock.
         defer { _ = flock(descriptor, LOCK_UN) }
         return try body()
     }
 }
 
-/// Brings a file's content to the disk; on Apple's systems through the drive's own cache too.
+/// Flushes a file's content to the disk; on Apple's systems also through the drive's cache.
 func synchronizeDescriptor(_ descriptor: Int32) -> Int32 {
     #if canImport(Darwin)
-    // `fsync` stops at the drive's cache; the stronger call is missing on some network volumes.
+    // `fsync` stops at the drive's cache. Some network volumes do not support the stronger call.
     if fcntl(descriptor, F_FULLFSYNC) == 0 { return 0 }
     #endif
     return uninterrupted { fsync(descriptor) }

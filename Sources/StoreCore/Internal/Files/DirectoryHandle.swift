@@ -6,13 +6,13 @@ internal import Glibc
 internal import Musl
 #endif
 
-/// An open directory: what is done through it stays in that directory, whatever becomes of the names above it.
+/// An open directory; its calls act in that directory even if the names above it change.
 ///
-/// No call follows a symbolic link, so that a chain of handles from a root cannot be led out of it, also not by somebody who puts a link in
-/// place meanwhile. Closed when nobody holds it any more.
+/// No call follows a symbolic link. A chain of handles therefore cannot leave its root, even if an attacker places a link meanwhile. The
+/// directory is closed when the last reference ends.
 package final class DirectoryHandle: Sendable {
     let descriptor: Int32
-    /// The path it was opened with, for messages.
+    /// The path at which the directory was opened, for messages.
     package let path: String
 
     private init(descriptor: Int32, path: String) {
@@ -20,9 +20,9 @@ package final class DirectoryHandle: Sendable {
         self.path = path
     }
 
-    /// Opens a directory; of all calls only this one follows links, since the path is the owner's own word.
+    /// Opens a directory; only this call follows links, because the app chose the path.
     ///
-    /// - Returns: `nil` where there is nothing.
+    /// - Returns: `nil` if the path does not exist.
     /// - Throws: ``StoreError/Code/fileSystem``.
     package convenience init?(opening directory: Directory) throws(StoreError) {
         let descriptor = uninterrupted { open(directory.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
@@ -35,37 +35,37 @@ package final class DirectoryHandle: Sendable {
     }
 
     deinit {
-        // It was only looked things up in.
+        // Nothing was written, so an error needs no handling.
         _ = close(descriptor)
     }
 
-    /// Opens a directory in this one.
+    /// Opens a directory in this directory.
     ///
-    /// - Parameter name: Its name; a single one.
-    /// - Returns: `nil` where there is nothing of this name.
-    /// - Throws: ``StoreError/Code/fileSystem``; with `ENOTDIR` where the name is that of a file or a link.
+    /// - Parameter name: The name, without slashes.
+    /// - Returns: `nil` if the name does not exist.
+    /// - Throws: ``StoreError/Code/fileSystem``; with `ENOTDIR` if the name belongs to a file or a link.
     package func directory(_ name: String) throws(StoreError) -> DirectoryHandle? {
         let descriptor = uninterrupted { openat(self.descriptor, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
         if descriptor >= 0 { return DirectoryHandle(descriptor: descriptor, path: path(of: name)) }
         let code = errno
         if code == ENOENT { return nil }
-        // Systems do not agree on what a link that is not followed is told by.
+        // Systems report a link that is not followed with different codes.
         throw .fileSystem("opening directory", path: path(of: name), errno: code == ELOOP ? ENOTDIR : code)
     }
 
-    /// Opens a directory in this one, and makes it if it is missing.
+    /// Opens a directory in this directory, and creates it if it is missing.
     ///
     /// - Parameters:
-    ///   - name: Its name; a single one.
-    ///   - durability: With ``Durability/power`` this directory is synchronized, so that the new one lasts.
+    ///   - name: The name, without slashes.
+    ///   - durability: With ``Durability/power`` this directory is synchronized, so that the new name survives.
     ///   - mode: The permissions of a new directory; `nil` gives it 0777 without the bits of the process's umask.
-    /// - Throws: ``StoreError/Code/fileSystem``; with `ENOTDIR` where the name is that of a file or a link.
+    /// - Throws: ``StoreError/Code/fileSystem``; with `ENOTDIR` if the name belongs to a file or a link.
     package func makeDirectory(
         _ name: String, durability: Durability = .crash, mode: UInt16? = nil
     ) throws(StoreError) -> DirectoryHandle {
         if let existing = try directory(name) { return existing }
         let result = uninterrupted { mkdirat(descriptor, name, mode_t(mode ?? 0o777)) }
-        // Somebody else may have been faster.
+        // Another process may have created the directory first.
         guard result == 0 || errno == EEXIST else { throw .fileSystem("making directory", path: path(of: name), errno: errno) }
         let isNew = result == 0
         if durability == .power { try synchronize() }
@@ -83,33 +83,33 @@ package final class DirectoryHandle: Sendable {
         try DirectoryListing(self)
     }
 
-    /// Kind, size, times and identity of what stands under a name; `nil` where there is nothing.
+    /// Returns the status of the file with this name; `nil` if there is none.
     ///
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func status(of name: String) throws(StoreError) -> FileStatus? {
         try FileStatus.of(name, in: descriptor, path: path)
     }
 
-    /// Gives the directory these permissions, regardless of the umask.
+    /// Sets the permissions of the directory, regardless of the umask.
     ///
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func setPermissions(_ mode: UInt16) throws(StoreError) {
         try FileStatus.setPermissions(mode, of: descriptor, path: path)
     }
 
-    /// Whether a path still leads to this directory, through links as when it was opened; `false` if that cannot be found out.
+    /// Returns whether a path still leads to this directory, following links; `false` if that cannot be determined.
     package func isReached(by directory: Directory) -> Bool { FileStatus.isReached(directory.path, descriptor) }
 
-    /// Whether the directory has been removed: it is still open, but nothing can be put into it any more.
+    /// Whether the directory has been removed; it is still open, but accepts no more files.
     package var isRemoved: Bool { FileStatus.isRemoved(descriptor) }
 
-    /// Gives a file another name, in place of the file that has it.
+    /// Renames a file, and replaces a file that has the new name.
     ///
     /// - Parameters:
-    ///   - name: The file's name here.
-    ///   - target: The directory of the other name, on the same disk.
-    ///   - targetName: The other name.
-    /// - Throws: ``StoreError/Code/fileSystem``; with `EXDEV` where the two are not on one disk.
+    ///   - name: The file's name in this directory.
+    ///   - target: The directory of the new name, on the same disk.
+    ///   - targetName: The new name.
+    /// - Throws: ``StoreError/Code/fileSystem``; with `EXDEV` if the directories are on different disks.
     package func rename(_ name: String, to target: DirectoryHandle, as targetName: String) throws(StoreError) {
         guard renameat(descriptor, name, target.descriptor, targetName) == 0 else {
             throw .fileSystem("renaming a new file to", path: target.path(of: targetName), errno: errno)
@@ -128,9 +128,9 @@ package final class DirectoryHandle: Sendable {
         throw .fileSystem("removing", path: path(of: name), errno: code)
     }
 
-    /// Removes the directory under a name where it is empty.
+    /// Removes the directory with this name if it is empty.
     ///
-    /// - Returns: Whether it was removed; `false` where it is not empty, or not there.
+    /// - Returns: Whether the directory was removed; `false` if it is not empty or does not exist.
     /// - Throws: ``StoreError/Code/fileSystem``.
     @discardableResult
     package func removeDirectory(_ name: String) throws(StoreError) -> Bool {
@@ -140,14 +140,14 @@ package final class DirectoryHandle: Sendable {
         throw .fileSystem("removing directory", path: path(of: name), errno: code)
     }
 
-    /// Brings names that were made, changed or removed here to the disk.
+    /// Flushes added, changed and removed names to the disk.
     ///
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func synchronize() throws(StoreError) {
         guard synchronizeDescriptor(descriptor) == 0 else { throw .fileSystem("synchronizing directory", path: path, errno: errno) }
     }
 
-    /// Whether the system can bring a whole file system to the disk.
+    /// Whether the system can flush a whole file system to the disk.
     package static var synchronizesFileSystems: Bool {
         #if os(Linux)
         syncFileSystem != nil
@@ -156,9 +156,9 @@ package final class DirectoryHandle: Sendable {
         #endif
     }
 
-    /// Brings everything to the disk that was written to the directory's file system, by anybody.
+    /// Flushes all writes to the directory's file system, including those of other processes, to the disk.
     ///
-    /// - Returns: Whether the system can do that; where it cannot, each file and directory must be synchronized by itself.
+    /// - Returns: `false` if the system cannot do that; each file and directory must then be synchronized separately.
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func synchronizeFileSystem() throws(StoreError) -> Bool {
         #if os(Linux)
@@ -176,3 +176,15 @@ package final class DirectoryHandle: Sendable {
         path == "/" ? "/" + name : path + "/" + name
     }
 }
+
+#if os(Linux)
+/// Linux's `syncfs`, which Swift does not import, because its header declares it only with GNU extensions.
+///
+/// Looked up by name, because the alternative is a C module. `nil` in a program without dynamic symbols.
+private let syncFileSystem: (@convention(c) @Sendable (Int32) -> Int32)? = {
+    typealias Call = @convention(c) @Sendable (Int32) -> Int32
+    // The handle of the program with its loaded libraries, which needs no closing.
+    guard let program = dlopen(nil, RTLD_NOW), let symbol = dlsym(program, "syncfs") else { return nil }
+    return unsafeBitCast(symbol, to: Call.self)
+}()
+#endif

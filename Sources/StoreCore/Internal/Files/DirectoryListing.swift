@@ -9,7 +9,7 @@ internal import SwiftOverlayShims
 internal import Musl
 #endif
 
-/// The entries of a directory one after another, in no order; closed when it goes out of scope.
+/// The entries of a directory in no particular order; closed when the value goes out of scope.
 package struct DirectoryListing: ~Copyable {
     #if canImport(Darwin)
     private typealias Stream = UnsafeMutablePointer<DIR>
@@ -17,13 +17,13 @@ package struct DirectoryListing: ~Copyable {
     private typealias Stream = OpaquePointer
     #endif
 
-    /// One entry: its name, and its kind where the file system says that without being asked for more.
+    /// An entry, with its kind if the file system lists the kind.
     package struct Entry: Hashable, Sendable {
-        /// The name; bytes that are not UTF-8 are replaced, so that such a name never looks like one of ours.
+        /// The name. Bytes that are not UTF-8 are replaced, so such a name never looks like a name of this package.
         package var name: String
-        /// The kind of the file that has the name.
+        /// The kind of the file.
         package var kind: FileKind
-        /// Whether the name is UTF-8. Another name is shown repaired, and that text may be the name of another file.
+        /// Whether the name is UTF-8. The repaired text of another name may be the name of another file.
         package var isUTF8: Bool
     }
 
@@ -40,7 +40,7 @@ package struct DirectoryListing: ~Copyable {
         self.path = directory.path
     }
 
-    /// Lists a directory that is open; the handle stays where it is.
+    /// Lists an open directory; the position of its handle does not change.
     init(_ directory: DirectoryHandle) throws(StoreError) {
         path = directory.path
         let descriptor = uninterrupted { openat(directory.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
@@ -54,13 +54,13 @@ package struct DirectoryListing: ~Copyable {
     }
 
     deinit {
-        // It was only read.
+        // Nothing was written, so an error needs no handling.
         _ = closedir(stream)
     }
 
-    /// The next entry, without `.` and `..`; `nil` at the end.
+    /// Returns the next entry, without `.` and `..`; `nil` at the end.
     ///
-    /// Entries that are made or removed meanwhile may be there or not.
+    /// Entries added or removed meanwhile may be missing or present.
     ///
     /// - Throws: ``StoreError/Code/fileSystem``.
     package mutating func next() throws(StoreError) -> Entry? {
@@ -71,7 +71,7 @@ package struct DirectoryListing: ~Copyable {
                 if code == 0 { return nil }
                 throw .fileSystem("listing directory", path: path, errno: code)
             }
-            // By offset and not by value: an entry is shorter than its C type, and ends where its name does.
+            // Reads by offset, because an entry is shorter than its C type and ends with its name.
             guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { return nil }
             let characters = UnsafeRawPointer(entry).advanced(by: offset).assumingMemoryBound(to: CChar.self)
             if characters[0] == 0x2E, characters[1] == 0 || (characters[1] == 0x2E && characters[2] == 0) { continue }
@@ -81,7 +81,7 @@ package struct DirectoryListing: ~Copyable {
         }
     }
 
-    /// Kind, size, times and identity of an entry, without following links; `nil` where it is gone.
+    /// Returns the status of an entry without following links; `nil` if it was removed.
     ///
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func status(of entry: Entry) throws(StoreError) -> FileStatus? {

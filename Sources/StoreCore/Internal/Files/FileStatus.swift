@@ -9,18 +9,18 @@ internal import SwiftOverlayShims
 internal import Musl
 #endif
 
-// Files that touch C structs import only the C library: beside an import of Foundation the compiler takes their members for those of a
+// Files that use C structs import only the C library: beside an import of Foundation, the compiler resolves the structs' members to a
 // module that cannot be imported.
 
-/// What the file system knows of a file: its kind, size, identity and times.
+/// The kind, size, identity and times of a file.
 package struct FileStatus: Hashable, Sendable {
-    /// What kind of file this is.
+    /// The kind of the file.
     package var kind: FileKind
     /// The size in bytes.
     package var size: Int
-    /// When the content was last changed, or the file last marked as used; nanoseconds since 1970.
+    /// The time of the last change of the content, or of the last mark as used; nanoseconds since 1970.
     package var modified: Int64
-    /// The file's number on its device: two names with the same one are the same file.
+    /// The file's number on its device; two names with the same number are one file.
     package var inode: UInt64
     /// The permission bits.
     package var permissions: UInt16
@@ -37,10 +37,10 @@ package struct FileStatus: Hashable, Sendable {
         permissions = UInt16(truncatingIfNeeded: info.st_mode & 0o7777)
     }
 
-    /// The status of what stands at a path; symbolic links are not followed.
+    /// Returns the status of a file without following symbolic links.
     ///
     /// - Parameter path: The path.
-    /// - Returns: The status; `nil` where there is nothing.
+    /// - Returns: The status; `nil` if the file does not exist.
     /// - Throws: ``StoreError/Code/fileSystem``.
     package static func of(path: String) throws(StoreError) -> FileStatus? {
         var info = stat()
@@ -50,7 +50,7 @@ package struct FileStatus: Hashable, Sendable {
         throw .fileSystem("examining", path: path, errno: code)
     }
 
-    /// The status of what stands under a name in an open directory; links are not followed.
+    /// Returns the status of a file in an open directory without following links.
     static func of(_ name: String, in directory: Int32, path: String) throws(StoreError) -> FileStatus? {
         var info = stat()
         guard fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) != 0 else { return FileStatus(info) }
@@ -59,47 +59,47 @@ package struct FileStatus: Hashable, Sendable {
         throw .fileSystem("examining", path: path + "/" + name, errno: code)
     }
 
-    /// The status of an open file.
+    /// Returns the status of an open file.
     static func of(descriptor: Int32, path: String) throws(StoreError) -> FileStatus {
         var info = stat()
         guard fstat(descriptor, &info) != 0 else { return FileStatus(info) }
         throw .fileSystem("examining", path: path, errno: errno)
     }
 
-    /// Whether a path still names the file that was opened by it; `false` where that cannot be found out.
+    /// Returns whether a path still names the file opened at it; `false` if that cannot be determined.
     package static func isNamed(_ path: String, _ descriptor: Int32) -> Bool {
         var (opened, named) = (stat(), stat())
         return fstat(descriptor, &opened) == 0 && lstat(path, &named) == 0 && opened.st_ino == named.st_ino
             && opened.st_dev == named.st_dev
     }
 
-    /// Whether a path leads to the file that is open, through links as `open` follows them; `false` if that cannot be found out.
+    /// Returns whether a path leads to an open file, following links as `open` does; `false` if that cannot be determined.
     static func isReached(_ path: String, _ descriptor: Int32) -> Bool {
         var (opened, named) = (stat(), stat())
         return fstat(descriptor, &opened) == 0 && stat(path, &named) == 0 && opened.st_ino == named.st_ino
             && opened.st_dev == named.st_dev
     }
 
-    /// How many names an open file has; 0 if that cannot be found out.
+    /// Returns the number of names of an open file; 0 if it cannot be determined.
     package static func linkCount(_ descriptor: Int32) -> Int {
         var info = stat()
         return fstat(descriptor, &info) == 0 ? Int(info.st_nlink) : 0
     }
 
-    /// Gives an open file or directory these permissions, regardless of the umask.
+    /// Sets the permissions of an open file or directory, regardless of the umask.
     static func setPermissions(_ mode: UInt16, of descriptor: Int32, path: String) throws(StoreError) {
         guard uninterrupted({ fchmod(descriptor, mode_t(mode)) }) == 0 else {
             throw .fileSystem("changing the permissions of", path: path, errno: errno)
         }
     }
 
-    /// Whether an open file or directory has lost its last name.
+    /// Returns whether an open file or directory has lost its last name.
     static func isRemoved(_ descriptor: Int32) -> Bool {
         var info = stat()
         return fstat(descriptor, &info) == 0 && info.st_nlink == 0
     }
 
-    /// The wall clock as the file system counts it: nanoseconds since 1970.
+    /// Returns the wall-clock time as file systems count it: nanoseconds since 1970.
     package static func now() -> Int64 {
         var reading = timespec()
         clock_gettime(CLOCK_REALTIME, &reading)
@@ -107,7 +107,7 @@ package struct FileStatus: Hashable, Sendable {
     }
 
     private static func nanoseconds(_ time: timespec) -> Int64 {
-        // Held at ±146 years: some file systems hold years that do not fit, and the difference of two times must.
+        // Clamped to ±146 years: some file systems store years that do not fit, and the difference of two times must fit.
         let (seconds, overflow) = Int64(time.tv_sec).multipliedReportingOverflow(by: 1_000_000_000)
         let held = Int64.max / 2
         guard !overflow else { return time.tv_sec < 0 ? -held : held }
@@ -115,7 +115,7 @@ package struct FileStatus: Hashable, Sendable {
     }
 }
 
-/// What kind of thing stands under a name.
+/// The kind of a file.
 package enum FileKind: Hashable, Sendable {
     /// A plain file.
     case regular
@@ -123,9 +123,9 @@ package enum FileKind: Hashable, Sendable {
     case directory
     /// A symbolic link.
     case link
-    /// A pipe, socket or device, or something this system has and we do not know.
+    /// A pipe, socket or device, or a kind unknown to this package.
     case other
-    /// The file system did not say; the status will.
+    /// The file system did not list the kind; the status contains it.
     case unknown
 
     init(mode: mode_t) {
@@ -148,7 +148,7 @@ package enum FileKind: Hashable, Sendable {
     }
 }
 
-/// Calls again for as long as a signal interrupts.
+/// Repeats a call while signals interrupt it.
 @inline(__always)
 func uninterrupted<Result: SignedInteger>(_ call: () -> Result) -> Result {
     while true {

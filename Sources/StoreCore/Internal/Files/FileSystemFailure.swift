@@ -10,13 +10,13 @@ internal import Musl
 #endif
 
 extension StoreError {
-    /// A call of the operating system that failed.
+    /// Returns the error of a failed system call.
     ///
     /// - Parameters:
-    ///   - operation: What was being done, as in "writing".
-    ///   - path: The file or directory it was done to.
+    ///   - operation: The failed operation, such as "writing".
+    ///   - path: The file or directory.
     ///   - errno: The call's error number; it becomes the underlying `POSIXError`.
-    /// - Returns: An error that names operation, path and reason, and says what to do.
+    /// - Returns: An error with operation, path, reason and remedy.
     package static func fileSystem(_ operation: String, path: String, errno: Int32) -> StoreError {
         let code = POSIXErrorCode(rawValue: errno)
         let reason = String(cString: strerror(errno))
@@ -24,7 +24,7 @@ extension StoreError {
         return StoreError(.fileSystem, message, underlyingError: code.map { POSIXError($0) })
     }
 
-    /// The error number of the call that failed, where this is an error of the file system.
+    /// The error number of the failed call; `nil` if this is no error of the file system.
     package var fileSystemErrno: Int32? {
         guard code == .fileSystem, let error = underlyingError as? POSIXError else { return nil }
         return error.code.rawValue

@@ -9,23 +9,23 @@ internal import SwiftOverlayShims
 internal import Musl
 #endif
 
-/// A file opened for reading; closed when it goes out of scope.
+/// A file opened for reading; closed when the value goes out of scope.
 ///
-/// While it is open its inode number belongs to no other file, so that ``Directory/remove(_:ifStill:)`` can tell it from a newer one.
+/// While the file is open, no other file gets its inode number, so ``Directory/remove(_:ifStill:)`` can distinguish it from a newer file.
 package struct OpenFile: ~Copyable, Sendable {
     private let descriptor: Int32
     private let name: String
-    /// Where the name is looked up; `nil` where it is a whole path.
+    /// The directory of the name; `nil` if the name is a whole path.
     private let directory: DirectoryHandle?
 
-    /// For messages; put together only then, for a start opens thousands of files.
+    /// For messages; computed on demand, because loading opens thousands of files.
     private var path: String { directory?.path(of: name) ?? name }
 
-    /// Opens what stands at a path; a symbolic link is not followed, and a pipe is not waited for.
+    /// Opens a file; does not follow a symbolic link, and does not wait for a pipe.
     ///
     /// - Parameter path: The path.
-    /// - Returns: `nil` where there is nothing.
-    /// - Throws: ``StoreError/Code/fileSystem``; with `ELOOP` where the name is a symbolic link.
+    /// - Returns: `nil` if the file does not exist.
+    /// - Throws: ``StoreError/Code/fileSystem``; with `ELOOP` if the name belongs to a symbolic link.
     package init?(reading path: String) throws(StoreError) {
         let descriptor = uninterrupted { open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
         guard descriptor >= 0 else {
@@ -38,13 +38,13 @@ package struct OpenFile: ~Copyable, Sendable {
         directory = nil
     }
 
-    /// Opens what stands under a name in an open directory; a symbolic link is not followed, and a pipe is not waited for.
+    /// Opens a file in an open directory; does not follow a symbolic link, and does not wait for a pipe.
     ///
     /// - Parameters:
-    ///   - name: The file's name; a single one.
+    ///   - name: The file's name, without slashes.
     ///   - directory: The directory.
-    /// - Returns: `nil` where there is nothing.
-    /// - Throws: ``StoreError/Code/fileSystem``; with `ELOOP` where the name is a symbolic link.
+    /// - Returns: `nil` if the file does not exist.
+    /// - Throws: ``StoreError/Code/fileSystem``; with `ELOOP` if the name belongs to a symbolic link.
     package init?(reading name: String, in directory: DirectoryHandle) throws(StoreError) {
         let descriptor = uninterrupted { openat(directory.descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
         guard descriptor >= 0 else {
@@ -58,11 +58,11 @@ package struct OpenFile: ~Copyable, Sendable {
     }
 
     deinit {
-        // Nothing was written, so there is nothing that closing could lose.
+        // Nothing was written, so an error needs no handling.
         _ = close(descriptor)
     }
 
-    /// Kind, size, times and identity of the file.
+    /// Returns the status of the file.
     package func status() throws(StoreError) -> FileStatus {
         var info = stat()
         guard fstat(descriptor, &info) != 0 else { return FileStatus(info) }
@@ -72,8 +72,8 @@ package struct OpenFile: ~Copyable, Sendable {
     /// Reads until the buffer is full or the file ends.
     ///
     /// - Parameters:
-    ///   - buffer: Where the bytes go.
-    ///   - offset: Where in the file to begin, in bytes.
+    ///   - buffer: Receives the bytes.
+    ///   - offset: The position in the file, in bytes.
     /// - Returns: The number of bytes read.
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int = 0) throws(StoreError) -> Int {
@@ -88,10 +88,10 @@ package struct OpenFile: ~Copyable, Sendable {
         return count
     }
 
-    /// Reads from the beginning with one call: for files so small that a second one would cost more than it finds.
+    /// Reads from the beginning with one system call, for small files.
     ///
-    /// - Parameter buffer: Where the bytes go.
-    /// - Returns: The number of bytes read. Fewer than the buffer holds are the whole file, unless a signal or a network came between.
+    /// - Parameter buffer: Receives the bytes.
+    /// - Returns: The number of bytes read. If the buffer is not full, that is the whole file, unless a signal or a network interrupted.
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func read(atOnceInto buffer: UnsafeMutableRawBufferPointer) throws(StoreError) -> Int {
         let count = uninterrupted { pread(descriptor, buffer.baseAddress, buffer.count, 0) }
@@ -99,9 +99,9 @@ package struct OpenFile: ~Copyable, Sendable {
         throw .fileSystem("reading", path: path, errno: errno)
     }
 
-    /// Marks the file as used now, by its modification time; where that is not allowed, nothing happens.
+    /// Marks the file as used now through its modification time; has no effect if that is not permitted.
     package func touch() {
-        // Of no interest: on a read-only disk nothing is ever swept, and only sweeping looks at the time.
+        // An error needs no handling: only eviction reads the time, and a read-only disk evicts nothing.
         _ = futimens(descriptor, nil)
     }
 }

@@ -7,17 +7,17 @@ internal import Musl
 #endif
 internal import Synchronization
 
-/// A file being written under a temporary name, which `commit(as:)` makes the file of its real name in one step.
+/// A file written under a temporary name, which `commit(as:)` renames to its final name in one step.
 ///
-/// Whoever reads the real name gets the old file or the new one, each whole. Where the file goes out of scope uncommitted, it is removed;
-/// where the process ends before that, its orphan stays and is known by its name: see ``isName(_:kind:)``.
+/// A reader of the final name gets the old file or the new file, each complete. A value that goes out of scope uncommitted removes its file.
+/// If the process ends before that, the orphan remains and is recognized by its name: see ``isName(_:kind:)``.
 package struct TemporaryFile: ~Copyable {
     private let directory: Directory
     private let name: String
     private let options: FileWriteOptions
     /// The open file; −1 once it is closed.
     private var descriptor: Int32
-    /// Whether the temporary name still has to be removed.
+    /// Whether the temporary name must still be removed.
     private var isPending = true
 
     private init(in directory: Directory, name: String, options: FileWriteOptions, descriptor: Int32) {
@@ -27,18 +27,18 @@ package struct TemporaryFile: ~Copyable {
         self.descriptor = descriptor
     }
 
-    /// Makes an empty file, readable and writable for this user only (mode 0600), in the directory of its later name.
+    /// Creates an empty file in the directory of its final name, readable and writable for this user only (mode 0600).
     ///
     /// - Parameters:
     ///   - directory: The directory; it must exist.
-    ///   - kind: A word that tells whose temporary files these are; letters only.
+    ///   - kind: A word that identifies the owner of temporary files; letters only.
     ///   - options: Durability and protection.
     /// - Returns: The open file.
-    /// - Throws: ``StoreError/Code/fileSystem``; with `ENOENT` where the directory is missing.
+    /// - Throws: ``StoreError/Code/fileSystem``; with `ENOENT` if the directory is missing.
     package static func create(
         in directory: Directory, kind: String, options: FileWriteOptions = FileWriteOptions()
     ) throws(StoreError) -> TemporaryFile {
-        // 64 random bits beside the process's own number are not met twice: a name that is taken is a failure like any other.
+        // 64 random bits and the process identifier do not repeat, so a taken name is a failure like any other.
         let name = makeName(kind: kind)
         let path = directory.path(of: name)
         let descriptor = uninterrupted { open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode_t(0o600)) }
@@ -50,14 +50,14 @@ package struct TemporaryFile: ~Copyable {
     }
 
     deinit {
-        // Both only clean up behind a failure that is being thrown already.
+        // Errors need no handling, because a failure is already being thrown.
         if descriptor >= 0 { _ = close(descriptor) }
         if isPending { _ = unlink(directory.path(of: name)) }
     }
 
     /// Appends bytes.
     ///
-    /// - Parameter bytes: The bytes; all of them are written, in as many calls as it takes.
+    /// - Parameter bytes: The bytes; written completely, in several calls if necessary.
     /// - Throws: ``StoreError/Code/fileSystem``.
     package mutating func write(_ bytes: UnsafeRawBufferPointer) throws(StoreError) {
         var rest = bytes
@@ -65,19 +65,18 @@ package struct TemporaryFile: ~Copyable {
             let descriptor = descriptor
             let count = uninterrupted { Self.writeSome(descriptor, rest) }
             if count < 0 { throw failure("writing") }
-            // Nothing written and no error: POSIX allows it, and trying for ever would not help.
+            // POSIX permits a write of nothing without an error; a retry would not help.
             if count == 0 { throw failure("writing", errno: EIO) }
             rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
         }
     }
 
-    /// Gives the file its real name, in place of the file that has it.
+    /// Renames the file to its final name, and replaces a file that has the name.
     ///
     /// With ``Durability/power`` the order is: synchronize the file, rename, synchronize the directory.
     ///
-    /// - Parameter finalName: The real name, in the same directory.
-    /// - Throws: ``StoreError/Code/fileSystem``; the file of that name is then the old one, except where only the directory could not
-    ///   be synchronized.
+    /// - Parameter finalName: The final name, in the same directory.
+    /// - Throws: ``StoreError/Code/fileSystem``. The old file then remains, unless only the synchronization of the directory failed.
     package consuming func commit(as finalName: String) throws(StoreError) {
         try options.probe?(.written)
         if options.durability == .power {
@@ -86,7 +85,7 @@ package struct TemporaryFile: ~Copyable {
         }
         let result = close(descriptor)
         descriptor = -1
-        // A network volume may notice only now that there is no room. After a signal the descriptor is closed all the same.
+        // A network volume may report a full disk only now. After a signal the descriptor is closed nonetheless.
         guard result == 0 || errno == EINTR else { throw failure("closing") }
         let path = directory.path(of: finalName)
         let move = { [directory, name] () throws(StoreError) in
@@ -120,22 +119,22 @@ package struct TemporaryFile: ~Copyable {
 }
 
 extension TemporaryFile {
-    /// Where this process's names begin; asking for new random bits each time would be a call of the system for each file.
+    /// The random part of this process's first name; new random bits for each file would cost a system call.
     private static let random = UInt64.random(in: .min ... .max)
     private static let count = Atomic<UInt64>(0)
 
-    /// A name that no other file has: the kind, the process, and 64 random bits to which a number is added.
+    /// Returns a unique name: the kind, the process identifier, and 64 random bits plus a counter.
     static func makeName(kind: String) -> String {
         let number = count.wrappingAdd(1, ordering: .relaxed).newValue
         let random = String(random &+ number, radix: 16)
         return ".\(kind).\(getpid()).\(String(repeating: "0", count: 16 - random.count))\(random).tmp"
     }
 
-    /// Whether a file's name is that of a temporary file of this kind, made by any process.
+    /// Returns whether a name belongs to a temporary file of this kind, created by any process.
     ///
     /// - Parameters:
     ///   - name: The file's name.
-    ///   - kind: The word given when such files are made.
+    ///   - kind: The word given at the creation of such files.
     package static func isName(_ name: String, kind: String) -> Bool {
         let parts = name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 5, parts[0].isEmpty, parts[1].elementsEqual(kind.utf8), parts[4].elementsEqual("tmp".utf8) else {
@@ -146,6 +145,6 @@ extension TemporaryFile {
         return isProcess && isRandom
     }
 
-    /// How old an orphan must be before it is removed; no save takes that long.
+    /// The age from which an orphan may be removed; no save takes that long.
     package static let orphanAge = Duration.seconds(3600)
 }

@@ -6,21 +6,26 @@ internal import Glibc
 internal import Musl
 #endif
 
-/// A file open for reading and writing that keeps its name: a journal, a lock, the part of a file that has arrived.
+/// A file open for reading and writing under its final name, such as a journal, a lock, or the received part of a download.
 ///
-/// Unlike a ``TemporaryFile`` it outlives the process. Closed when nobody holds it any more.
+/// Unlike a ``TemporaryFile`` it outlives the process. The file is closed when the last reference ends.
 package final class WritableFile: Sendable {
     private let descriptor: Int32
-    /// Its path, for messages.
+    /// The path, for messages.
     package let path: String
 
-    /// Opens the file of a name, or makes an empty one.
+    private init(descriptor: Int32, path: String) {
+        self.descriptor = descriptor
+        self.path = path
+    }
+
+    /// Opens a file, or creates an empty file.
     ///
     /// - Parameters:
-    ///   - name: The file's name; a link is not followed.
+    ///   - name: The file's name; links are not followed.
     ///   - directory: The directory.
     ///   - mode: The permissions of a new file, from which the system subtracts the process's umask.
-    /// - Throws: ``StoreError/Code/fileSystem``; with `EEXIST` where the name is that of a pipe or a device.
+    /// - Throws: ``StoreError/Code/fileSystem``; with `EEXIST` if the name belongs to a pipe or a device.
     package init(_ name: String, in directory: DirectoryHandle, mode: UInt16 = 0o666) throws(StoreError) {
         path = directory.path(of: name)
         let parent = directory.descriptor
@@ -30,17 +35,17 @@ package final class WritableFile: Sendable {
         guard try status().kind == .regular else { throw .fileSystem("opening", path: path, errno: EEXIST) }
     }
 
-    /// Opens the file of a name for changing it in place, or makes an empty one: never a file that has other names too.
+    /// Opens a file for changes in place, or creates an empty file; the file has no other name.
     ///
-    /// A backup by hard links, or an attacker, may have given the file a second name. What is written in place would change there too, so
-    /// such a file is first replaced: by a copy in one step, or by an empty file.
+    /// A backup with hard links, or an attacker, may have given the file a second name, under which a change would be visible too. Such a
+    /// file is first replaced by a copy, in one step, or by an empty file.
     ///
     /// - Parameters:
-    ///   - name: The file's name; a link is not followed.
+    ///   - name: The file's name; links are not followed.
     ///   - directory: The directory.
     ///   - isCopied: Whether the replacement keeps the content.
     ///   - mode: The permissions of a new file, from which the system subtracts the process's umask.
-    /// - Returns: The open file, which has no other name.
+    /// - Returns: The open file.
     /// - Throws: ``StoreError/Code/fileSystem``.
     package static func unshared(
         _ name: String, in directory: DirectoryHandle, isCopied: Bool, mode: UInt16 = 0o666
@@ -60,13 +65,13 @@ package final class WritableFile: Sendable {
         }
     }
 
-    /// Makes a new file and gives it a name in one step, in place of the file that has the name.
+    /// Creates a file under a name in one step, and replaces a file that has the name.
     ///
     /// - Parameters:
     ///   - name: The name.
     ///   - directory: The directory.
     ///   - mode: The permissions of the new file, from which the system subtracts the process's umask.
-    ///   - prepare: Called with the new file before it has the name; the old file stays if it throws.
+    ///   - prepare: Receives the new file before it has the name; the old file remains if the closure throws.
     /// - Returns: The new file.
     /// - Throws: ``StoreError/Code/fileSystem``.
     package static func replacement(
@@ -78,24 +83,24 @@ package final class WritableFile: Sendable {
             try prepare(file)
             try directory.rename(temporary, to: directory, as: name)
         } catch {
-            // The first failure is the one to throw; nothing ever reads a file of the temporary name.
+            // The first failure is the one to throw. Nothing reads a file with the temporary name.
             _ = try? directory.remove(temporary)
             throw error
         }
         return file
     }
 
-    /// Whether the file has another name too.
+    /// Whether the file has another name.
     package var isShared: Bool { FileStatus.linkCount(descriptor) > 1 }
 
-    /// Whether a name in the directory it was opened in still leads to this file.
+    /// Returns whether a name in the directory still leads to this file.
     ///
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func isNamed(_ name: String, in directory: DirectoryHandle) throws(StoreError) -> Bool {
         try directory.status(of: name)?.inode == status().inode
     }
 
-    /// Gives the file these permissions, regardless of the umask.
+    /// Sets the permissions of the file, regardless of the umask.
     ///
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func setPermissions(_ mode: UInt16) throws(StoreError) {
@@ -103,21 +108,21 @@ package final class WritableFile: Sendable {
     }
 
     deinit {
-        // Where closing may lose something, the owner has synchronized before.
+        // An error needs no handling, because an owner of important data has synchronized it.
         _ = close(descriptor)
     }
 
-    /// Kind, size, times and identity of the file.
+    /// Returns the status of the file.
     ///
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func status() throws(StoreError) -> FileStatus {
         try FileStatus.of(descriptor: descriptor, path: path)
     }
 
-    /// Takes the file for this holder alone, until it is closed; the kernel sees to that when the process ends, however it ends.
+    /// Locks the file for this holder until it is closed; the kernel releases the lock when the process ends.
     ///
-    /// - Returns: Whether it was to be had: `false` where another holder, of this process or another one, has it.
-    /// - Throws: ``StoreError/Code/fileSystem``; on a disk that knows no locks too.
+    /// - Returns: `false` if another holder, in this process or another, has locked the file.
+    /// - Throws: ``StoreError/Code/fileSystem``, also on a disk without locks.
     package func lock() throws(StoreError) -> Bool {
         if uninterrupted({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 { return true }
         let code = errno
@@ -125,18 +130,36 @@ package final class WritableFile: Sendable {
         throw .fileSystem("locking", path: path, errno: code)
     }
 
-    /// Lets others have the file that `lock()` has taken, also while somebody here still holds it open.
+    /// Locks the file, and blocks the calling thread while another holder has locked it.
+    ///
+    /// The wait has no time limit and cannot be canceled, so it belongs on a thread of its own and on a ``copy()`` of the file.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``, also on a disk without locks.
+    package func waitForLock() throws(StoreError) {
+        guard uninterrupted({ flock(descriptor, LOCK_EX) }) == 0 else { throw .fileSystem("locking", path: path, errno: errno) }
+    }
+
+    /// Returns another reference to the open file; the two share the lock, which ends when both are closed.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func copy() throws(StoreError) -> WritableFile {
+        let copy = uninterrupted { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
+        guard copy >= 0 else { throw .fileSystem("locking", path: path, errno: errno) }
+        return WritableFile(descriptor: copy, path: path)
+    }
+
+    /// Releases the lock, even if the file stays open in this process.
     package func unlock() {
-        // Whatever goes wrong, closing the file lets it go too.
+        // Closing the file releases the lock in any case, so an error needs no handling.
         _ = flock(descriptor, LOCK_UN)
     }
 
-    /// Writes all bytes at a place.
+    /// Writes all bytes at a position.
     ///
     /// - Parameters:
-    ///   - bytes: The bytes; all of them are written, in as many calls as it takes.
-    ///   - offset: Where in the file.
-    /// - Throws: ``StoreError/Code/fileSystem``; some of the bytes may then be there.
+    ///   - bytes: The bytes; written completely, in several calls if necessary.
+    ///   - offset: The position in the file, in bytes.
+    /// - Throws: ``StoreError/Code/fileSystem``, possibly after a part of the bytes was written.
     package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(StoreError) {
         var done = 0
         while done < bytes.count {
@@ -151,8 +174,8 @@ package final class WritableFile: Sendable {
     /// Reads until the buffer is full or the file ends.
     ///
     /// - Parameters:
-    ///   - buffer: Where the bytes go.
-    ///   - offset: Where in the file to begin, in bytes.
+    ///   - buffer: Receives the bytes.
+    ///   - offset: The position in the file, in bytes.
     /// - Returns: The number of bytes read.
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(StoreError) -> Int {
@@ -169,7 +192,7 @@ package final class WritableFile: Sendable {
 
     /// Reads the file from its beginning.
     ///
-    /// - Parameter limit: How much is read at most, in bytes.
+    /// - Parameter limit: The largest number of bytes to read.
     /// - Returns: The bytes.
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func readAll(atMost limit: Int) throws(StoreError) -> [UInt8] {
@@ -182,15 +205,15 @@ package final class WritableFile: Sendable {
         return bytes
     }
 
-    /// Cuts the file off.
+    /// Truncates or extends the file.
     ///
-    /// - Parameter size: Its size afterwards.
+    /// - Parameter size: The new size in bytes.
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func truncate(to size: Int) throws(StoreError) {
         guard uninterrupted({ ftruncate(descriptor, off_t(size)) }) == 0 else { throw .fileSystem("shortening", path: path, errno: errno) }
     }
 
-    /// Brings the content to the disk.
+    /// Flushes the content to the disk.
     ///
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func synchronize() throws(StoreError) {

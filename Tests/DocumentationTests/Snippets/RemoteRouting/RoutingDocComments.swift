@@ -91,8 +91,10 @@ struct RoutingDocCommentTests {
     }
 
     @Test func `values that say what they are`() throws {
+        let picture: MimeType = "image/png"
         let type = MimeType(rawValue: "Application/JSON; charset=\"utf-8\"")
         assert(type == .json.with("charset", "utf-8") && type?.isJSON == true)
+        #expect(!picture.isJSON)
         let (name, id) = ("swift", 7)
         let path: RoutePath = "/orgs/\(name)/repos/\(id).json"
         let file: RoutePath = "/files/\(segments: ["2024", "a b.txt"])"  // /files/2024/a%20b.txt
@@ -123,7 +125,7 @@ struct RoutingDocCommentTests {
         let (jpeg, url) = (Data([1]), URL(filePath: "/tmp/film"))
         let form: MultipartForm = [
             .text("title", "Holidays"),
-            .data("cover", jpeg, fileName: "cover.jpg", type: MimeType(rawValue: "image/jpeg")),
+            .data("cover", jpeg, fileName: "cover.jpg", type: "image/jpeg"),
             .file("film", at: url),
         ]
         #expect(form.parts.count == 3)
@@ -255,7 +257,7 @@ private func otherFormats(_ api: RemoteHost) {
     let pictures = Store(
         cacher: MemoryCacher<String, Picture>(),
         fetcher: api.fetcher(parsing: { try Picture(png: $0.value) }) { name in
-            Route(path: "/pictures/\(name)", options: RouteOptions(accept: .png))
+            Route(path: "/pictures/\(name)", options: RouteOptions(accept: "image/png"))
         })
     let hits = api.pages(in: SearchResult.self, elements: { $0.items }) { (words: String) in
         Route(path: "/search/repositories", query: ["q": words])
@@ -323,8 +325,7 @@ private func events(_ chunks: [Data], handle: (ServerSentEvent) -> Void) throws 
 }
 
 private func links(_ response: RemoteResponse<Data>) {
-    let links = LinkHeader(response.fields)
-    let next = links.first(relation: "next")?.target
+    let next = response.fields.link("next")
     print(next as Any)
 }
 

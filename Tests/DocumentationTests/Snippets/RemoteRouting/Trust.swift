@@ -1,25 +1,13 @@
 internal import Foundation
+internal import LoopbackOrigin
 internal import RemoteRouting
 internal import Testing
 
 // The examples of the article on trust and of the doc comments beside it.
 
 struct TrustSnippets {
-    private static let authority = """
-        -----BEGIN CERTIFICATE-----
-        MIIBVTCCAQegAwIBAgIUN9gNVD7uB9Sl8z38JQBBmetG3PUwBQYDK2VwMBQxEjAQ
-        BgNVBAMMCWxvY2FsaG9zdDAgFw0yNjExMjMwMTA2NTVaGA8yMTI2MTAzMDAxMDY1
-        NVowFDESMBAGA1UEAwwJbG9jYWxob3N0MCowBQYDK2VwAyEAd/xuTnKK1GHDfbzL
-        PzeGt1OLq/H/gYvnna/06+1IXmyjaTBnMB0GA1UdDgQWBBQ+ef2F3K6+gDEK2Njz
-        EZyWdSmdqDAfBgNVHSMEGDAWgBQ+ef2F3K6+gDEK2NjzEZyWdSmdqDAPBgNVHRMB
-        Af8EBTADAQH/MBQGA1UdEQQNMAuCCWxvY2FsaG9zdDAFBgMrZXADQQASLbIWinh7
-        b2f3lAD9HQOpC7akKzNEkYBE7fZVl/KZYjHYocF+ZnT19yKKTbKzyAKQgF9WxraV
-        4lmNbt9qvFUB
-        -----END CERTIFICATE-----
-        """
-
     @Test func `a host takes authorities, a version, pins and a client certificate`() throws {
-        let certificate = Data(Self.authority.utf8)
+        let certificate = Data(SampleCertificate.pem.utf8)
         let key = Data("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----".utf8)
         let password: String? = nil
         let file = FileManager.default.temporaryDirectory.appending(path: "authority-\(UUID().uuidString).pem")

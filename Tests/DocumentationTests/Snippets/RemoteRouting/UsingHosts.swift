@@ -245,7 +245,7 @@ extension CachingAndPagesTests {
         let pictures = Store(
             cacher: MemoryCacher<String, Picture>(),
             fetcher: shop.fetcher(parsing: { try Picture(png: $0.value) }) { name in
-                Route(path: "/pictures/\(name)", options: RouteOptions(accept: .png))
+                Route(path: "/pictures/\(name)", options: RouteOptions(accept: "image/png"))
             })
         let files = Store(cacher: MemoryCacher<String, Data>(), fetcher: shop.fetcher { Route(path: "/files/\($0)") })
         #expect(try await pictures["lamp"].requireData().bytes == png)
@@ -437,7 +437,7 @@ struct TestingWithoutANetworkTests {
 
     @Test func `an answer may have any header and any bytes`() async throws {
         let bytes = Data([0x89, 0x50, 0x4E, 0x47])
-        let picture = MemoryTransport.Answer(headers: [("Content-Type", "image/png")], body: bytes)
+        let picture = MemoryTransport.Response(headers: [("Content-Type", "image/png")], body: bytes)
         let shop = RemoteHost("shop.example.com", transport: MemoryTransport { _ in picture })
         let answer = try await shop.dataResponse(for: Route(path: "/lamp.png"))
         #expect(answer.value == bytes && answer.fields["Content-Type"] == "image/png")

@@ -45,7 +45,9 @@ extension HistoryModel {
         let (wasRead, hadPendingKeys) = (self[key].isRead, self[key].pendingKeys != nil)
         (self[key].isForced, self[key].isInvalidationPending) = (false, false)
         if keys == nil { interruptPages(key) } else { supersedePages(key) }
-        let (old, fronted) = (self[key].truth, front[key])
+        // A key that becomes live knows the record in memory.
+        let fronted = front[key]
+        let old = wasRead ? self[key].truth : fronted
         self[key].isRead = true
         let readsKeys = keys == nil && !wasRead
         if keys != nil { self[key].pendingKeys = nil } else if readsKeys { self[key].pendingKeys = .adopt }

@@ -96,7 +96,7 @@ final class HistoryWorld: Sendable {
             let here = inside.read { ($0.open, $0.performing.count, $0.observers.count) }
             if origin.begun != begun { return "fetches: \(origin.begun) begun, expected \(begun)" }
             if origin.cancelled != cancelled { return "fetches: \(origin.cancelled) canceled, expected \(cancelled)" }
-            let keys = state.live.all.map(\.value)
+            let keys = state.live.values.map(\.value)
             let fetches = keys.reduce(0) { $0 + $1.fetches.count }
             if fetches != origin.wanted.count { return "fetches: \(fetches) running, \(origin.wanted.count) held" }
             let calls = state.queue.running + (state.queue.isClearing ? 1 : 0)
@@ -104,7 +104,8 @@ final class HistoryWorld: Sendable {
             // A registered caller that is not suspended yet would not notice its cancellation at once.
             let callers = keys.reduce(0) { sum, key in
                 // A worker of the prefetch queue waits like a caller but is not counted.
-                sum + key.callers.count { $0.value.suspendedCount > 0 && key.machine.callers[$0.number] != .prefetch } + (key.crowd?.reply.suspendedCount ?? 0)
+                sum + key.callers.count { $0.value.suspendedCount > 0 && key.machine.callers[$0.key] != .prefetch }
+                    + (key.crowd?.reply.suspendedCount ?? 0)
             }
             if !state.prefetching.isEmpty || state.prefetching.taken > 0 { return "prefetching: a key waits" }
             let waiting = callers + state.clearers.values.count { $0.suspendedCount > 0 }
@@ -118,5 +119,5 @@ final class HistoryWorld: Sendable {
         }
     }
 
-    var liveKeys: Set<Int> { lists.lists.engine.state.withLock { Set($0.live.all.map { $0.value.param.value(as: Int.self) }) } }
+    var liveKeys: Set<Int> { lists.lists.engine.state.withLock { Set($0.live.values.map { $0.value.param.value(as: Int.self) }) } }
 }

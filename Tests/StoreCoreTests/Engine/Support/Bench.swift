@@ -139,7 +139,10 @@ extension Store where Param == Int, Content == Int {
     ///
     /// - Returns: Whether the engine reports the observer as gone.
     func waitAsObserver(at place: Int) async -> Bool {
-        await suspend { engine.wait(.max, at: place, $0) } onCancel: {}
+        await suspend {
+            engine.wait(.max, at: place, $0)
+        } onCancel: {
+        }
         if case .gone = engine.look(.max, at: place) { return true }
         return false
     }
@@ -205,25 +208,25 @@ extension Bench {
     /// The number of callers for which a key's machine has allocated space.
     func callerCapacity(_ param: Int = 1) -> Int {
         store.engine.state.withLock {
-            if case .many(let callers) = $0.live[BoxedKey(param)]?.value.machine.callers { callers.capacity } else { 0 }
+            $0.live[BoxedKey(param)]?.value.machine.callers.capacity ?? 0
         }
     }
 }
 
 extension Store {
     /// The number of running fetches of live keys.
-    var runningFetches: Int { engine.state.withLock { $0.live.all.reduce(0) { $0 + $1.value.fetches.count } } }
+    var runningFetches: Int { engine.state.withLock { $0.live.values.reduce(0) { $0 + $1.value.fetches.count } } }
 }
 
 extension Store {
     /// Describes the engine's work in progress, for the message of a wait that timed out.
     var engineSummary: String {
         engine.state.withLock { state in
-            let keys = state.live.all.map { cell in
+            let keys = state.live.values.map { cell in
                 let key = cell.value
                 let machine = key.machine
                 return
-                    "\(key.param): \(machine.observers) observers, callers \(machine.callers), waiting \(key.callers.map(\.number).sorted()), "
+                    "\(key.param): \(machine.observers) observers, callers \(machine.callers), waiting \(key.callers.keys.sorted()), "
                     + "flight \(String(describing: machine.flight)), reading \(String(describing: machine.reading)), saving \(String(describing: machine.saving)), fetches \(key.fetches.map(\.ticket.number)), "
                     + "read \(machine.isRead), pending save \(String(describing: machine.failedSave)), patches \(machine.patches.count)"
             }

@@ -41,6 +41,14 @@ enum ModelEvent: Hashable, CustomStringConvertible {
 
     enum Outcome: Hashable { case modified, unstorable, notModified, failure }
 
+    /// Whether the event creates the machine of an idle key.
+    var makesLive: Bool {
+        switch self {
+        case .join, .arrive, .update, .updateWithKeys, .clear, .invalidate, .patch, .settleForgotten(succeeds: true): true
+        default: false
+        }
+    }
+
     var description: String {
         switch self {
         case .join(let forces): forces ? "a forcing observer joins" : "an observer joins"

@@ -87,8 +87,8 @@ struct ModelFingerprint: Hashable {
     }
 
     private mutating func add(machine: KeyMachine<[Int]>, _ now: Int) {
-        add(machine.isRead, machine.refetchesAtDeadline, machine.triggerPending, machine.forcePending, machine.invalidatePending)
-        add(machine.flight != nil, machine.flight?.isExplicit == true, machine.next.ticket != nil, machine.prev.ticket != nil)
+        add(machine.isRead, machine.refetchesAtDeadline, machine.triggerPending, machine.forceRefreshPending, machine.invalidatePending)
+        add(machine.flight != nil, machine.flight?.forceRefresh == true, machine.next.ticket != nil, machine.prev.ticket != nil)
         add(machine.next.isInterrupted, machine.prev.isInterrupted)
         add(machine.pendingKeys == .adopt, machine.pendingKeys == .ignore)
         add(machine.mergeIndex != nil, machine.failedSave != nil, machine.settledRevision < machine.revision, machine.failure != nil)
@@ -99,7 +99,9 @@ struct ModelFingerprint: Hashable {
         add(world.stored.map { ModelOracle.Truth($0) }, world.setting, world.oracle.now)
         add(world.front.map { ModelOracle.Truth($0.record) }, world.setting, world.oracle.now)
         add(
-            world.front.map { $0.deadline == .distantPast } ?? false, world.wasEvicted, world.isEmptying, world.call != nil, world.saveWaits
+            world.front.map { $0.deadline == .distantPast } ?? false, world.wasEvicted, world.isEmptying, world.call != nil,
+            world.saveWaits,
+            world.isLive
         )
         guard let call = world.call else { return }
         add(call.kind == .read, call.kind == .save, call.isDeferred, call.revision < world.oracle.revision)

@@ -4,10 +4,7 @@
 
 extension ModelWorld {
     mutating func carryOut(_ turn: inout Turn) {
-        // A read from the memory table completes at once and may add actions.
-        while !turn.actions.isEmpty {
-            turn.actions.takeAll().consumeEach { carryOut($0, &turn) }
-        }
+        turn.actions.takeAll().consumeEach { carryOut($0, &turn) }
         beginSaving()
         if turn.isPublished { moment.published += 1 }
         if turn.mirrors {
@@ -19,7 +16,10 @@ extension ModelWorld {
 
     private mutating func carryOut(_ action: KeyAction<[Int]>, _ turn: inout Turn) {
         switch action {
-        case .read(let ticket): beginReading(ticket, &turn)
+        case .read(let ticket):
+            check(!oracle.isKnown, "C6", "reads the cacher although the accepted content is known")
+            check(front == nil || oracle.invalidationWaits, "C6", "reads the cacher although memory holds the record")
+            begin(Call(kind: .read, ticket: ticket))
         case .save:
             check(!saveWaits, "C6", "requests a save twice")
             saveWaits = true
@@ -35,20 +35,17 @@ extension ModelWorld {
         }
     }
 
-    private mutating func beginReading(_ ticket: Ticket, _ turn: inout Turn) {
-        check(!oracle.isKnown, "C6", "reads the cacher although the accepted content is known")
+    /// Creates the machine of an idle key with the record in memory, like the engine.
+    mutating func becomeLive(_ turn: inout Turn) {
+        isLive = true
+        guard front != nil || !setting.rules.hasBacking else { return }
+        var found: HeldRecord<[Int]>?
         if let front {
-            becomeKnown(front.record)
             let isDated = front.deadline != .distantPast
-            let found =
-                isDated ? HeldRecord(front.record, deadline: front.deadline) : HeldRecord(front.record, at: &turn, setting.rules.expiry)
-            machine.cacheReadFinished(ticket, .success(found), &turn)
-        } else if setting.rules.hasBacking {
-            begin(Call(kind: .read, ticket: ticket))
-        } else {
-            becomeKnown(nil)
-            machine.cacheReadFinished(ticket, .success(nil), &turn)
+            found = isDated ? HeldRecord(front.record, deadline: front.deadline) : HeldRecord(front.record, at: &turn, setting.rules.expiry)
         }
+        oracle.becomeKnown(found.map { ModelOracle.Truth($0.record) }, setting)
+        machine.memoryRead(found, now: instant(oracle.now))
     }
 
     /// Begins a requested save as the cacher's queue does: after the running call, and with the newest content.

@@ -9,13 +9,14 @@ extension ModelWorld {
 
     /// Applies one event, carries out the resulting actions, and checks every law.
     mutating func apply(_ event: ModelEvent) {
+        var turn = Turn(time: StandingTime(now: instant(oracle.now), date: date), tickets: tickets)
+        if !isLive, event.makesLive { becomeLive(&turn) }
         let before = ModelShown(machine.state)
         moment = Moment()
         moment.event = event
         moment.wasWanted = isWanted
         moment.hadFlight = flight != nil
         moment.dueBefore = observers > 0 && flight == nil ? oracle.due(setting) : nil
-        var turn = Turn(time: StandingTime(now: instant(oracle.now), date: date), tickets: tickets)
         happen(event, &turn)
         // Without a backing cacher, accepted content counts as saved.
         if !setting.rules.hasBacking { settle(oracle.revision, failed: false) }
@@ -31,7 +32,7 @@ extension ModelWorld {
         case .join(let forces):
             observers += 1
             if forces, !oracle.isKnown { oracle.forceWaits = true }
-            machine.observerJoined(forces: forces, &turn)
+            machine.observerJoined(forceRefresh: forces, &turn)
         case .leave:
             observers -= 1
             if observers == 0 { (oracle.forceWaits, oracle.triggerWaits) = (false, false) }

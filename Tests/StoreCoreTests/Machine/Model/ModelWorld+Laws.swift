@@ -107,6 +107,7 @@ extension ModelWorld {
         check(oracle.patches.isEmpty && !oracle.invalidationWaits && !oracle.forceWaits, "C15", "a key is forgotten with pending changes")
         if oracle.isKnown { checkSaved() }
         machine = KeyMachine(rules: setting.rules)
+        isLive = false
         oracle.forget()
     }
 

@@ -9,6 +9,8 @@ internal import Foundation
 struct ModelWorld {
     let setting: ModelSetting
     var machine: KeyMachine<[Int]>
+    /// Whether the engine has a machine of the key: from its first event until it is idle.
+    var isLive = false
     var oracle = ModelOracle()
     var tickets = TicketCounter()
     /// The last number assigned to content, a patch, an error or a caller.

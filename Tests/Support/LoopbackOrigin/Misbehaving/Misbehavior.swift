@@ -25,7 +25,7 @@ extension LoopbackOrigin {
         case stall(afterBodyBytes: Int)
         /// Sends nothing until the client leaves.
         case neverAnswer
-        /// Sends one `Content-Length` for each number, whatever the body's length.
+        /// Sends one `Content-Length` for each number, regardless of the body's length.
         case declareLengths([Int])
         /// Sends a chunk with a malformed size after that many body bytes in chunked coding, and then closes the connection.
         case breakChunk(afterBodyBytes: Int)

@@ -10,7 +10,7 @@ extension LoopbackOrigin {
     /// The recorded requests in order of arrival, without malformed ones.
     public var requests: [RecordedRequest] { record.requests }
 
-    /// Returns the recorded requests to a path, whatever their query.
+    /// Returns the recorded requests to a path, with any query.
     public func requests(to path: String) -> [RecordedRequest] {
         record.requests(to: path)
     }

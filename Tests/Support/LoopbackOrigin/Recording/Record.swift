@@ -10,7 +10,7 @@ extension LoopbackOrigin {
         /// The number of accepted connections since the start.
         public internal(set) var acceptedConnections = 0
 
-        /// Returns the requests to a path, whatever their query.
+        /// Returns the requests to a path, with any query.
         public func requests(to path: String) -> [RecordedRequest] {
             requests.filter { $0.path == path }
         }

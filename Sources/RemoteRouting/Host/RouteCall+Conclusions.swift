@@ -1,0 +1,46 @@
+internal import Foundation
+internal import StoreCore
+
+extension RouteCall {
+    /// Returns a successful response; throws for any other.
+    func success(_ response: HTTPResponse) throws(RemoteError) -> HTTPResponse {
+        if isSuccess(response.status) { return response }
+        throw failure(of: response)
+    }
+
+    @inline(never)
+    private func failure(of response: HTTPResponse) -> RemoteError {
+        let status = response.status
+        let name = StatusName.of(status).map { "\(status) \($0)" } ?? "\(status)"
+        var failure = self.error(
+            .status, status == 407 ? .proxyUnauthorized : .badStatus, sentRequest,
+            "the server responded with \(name); \(StatusName.advice(for: status))", status: status,
+            fields: response.fields)
+        failure.body = (response.body.data ?? Data()).prefix(RemoteError.keptBodyBytes)
+        failure.retryAfter = RetryAfter.delay(in: response.fields, now: host.time.date)
+        failure.reader = ErrorReader(parser: host.parser(for: options), response: conclusion(response, 1).map(()))
+        return failure
+    }
+
+    func conclusion(_ response: HTTPResponse, _ attempts: Int) -> RemoteResponse<HTTPResponse.Body> {
+        let duration = started.duration(to: host.time.now)
+        return RemoteResponse(
+            value: response.body, status: response.status, fields: response.fields, url: response.url, attempts: attempts,
+            duration: duration, ownMetrics: response.ownMetrics, exchange: cachedExchange(response.fields, duration))
+    }
+
+    /// The metadata that a store needs to cache the response.
+    private func cachedExchange(_ fields: HTTPFields, _ duration: Duration) -> CachedExchange {
+        let sent = sentRequest.fields
+        let now = host.time.date
+        var changing: Set<String> = []
+        if fields["Vary"] != nil {
+            changing = sent.names(differingFrom: request.fields)
+            // An empty jar may have cookies at the next request.
+            if host.cookies != nil { changing.insert("cookie") }
+        }
+        return CachedExchange(
+            request: sent, response: fields, requestedAt: now.addingTimeInterval(-duration.timeInterval), respondedAt: now,
+            changingFields: changing, policy: options.cachePolicy)
+    }
+}

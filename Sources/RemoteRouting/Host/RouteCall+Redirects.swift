@@ -1,0 +1,104 @@
+internal import Foundation
+internal import StoreCore
+
+extension RouteCall {
+    /// Sends a request and follows redirects.
+    func follow(_ first: HTTPRequest) async throws -> HTTPResponse {
+        var request = first
+        var redirects = 0
+        // The addresses that redirected, for the jar; empty without a jar.
+        var hops: [URL] = []
+        while true {
+            // Checks before each request, including redirects, because a custom transport may not check.
+            try Task.checkCancellation()
+            if let cookies { request = try await adding(cookies, to: request, after: hops) }
+            let began = willSend(request)
+            let response = try await host.transport.perform(request, over: connection(for: request), limits: limits)
+            // Stores cookies before the next hop, which may send them.
+            if let cookies { await cookies.receive(response.fields.values(of: "Set-Cookie"), from: request.url) }
+            guard let next = try redirection(by: response, began, request, after: redirects) else {
+                return try await delivered(response, to: request)
+            }
+            // Reads a short body to keep the connection reusable.
+            if let length = response.fields["Content-Length"].flatMap({ Int($0) }), length <= 65_536 {
+                // Ignores errors, because only the head counts. A canceled call stops before the next request.
+                _ = try? await response.body.collect()
+            }
+            if cookies != nil { hops.append(request.url) }
+            request = next
+            redirects += 1
+        }
+    }
+
+    /// The host's connection options, reduced to those that apply to the request's origin.
+    private func connection(for request: HTTPRequest) -> ConnectionOptions {
+        let connection = host.connection
+        guard connection.tls.clientCertificate != nil, WebOrigin(of: request.url) != WebOrigin(of: self.request.url) else {
+            return connection
+        }
+        return connection.forOtherOrigin
+    }
+
+    /// Returns the request with the jar's cookies, which are looked up again for each hop.
+    @inline(never)
+    private func adding(_ cookies: CookieCall, to original: HTTPRequest, after hops: [URL]) async throws -> HTTPRequest {
+        var request = original
+        // A redirect within one origin copies the previous `Cookie` field.
+        if !hops.isEmpty { request.fields.remove("Cookie") }
+        // The caller's own field replaces the jar's (H3).
+        guard request.fields["Cookie"] == nil,
+            let value = try await cookies.header(for: request.url, method: request.method, redirectedFrom: hops)
+        else { return request }
+        if forbidsCredentials(to: WebOrigin(of: request.url)) { throw insecureCredentials(request) }
+        try request.fields.set("Cookie", value)
+        return request
+    }
+
+    /// Records a request that is about to be sent and returns the current moment.
+    private func willSend(_ request: HTTPRequest) -> MonotonicInstant {
+        sent.withLock { sent in
+            sent.request = request
+            sent.mayHaveArrivedBefore = sent.mayHaveArrived
+            sent.mayHaveArrived = true
+        }
+        host.log?.sent(request)
+        return host.time.now
+    }
+
+    /// Returns the request that a response redirects to; `nil` if the call does not follow a redirect.
+    @inline(never)
+    private func redirection(
+        by response: HTTPResponse, _ began: MonotonicInstant, _ request: HTTPRequest, after redirects: Int
+    ) throws(RemoteError) -> HTTPRequest? {
+        host.log?.received(response, to: request, after: began.duration(to: host.time.now))
+        switch RedirectPolicy(limit: host.limits.redirects).decide(response, to: request, after: redirects) {
+        case .stay: return nil
+        case .follow(let next):
+            // 307 and 308 mean that the server did not act on the request; the other statuses do not exclude it (RFC 9110 §15.4).
+            if response.status == 307 || response.status == 308 { lastRequestHadNoEffect() }
+            return next
+        case .refuse(let code, let message):
+            throw self.error(.transport, code, request, message, status: response.status, fields: response.fields)
+        }
+    }
+
+    /// Reads the body as far as the call needs it and runs the response interceptors.
+    private func delivered(_ arriving: HTTPResponse, to request: HTTPRequest) async throws -> HTTPResponse {
+        var response = arriving
+        if !isSuccess(response.status) {
+            response.body = HTTPResponse.Body(try await arriving.body.beginning(RemoteError.keptBodyBytes))
+        } else if case .whole = delivery {
+            response.body = HTTPResponse.Body(try await arriving.body.collect())
+            response.metrics = arriving.metrics
+        }
+        for interceptor in host.responseInterceptors.reversed() {
+            do {
+                try await interceptor.intercept(&response, to: request)
+            } catch {
+                throw self.error(for: error, request, or: .interceptorFailed)
+            }
+        }
+        host.log?.completed(response, of: request)
+        return response
+    }
+}

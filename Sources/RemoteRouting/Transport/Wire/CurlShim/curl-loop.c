@@ -1,0 +1,188 @@
+// The loop, which waits for sockets and timers on behalf of libcurl.
+
+#if defined(__linux__)
+
+#define _GNU_SOURCE
+#include "curl-loop.h"
+#include "curl-options.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { EVENTS = 64 };
+
+// MARK: Waking
+
+int wire_event_make(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+void wire_event_post(int event) {
+    uint64_t one = 1;
+    // Only a counter at its maximum refuses, and that wakes the loop as well.
+    ssize_t written = write(event, &one, sizeof one);
+    (void)written;
+}
+
+void wire_event_close(int event) { close(event); }
+
+void wire_thread_prepare(void) {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+    pthread_setname_np(pthread_self(), "storehouse.wire");
+}
+
+// MARK: The loop
+
+static int64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
+static int on_socket(CURL *easy, int socket, int what, void *context, void *of_socket) {
+    (void)easy;
+    pool *own = context;
+    wire_loop *loop = own->loop;
+    if (what == CURL_POLL_REMOVE) {
+        // The resolver of libcurl may have closed its socket already.
+        epoll_ctl(loop->epoll, EPOLL_CTL_DEL, socket, NULL);
+        return 0;
+    }
+    struct epoll_event event = {.events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0), 
+        .data.u64 = (uint64_t)(own - loop->pools) << 32 | (uint32_t)socket};
+    int operation = of_socket ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+    int result = epoll_ctl(loop->epoll, operation, socket, &event);
+    if (result < 0 && errno == EEXIST) result = epoll_ctl(loop->epoll, EPOLL_CTL_MOD, socket, &event);
+    if (result < 0 && errno == ENOENT) result = epoll_ctl(loop->epoll, EPOLL_CTL_ADD, socket, &event);
+    return 0;
+}
+
+static int on_timer(CURLM *multi, long milliseconds, void *context) {
+    (void)multi;
+    pool *own = context;
+    own->timer = milliseconds < 0 ? -1 : milliseconds == 0 ? 0 : now() + milliseconds;
+    return 0;
+}
+
+static void free_tables(wire_loop *loop) {
+    free(loop->sockets);
+    free(loop->is_exclusive);
+    free(loop->owners);
+    free(loop->arrivals);
+    free(loop->users);
+}
+
+wire_loop *wire_loop_make(int library, int event, long cached_connections) {
+    wire_loop *loop = calloc(1, sizeof *loop);
+    if (!loop) return NULL;
+    // A megabyte, of which the system allocates only the used pages.
+    loop->sockets = calloc(65536, sizeof *loop->sockets);
+    loop->is_exclusive = calloc(65536, 1);
+    loop->owners = calloc(65536, sizeof *loop->owners);
+    loop->arrivals = calloc(65536, sizeof *loop->arrivals);
+    loop->users = calloc(65536, sizeof *loop->users);
+    if (!loop->sockets || !loop->is_exclusive || !loop->owners || !loop->arrivals || !loop->users) {
+        free_tables(loop);
+        free(loop);
+        return NULL;
+    }
+    loop->curl = wire_library_of(library);
+    loop->event = event;
+    loop->epoll = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event wake = {.events = EPOLLIN, .data.u64 = (uint32_t)event};
+    if (loop->epoll < 0 || epoll_ctl(loop->epoll, EPOLL_CTL_ADD, event, &wake) < 0) goto failed;
+    for (pool *each = loop->pools; each < loop->pools + POOLS; each++) {
+        CURLM *multi = loop->curl->curl_multi_init();
+        if (!multi) goto failed;
+        *each = (pool){.loop = loop, .multi = multi, .timer = -1};
+        loop->curl->curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+        loop->curl->curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, each);
+        loop->curl->curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, on_timer);
+        loop->curl->curl_multi_setopt(multi, CURLMOPT_TIMERDATA, each);
+        // The number of idle connections to keep.
+        loop->curl->curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, cached_connections);
+        // As many as the server allows; the machine limits the running exchanges.
+        loop->curl->curl_multi_setopt(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, 10000L);
+    }
+    return loop;
+failed:
+    for (pool *each = loop->pools; each < loop->pools + POOLS; each++)
+        if (each->multi) loop->curl->curl_multi_cleanup(each->multi);
+    if (loop->epoll >= 0) close(loop->epoll);
+    free_tables(loop);
+    free(loop);
+    return NULL;
+}
+
+void wire_loop_free(wire_loop *loop) {
+    wire_process_enter();
+    while (loop->idle_count > 0) {
+        wire_transfer *transfer = loop->idle[--loop->idle_count];
+        loop->curl->curl_easy_cleanup(transfer->easy);
+        free(transfer);
+    }
+    for (pool *each = loop->pools; each < loop->pools + POOLS; each++) loop->curl->curl_multi_cleanup(each->multi);
+    wire_process_leave();
+    close(loop->epoll);
+    free_tables(loop);
+    free(loop);
+}
+
+void wire_loop_turn(wire_loop *loop, int milliseconds) {
+    struct epoll_event events[EVENTS];
+    for (pool *each = loop->pools; each < loop->pools + POOLS; each++) {
+        if (each->timer < 0) continue;
+        int64_t left = each->timer == 0 ? 0 : each->timer - now();
+        if (left < 0) left = 0;
+        if (milliseconds < 0 || left < milliseconds) milliseconds = (int)left;
+    }
+    int count = epoll_wait(loop->epoll, events, EVENTS, milliseconds);
+    wire_process_enter();
+    int running;
+    for (int index = 0; index < count; index++) {
+        int socket = (int)(uint32_t)events[index].data.u64;
+        if (socket == loop->event) {
+            uint64_t value;
+            // The next turn reads a value that this turn misses.
+            ssize_t got = read(loop->event, &value, sizeof value);
+            (void)got;
+            continue;
+        }
+        uint32_t what = events[index].events;
+        int mask = (what & EPOLLIN ? CURL_CSELECT_IN : 0) | (what & EPOLLOUT ? CURL_CSELECT_OUT : 0)
+            | (what & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
+        loop->curl->curl_multi_socket_action(loop->pools[events[index].data.u64 >> 32].multi, socket, mask, &running);
+    }
+    for (pool *each = loop->pools; each < loop->pools + POOLS; each++) {
+        if (each->timer < 0 || (each->timer > 0 && each->timer > now())) continue;
+        each->timer = -1;
+        loop->curl->curl_multi_socket_action(each->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    }
+    wire_process_leave();
+}
+
+void *wire_loop_finished(wire_loop *loop, int *code) {
+    int left;
+    CURLMsg *message;
+    for (pool *each = loop->pools; each < loop->pools + POOLS; each++) {
+        while ((message = loop->curl->curl_multi_info_read(each->multi, &left))) {
+            if (message->msg != CURLMSG_DONE) continue;
+            char *context = NULL;
+            // Removing the handle invalidates the message, so it is read first.
+            *code = message->data.result;
+            loop->curl->curl_easy_getinfo(message->easy, CURLINFO_PRIVATE, &context);
+            if (!context) continue;
+            ((wire_transfer *)context)->is_over = 1;
+            return ((wire_transfer *)context)->context;
+        }
+    }
+    return NULL;
+}
+
+#endif

@@ -1,0 +1,314 @@
+// One transfer: its request, its connection and its callbacks.
+
+#if defined(__linux__)
+
+#define _GNU_SOURCE
+#include "curl-loop.h"
+#include "curl-options.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/// The owner of a connection that must not be reused.
+static const uint64_t RETIRED = UINT64_MAX;
+
+static size_t on_header(char *bytes, size_t size, size_t count, void *transfer) {
+    wire_transfer *own = transfer;
+    own->loop->arrivals[own->port]++;
+    if (own->port && size * count > 6 && memcmp(bytes, "HTTP/1", 6) == 0) own->loop->is_exclusive[own->port] = 1;
+    return own->callbacks.header(own->context, bytes, size * count);
+}
+
+static size_t on_body(char *bytes, size_t size, size_t count, void *transfer) {
+    wire_transfer *own = transfer;
+    own->loop->arrivals[own->port]++;
+    return own->callbacks.body(own->context, bytes, size * count);
+}
+
+static size_t on_read(char *bytes, size_t size, size_t count, void *transfer) {
+    wire_transfer *own = transfer;
+    return own->callbacks.read(own->context, bytes, size * count);
+}
+
+static int on_seek(void *transfer, int64_t offset, int origin) {
+    wire_transfer *own = transfer;
+    return origin == SEEK_SET ? own->callbacks.seek(own->context, offset) : CURL_SEEKFUNC_CANTSEEK;
+}
+
+/// libcurl's form of an address.
+typedef struct {
+    int family;
+    int type;
+    int protocol;
+    unsigned length;
+    struct sockaddr address;
+} curl_address;
+
+static int on_open(void *transfer, int purpose, curl_address *address) {
+    (void)purpose;
+    wire_transfer *own = transfer;
+    if (!own->callbacks.may_connect(own->context)) return CURL_SOCKET_BAD;
+    // The port has the same offset in both address families.
+    own->remote_port = ntohs(((struct sockaddr_in *)&address->address)->sin_port);
+    int made = socket(address->family, address->type | SOCK_CLOEXEC, address->protocol);
+    if (made >= 0) own->opened[own->opened_count++ % 4] = made;
+    return made;
+}
+
+/// Whether a socket connects two ports.
+static int is_connection(int socket, int local_port, int remote_port) {
+    struct sockaddr_storage local, remote;
+    socklen_t local_size = sizeof local, remote_size = sizeof remote;
+    if (getsockname(socket, (struct sockaddr *)&local, &local_size) < 0) return 0;
+    if (getpeername(socket, (struct sockaddr *)&remote, &remote_size) < 0) return 0;
+    // The port has the same offset in both address families.
+    return ntohs(((struct sockaddr_in *)&local)->sin_port) == local_port && ntohs(((struct sockaddr_in *)&remote)->sin_port) == remote_port;
+}
+
+static int on_will_send(void *transfer, char *remote, char *local, int remote_port, int local_port) {
+    (void)remote, (void)local;
+    wire_transfer *own = transfer;
+    long made = 1;
+    own->loop->curl->curl_easy_getinfo(own->easy, CURLINFO_NUM_CONNECTS, &made);
+    int port = local_port & 0xFFFF, is_readable = 0;
+    if (own->port) own->loop->users[own->port]--;
+    own->port = port;
+    own->remote_port = remote_port;
+    own->arrivals = own->loop->arrivals[port];
+    if (port) own->loop->users[port]++;
+    if (made > 0) {
+        own->loop->is_exclusive[port] = 0;
+        own->loop->owners[port] = own->owner;
+        int count = own->opened_count < 4 ? own->opened_count : 4;
+        for (int index = 0; index < count; index++)
+            if (is_connection(own->opened[index], local_port, remote_port)) own->loop->sockets[port] = own->opened[index] + 1;
+    } else if (own->loop->owners[port] != own->owner) {
+        // libcurl does not compare the client's key, the user of a tunnel's proxy, or the case of pins. The connection counts as closed.
+        is_readable = 1;
+    } else if (own->loop->is_exclusive[port]) {
+        // A shared connection may be readable because of other exchanges, and its frames name their request. An HTTP/1 connection is reused
+        // only after a response, so every reused HTTP/1 connection is known here.
+        //
+        // libcurl does not reveal the socket before it uses it, so the ports identify it. A socket that is not found or cannot be polled
+        // counts as closed: a fresh connection follows.
+        int socket = own->loop->sockets[port] - 1;
+        struct pollfd look = {.fd = socket, .events = POLLIN | POLLRDHUP};
+        is_readable = socket < 0 || !is_connection(socket, local_port, remote_port) || poll(&look, 1, 0) != 0;
+    }
+    return own->callbacks.will_send(own->context, made == 0, is_readable);
+}
+
+wire_transfer *wire_transfer_make(wire_loop *loop, const wire_callbacks *callbacks, void *context) {
+    wire_transfer *transfer;
+    if (loop->idle_count > 0) {
+        transfer = loop->idle[--loop->idle_count];
+    } else {
+        transfer = calloc(1, sizeof *transfer);
+        if (!transfer) return NULL;
+        transfer->loop = loop;
+        transfer->easy = loop->curl->curl_easy_init();
+        if (!transfer->easy) {
+            free(transfer);
+            return NULL;
+        }
+    }
+    transfer->callbacks = *callbacks;
+    transfer->context = context;
+    transfer->error[0] = 0;
+    transfer->opened_count = 0;
+    transfer->offers_http2 = 0;
+    transfer->is_over = 0;
+    transfer->port = 0;
+    transfer->remote_port = 0;
+    return transfer;
+}
+
+void wire_transfer_use_proxy(wire_transfer *transfer, const char *url, const char *user, const char *password) {
+    const wire_library *curl = transfer->loop->curl;
+    curl->curl_easy_setopt(transfer->easy, CURLOPT_PROXY, url);
+    // The environment's exceptions do not apply to a proxy that the app names.
+    curl->curl_easy_setopt(transfer->easy, CURLOPT_NOPROXY, "");
+    if (!user) return;
+    if (curl->version < WIRE_ASKS_BEFORE_SENDING) {
+        // The owner of a tunnel is unknown here.
+        curl->curl_easy_setopt(transfer->easy, CURLOPT_FRESH_CONNECT, 1L);
+        curl->curl_easy_setopt(transfer->easy, CURLOPT_FORBID_REUSE, 1L);
+    }
+    curl->curl_easy_setopt(transfer->easy, CURLOPT_PROXYAUTH, (long)CURLAUTH_BASIC);
+    curl->curl_easy_setopt(transfer->easy, CURLOPT_PROXYUSERNAME, user);
+    curl->curl_easy_setopt(transfer->easy, CURLOPT_PROXYPASSWORD, password);
+}
+
+void wire_transfer_offer_http2(wire_transfer *transfer) { transfer->offers_http2 = 1; }
+
+int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
+    const wire_library *curl = transfer->loop->curl;
+    CURL *easy = transfer->easy;
+    curl->curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
+    curl->curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->error);
+    curl->curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl->curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    curl->curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+    curl->curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    curl->curl_easy_setopt(easy, CURLOPT_HTTP09_ALLOWED, 0L);
+    curl->curl_easy_setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
+    curl->curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)(transfer->offers_http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
+    curl->curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, request->buffer_bytes);
+    // Older versions are deprecated (RFC 8996).
+    curl->curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    if (request->certificates) curl->curl_easy_setopt(easy, CURLOPT_CAINFO, request->certificates);
+    curl->curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+    curl->curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
+    curl->curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+    curl->curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
+    curl->curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
+    curl->curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer);
+    if (curl->version >= WIRE_ASKS_BEFORE_SENDING) {
+        curl->curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_will_send);
+        curl->curl_easy_setopt(easy, CURLOPT_PREREQDATA, transfer);
+    }
+    if (request->needs_fresh_connection) curl->curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+    transfer->owner = request->owner;
+    int code = request->tls ? wire_tls_apply(curl, easy, request->tls) : CURLE_OK;
+    if (code) return code;
+    code = curl->curl_easy_setopt(easy, CURLOPT_URL, request->url);
+    if (code) return code;
+
+    for (const char *line = request->fields; *line; line += strlen(line) + 1) {
+        struct curl_slist *longer = curl->curl_slist_append(transfer->fields, line);
+        if (!longer) return CURLE_OUT_OF_MEMORY;
+        transfer->fields = longer;
+    }
+    curl->curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->fields);
+
+    int is_head = strcmp(request->method, "HEAD") == 0;
+    switch (request->body) {
+    case WIRE_BODY_NONE:
+        if (is_head) {
+            curl->curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+        } else {
+            curl->curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
+        }
+        break;
+    case WIRE_BODY_EMPTY:
+        curl->curl_easy_setopt(easy, CURLOPT_POST, 1L);
+        curl->curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (int64_t)0);
+        curl->curl_easy_setopt(easy, CURLOPT_POSTFIELDS, "");
+        break;
+    case WIRE_BODY_COPIED:
+        curl->curl_easy_setopt(easy, CURLOPT_POST, 1L);
+        curl->curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, request->length);
+        code = curl->curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, request->bytes);
+        break;
+    case WIRE_BODY_READ:
+        curl->curl_easy_setopt(easy, CURLOPT_POST, 1L);
+        curl->curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, request->length);
+        curl->curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
+        curl->curl_easy_setopt(easy, CURLOPT_READDATA, transfer);
+        curl->curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_seek);
+        curl->curl_easy_setopt(easy, CURLOPT_SEEKDATA, transfer);
+        break;
+    }
+    if (code) return code;
+    if (!is_head) curl->curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
+    int is_http1 = !transfer->offers_http2 && strncasecmp(request->url, "https:", 6) == 0;
+    transfer->pool = &transfer->loop->pools[is_http1 ? POOL_OF_HTTP1 : POOL];
+    wire_process_enter();
+    code = curl->curl_multi_add_handle(transfer->pool->multi, easy) ? CURLE_FAILED_INIT : CURLE_OK;
+    wire_process_leave();
+    transfer->is_running = code == 0;
+    return code;
+}
+
+/// Ends the transfer's use of its connection.
+static void leave_connection(wire_transfer *transfer) {
+    wire_loop *loop = transfer->loop;
+    int port = transfer->port, socket = loop->sockets[port] - 1;
+    loop->users[port]--;
+    int is_kept = loop->curl->version >= WIRE_RESETS_STREAMS && loop->owners[port] != RETIRED;
+    if (transfer->is_over || !transfer->is_running || loop->is_exclusive[port] || is_kept) return;
+    // libcurl delays the reset of a canceled stream until it sends something else (https://github.com/curl/curl/issues/17611). If nothing
+    // else is in flight, closing the connection informs the server at once.
+    if (loop->users[port] == 0 && socket >= 0 && is_connection(socket, port, transfer->remote_port)) shutdown(socket, SHUT_RDWR);
+}
+
+void wire_transfer_distrust(const wire_transfer *transfer) {
+    const wire_loop *loop = transfer->loop;
+    int port = transfer->port;
+    // An HTTP/1 connection ends with the exchange. A silent connection that exchanges share would otherwise stay in use.
+    if (port && !loop->is_exclusive[port] && loop->arrivals[port] == transfer->arrivals) loop->owners[port] = RETIRED;
+}
+
+void wire_transfer_end(wire_transfer *transfer) {
+    wire_loop *loop = transfer->loop;
+    const wire_library *curl = loop->curl;
+    wire_process_enter();
+    // Removed before it is freed or reused.
+    if (transfer->is_running) curl->curl_multi_remove_handle(transfer->pool->multi, transfer->easy);
+    if (transfer->port) leave_connection(transfer);
+    transfer->is_running = 0;
+    // Before 8.2 a handle keeps a pointer to the last header of its last response, which is already freed. A response that begins with a
+    // folded line would make libcurl dereference it.
+    int is_kept = loop->idle_count < IDLE_TRANSFERS && curl->version >= WIRE_RESETS_HANDLES;
+    if (is_kept) {
+        curl->curl_easy_reset(transfer->easy);
+        loop->idle[loop->idle_count++] = transfer;
+    } else {
+        curl->curl_easy_cleanup(transfer->easy);
+    }
+    wire_process_leave();
+    curl->curl_slist_free_all(transfer->fields);
+    transfer->fields = NULL;
+    if (!is_kept) free(transfer);
+}
+
+void wire_transfer_resume(wire_transfer *transfer, int receiving_waits, int sending_waits) {
+    wire_process_enter();
+    transfer->loop->curl->curl_easy_pause(transfer->easy, (receiving_waits ? CURLPAUSE_RECV : 0) | (sending_waits ? CURLPAUSE_SEND : 0));
+    wire_process_leave();
+}
+
+void wire_transfer_trace_proxy(const wire_transfer *transfer, wire_proxy_trace *trace) {
+    const wire_library *curl = transfer->loop->curl;
+    trace->status = trace->reason = 0;
+    curl->curl_easy_getinfo(transfer->easy, CURLINFO_HTTP_CONNECTCODE, &trace->status);
+    curl->curl_easy_getinfo(transfer->easy, CURLINFO_PROXY_ERROR, &trace->reason);
+    trace->port = transfer->remote_port;
+}
+
+void wire_transfer_measure(const wire_transfer *transfer, wire_metrics *metrics) {
+    const wire_library *curl = transfer->loop->curl;
+    CURL *easy = transfer->easy;
+    memset(metrics, 0, sizeof *metrics);
+    curl->curl_easy_getinfo(easy, CURLINFO_NAMELOOKUP_TIME_T, &metrics->name_lookup);
+    curl->curl_easy_getinfo(easy, CURLINFO_CONNECT_TIME_T, &metrics->connect);
+    curl->curl_easy_getinfo(easy, CURLINFO_APPCONNECT_TIME_T, &metrics->secure);
+    curl->curl_easy_getinfo(easy, CURLINFO_STARTTRANSFER_TIME_T, &metrics->first_byte);
+    curl->curl_easy_getinfo(easy, CURLINFO_TOTAL_TIME_T, &metrics->total);
+    curl->curl_easy_getinfo(easy, CURLINFO_SIZE_UPLOAD_T, &metrics->sent_body);
+    curl->curl_easy_getinfo(easy, CURLINFO_SIZE_DOWNLOAD_T, &metrics->received_body);
+    curl->curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &metrics->request);
+    curl->curl_easy_getinfo(easy, CURLINFO_HEADER_SIZE, &metrics->received_head);
+    curl->curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &metrics->connections);
+    curl->curl_easy_getinfo(easy, CURLINFO_HTTP_VERSION, &metrics->http_version);
+}
+
+const char *wire_transfer_error(const wire_transfer *transfer) { return transfer->error; }
+
+long wire_transfer_verification(const wire_transfer *transfer) {
+    long result = 0;
+    transfer->loop->curl->curl_easy_getinfo(transfer->easy, CURLINFO_SSL_VERIFYRESULT, &result);
+    return result;
+}
+
+int wire_transfer_system_error(const wire_transfer *transfer) {
+    long number = 0;
+    transfer->loop->curl->curl_easy_getinfo(transfer->easy, CURLINFO_OS_ERRNO, &number);
+    return (int)number;
+}
+
+#endif

@@ -1,0 +1,88 @@
+package import StoreCore
+
+/// The deadlines of one exchange: a pure machine that receives events and their times.
+package struct Deadlines: Sendable {
+    /// The part of an exchange that a deadline limits.
+    package enum Part: Hashable, Sendable {
+        case head, idle, attempt, overall
+    }
+
+    /// The durations of an exchange and its parts; `nil` means no limit.
+    package struct Limits: Sendable {
+        /// From the last byte sent, or from the beginning of the exchange, to the head.
+        package var head: Duration?
+        /// Between two chunks of the body.
+        package var idle: Duration?
+        /// From the start to the last byte.
+        package var attempt: Duration?
+        /// The moment at which the exchange must end.
+        package var overall: MonotonicInstant?
+
+        package init(head: Duration? = nil, idle: Duration? = nil, attempt: Duration? = nil, overall: MonotonicInstant? = nil) {
+            self.head = head
+            self.idle = idle
+            self.attempt = attempt
+            self.overall = overall
+        }
+    }
+
+    private let limits: Limits
+    private let started: MonotonicInstant
+    private var lastActivity: MonotonicInstant
+    private var isWaiting: Bool
+    private var hasHead = false
+    private var isPaused = false
+
+    /// Creates the deadlines of a submitted exchange.
+    ///
+    /// - Parameter isWaiting: Whether the exchange begins later. The time for the head starts then; the other times start now.
+    package init(_ limits: Limits, started: MonotonicInstant, isWaiting: Bool = false) {
+        self.limits = limits
+        self.started = started
+        self.isWaiting = isWaiting
+        lastActivity = started
+    }
+
+    /// Records the beginning of the exchange.
+    package mutating func began(at now: MonotonicInstant) {
+        isWaiting = false
+        lastActivity = now
+    }
+
+    /// Records that a part of the request was sent or a part of the body arrived.
+    package mutating func moved(at now: MonotonicInstant) { lastActivity = now }
+
+    /// Records the arrival of the head.
+    package mutating func headArrived(at now: MonotonicInstant) {
+        hasHead = true
+        lastActivity = now
+    }
+
+    /// Suspends the idle deadline, because the server waits for a slow reader.
+    package mutating func paused() { isPaused = true }
+
+    /// Resumes the idle deadline, because the reader wants more.
+    package mutating func resumed(at now: MonotonicInstant) {
+        isPaused = false
+        lastActivity = now
+    }
+
+    /// The nearest deadline and its part; `nil` if nothing limits the exchange.
+    package var next: (instant: MonotonicInstant, part: Part)? {
+        var first: (instant: MonotonicInstant, part: Part)?
+        func consider(_ instant: MonotonicInstant?, _ part: Part) {
+            guard let instant else { return }
+            if let known = first, known.instant <= instant { return }
+            first = (instant, part)
+        }
+        consider(limits.overall, .overall)
+        consider(limits.attempt.map { started.advanced(by: $0) }, .attempt)
+        if isWaiting { return first }
+        if !hasHead {
+            consider(limits.head.map { lastActivity.advanced(by: $0) }, .head)
+        } else if !isPaused {
+            consider(limits.idle.map { lastActivity.advanced(by: $0) }, .idle)
+        }
+        return first
+    }
+}

@@ -1,0 +1,152 @@
+#if os(Linux)
+internal import CurlShim
+internal import Foundation
+internal import StoreCore
+
+/// The engine's thread, which carries out the machine's decisions. No other thread sees its state.
+final class WireLoop {
+    let library: WireLibrary
+    private let mailbox: Mailbox
+    private var machine: WireMachine
+    private let handle: OpaquePointer
+    private var transfers: [WireMachine.Ticket: WireTransfer] = [:]
+    private var commands: [Mailbox.Command] = []
+    /// The transfers with a head or a chunk that their receivers have not received yet.
+    private var unreported: [WireTransfer] = []
+    private var isDraining = false
+    /// The time at the start of this turn.
+    private(set) var now = SystemTime().now
+
+    /// Takes ownership of a libcurl loop, which no other thread may use afterward.
+    init(_ library: WireLibrary, _ mailbox: Mailbox, _ handle: OpaquePointer, width: Int, connections: Int) {
+        self.library = library
+        self.mailbox = mailbox
+        machine = WireMachine(width: width, connections: connections, cannotAsk: !library.build.asksBeforeSending)
+        self.handle = handle
+    }
+
+    deinit { wire_loop_free(handle) }
+
+    /// Whether libcurl counts bodies among the bytes of requests.
+    var countsBodies: Bool { library.build.version >= UInt32(WIRE_COUNTS_BODIES) }
+
+    func run() {
+        wire_thread_prepare()
+        while true {
+            mailbox.take(into: &commands)
+            now = SystemTime().now
+            for command in commands { perform(command) }
+            commands.removeAll(keepingCapacity: true)
+            for (ticket, part) in machine.late(at: now) { end(ticket, WireFailure(.timedOut(part), "a deadline has passed")) }
+            while let (ticket, isFresh) = machine.beginNext(at: now) { begin(ticket, onFreshConnection: isFresh) }
+            report()
+            if isDraining, machine.count == 0 { return }
+            let mayWait = mailbox.mayFallAsleep(known: machine.count)
+            wire_loop_turn(handle, mayWait ? waitingTime : 0)
+            now = SystemTime().now
+            collect()
+        }
+    }
+
+    /// Milliseconds until the next deadline, rounded up; −1 without one.
+    private var waitingTime: Int32 {
+        guard let next = machine.nextDeadline else { return -1 }
+        let nanoseconds = now.duration(to: next).saturatedNanoseconds
+        return Int32(clamping: max(0, nanoseconds / 1_000_000 + 1))
+    }
+
+    // MARK: Commands
+
+    private func perform(_ command: Mailbox.Command) {
+        switch command {
+        case .start(let ticket, let request, let receiver): start(ticket, request, receiver)
+        case .cancel(let ticket): end(ticket, nil)
+        case .resume(let ticket): if machine.resumed(ticket, at: now) { transfers[ticket]?.resumeReceiving() }
+        case .read(let ticket, let piece): transfers[ticket]?.take(piece)
+        case .drain: isDraining = true
+        }
+    }
+
+    private func start(_ ticket: WireMachine.Ticket, _ request: WireRequest, _ receiver: any WireReceiver) {
+        guard request.fits else {
+            return receiver.failed(
+                WireFailure(
+                    .invalidRequest,
+                    "the address and the fields of the request have more than \(WireRequest.headLimit) bytes; send large values in the body"
+                ))
+        }
+        transfers[ticket] = WireTransfer(ticket, request, receiver, loop: self, mailbox: mailbox)
+        let isOffered =
+            request.allowsHTTP2 && library.build.mayOfferHTTP2(isSecure: request.isSecure, isStream: request.isStream)
+        machine.submitted(
+            ticket, mayRepeat: request.mayRepeat, isSecure: request.isSecure, isStream: request.isStream,
+            sharing: isOffered ? request.sharingKey : nil, request.deadlines, at: now)
+    }
+
+    private func begin(_ ticket: WireMachine.Ticket, onFreshConnection isFresh: Bool) {
+        guard let transfer = transfers[ticket] else { return }
+        let code = transfer.begin(on: handle, onFreshConnection: isFresh, certificates: library.certificates)
+        guard code != 0 else { return }
+        end(ticket, transfer.refusal(code))
+    }
+
+    /// Ends an exchange by decision of the machine; `nil` means that its caller was canceled.
+    private func end(_ ticket: WireMachine.Ticket, _ failure: WireFailure?) {
+        _ = machine.left(ticket)
+        guard let transfer = transfers.removeValue(forKey: ticket) else { return }
+        let hasSent = transfer.hasSent
+        if case .timedOut? = failure?.code { transfer.distrustConnection() }
+        transfer.end()
+        if var failure {
+            failure.mayHaveArrived = hasSent
+            transfer.receiver.failed(failure)
+        }
+    }
+
+    // MARK: Callbacks of libcurl
+
+    /// Decides whether a request may be sent, right before sending.
+    func willSend(_ transfer: WireTransfer, isReused: Bool, isReadable: Bool) -> Bool {
+        machine.willSend(transfer.ticket, isReused: isReused, isReadable: isReadable) == .send
+    }
+
+    func moved(_ transfer: WireTransfer) { machine.moved(transfer.ticket, at: now) }
+
+    /// Decides whether libcurl may open a connection, right before opening.
+    func mayConnect(_ transfer: WireTransfer) -> Bool { machine.mayConnect(transfer.ticket) }
+
+    func headArrived(_ transfer: WireTransfer, isShared: Bool) { machine.headArrived(transfer.ticket, isShared: isShared, at: now) }
+
+    func paused(_ transfer: WireTransfer) { machine.paused(transfer.ticket) }
+
+    /// Reports the transfer at the end of this turn, so that a small response wakes its receiver only once.
+    func reportLater(_ transfer: WireTransfer) { unreported.append(transfer) }
+
+    private func collect() {
+        var code: Int32 = 0
+        while let context = wire_loop_finished(handle, &code) {
+            conclude(Unmanaged<WireTransfer>.fromOpaque(context).takeUnretainedValue(), code)
+        }
+        report()
+    }
+
+    private func report() {
+        guard !unreported.isEmpty else { return }
+        for transfer in unreported { transfer.report() }
+        unreported.removeAll(keepingCapacity: true)
+    }
+
+    private func conclude(_ transfer: WireTransfer, _ code: Int32) {
+        switch machine.ended(transfer.ticket) {
+        case .ignore: transfer.end()
+        case .beginAgain:
+            transfer.end()
+            begin(transfer.ticket, onFreshConnection: true)
+        case .wait: transfer.end()
+        case .conclude(let mayHaveArrived):
+            transfers[transfer.ticket] = nil
+            transfer.conclude(code, mayHaveArrived: mayHaveArrived)
+        }
+    }
+}
+#endif

@@ -1,0 +1,162 @@
+#if os(Linux)
+import Foundation
+import LoopbackOrigin
+import RemoteRouting
+import StoreCore
+import Testing
+import Trials
+
+/// Connections that were made with secrets, which not every libcurl compares before it uses a connection again.
+@Suite(.enabled(if: TrustBench.problem == nil, "\(TrustBench.problem ?? "")"), .timeLimit(.minutes(10)))
+struct OwnedConnectionTests {
+    private static let get = Route(path: "/x")
+
+    @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13])
+    func `W8: a connection that a client certificate opened is of no use without its key`(
+        _ version: TLSFront.Settings.Version
+    ) async throws {
+        let certificates = try TestCertificates.made.get()
+        let bench = try TrustBench {
+            $0.versions = version.rawValue...version.rawValue
+            $0.clientAuthorities = certificates.authority
+        }
+        let transport = try RealTransport.curl.make()
+        func host(key: URL, password: String? = nil) throws -> RemoteHost {
+            let tls = try bench.options {
+                $0.clientCertificate = try TLSOptions.ClientCertificate(
+                    pem: Data(contentsOf: certificates.certificate(.client)), key: Data(contentsOf: key), password: password)
+            }
+            return try bench.host(tls, over: transport)
+        }
+        let owner = try host(key: certificates.encryptedKey, password: "geheim")
+        let others = [
+            try host(key: certificates.key(.good)), try host(key: certificates.encryptedKey, password: "wrong"),
+        ]
+        for round in 1...3 {
+            #expect(try await owner.data(for: Self.get) == Data("GET /x 0".utf8))
+            for other in others {
+                #expect(try await remoteError { try await other.send("/secret") }.code == .invalidTLSOptions, "round \(round)")
+            }
+        }
+        #expect(bench.origin.requests(to: "/secret").isEmpty)
+    }
+
+    @Test func `W8: a pin that differs in the case of a letter is another pin`() async throws {
+        let bench = try TrustBench()
+        let transport = try RealTransport.curl.make()
+        let pin = try bench.certificates.pin(.good)
+        var letters = Array("\(pin)".dropFirst("sha256/".count))
+        // Not the last characters, because some of their bits are in no byte.
+        let index = try #require(letters.prefix(40).firstIndex { $0.isLetter })
+        letters[index] = Character(letters[index].isUppercase ? letters[index].lowercased() : letters[index].uppercased())
+        let wrong = try TLSOptions.Pin(String(letters))
+        #expect(wrong != pin)
+        let pinned = try bench.host(bench.options { $0.pins = [pin] }, over: transport)
+        let mistaken = try bench.host(bench.options { $0.pins = [wrong] }, over: transport)
+        for round in 1...3 {
+            #expect(try await pinned.data(for: Self.get) == Data("GET /x 0".utf8))
+            #expect(try await remoteError { try await mistaken.send("/secret") }.code == .pinMismatch, "round \(round)")
+        }
+        #expect(bench.origin.requests(to: "/secret").isEmpty)
+    }
+
+    @Test func `W11: a tunnel of one proxy user is of no use to another one`() async throws {
+        let bench = try TrustBench()
+        let proxy = try LoopbackProxy()
+        let direct = try bench.host()
+        for _ in 0..<2 {
+            for user in ["ada:one", "ada:two", "bob:one", nil] {
+                let parts = user?.split(separator: ":").map(String.init)
+                let credentials = parts.map { ProxyOptions.Credentials(user: $0[0], password: $0[1]) }
+                let host = direct.with { $0.proxy = .http("127.0.0.1", port: proxy.port, credentials: credentials) }
+                let before = proxy.requests.count
+                #expect(try await host.data(for: Self.get) == Data("GET /x 0".utf8))
+                // A tunnel of its own, or one that was made for it.
+                for head in proxy.requests.dropFirst(before) {
+                    let field = user.map { "Proxy-Authorization: Basic \(Data($0.utf8).base64EncodedString())\r\n" }
+                    #expect(field.map { head.contains($0) } ?? !head.contains("Proxy-Authorization"))
+                }
+            }
+        }
+        let authorized = Set(proxy.requests.flatMap { $0.split(separator: "\r\n").filter { $0.hasPrefix("Proxy-Authorization") } })
+        #expect(authorized.count == 3)
+        #expect(proxy.requests.contains { !$0.contains("Proxy-Authorization") })
+    }
+
+    @Test func `W11: a proxy that refuses a user is asked although another one has a tunnel`() async throws {
+        let bench = try TrustBench()
+        let proxy = try LoopbackProxy(wanting: "Basic " + Data("ada:right".utf8).base64EncodedString())
+        let direct = try bench.host()
+        func host(_ password: String) -> RemoteHost {
+            direct.with { $0.proxy = .http("127.0.0.1", port: proxy.port, credentials: .init(user: "ada", password: password)) }
+        }
+        for round in 1...3 {
+            #expect(try await host("right").data(for: Self.get) == Data("GET /x 0".utf8))
+            let error = try await remoteError { try await host("wrong").send("/secret") }
+            #expect(error.code == .proxyUnauthorized && !error.mayHaveArrived, "round \(round)")
+        }
+        #expect(bench.origin.requests(to: "/secret").isEmpty)
+    }
+
+    @Test func `W9, W11: exchanges of two proxy users at once keep to their own tunnels`() async throws {
+        let bench = try TrustBench()
+        let proxy = try LoopbackProxy(wanting: "Basic " + Data("ada:right".utf8).base64EncodedString())
+        let direct = try bench.host()
+        func host(_ password: String) -> RemoteHost {
+            direct.with { $0.proxy = .http("127.0.0.1", port: proxy.port, credentials: .init(user: "ada", password: password)) }
+        }
+        let codes = try await withThrowingTaskGroup(of: RemoteError.Code?.self) { group in
+            for number in 0..<60 {
+                group.addTask {
+                    if number % 2 == 0 {
+                        _ = try await host("right").data(for: Self.get)
+                        return nil
+                    }
+                    return try await remoteError { try await host("wrong").send("/secret") }.code
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(codes.count { $0 == nil } == 30 && codes.count { $0 == .proxyUnauthorized } == 30, "\(codes)")
+        #expect(bench.origin.requests(to: "/secret").isEmpty)
+    }
+
+    @Test(.enabled(if: NginxServer.problem == nil, "\(NginxServer.problem ?? "")"))
+    func `W9, W11: streams of one proxy user do not go through the tunnel of another one`() async throws {
+        let server = try await NginxServer()
+        let proxy = try LoopbackProxy(wanting: "Basic " + Data("ada:right".utf8).base64EncodedString())
+        let direct = try secureHost(server.port) { $0.retry = .never }
+        func host(_ password: String) -> RemoteHost {
+            direct.with { $0.proxy = .http("127.0.0.1", port: proxy.port, credentials: .init(user: "ada", password: password)) }
+        }
+        var connections: Set<Data> = []
+        for _ in 0..<3 {
+            for _ in 0..<10 { connections.insert(try await host("right").data(for: Self.get)) }
+            let codes = try await withThrowingTaskGroup(of: RemoteError.Code.self) { group in
+                for _ in 0..<10 { group.addTask { try await remoteError { try await host("wrong").send("/secret") }.code } }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(codes == Array(repeating: .proxyUnauthorized, count: 10))
+        }
+        // The one tunnel carries on.
+        #expect(connections.count == 1)
+    }
+
+    @Test func `W11: SOCKS users share no connection`() async throws {
+        let origin = try LoopbackOrigin { .text($0.path) }
+        let proxy = try LoopbackProxy(wanting: "ada:right")
+        let direct = try RealTransport.curl.host(origin.port) { $0.retry = .never }
+        for _ in 0..<3 {
+            let right = direct.with {
+                $0.proxy = .socks5("127.0.0.1", port: proxy.port, credentials: .init(user: "ada", password: "right"))
+            }
+            #expect(try await right.data(for: Self.get) == Data("/x".utf8))
+            for wrong in [ProxyOptions.Credentials(user: "ada", password: "Right"), .init(user: "ADA", password: "right"), nil] {
+                let other = direct.with { $0.proxy = .socks5("127.0.0.1", port: proxy.port, credentials: wrong) }
+                #expect(try await remoteError { try await other.send("/secret") }.code == .proxyUnauthorized)
+            }
+        }
+        #expect(origin.requests(to: "/secret").isEmpty && proxy.requests.count == 1)
+    }
+}
+#endif

@@ -1,0 +1,296 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+import Wire
+
+@testable import RemoteRouting
+
+/// Validation of options, and transports without support; needs neither OpenSSL nor libcurl.
+@Suite
+struct TLSOptionsTests {
+    // MARK: Pins
+
+    private static let digest = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
+
+    @Test(arguments: ["sha256/", "sha256//", ""])
+    func `W8: a pin is a SHA-256 digest in base64`(_ prefix: String) throws {
+        let pin = try TLSOptions.Pin(prefix + Self.digest)
+        #expect("\(pin)" == "sha256/" + Self.digest)
+        #expect(try pin == TLSOptions.Pin("sha256/" + Self.digest))
+    }
+
+    @Test(arguments: ["sha256/", "sha256//", ""], ["", "/", "//", "sha256/"])
+    func `W8: the digest of a pin may begin with anything`(_ prefix: String, _ start: String) throws {
+        let digest = start + String(repeating: "A", count: 43 - start.count) + "="
+        #expect(try "\(TLSOptions.Pin(prefix + digest))" == "sha256/" + digest)
+    }
+
+    @Test(arguments: [
+        "", "sha256/", "sha256//", "hello", "sha1/" + digest, "sha256/" + digest.dropLast(), "sha256/" + digest + "=", digest + digest,
+        "sha256/ " + digest, "sha256/" + digest + "\n", digest + ";sha256//" + digest, "SHA256/" + digest,
+        // 31 and 33 bytes, hexadecimal, URL-safe base64, and a last character with unused bits.
+        Data(count: 31).base64EncodedString(), Data(count: 33).base64EncodedString(), String(repeating: "ab", count: 32),
+        "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU=", "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFV=", "sha256/\u{0}" + digest,
+    ])
+    func `W8: an invalid pin is refused with the remedy`(_ text: String) {
+        #expect { try TLSOptions.Pin(text) } throws: { error in
+            guard let error = error as? RemoteError else { return false }
+            return error.code == .invalidTLSOptions && error.stage == .build && error.operation == "read a pin"
+                && error.message.contains("write sha256/ and 32 bytes in base64") && !error.mayHaveArrived
+        }
+    }
+
+    // MARK: Authorities
+
+    private static let certificate = SampleCertificate.pem
+
+    private static let inner = certificate.split(separator: "\n").dropFirst().dropLast().joined()
+
+    @Test func `W8: authorities are parsed from a text`() throws {
+        let plain = try TLSOptions.Authorities(pem: Data(Self.certificate.utf8))
+        let noisy =
+            "# The authority\r\n  \(Self.certificate.replacingOccurrences(of: "\n", with: "\r\n"))  \r\nkey:\n-----BEGIN PRIVATE KEY-----\nxx\n"
+        #expect(try TLSOptions.Authorities(pem: Data(noisy.utf8)) == plain)
+        let twice = try TLSOptions.Authorities(pem: Data((Self.certificate + "\n" + Self.certificate).utf8))
+        #expect(twice.pem.count == 2 * plain.pem.count)
+    }
+
+    @Test func `W8: the public key of a certificate is found`() throws {
+        let whole = try #require(Data(base64Encoded: Self.inner))
+        let key = try #require(DER.publicKey(ofCertificate: [UInt8](whole)))
+        #expect(Data(SHA256.digest(of: key).bytes).base64EncodedString() == "KGvaVBuHSwN/ROnmnhNeR3NqPrJvzAIQ7UjsRk82bfU=")
+    }
+
+    /// Texts without authorities, and a part of the message.
+    static let unusable: [(text: Data, remedy: String)] = [
+        (Data(), "there is no certificate in PEM"),
+        (Data("hello".utf8), "there is no certificate in PEM"), (Data(count: (1 << 20) + 1), "more than 1 MiB"),
+        (Data((0..<255).map { UInt8($0) }), "there is no certificate in PEM"),
+        (Data("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----".utf8), "a certificate block is malformed"),
+        (Data("-----BEGIN CERTIFICATE-----\nhello\n-----END CERTIFICATE-----".utf8), "a certificate block is malformed"),
+        (Data("-----BEGIN CERTIFICATE-----\n\(Data(count: 300).base64EncodedString())\n-----END CERTIFICATE-----".utf8), "is malformed"),
+        (Data("-----BEGIN CERTIFICATE-----\n\(inner)".utf8), "a certificate block is malformed"),
+        (Data("-----BEGIN CERTIFICATE-----\n\(inner)\n-----END X509 CRL-----".utf8), "a certificate block is malformed"),
+        (Data("-----BEGIN PRIVATE KEY-----\n\(inner)\n-----END PRIVATE KEY-----".utf8), "there is no certificate in PEM"),
+        // The first certificate is complete; the second is truncated or has trailing bytes.
+        (Data((certificate + "\n-----BEGIN CERTIFICATE-----\n\(inner.prefix(200))\n-----END CERTIFICATE-----").utf8), "is malformed"),
+        (Data(base64Encoded: inner) ?? Data(), "convert it to PEM with openssl x509 -inform der"),
+    ]
+
+    @Test(arguments: unusable.indices)
+    func `W8: a text without a certificate is refused with the remedy`(_ index: Int) throws {
+        let (text, remedy) = Self.unusable[index]
+        let file = FileManager.default.temporaryDirectory.appending(path: "ca-\(UUID().uuidString).pem")
+        try text.write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        for isFile in [false, true] {
+            #expect {
+                _ = isFile ? try TLSOptions.Authorities(contentsOf: file) : try TLSOptions.Authorities(pem: text)
+            } throws: { error in
+                guard let error = error as? RemoteError else { return false }
+                return error.code == .invalidTLSOptions && error.operation.hasPrefix("read the certificate authorities")
+                    && error.message.contains(remedy)
+            }
+        }
+    }
+
+    @Test(arguments: ["/nowhere/ca.pem", "/tmp", "/dev/zero"])
+    func `W8: a file without certificates is refused by its name`(_ path: String) {
+        #expect { try TLSOptions.Authorities(contentsOf: URL(filePath: path)) } throws: { error in
+            guard let error = error as? RemoteError else { return false }
+            let name = URL(filePath: path).lastPathComponent
+            return error.code == .invalidTLSOptions && error.operation == "read the certificate authorities in \(name)"
+        }
+    }
+
+    @Test func `W8: damaged certificates are refused, and none ends the process`() throws {
+        let whole = [UInt8](Data(base64Encoded: Self.inner) ?? Data())
+        try #require(whole.count > 300)
+        for count in 0..<whole.count { #expect(DER.publicKey(ofCertificate: Array(whole.prefix(count))) == nil) }
+        var found = 0
+        for index in whole.indices {
+            for value: UInt8 in [0, 0x30, 0x7F, 0x80, 0x84, 0xFF] {
+                var copy = whole
+                copy[index] = value
+                if DER.publicKey(ofCertificate: copy) != nil { found += 1 }
+            }
+        }
+        #expect(found > 0)
+    }
+
+    // MARK: Client certificates
+
+    private static let key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"
+
+    @Test func `W8: a client certificate needs a certificate and a key`() throws {
+        let certificate = Data(Self.certificate.utf8)
+        let both = Data((Self.certificate + "\n" + Self.key).utf8)
+        let made = try TLSOptions.ClientCertificate(pem: certificate, key: Data(Self.key.utf8))
+        #expect(try TLSOptions.ClientCertificate(pem: both, key: both) == made)
+        for (pem, key, password, words) in [
+            (Data(Self.key.utf8), both, nil, "there is no certificate"), (certificate, certificate, nil, "there is no private key"),
+            (certificate, Data(Self.key.replacingOccurrences(of: " PRIVATE", with: " ENCRYPTED PRIVATE").utf8), nil, "pass its password"),
+            (
+                certificate, Data(Self.key.replacingOccurrences(of: "AAAA", with: "Proc-Type: 4,ENCRYPTED\nAA").utf8), nil,
+                "pass its password"
+            ),
+            (certificate, both, "a\u{0}b", "NUL"),
+        ] {
+            #expect { try TLSOptions.ClientCertificate(pem: pem, key: key, password: password) } throws: { error in
+                guard let error = error as? RemoteError else { return false }
+                return error.code == .invalidTLSOptions && error.operation == "read the client certificate" && error.message.contains(words)
+            }
+        }
+    }
+
+    @Test func `H12: no text of a host contains its key or its password`() throws {
+        let certificate = try TLSOptions.ClientCertificate(pem: Data(Self.certificate.utf8), key: Data(Self.key.utf8), password: "secret")
+        let host = RemoteHost("a.example").with { $0.tls.clientCertificate = certificate }
+        var dumped = ""
+        dump(host.tls, to: &dumped)
+        dump(certificate, to: &dumped)
+        for text in ["\(certificate)", "\(host.tls)", String(reflecting: host.tls), "\(host)", dumped] {
+            #expect(!text.contains("secret") && !text.contains("AAAA") && !text.contains("clientCertificate: nil"))
+        }
+    }
+
+    // MARK: Transports that cannot
+
+    /// A custom transport without support for options.
+    private struct Plain: Transport {
+        let memory: MemoryTransport
+        func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
+            try await memory.perform(request, limits: limits)
+        }
+    }
+
+    private static let changes: [@Sendable (inout TLSOptions) throws -> Void] = [
+        { $0.authorities = try TLSOptions.Authorities(pem: Data(certificate.utf8)) }, { $0.pins = [try TLSOptions.Pin(digest)] },
+        { $0.clientCertificate = try TLSOptions.ClientCertificate(pem: Data(certificate.utf8), key: Data(key.utf8)) },
+        { $0.minimumVersion = .tls12 }, { $0.minimumVersion = .tls13 },
+    ]
+
+    @Test(arguments: changes.indices)
+    func `H14: a transport without support refuses options before anything is sent`(_ index: Int) async throws {
+        let memory = MemoryTransport { _ in .json("1") }
+        let host = RemoteHost("a.example", transport: Plain(memory: memory))
+        #expect(try await host.send("/x") as Int == 1)
+        var tls = TLSOptions()
+        try Self.changes[index](&tls)
+        let error = try await remoteError { try await host.with { [tls] in $0.tls = tls }.send("/x", method: .post) }
+        #expect(error.code == .unsupported)
+        #expect(error.stage == .build)
+        #expect(!error.mayHaveArrived)
+        #expect(memory.requests.count == 1)
+    }
+
+    #if os(Linux)
+    @Test(arguments: changes.indices)
+    func `H14: URLSession on Linux refuses all options before anything is sent`(_ index: Int) async throws {
+        var tls = TLSOptions()
+        try Self.changes[index](&tls)
+        let server = try RawServer { _ in }
+        let host = RemoteHost(HostConfiguration("127.0.0.1", port: Int(server.port)), transport: URLSessionTransport())
+        let error = try await remoteError { try await host.with { [tls] in $0.tls = tls }.send("/x") }
+        #expect(error.code == .unsupported)
+        #expect(!error.mayHaveArrived)
+        #expect(server.acceptedConnections == 0)
+    }
+    #endif
+
+    @Test(arguments: changes.indices)
+    func `H14: plain http with options is refused before anything is sent`(_ index: Int) async throws {
+        var tls = TLSOptions()
+        try Self.changes[index](&tls)
+        let memory = MemoryTransport { _ in .json("1") }
+        let host = RemoteHost(HostConfiguration("a.example", scheme: .http), transport: memory).with { [tls] in $0.tls = tls }
+        let error = try await remoteError { try await host.send("/x") }
+        #expect(error.code == .unsupported)
+        #expect(error.message.contains("use https"))
+        #expect(memory.requests.isEmpty)
+    }
+
+    @Test(arguments: changes.indices)
+    func `transports for tests accept all options`(_ index: Int) async throws {
+        var tls = TLSOptions()
+        try Self.changes[index](&tls)
+        let recorder = ExchangeRecorder(recording: MemoryTransport { _ in .json("1") })
+        let host = RemoteHost("a.example", transport: recorder).with { [tls] in $0.tls = tls }
+        #expect(try await host.send("/x") as Int == 1)
+        let replayed = host.with { $0.transport = recorder.exchanges.transport() }
+        #expect(try await replayed.send("/x") as Int == 1)
+        // It forwards the options to a transport that must fulfill them.
+        let strict = host.with { $0.transport = ExchangeRecorder(recording: Plain(memory: MemoryTransport { _ in .json("1") })) }
+        #expect(try await remoteError { try await strict.send("/x") }.code == .unsupported)
+    }
+
+    @Test(arguments: [
+        (0x074200, "OpenSSL/1.1.1", [false, true, false, true]), (0x074700, "OpenSSL/3.0.17", [false, true, true, true]),
+        (0x074D00, "OpenSSL/3.0.17", [true, true, true, true]), (0x075801, "LibreSSL/3.8", [true, true, true, true]),
+        (0x081700, "BoringSSL", [true, true, true, true]), (0x075801, "GnuTLS/3.7.9", [false, false, false, false]),
+        (0x075801, "(SecureTransport) OpenSSL/3.0.17", [false, false, false, false]), (0x075801, "", [false, false, false, false]),
+    ])
+    func `H14: a libcurl without support for an option names the reason`(_ version: UInt32, _ backend: String, _ can: [Bool]) {
+        var all = [WireTLS(), WireTLS(), WireTLS(), WireTLS()]
+        all[0].authorities = Data("x".utf8)
+        all[1].pins = ["x"]
+        all[2].certificate = (Data("x".utf8), Data("x".utf8))
+        all[3].needsTLS13 = true
+        for (tls, can) in zip(all, can) { #expect((tls.problem(version: version, backend: backend) == nil) == can) }
+    }
+
+    #if os(Linux)
+    // MARK: Reasons
+
+    @Test(arguments: [
+        // The messages of libcurl 7.88, and of 8.23 for the same failures.
+        (60, "SSL certificate problem: certificate has expired", 10, RemoteError.Code.certificateExpired),
+        (60, "SSL certificate OpenSSL verify result: certificate has expired (10)", 10, .certificateExpired),
+        (60, "SSL certificate problem: certificate is not yet valid", 9, .certificateExpired),
+        (60, "SSL certificate problem: self-signed certificate", 18, .certificateUntrusted),
+        (60, "SSL certificate problem: self-signed certificate in certificate chain", 19, .certificateUntrusted),
+        (60, "SSL certificate problem: unable to get local issuer certificate", 20, .certificateUntrusted),
+        (60, "SSL certificate problem: hostname mismatch", 62, .certificateNameMismatch),
+        (60, "SSL: no alternative certificate subject name matches target host name '127.0.0.1'", 1, .certificateNameMismatch),
+        (60, "SSL: no alternative certificate subject name matches target IPv4 address '127.0.0.1'", 1, .certificateNameMismatch),
+        (60, "SSL: certificate subject name 'x' does not match target host name 'y'", 0, .certificateNameMismatch),
+        (60, "SSL: unable to obtain common name from peer certificate", 1, .certificateNameMismatch),
+        // A name that the server chose must not influence the result.
+        (60, "SSL certificate problem: self-signed certificate, does not match", 18, .certificateUntrusted),
+        (60, "SSL certificate verification failed", 1, .clientCertificateRefused),
+        (90, "SSL: public key does not match pinned public key", 0, .pinMismatch),
+        (98, "", 1, .clientCertificateRefused), (58, "", 1, .invalidTLSOptions), (77, "", 1, .invalidTLSOptions),
+        (43, "unable to set private key file: '(memory blob)' type PEM", 1, .invalidTLSOptions),
+        (35, "error:0A00042E:SSL routines::tlsv1 alert protocol version", 1, .tlsVersionRefused),
+        (35, "error:0A000102:SSL routines::unsupported protocol", 1, .tlsVersionRefused),
+        (35, "error:0A000418:SSL routines::tlsv1 alert unknown ca", 1, .clientCertificateRefused),
+        (56, "OpenSSL SSL_read: error:0A00045C:SSL routines::tlsv13 alert certificate required, errno 0", 0, .clientCertificateRefused),
+        (55, "SSL_write() error:0A000412:SSL routines::sslv3 alert bad certificate", 0, .clientCertificateRefused),
+        (35, "OpenSSL/3.0.22: error:0200008A:rsa routines::invalid padding", 1, .certificateUntrusted),
+        (35, "OpenSSL/3.0.22: error:06880006:asn1 encoding routines::EVP lib", 1, .certificateUntrusted),
+        (35, "error:0A00010B:SSL routines::wrong version number", 1, .tlsFailed),
+        (35, "error:0A000410:SSL routines::sslv3 alert handshake failure", 1, .tlsFailed),
+        (35, "OpenSSL SSL_connect: SSL_ERROR_SYSCALL in connection to 127.0.0.1:1", 1, .connectionLost),
+        (35, "error:0A000126:SSL routines::unexpected eof while reading", 1, .connectionLost),
+        (56, "OpenSSL SSL_read: error:0A000126:SSL routines::unexpected eof while reading, errno 0", 0, .connectionLost),
+    ])
+    func `W8: libcurl's failures are distinguished`(_ curlCode: Int32, _ text: String, _ verification: Int, _ code: RemoteError.Code) {
+        var tls = WireTLS()
+        tls.authorities = Data("x".utf8)
+        tls.certificate = (Data("x".utf8), Data("x".utf8))
+        let failure = WireFailure(
+            curlCode: curlCode, text: text, systemError: 0, verification: verification, tls: tls, mayHaveArrived: false)
+        #expect(TransportFailure(failure).code == code)
+    }
+
+    @Test func `W8: a failure is attributed to options only if there are any`() {
+        func code(_ curlCode: Int32, arrived: Bool = false) -> RemoteError.Code {
+            TransportFailure(WireFailure(curlCode: curlCode, text: "", systemError: 0, mayHaveArrived: arrived)).code
+        }
+        #expect(code(77) == .tlsFailed)
+        #expect(code(58) == .tlsFailed)
+        #expect(code(43, arrived: true) == .protocolViolation)
+    }
+    #endif
+}

@@ -1,0 +1,189 @@
+import StoreCore
+import Testing
+import Wire
+
+/// The engine's decisions, without sockets.
+@Suite
+struct MachineTests {
+    private let start = MonotonicInstant(nanoseconds: 0)
+
+    private func machine(
+        width: Int = 2, connections: Int = 4, cannotAsk: Bool = false, _ tickets: ClosedRange<UInt64> = 1...1, mayRepeat: Bool = false,
+        isSecure: Bool = false, _ limits: Deadlines.Limits = Deadlines.Limits()
+    ) -> WireMachine {
+        var machine = WireMachine(width: width, connections: connections, cannotAsk: cannotAsk)
+        for ticket in tickets { machine.submitted(ticket, mayRepeat: mayRepeat, isSecure: isSecure, limits, at: start) }
+        return machine
+    }
+
+    private func begun(_ machine: inout WireMachine) -> [UInt64] {
+        var tickets: [UInt64] = []
+        while let next = machine.beginNext(at: start) { tickets.append(next.ticket) }
+        return tickets
+    }
+
+    @Test func `exchanges above the width wait in order`() {
+        var machine = machine(1...5)
+        #expect(begun(&machine) == [1, 2])
+        #expect(machine.ended(2) == .conclude(mayHaveArrived: false))
+        #expect(begun(&machine) == [3])
+        _ = machine.left(4)
+        _ = machine.left(1)
+        #expect(begun(&machine) == [5])
+        #expect(machine.count == 2)
+    }
+
+    @Test func `W5: paused exchanges make way for others, within the limit of connections`() {
+        var machine = machine(1...9)
+        #expect(begun(&machine) == [1, 2])
+        machine.paused(1)
+        machine.paused(1)
+        machine.paused(2)
+        #expect(begun(&machine) == [3, 4])
+        machine.paused(3)
+        machine.paused(4)
+        #expect(begun(&machine) == [])
+        #expect(machine.resumed(1, at: start) == true)
+        #expect(machine.resumed(1, at: start) == false)
+        _ = machine.left(2)
+        #expect(begun(&machine) == [5])
+        _ = machine.ended(1)
+        _ = machine.ended(5)
+        #expect(begun(&machine) == [6, 7])
+    }
+
+    @Test func `W5: streams that are never read leave connections for other exchanges, in the order of arrival`() {
+        var machine = WireMachine(width: 2, connections: 6)
+        for ticket in UInt64(1)...10 {
+            machine.submitted(ticket, mayRepeat: true, isSecure: false, isStream: true, Deadlines.Limits(), at: start)
+        }
+        func beginAndPause() -> [UInt64] {
+            let tickets = begun(&machine)
+            for ticket in tickets { machine.paused(ticket) }
+            return tickets
+        }
+        #expect([beginAndPause(), beginAndPause(), beginAndPause()] == [[1, 2], [3, 4], []])
+        for ticket in UInt64(11)...14 { machine.submitted(ticket, mayRepeat: true, isSecure: false, Deadlines.Limits(), at: start) }
+        #expect(begun(&machine) == [11, 12])
+        _ = machine.ended(11)
+        #expect(begun(&machine) == [13])
+        // The next stream may begin, because it arrived before the waiting exchange.
+        _ = machine.left(2)
+        _ = machine.ended(12)
+        #expect(begun(&machine) == [5])
+        _ = machine.ended(13)
+        #expect(begun(&machine) == [14])
+        for ticket in UInt64(1)...14 { _ = machine.left(ticket) }
+        #expect(machine.count == 0)
+        machine.submitted(15, mayRepeat: true, isSecure: false, isStream: true, Deadlines.Limits(), at: start)
+        #expect(begun(&machine) == [15])
+    }
+
+    @Test(arguments: [(1, 1), (1, 2), (256, 1), (256, 512)])
+    func `W5: a stream begins with any limits`(_ width: Int, _ connections: Int) {
+        var machine = WireMachine(width: width, connections: connections)
+        machine.submitted(1, mayRepeat: true, isSecure: false, isStream: true, Deadlines.Limits(), at: start)
+        #expect(begun(&machine) == [1])
+    }
+
+    @Test func `W2: an unsafe request is sent once`() {
+        var machine = machine()
+        _ = begun(&machine)
+        #expect(machine.willSend(1, isReused: true, isReadable: false) == .send)
+        #expect(machine.willSend(1, isReused: false, isReadable: false) == .refuse)
+        #expect(machine.ended(1) == .conclude(mayHaveArrived: true))
+        #expect(machine.willSend(1, isReused: false, isReadable: false) == .refuse)
+    }
+
+    @Test func `W2: a connection that the server has closed is replaced before anything is sent`() {
+        var machine = machine()
+        #expect(machine.beginNext(at: start)?.onFreshConnection == false)
+        #expect(machine.willSend(1, isReused: true, isReadable: true) == .restart)
+        #expect(machine.ended(1) == .beginAgain)
+        #expect(machine.willSend(1, isReused: false, isReadable: true) == .send)
+        #expect(machine.ended(1) == .conclude(mayHaveArrived: true))
+        #expect(machine.ended(1) == .ignore)
+    }
+
+    @Test(arguments: [(true, false), (false, true)])
+    func `W2: an unsafe request gets a fresh connection if the socket reveals nothing`(_ isSecure: Bool, _ cannotAsk: Bool) {
+        var machine = machine(cannotAsk: cannotAsk, isSecure: isSecure)
+        #expect(machine.beginNext(at: start)?.onFreshConnection == true)
+        var repeatable = self.machine(cannotAsk: cannotAsk, mayRepeat: true, isSecure: isSecure)
+        #expect(repeatable.beginNext(at: start)?.onFreshConnection == false)
+        #expect(repeatable.willSend(1, isReused: true, isReadable: false) == .send)
+        #expect(repeatable.willSend(1, isReused: false, isReadable: false) == .send)
+    }
+
+    @Test(arguments: [true, false])
+    func `W2: no request is sent on a connection with unrequested bytes`(_ isSecure: Bool) {
+        var machine = machine(mayRepeat: true, isSecure: isSecure)
+        #expect(machine.beginNext(at: start)?.onFreshConnection == false)
+        #expect(machine.willSend(1, isReused: true, isReadable: true) == .restart)
+        #expect(machine.ended(1) == .beginAgain)
+        #expect(machine.willSend(1, isReused: false, isReadable: true) == .send)
+        // libcurl repeats a repeatable request if a reused connection ends without a response.
+        #expect(machine.willSend(1, isReused: true, isReadable: true) == .restart)
+        #expect(machine.ended(1) == .beginAgain)
+    }
+
+    @Test func `H6: deadlines follow events, and the idle time stops while the reader is behind`() {
+        var machine = machine(1...1, Deadlines.Limits(head: .seconds(3), idle: .seconds(5), overall: start.advanced(by: .seconds(100))))
+        func at(_ seconds: Int) -> MonotonicInstant { start.advanced(by: .seconds(seconds)) }
+        _ = begun(&machine)
+        #expect(machine.nextDeadline == at(3))
+        machine.moved(1, at: at(1))
+        #expect(machine.late(at: at(3)).isEmpty)
+        #expect(machine.nextDeadline == at(4))
+        machine.headArrived(1, at: at(3))
+        #expect(machine.late(at: at(4)).isEmpty)
+        #expect(machine.nextDeadline == at(8))
+        machine.paused(1)
+        #expect(machine.late(at: at(8)).isEmpty)
+        #expect(machine.nextDeadline == at(100))
+        _ = machine.resumed(1, at: at(50))
+        #expect(machine.nextDeadline == at(55))
+        #expect(machine.late(at: at(55)).map(\.part) == [.idle])
+        #expect(machine.late(at: at(200)).map(\.part) != [.head])
+    }
+
+    @Test func `H6: the time for the head begins with the exchange, not while it waits`() {
+        let limits = Deadlines.Limits(head: .seconds(3), attempt: .seconds(20))
+        var machine = machine(width: 1, 1...2, limits)
+        func at(_ seconds: Int) -> MonotonicInstant { start.advanced(by: .seconds(seconds)) }
+        #expect(machine.beginNext(at: at(0))?.ticket == 1)
+        #expect(machine.nextDeadline == at(3))
+        machine.headArrived(1, at: at(2))
+        #expect(machine.late(at: at(10)).isEmpty)
+        #expect(machine.nextDeadline == at(20))
+        #expect(machine.ended(1) == .conclude(mayHaveArrived: false))
+        #expect(machine.beginNext(at: at(10))?.ticket == 2)
+        #expect(machine.nextDeadline == at(13))
+        #expect(machine.late(at: at(13)).map(\.part) == [.head])
+        // Waiting counts toward the attempt.
+        var waiting = self.machine(width: 1, 1...2, limits)
+        _ = waiting.beginNext(at: at(0))
+        _ = waiting.late(at: at(3))
+        waiting.headArrived(1, at: at(3))
+        #expect(waiting.late(at: at(20)).map(\.part) == [.attempt, .attempt])
+    }
+
+    @Test func `deadlines of many exchanges pass in order`() {
+        var machine = WireMachine(width: 1000, connections: 1000)
+        for ticket in UInt64(1)...1000 {
+            machine.submitted(
+                ticket, mayRepeat: true, isSecure: false, Deadlines.Limits(head: .milliseconds(Int(ticket * 7919 % 1000) + 1)), at: start)
+        }
+        #expect(begun(&machine).count == 1000)
+        var seen: [Int64] = []
+        while let next = machine.nextDeadline {
+            for late in machine.late(at: next) {
+                seen.append(next.nanoseconds)
+                _ = machine.left(late.ticket)
+            }
+        }
+        #expect(seen.count == 1000)
+        #expect(seen == seen.sorted())
+        #expect(machine.count == 0)
+    }
+}
