@@ -206,6 +206,12 @@ struct InASwiftUIAppTests {
         #expect(failed.state(for: 1).content?.name == "Ada" && failed.error is Offline)
     }
 
+    @Test func `V6: no module imports a user interface`() {
+        for path in Documentation.files(under: "Sources", ending: ".swift") {
+            #expect(!Documentation.text(of: path).contains(/import (SwiftUI|UIKit|AppKit|Combine)\b/), "\(path)")
+        }
+    }
+
     #if !canImport(SwiftUI)
     @Test func `the bodies of the app's views can be evaluated before anything is loaded, and afterwards`() async throws {
         let library = Library()

@@ -16,10 +16,11 @@ struct Drawn: View {
 }
 
 @resultBuilder @MainActor enum ViewBuilder {
+    static func buildBlock(_ content: Never) -> Never {}
     static func buildBlock<each Content: View>(_ content: repeat each Content) -> Drawn { Drawn() }
-    static func buildOptional(_ content: (some View)?) -> Drawn { Drawn() }
-    static func buildEither(first: some View) -> Drawn { Drawn() }
-    static func buildEither(second: some View) -> Drawn { Drawn() }
+    static func buildOptional(_ content: Drawn?) -> Drawn { Drawn() }
+    static func buildEither(first: Drawn) -> Drawn { Drawn() }
+    static func buildEither(second: Drawn) -> Drawn { Drawn() }
 }
 
 @MainActor func EmptyView() -> Drawn { Drawn() }

@@ -282,7 +282,7 @@ struct ObservedTests {
 
     // MARK: V5
 
-    @Test func `V5: a preview shows its state for every key, without a store and whatever is followed`() async throws {
+    @Test func `V5: a preview shows its state for every key, without a store and without following`() async throws {
         let observed = Observed(preview: .error(rawError: Offline(), content: 7))
         let bench = Bench()
         await observed.follow(bench.store[1])

@@ -4,7 +4,7 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// An error of a decorated or batched fetch that reached no origin, or whose response lacks the key.
+/// An error of a decorated or batched fetch that reached no origin, or received no content for its key.
 ///
 /// The advice is that of the underlying error, so a store retries and serves stale content as after that error. Only the delay is different:
 /// ``retryAfter`` is the time until a fetch reaches the origin again.
