@@ -31,7 +31,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     public enum Switching: Hashable, Sendable {
         /// No content.
         case clearing
-        /// The content of the previous key, as stale content; see ``Observed/isContent(of:)``.
+        /// The content of the previous key, as stale content. See ``Observed/isContent(of:)``.
         case keepingContent
     }
 
@@ -109,7 +109,9 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
         await follow(states, Following(key: id, state: nil, requestPage: nil))
     }
 
-    /// Follows a list until the task is canceled, like a key of a ``Store``.
+    /// Follows a list: observes it, and shows its states, until the task is canceled.
+    ///
+    /// The rules are those of `follow` for a key of a ``Store``.
     ///
     /// - Parameter list: The handle on the list. The model holds it only during the call.
     public func follow<Param, Element>(_ list: PaginationStoreFlowable<Param, Element>) async where Content == [Element] {

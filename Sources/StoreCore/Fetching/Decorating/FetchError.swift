@@ -64,11 +64,11 @@ public struct FetchError: FailureAdvising, LocalizedError, CustomStringConvertib
         /// Creates a code with a name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The last fetch of this key has just failed; see ``Origin/rememberingFailures(for:limit:time:)``.
+        /// The last fetch of this key has just failed. See ``Origin/rememberingFailures(for:limit:time:)``.
         public static let failedRecently = Code(rawValue: "failedRecently")
-        /// The circuit breaker of the origin is open; see ``CircuitBreaker``.
+        /// The circuit breaker of the origin is open. See ``CircuitBreaker``.
         public static let circuitOpen = Code(rawValue: "circuitOpen")
-        /// The response to a batch has no content for this key; see ``BatchFetcher``.
+        /// The response to a batch has no content for this key. See ``BatchFetcher``.
         public static let missingKey = Code(rawValue: "missingKey")
     }
 }
