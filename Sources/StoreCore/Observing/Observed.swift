@@ -18,8 +18,8 @@ public import Observation
 /// The model observes only while a task is in `follow`. SwiftUI starts that task when the view appears. It cancels the task when the view
 /// disappears, and starts another when the key changes. Then the model keeps its last state and no reference to the store.
 ///
-/// Reading a property registers a view for changes of that property only. Equatable content counts as changed if it is not equal, objects if
-/// they are not identical, and other content with each state.
+/// Reading a property registers a view for changes of that property only. Equatable content counts as changed if it is not equal, objects
+/// if they are not identical, and other content with each state.
 @MainActor
 public final class Observed<Content: Sendable>: nonisolated Observable {
     /// The part of a model that a view reads.
@@ -31,7 +31,9 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     public enum Switching: Hashable, Sendable {
         /// No content.
         case clearing
-        /// The content of the previous key, as stale content. See ``Observed/isContent(of:)``.
+        /// The content of the previous key, as stale content.
+        ///
+        /// See ``Observed/isContent(of:)``.
         case keepingContent
     }
 

@@ -7,8 +7,8 @@
 /// ```
 ///
 /// - A batch begins with the first fetch, and its request is sent after ``delay``, or at once with its last free place taken.
-/// - The response may lack keys: each missing key fails with a ``FetchError`` of code ``FetchError/Code/missingKey``. Content of other keys is
-///   ignored.
+/// - The response may lack keys: each missing key fails with a ``FetchError`` of code ``FetchError/Code/missingKey``. Content of other keys
+///   is ignored.
 /// - The error of a failed request is the error of each of its keys.
 /// - A canceled fetch leaves its batch at once. The request is canceled when all of its fetches have left.
 ///
@@ -46,8 +46,8 @@ public final class BatchFetcher<Param: Hashable & Sendable, Content: Sendable>: 
     ///
     /// - Parameter param: The key.
     /// - Returns: The content that the response has for the key.
-    /// - Throws: The error of the request, unchanged; a ``FetchError`` if the response lacks the key; `CancellationError` as soon as the task
-    ///   is canceled, without effect on other fetches.
+    /// - Throws: The error of the request, unchanged; a ``FetchError`` if the response lacks the key; `CancellationError` as soon as the
+    ///   task is canceled, without effect on other fetches.
     public func fetch(param: Param) async throws -> Content {
         try Task.checkCancellation()
         let (number, isFirst, full) = batches.update { $0.join(param, limit: limit) }

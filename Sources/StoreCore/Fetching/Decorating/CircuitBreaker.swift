@@ -121,7 +121,7 @@ extension Origin {
     /// Returns a fetcher whose fetches pass a circuit breaker.
     ///
     /// - Parameter breaker: The breaker of the origin, which other fetchers may share.
-    /// - Returns: The guarded fetcher. It throws a ``FetchError`` of code ``FetchError/Code/circuitOpen`` while the breaker refuses fetches.
+    /// - Returns: The guarded fetcher, which throws a ``FetchError`` of code ``FetchError/Code/circuitOpen`` for each refused fetch.
     public func guarded(by breaker: CircuitBreaker) -> DecoratedOrigin<Self> {
         DecoratedOrigin(self, rule: CircuitRule<Param>(breaker: breaker))
     }

@@ -6,8 +6,8 @@ public import Foundation
 
 /// An error of a decorated or batched fetch that reached no origin, or received no content for its key.
 ///
-/// The advice is that of the underlying error, so a store retries and serves stale content as after that error. Only the delay is different:
-/// ``retryAfter`` is the time until a fetch reaches the origin again.
+/// The advice is that of the underlying error, so a store retries and serves stale content as after that error. Only the delay is
+/// different: ``retryAfter`` is the time until a fetch reaches the origin again.
 public struct FetchError: FailureAdvising, LocalizedError, CustomStringConvertible {
     /// The kind of error.
     public var code: Code
@@ -64,11 +64,17 @@ public struct FetchError: FailureAdvising, LocalizedError, CustomStringConvertib
         /// Creates a code with a name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The last fetch of this key has just failed. See ``Origin/rememberingFailures(for:limit:time:)``.
+        /// The last fetch of this key has just failed.
+        ///
+        /// See ``Origin/rememberingFailures(for:limit:time:)``.
         public static let failedRecently = Code(rawValue: "failedRecently")
-        /// The circuit breaker of the origin is open. See ``CircuitBreaker``.
+        /// The circuit breaker of the origin is open.
+        ///
+        /// See ``CircuitBreaker``.
         public static let circuitOpen = Code(rawValue: "circuitOpen")
-        /// The response to a batch has no content for this key. See ``BatchFetcher``.
+        /// The response to a batch has no content for this key.
+        ///
+        /// See ``BatchFetcher``.
         public static let missingKey = Code(rawValue: "missingKey")
     }
 }
