@@ -69,6 +69,20 @@ struct ObservedListTests {
         await task.value
     }
 
+    @Test func `C9, V3: a row that disappears while its page loads does not stop the page`() async throws {
+        let (list, task) = try await followed()
+        script.hold()
+        let row = Task { await list.loadNext() }
+        try await until("the page is loading") { list.isLoadingNext }
+        row.cancel()
+        #expect(await row.value == .failed(CancellationError()))
+        try await script.answerNext(with: .page([Row(id: 11)]))
+        try await until("the page is shown") { list.content?.count == 11 }
+        #expect(script.cancelledCount == 0)
+        task.cancel()
+        await task.value
+    }
+
     @Test func `V2, V3: a list in memory is shown at once with its pages`() async throws {
         let lists = PaginationStore(cacher: MemoryCacher<String, [Row]>(), fetcher: script, time: ManualTime())
         _ = try await lists["a"].requireData()
