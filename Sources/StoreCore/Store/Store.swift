@@ -13,6 +13,8 @@
 public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// The memory that serves hits without the engine; `nil` if the cacher has none, or if the store reports events.
     @usableFromInline let front: MemoryTable<Param, Content>?
+    /// The memory of the cacher, also for a store that reports events; `nil` if the cacher has none.
+    let memory: MemoryTable<Param, Content>?
     @usableFromInline let clock: HitClock
     @usableFromInline let engine: StoreEngine
 
@@ -48,7 +50,8 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
             respond: respond, front: fronted?.front,
             backing: backing.map { BoxedCacher(cacher: $0) }, expiry: cacher.expiry, policy: policy, time: time,
             list: list, onEvent: Self.listener(onEvent))
-        front = onEvent == nil ? fronted?.table : nil
+        memory = fronted?.table
+        front = onEvent == nil ? memory : nil
         clock = HitClock(time)
         scope?.add(engine)
     }

@@ -298,21 +298,6 @@ final class UserModel: Sendable {
     var shown: [String?] { recorder.states.map { $0.content?.name } }
 }
 
-#if canImport(SwiftUI)
-internal import SwiftUI
-
-@MainActor private let users = Store(cacher: MemoryCacher<User.ID, User>(), fetcher: DocCommentTests.UserFetcher())
-
-struct UserView: View {
-    @State private var user = ObservedState(users[1].publish())
-
-    var body: some View {
-        if let content = user.content { Text(content.name) }
-        if user.isLoading { ProgressView() }
-    }
-}
-#endif
-
 private func newerDocComments(api: UserAPI, repos: PaginationStore<String, Repo>, log: Printed) async {
     struct UserFetcher: Fetcher {
         let api: UserAPI
@@ -332,4 +317,47 @@ private func newerDocComments(api: UserAPI, repos: PaginationStore<String, Repo>
     while await repos["apple"].requestNextData() == .loaded {}
     watched()
     patient()
+}
+
+private struct PassiveBanner {
+    var isHidden = true
+}
+
+private func decorated(api: UserAPI) async {
+    struct UserFetcher: Fetcher {
+        let api: UserAPI
+        func fetch(param: Int) async throws -> User { try await api.user(param) }
+    }
+    func remembering() {
+        let users = Store(cacher: MemoryCacher(), fetcher: UserFetcher(api: api).rememberingFailures(for: .seconds(1)))
+        print(users)
+    }
+    func both() {
+        let breaker = CircuitBreaker()
+        let prices = Store(
+            cacher: MemoryCacher(), fetcher: PriceFetcher().rememberingFailures(for: .seconds(1)).guarded(by: breaker))
+        print(prices)
+    }
+    func shared() async {
+        var banner = PassiveBanner()
+        let breaker = CircuitBreaker(opensAfter: 5, within: .seconds(10), holdsFor: .seconds(30))
+        let users = Store(cacher: MemoryCacher(), fetcher: UserFetcher(api: api).guarded(by: breaker))
+        let prices = Store(cacher: MemoryCacher(), fetcher: PriceFetcher().guarded(by: breaker))
+        for await state in breaker.states { banner.isHidden = state == .closed }
+        print(users, prices, banner)
+    }
+    func batching(api: BatchAPI) {
+        let users = Store(
+            cacher: MemoryCacher(),
+            fetcher: BatchFetcher<User.ID, User>(limit: 100) { ids in try await api.users(ids) })
+        print(users)
+    }
+    remembering()
+    both()
+    await shared()
+    batching(api: BatchAPI())
+}
+
+private struct BatchAPI: Sendable {
+    func users(_ ids: [User.ID]) async throws -> [User.ID: User] { [:] }
 }

@@ -144,15 +144,4 @@ struct DecidedTests {
         await #expect(throws: Own(number: 42)) { try await bench.store[1].requireData() }
         #expect(await bench.store[1].getData() == nil)
     }
-
-    @MainActor
-    @Test func `an observable object is an observer that leaves when it is released`() async throws {
-        let bench = Bench()
-        var object: ObservedState<Int>? = ObservedState(bench.store[1].publish())
-        try await until("the content is loaded") { object?.content == 1 }
-        await bench.store[1].update(7)
-        try await until("the content has changed") { object?.content == 7 }
-        object = nil
-        try await bench.idle()
-    }
 }

@@ -21,9 +21,12 @@ final class FileWatch: Sendable {
         case endings
     }
 
-    /// An event; `name` is the name of the file in a watched directory, if the system tells it.
+    /// An event of a watched file or directory.
     struct Event: Sendable {
+        /// The name of the file in the watched directory, if the system reports it.
         var name: String?
+        /// Whether the path may lead to another file from now on, which then needs a watch of its own.
+        var mayHaveLostPath = true
     }
 
     #if canImport(Darwin)
@@ -190,7 +193,8 @@ final class Inotify: Sendable {
             if event.mask & UInt32(IN_IGNORED) != 0 { return Array((state.handlers.removeValue(forKey: event.wd) ?? [:]).values) }
             return Array((state.handlers[event.wd] ?? [:]).values)
         }
-        for handler in handlers { handler(FileWatch.Event(name: name)) }
+        let changes = UInt32(IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_FROM)
+        for handler in handlers { handler(FileWatch.Event(name: name, mayHaveLostPath: name == nil && event.mask & changes == 0)) }
     }
 }
 #endif

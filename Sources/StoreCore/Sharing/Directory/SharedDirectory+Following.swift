@@ -62,7 +62,13 @@ extension SharedDirectory {
             if case .ring = state.following.target { state.following.watch?.isValid == true } else { false }
         }
         if isCurrent, state.withLock({ $0.files?.ring.isNamed == true }) { return }
-        let onEvent: @Sendable (FileWatch.Event) -> Void = { [weak self] _ in self?.schedule() }
+        let onEvent: @Sendable (FileWatch.Event) -> Void = { [weak self] event in
+            guard let self else { return }
+            // Ends the watch even if the file that was opened last has its name: the watch may be on an older file, of which other
+            // holders keep the inode.
+            if event.mayHaveLostPath { endWatch() }
+            schedule()
+        }
         if let watch = try FileWatch(ringPath, for: .content, onEvent) {
             state.withLock { state in
                 state.following.target = .ring
@@ -83,6 +89,12 @@ extension SharedDirectory {
             }
             missing = place
         }
+    }
+
+    private func endWatch() {
+        // Released outside the lock, because the end of a watch takes the lock of all watches.
+        let ended = state.withLock { $0.following.watch.take() }
+        _ = ended
     }
 
     /// Handles an event on the queue; many events in a row are handled once.

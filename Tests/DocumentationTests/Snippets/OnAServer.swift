@@ -1,5 +1,4 @@
 internal import StoreCore
-internal import Synchronization
 internal import Testing
 
 /// The price of an article.
@@ -15,17 +14,25 @@ struct PriceService: Sendable {
         guard case .modified(let price, _, _) = try await script.fetch(param: article, revalidating: nil) else { throw Offline() }
         return price
     }
+
+    func prices(of articles: [String]) async throws -> [String: Price] {
+        var prices: [String: Price] = [:]
+        for article in articles { prices[article] = try await price(of: article) }
+        return prices
+    }
 }
 
 struct Prices: Sendable {
     private let store: Store<String, Price>
 
     init(upstream: PriceService, time: any TimeSource = .system) {
+        let breaker = CircuitBreaker(opensAfter: 5, within: .seconds(10), holdsFor: .seconds(30), time: time)
         var policy = StorePolicy()
         policy.staleWhileRevalidate = .seconds(60)
         policy.staleIfError = .seconds(600)
         store = Store(
-            cacher: MemoryCacher(expiry: .after(.seconds(5)), limit: 100_000), fetcher: SparingFetcher(upstream, time: time),
+            cacher: MemoryCacher(expiry: .after(.seconds(5)), limit: 100_000),
+            fetcher: PriceFetcher(upstream: upstream).guarded(by: breaker).rememberingFailures(for: .seconds(1), time: time),
             policy: policy, time: time)
     }
 
@@ -35,35 +42,13 @@ struct Prices: Sendable {
     }
 }
 
-/// Makes no call for a second after a failure of the upstream.
-final class SparingFetcher: Fetcher {
-    private struct Failure {
-        var error: any Error
-        var moment: MonotonicInstant
-    }
+struct PriceFetcher: Fetcher {
+    var upstream = PriceService(script: ScriptedFetcher { _ in .success(Price(cents: 250)) })
 
-    private let upstream: PriceService
-    private let time: any TimeSource
-    private let last = Mutex<Failure?>(nil)
-
-    init(_ upstream: PriceService, time: any TimeSource) {
-        self.upstream = upstream
-        self.time = time
-    }
-
-    func fetch(param article: String) async throws -> Price {
-        if let last = last.withLock({ $0 }), last.moment.duration(to: time.now) < .seconds(1) { throw last.error }
-        do {
-            return try await upstream.price(of: article)
-        } catch {
-            // A real upstream may also report a missing article; here every error except cancellation is the upstream's own.
-            if !(error is CancellationError) { last.withLock { $0 = Failure(error: error, moment: time.now) } }
-            throw error
-        }
-    }
+    func fetch(param article: String) async throws -> Price { try await upstream.price(of: article) }
 }
 
-struct InAppsAndServersTests {
+struct OnAServerTests {
     @Test func `a thousand requests cause one call upstream`() async throws {
         let service = PriceService(script: ScriptedFetcher { _ in .success(Price(cents: 250)) })
         let prices = Prices(upstream: service)
@@ -72,7 +57,7 @@ struct InAppsAndServersTests {
         #expect(service.script.startedCount == 1)
     }
 
-    @Test func `an upstream that is down gets one call a second, and known prices are still served`() async throws {
+    @Test func `an upstream that is down gets five calls in 30 seconds, and known prices are still served`() async throws {
         let time = ManualTime()
         let service = PriceService(script: ScriptedFetcher(.success(Price(cents: 250))))
         let prices = Prices(upstream: service, time: time)
@@ -80,11 +65,30 @@ struct InAppsAndServersTests {
         time.advance(by: .seconds(66))
         // The script has no answer left, which counts as a failure.
         for _ in 1...10 { #expect(try await prices.price(of: "lamp").cents == 250) }
-        for _ in 1...10 { await #expect(throws: StoreError.self) { try await prices.price(of: "chair") } }
         #expect(service.script.startedCount == 2)
-        time.advance(by: .seconds(1))
-        _ = try await prices.price(of: "lamp")
-        #expect(service.script.startedCount == 3)
+        for number in 1...100 { await #expect(throws: (any Error).self) { try await prices.price(of: "chair \(number)") } }
+        #expect(try await prices.price(of: "lamp").cents == 250)
+        #expect(service.script.startedCount == 6)
+        time.advance(by: .seconds(30))
+        service.script.enqueue(.success(Price(cents: 300)))
+        #expect(try await prices.price(of: "chair 1").cents == 300)
+    }
+
+    @Test func `the examples of decorators and batches do as the article says`() async throws {
+        let breaker = CircuitBreaker(opensAfter: 1)
+        let printed = Printed()
+        func report(_ line: String) { printed.add(line) }
+        func watch() async {
+            for await state in breaker.states { report("upstream: \(state)") }
+        }
+        let watching = Task { await watch() }
+        let upstream = PriceService(script: ScriptedFetcher { _ in .success(Price(cents: 250)) })
+        let prices = Store(
+            cacher: MemoryCacher<String, Price>(),
+            fetcher: BatchFetcher(limit: 100) { articles in try await upstream.prices(of: articles) })
+        #expect(try await prices["lamp"].requireData().cents == 250)
+        watching.cancel()
+        await watching.value
     }
 
     /// A warning of the article: without an observer a failure is forgotten, regardless of the policy.
@@ -94,15 +98,5 @@ struct InAppsAndServersTests {
             cacher: MemoryCacher<String, Price>(), fetcher: script, policy: StorePolicy(errorExpiry: .seconds(1)), time: ManualTime())
         for _ in 1...10 { await #expect(throws: Offline.self) { try await store["lamp"].requireData() } }
         #expect(script.startedCount == 10)
-    }
-
-    @MainActor @Test func `an observed state that is released at once starts no fetch`() async throws {
-        let script = ScriptedFetcher<Int, String> { .success("user \($0.param)") }
-        let users = Store(cacher: MemoryCacher<Int, String>(), fetcher: script)
-        for _ in 1...100 { _ = ObservedState(users[1].publish(forceRefresh: true)) }
-        let kept = ObservedState(users[2].publish(forceRefresh: true))
-        try await script.ended(count: 1)
-        #expect(script.requests.map(\.param) == [2])
-        #expect(kept.error == nil)
     }
 }

@@ -1,0 +1,202 @@
+/// A fetcher that joins the fetches of a few milliseconds into one request for many keys.
+///
+/// ```swift
+/// let users = Store(
+///     cacher: MemoryCacher(),
+///     fetcher: BatchFetcher<User.ID, User>(limit: 100) { ids in try await api.users(ids) })
+/// ```
+///
+/// - A batch begins with the first fetch, and its request is sent after ``delay``, or at once with its last free place taken.
+/// - The response may lack keys: each missing key fails with a ``FetchError`` of code ``FetchError/Code/missingKey``. Content of other keys
+///   is ignored.
+/// - The error of a failed request is the error of each of its keys.
+/// - A canceled fetch leaves its batch at once. The request is canceled when all of its fetches have left.
+///
+/// A failed request counts once for each of its keys at a ``CircuitBreaker`` in front of this fetcher.
+public final class BatchFetcher<Param: Hashable & Sendable, Content: Sendable>: Fetcher {
+    /// The largest number of keys in a request.
+    public let limit: Int
+
+    /// The time for which a batch collects keys.
+    public let delay: Duration
+
+    private let time: any TimeSource
+    private let request: @Sendable ([Param]) async throws -> [Param: Content]
+    private let batches = WatchedState(Batches<Param, Content>()) { $0.changes.take() }
+
+    /// Creates a fetcher.
+    ///
+    /// - Parameters:
+    ///   - limit: The largest number of keys in a request; at least one.
+    ///   - delay: The time for which a batch collects keys.
+    ///   - time: The source of time; tests pass a ``ManualTime``.
+    ///   - fetch: Fetches the content of keys, which are distinct and in the order of their fetches. It runs in a task of its own, which is
+    ///     canceled when no fetch waits for it.
+    public init(
+        limit: Int = 100, delay: Duration = .milliseconds(5), time: some TimeSource = .system,
+        fetch: @escaping @Sendable (_ params: [Param]) async throws -> [Param: Content]
+    ) {
+        self.limit = max(1, limit)
+        self.delay = delay
+        self.time = time
+        request = fetch
+    }
+
+    /// Fetches the content of a key with other keys.
+    ///
+    /// - Parameter param: The key.
+    /// - Returns: The content that the response has for the key.
+    /// - Throws: The error of the request, unchanged; a ``FetchError`` if the response lacks the key; `CancellationError` as soon as the
+    ///   task is canceled, without effect on other fetches.
+    public func fetch(param: Param) async throws -> Content {
+        try Task.checkCancellation()
+        let (number, isFirst, full) = batches.update { $0.join(param, limit: limit) }
+        defer { leave(number, param) }
+        if let full { send(full, number) } else if isFirst { startTimer(number) }
+        return try await batches.wait(for: number) { $0.result(of: param, in: number) }.get()
+    }
+
+    /// The number of fetches that wait, for tests.
+    var waitingCount: Int { batches.read { $0.waitingCount } }
+
+    private func startTimer(_ number: Int) {
+        let deadline = time.now.advanced(by: delay)
+        let timer = Task.detached(priority: Task.currentPriority) { [self] in
+            // A canceled sleep means that the batch was sent or abandoned.
+            guard (try? await time.sleep(until: deadline)) != nil else { return }
+            if let collected = batches.update({ $0.send(number) }) { send(collected, number) }
+        }
+        let isNeeded = batches.update { $0.timerStarted(number, timer) }
+        if !isNeeded { timer.cancel() }
+    }
+
+    private func send(_ collected: Batches<Param, Content>.Collected, _ number: Int) {
+        collected.timer?.cancel()
+        // Detached: a batch belongs to many fetches, so it inherits the task-local values of none.
+        let task = Task.detached(priority: Task.currentPriority) { [self] in
+            let result: Result<[Param: Content], any Error>
+            do {
+                result = .success(try await request(collected.params))
+            } catch {
+                result = .failure(error)
+            }
+            let unused = batches.update { $0.requestEnded(number, result) }
+            // Released outside the lock, because the content is the user's.
+            withExtendedLifetime(unused) {}
+        }
+        let isNeeded = batches.update { $0.requestStarted(number, task) }
+        if !isNeeded { task.cancel() }
+    }
+
+    private func leave(_ number: Int, _ param: Param) {
+        let abandoned = batches.update { $0.leave(number, param) }
+        abandoned?.task?.cancel()
+    }
+}
+
+/// The batches of a fetcher that still have members (C21).
+private struct Batches<Param: Hashable & Sendable, Content: Sendable>: Sendable {
+    struct Batch: Sendable {
+        enum Phase: Sendable {
+            case collecting
+            case sent
+            case ended(Result<[Param: Content], any Error>)
+        }
+
+        var phase = Phase.collecting
+        /// The distinct keys in the order of their first fetches, and the number of fetches that wait for each.
+        var params: [Param] = []
+        var members: [Param: Int] = [:]
+        /// The timer while the batch collects keys, and then the request.
+        var task: Task<Void, Never>?
+
+        var isCollecting: Bool { if case .collecting = phase { true } else { false } }
+    }
+
+    private var batches: [Int: Batch] = [:]
+    private var lastNumber = 0
+    /// The batches that have ended since the waiters were last checked.
+    var changes = ChangedParts.nothing
+
+    var waitingCount: Int { batches.values.reduce(0) { $0 + $1.members.values.reduce(0, +) } }
+
+    /// The keys of a batch that is sent, and its timer.
+    struct Collected: Sendable {
+        let params: [Param]
+        let timer: Task<Void, Never>?
+    }
+
+    /// Adds a fetch to the batch that collects keys, or to a new batch.
+    ///
+    /// - Returns: The number of the batch, whether it is new, and its keys if it is full now; then no other fetch joins it.
+    mutating func join(_ param: Param, limit: Int) -> (number: Int, isFirst: Bool, full: Collected?) {
+        let isFirst = batches[lastNumber]?.isCollecting != true
+        if isFirst { lastNumber += 1 }
+        var batch = batches.removeValue(forKey: lastNumber) ?? Batch()
+        if batch.members[param] == nil { batch.params.append(param) }
+        batch.members[param, default: 0] += 1
+        batches[lastNumber] = batch
+        return (lastNumber, isFirst, batch.params.count < limit ? nil : send(lastNumber))
+    }
+
+    /// Ends the collection of keys; returns `nil` if it has ended before.
+    mutating func send(_ number: Int) -> Collected? {
+        guard let batch = batches[number], batch.isCollecting else { return nil }
+        batches[number]?.phase = .sent
+        batches[number]?.task = nil
+        return Collected(params: batch.params, timer: batch.task)
+    }
+
+    /// Registers a timer; returns `false` if its batch collects keys no longer.
+    mutating func timerStarted(_ number: Int, _ timer: Task<Void, Never>) -> Bool {
+        guard batches[number]?.isCollecting == true else { return false }
+        batches[number]?.task = timer
+        return true
+    }
+
+    /// Registers a request; returns `false` if no fetch waits for it.
+    mutating func requestStarted(_ number: Int, _ task: Task<Void, Never>) -> Bool {
+        guard batches[number] != nil else { return false }
+        batches[number]?.task = task
+        return true
+    }
+
+    /// Keeps the result of a request for the members of its batch; returns the result if there are none.
+    mutating func requestEnded(
+        _ number: Int, _ result: Result<[Param: Content], any Error>
+    ) -> Result<[Param: Content], any Error>? {
+        guard batches[number] != nil else { return result }
+        batches[number]?.phase = .ended(result)
+        changes.insert(number)
+        return nil
+    }
+
+    /// The result of a key; `nil` before the request has ended.
+    func result(of param: Param, in number: Int) -> Result<Content, any Error>? {
+        guard let batch = batches[number], case .ended(let result) = batch.phase else { return nil }
+        return result.flatMap { contents in
+            if let content = contents[param] { return .success(content) }
+            let count = batch.params.count
+            return .failure(
+                FetchError(
+                    .missingKey,
+                    "cannot fetch \(param): the response to a batch of \(count) has no content for it; check that the key exists"))
+        }
+    }
+
+    /// Removes a fetch, and its batch with the last of them.
+    ///
+    /// - Returns: The removed batch. The caller cancels its task and releases it outside the lock.
+    mutating func leave(_ number: Int, _ param: Param) -> Batch? {
+        guard var batch = batches.removeValue(forKey: number) else { return nil }
+        batch.members[param, default: 1] -= 1
+        if batch.members[param] == 0 {
+            batch.members[param] = nil
+            // Until the request is sent, a key that no fetch waits for leaves the batch.
+            if batch.isCollecting { batch.params.removeAll { $0 == param } }
+        }
+        guard !batch.members.isEmpty else { return batch }
+        batches[number] = batch
+        return nil
+    }
+}

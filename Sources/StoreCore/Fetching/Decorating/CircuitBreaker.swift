@@ -1,0 +1,223 @@
+/// Spares an origin that fails: opens after failures in a row, and later lets one fetch try whether the origin has recovered.
+///
+/// Share one breaker among all fetchers of the same origin.
+///
+/// ```swift
+/// let breaker = CircuitBreaker(opensAfter: 5, within: .seconds(10), holdsFor: .seconds(30))
+/// let users = Store(cacher: MemoryCacher(), fetcher: UserFetcher(api: api).guarded(by: breaker))
+/// let prices = Store(cacher: MemoryCacher(), fetcher: PriceFetcher().guarded(by: breaker))
+/// ```
+///
+/// - **Closed**: every fetch reaches the origin. After the given number of failures in a row, within the given time, the breaker opens.
+/// - **Open**: fetches throw a ``FetchError`` of code ``FetchError/Code/circuitOpen`` at once, with the remaining time as its `retryAfter`.
+/// - **Half-open**: after the hold time, the next fetch is the trial, and all others are refused. The trial's response closes the breaker.
+///   Its failure opens the breaker for the hold time again. Without an end of the trial, another trial may begin after the hold time.
+///
+/// A failure of permanent kind (``FailureAdvising``), such as a missing key, is about the key. It counts as a response of the origin. A
+/// canceled fetch counts as nothing.
+public final class CircuitBreaker: Sendable {
+    private let machine: WatchedState<CircuitMachine>
+    private let time: any TimeSource
+
+    /// Creates a closed breaker.
+    ///
+    /// - Parameters:
+    ///   - failures: The number of failures in a row that opens the breaker; at least one.
+    ///   - window: The time within which these failures end; older failures do not count.
+    ///   - hold: The time for which the breaker stays open before a trial.
+    ///   - time: The source of time; tests pass a ``ManualTime``.
+    public init(
+        opensAfter failures: Int = 5, within window: Duration = .seconds(10), holdsFor hold: Duration = .seconds(30),
+        time: some TimeSource = .system
+    ) {
+        machine = WatchedState(CircuitMachine(limit: max(1, failures), window: window, hold: max(.zero, hold)))
+        self.time = time
+    }
+
+    /// The state of a circuit breaker.
+    public enum State: Hashable, Sendable {
+        /// Every fetch reaches the origin.
+        case closed
+        /// No fetch reaches the origin. The state lasts until the first fetch after the hold time.
+        case open
+        /// One fetch tries whether the origin has recovered.
+        case halfOpen
+    }
+
+    /// The current state.
+    public var state: State { machine.read { $0.state } }
+
+    /// The current state and its changes, for example to show a banner.
+    ///
+    /// ```swift
+    /// for await state in breaker.states { banner.isHidden = state == .closed }
+    /// ```
+    public var states: States { States(machine: machine) }
+
+    /// The states of a circuit breaker over time; the sequence ends only when the task is canceled.
+    ///
+    /// The first element is the current state. A slow observer misses intermediate states, never the newest.
+    public struct States: AsyncSequence, Sendable {
+        /// A state of the breaker.
+        public typealias Element = State
+        /// The sequence never fails.
+        public typealias Failure = Never
+
+        fileprivate let machine: WatchedState<CircuitMachine>
+
+        /// Creates an iterator.
+        public func makeAsyncIterator() -> Iterator { Iterator(machine: machine) }
+
+        /// An observer of the states.
+        public struct Iterator: AsyncIteratorProtocol {
+            fileprivate let machine: WatchedState<CircuitMachine>
+            private var seen: State?
+
+            fileprivate init(machine: WatchedState<CircuitMachine>) { self.machine = machine }
+
+            /// Waits for a state that this observer has not seen yet.
+            ///
+            /// - Returns: The newest state; `nil` once the task is canceled.
+            public mutating func next() async -> State? { await next(isolation: #isolation) }
+
+            /// Waits for a state that this observer has not seen yet, without leaving the caller's actor.
+            ///
+            /// - Parameter actor: The caller's actor.
+            /// - Returns: The newest state; `nil` once the task is canceled.
+            public mutating func next(isolation actor: isolated (any Actor)?) async -> State? {
+                let last = seen
+                // The wait fails only if the task is canceled.
+                guard let state = try? await machine.wait(isolation: actor, until: { $0.state == last ? nil : $0.state }) else {
+                    return nil
+                }
+                seen = state
+                return state
+            }
+        }
+    }
+
+    fileprivate func admit() throws -> CircuitMachine.Epoch {
+        let now = time.now
+        switch machine.update({ $0.fetchRequested(at: now) }) {
+        case .admitted(let epoch):
+            return epoch
+        case .refused(let error, let remaining):
+            let advice = remaining.map { "retry in \($0.inWords)" } ?? "a trial is running; retry later"
+            throw FetchError(
+                .circuitOpen, "cannot fetch: the origin has failed repeatedly; \(advice)", underlyingError: error, retryAfter: remaining)
+        }
+    }
+
+    fileprivate func fetchEnded(_ epoch: CircuitMachine.Epoch, _ outcome: FetchOutcome) {
+        let now = time.now
+        machine.update { $0.fetchEnded(epoch, outcome, at: now) }
+    }
+}
+
+@available(*, unavailable)
+extension CircuitBreaker.States.Iterator: Sendable {}
+
+extension Origin {
+    /// Returns a fetcher whose fetches pass a circuit breaker.
+    ///
+    /// - Parameter breaker: The breaker of the origin, which other fetchers may share.
+    /// - Returns: The guarded fetcher, which throws a ``FetchError`` of code ``FetchError/Code/circuitOpen`` for each refused fetch.
+    public func guarded(by breaker: CircuitBreaker) -> DecoratedOrigin<Self> {
+        DecoratedOrigin(self, rule: CircuitRule<Param>(breaker: breaker))
+    }
+}
+
+/// A breaker as the rule of one fetcher.
+private struct CircuitRule<Param: Hashable & Sendable>: FetchRule {
+    let breaker: CircuitBreaker
+
+    func admit(_ request: OriginRequest<Param>) throws -> (FetchOutcome) -> Void {
+        let epoch = try breaker.admit()
+        return { breaker.fetchEnded(epoch, $0) }
+    }
+}
+
+/// The state machine of a circuit breaker (C20). Each change of the state begins an epoch; the end of a fetch of an older epoch is ignored.
+struct CircuitMachine: Sendable {
+    typealias Epoch = UInt64
+
+    private enum Phase {
+        /// The ends of the last failures in a row, oldest first.
+        case closed([MonotonicInstant])
+        case open(until: MonotonicInstant)
+        /// A trial runs; `nil` after a trial that said nothing about the origin.
+        case halfOpen(trialUntil: MonotonicInstant?)
+    }
+
+    enum Decision: Sendable {
+        case admitted(Epoch)
+        case refused((any Error)?, remaining: Duration?)
+    }
+
+    let limit: Int
+    let window: Duration
+    let hold: Duration
+    private(set) var epoch: Epoch = 0
+    private var phase = Phase.closed([])
+    /// The failure that opened the breaker.
+    private var failure: (any Error)?
+
+    init(limit: Int, window: Duration, hold: Duration) {
+        self.limit = limit
+        self.window = window
+        self.hold = hold
+    }
+
+    var state: CircuitBreaker.State {
+        switch phase {
+        case .closed: .closed
+        case .open: .open
+        case .halfOpen: .halfOpen
+        }
+    }
+
+    mutating func fetchRequested(at now: MonotonicInstant) -> Decision {
+        switch phase {
+        case .closed:
+            return .admitted(epoch)
+        case .open(let end) where now < end:
+            return .refused(failure, remaining: now.duration(to: end))
+        case .halfOpen(let end?) where now < end:
+            return .refused(failure, remaining: nil)
+        case .open, .halfOpen:
+            move(to: .halfOpen(trialUntil: now.advanced(by: hold)))
+            return .admitted(epoch)
+        }
+    }
+
+    mutating func fetchEnded(_ fetchEpoch: Epoch, _ outcome: FetchOutcome, at now: MonotonicInstant) {
+        guard fetchEpoch == epoch else { return }
+        switch (phase, outcome) {
+        case (.closed(let failures), .failed(let error)) where error.isAboutTheOrigin:
+            let failures = (failures + [now]).suffix(limit).filter { $0.duration(to: now) <= window }
+            failure = error
+            if failures.count < limit { phase = .closed(failures) } else { move(to: .open(until: now.advanced(by: hold))) }
+        case (.halfOpen, .failed(let error)) where error.isAboutTheOrigin:
+            failure = error
+            move(to: .open(until: now.advanced(by: hold)))
+        case (.closed, .responded), (.closed, .failed):
+            phase = .closed([])
+        case (.halfOpen, .responded), (.halfOpen, .failed):
+            move(to: .closed([]))
+        case (.halfOpen, .unknown):
+            phase = .halfOpen(trialUntil: nil)
+        case (.closed, .unknown), (.open, _):
+            break
+        }
+    }
+
+    private mutating func move(to phase: Phase) {
+        self.phase = phase
+        epoch += 1
+    }
+}
+
+extension Error {
+    /// Whether the failure is about the origin as a whole, and not about the key.
+    fileprivate var isAboutTheOrigin: Bool { (self as? any FailureAdvising)?.failureKind != .permanent }
+}

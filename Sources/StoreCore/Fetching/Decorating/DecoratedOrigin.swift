@@ -1,0 +1,109 @@
+/// A fetcher with a rule about which of its fetches reach the origin: a failure memory or a circuit breaker.
+///
+/// ```swift
+/// let breaker = CircuitBreaker()
+/// let prices = Store(
+///     cacher: MemoryCacher(), fetcher: PriceFetcher().rememberingFailures(for: .seconds(1)).guarded(by: breaker))
+/// ```
+///
+/// It takes the place of any fetcher, also in a ``PaginationStore``. Validators and page keys pass through unchanged.
+public struct DecoratedOrigin<Base: Origin>: Origin {
+    /// The key of one piece of data.
+    public typealias Param = Base.Param
+    /// The data itself.
+    public typealias Content = Base.Content
+
+    private let base: Base
+    private let rule: any FetchRule<Base.Param>
+
+    init(_ base: Base, rule: any FetchRule<Base.Param>) {
+        self.base = base
+        self.rule = rule
+    }
+
+    /// Passes a request on to the fetcher, if the rule admits it.
+    ///
+    /// - Parameter request: The requested content and the version that the store already has.
+    /// - Returns: The response of the fetcher.
+    /// - Throws: The fetcher's error, unchanged; ``FetchError`` if the rule refuses the request.
+    public func respond(to request: OriginRequest<Base.Param>) async throws -> OriginResponse<Base.Content> {
+        try await perform(request) { try await base.respond(to: request) }
+    }
+
+    private func perform<Response: Sendable>(
+        _ request: OriginRequest<Base.Param>, _ fetch: () async throws -> Response
+    ) async throws -> Response {
+        let end = try rule.admit(request)
+        do {
+            let response = try await fetch()
+            end(.responded)
+            return response
+        } catch {
+            end(FetchOutcome(error))
+            throw error
+        }
+    }
+}
+
+extension DecoratedOrigin: PaginationFetcher where Base: PaginationFetcher {
+    /// An element of the list.
+    public typealias Element = Base.Element
+
+    /// Fetches the first page, if the rule admits it.
+    ///
+    /// - Parameter param: The key of the list.
+    /// - Returns: The fetcher's page.
+    /// - Throws: The fetcher's error, unchanged; ``FetchError`` if the rule refuses the request.
+    public func fetch(param: Base.Param) async throws -> Page<Base.Element> {
+        try await perform(.content(param, revalidating: nil)) { try await base.fetch(param: param) }
+    }
+
+    /// Fetches the page that a `nextKey` names, if the rule admits it.
+    ///
+    /// - Parameters:
+    ///   - nextKey: The `nextKey` of the last page so far.
+    ///   - param: The key of the list.
+    /// - Returns: The fetcher's page.
+    /// - Throws: The fetcher's error, unchanged; ``FetchError`` if the rule refuses the request.
+    public func fetchNext(nextKey: String, param: Base.Param) async throws -> Page<Base.Element> {
+        try await perform(.page(.next, key: nextKey, param)) { try await base.fetchNext(nextKey: nextKey, param: param) }
+    }
+}
+
+extension DecoratedOrigin: TwoWayPaginationFetcher where Base: TwoWayPaginationFetcher {
+    /// Fetches the page that a `prevKey` names, if the rule admits it.
+    ///
+    /// - Parameters:
+    ///   - prevKey: The `prevKey` of the first page so far.
+    ///   - param: The key of the list.
+    /// - Returns: The fetcher's page.
+    /// - Throws: The fetcher's error, unchanged; ``FetchError`` if the rule refuses the request.
+    public func fetchPrev(prevKey: String, param: Base.Param) async throws -> Page<Base.Element> {
+        try await perform(.page(.prev, key: prevKey, param)) { try await base.fetchPrev(prevKey: prevKey, param: param) }
+    }
+}
+
+/// A rule about which fetches reach the origin.
+protocol FetchRule<Param>: Sendable {
+    associatedtype Param: Hashable & Sendable
+
+    /// Admits a fetch, or throws a ``FetchError``.
+    ///
+    /// - Returns: A closure that is called once, when the fetch has ended.
+    func admit(_ request: OriginRequest<Param>) throws -> (FetchOutcome) -> Void
+}
+
+/// The end of a fetch, as far as a rule must know it.
+enum FetchOutcome: Sendable {
+    case responded
+    case failed(any Error)
+    /// The fetch was canceled, or refused by another rule. It says nothing about the origin.
+    case unknown
+
+    init(_ error: any Error) {
+        let isCanceled = error is CancellationError || (error as? any FailureAdvising)?.failureKind == .cancelled
+        let isRefused = (error as? FetchError).map { $0.code == .failedRecently || $0.code == .circuitOpen } ?? false
+        // An origin may report a cancellation by an error of its own.
+        self = isCanceled || isRefused || Task.isCancelled ? .unknown : .failed(error)
+    }
+}

@@ -1,0 +1,90 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+
+extension Origin {
+    /// Returns a fetcher that refuses to fetch a key again within a time after its fetch failed.
+    ///
+    /// A store forgets the failure of a key that no observer or caller wants. This memory protects the origin even then, also from
+    /// `refresh()` and from other stores that share the fetcher. A refused fetch throws a ``FetchError`` of code
+    /// ``FetchError/Code/failedRecently``. It carries the original error, and the time until the next fetch as its `retryAfter`. If the
+    /// origin asked for a longer delay, that delay is the `retryAfter`, but the memory admits fetches earlier.
+    ///
+    /// ```swift
+    /// let users = Store(cacher: MemoryCacher(), fetcher: UserFetcher(api: api).rememberingFailures(for: .seconds(1)))
+    /// ```
+    ///
+    /// Each page of a list is remembered by its own key. A cancellation is not remembered, and a success makes the memory forget the key.
+    ///
+    /// - Parameters:
+    ///   - duration: The time after a failure in which the key is not fetched.
+    ///   - limit: The number of remembered failures; beyond it, the least recently used failure is forgotten.
+    ///   - time: The source of time; tests pass a ``ManualTime``.
+    /// - Returns: The fetcher with its memory; its copies share the memory.
+    public func rememberingFailures(
+        for duration: Duration, limit: Int = 10_000, time: some TimeSource = .system
+    ) -> DecoratedOrigin<Self> {
+        DecoratedOrigin(self, rule: FailureMemory<Param>(duration: duration, limit: limit, time: time))
+    }
+}
+
+/// The failures of the last fetches, by request (C19).
+private struct FailureMemory<Param: Hashable & Sendable>: FetchRule {
+    private struct Failure: Sendable {
+        let error: any Error
+        let instant: MonotonicInstant
+    }
+
+    private let duration: Duration
+    private let time: any TimeSource
+    private let clock: HitClock
+    /// A table of records already has the bound, the order of use and the deadlines that the memory needs.
+    private let failures: MemoryTable<OriginRequest<Param>, Failure>
+
+    init(duration: Duration, limit: Int, time: some TimeSource) {
+        self.duration = duration
+        self.time = time
+        clock = HitClock(time)
+        failures = MemoryTable(countLimit: limit, costLimit: .max, cost: nil)
+    }
+
+    func admit(_ request: OriginRequest<Param>) throws -> (FetchOutcome) -> Void {
+        guard let failure = failures.validContent(of: request.subject, by: clock) else { return { fetchEnded(request.subject, $0) } }
+        let age = failure.instant.duration(to: time.now)
+        let advised = (failure.error as? any FailureAdvising)?.retryAfter
+        let remaining = max(.zero, max(duration, advised ?? .zero) - age)
+        throw FetchError(
+            .failedRecently, "cannot fetch \(request.words): its last fetch failed \(age.inWords) ago; retry in \(remaining.inWords)",
+            underlyingError: failure.error, retryAfter: remaining)
+    }
+
+    private func fetchEnded(_ subject: OriginRequest<Param>, _ outcome: FetchOutcome) {
+        switch outcome {
+        case .responded:
+            _ = failures.remove(subject)
+        case .failed(let error):
+            let now = time.now
+            let record = CacheRecord(content: Failure(error: error, instant: now), fetchedAt: time.date)
+            _ = failures.put(subject, record, deadline: now.advanced(by: duration).nanoseconds)
+        case .unknown:
+            break
+        }
+    }
+}
+
+extension OriginRequest {
+    /// The request without its validator: the same content, whatever version the store has.
+    fileprivate var subject: OriginRequest {
+        if case .content(let param, _) = self { .content(param, revalidating: nil) } else { self }
+    }
+
+    /// The subject in words, for an error.
+    fileprivate var words: String {
+        switch self {
+        case .content(let param, revalidating: _): "\(param)"
+        case .page(let direction, let key, let param): "the \(direction) page \(key) of \(param)"
+        }
+    }
+}

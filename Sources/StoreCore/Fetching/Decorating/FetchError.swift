@@ -1,0 +1,80 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// An error of a decorated or batched fetch that reached no origin, or received no content for its key.
+///
+/// The advice is that of the underlying error, so a store retries and serves stale content as after that error. Only the delay is
+/// different: ``retryAfter`` is the time until a fetch reaches the origin again.
+public struct FetchError: FailureAdvising, LocalizedError, CustomStringConvertible {
+    /// The kind of error.
+    public var code: Code
+
+    /// The operation that failed and what to do about it.
+    public var message: String
+
+    /// The error of the fetch that was the reason; `nil` if there was none.
+    public var underlyingError: (any Error)?
+
+    /// The time until a fetch of the key reaches the origin again; `nil` if it is not known.
+    public var retryAfter: Duration?
+
+    /// The kind of the underlying failure; transient if that error gives no advice, and permanent for a missing key.
+    public var failureKind: FailureKind { code == .missingKey ? .permanent : advice?.failureKind ?? .transient }
+
+    /// The attempts behind the underlying error; 1 if that error gives no advice.
+    public var attempts: Int { advice?.attempts ?? 1 }
+
+    /// Whether the underlying error allows stale content; a missing key does not.
+    public var allowsStale: Bool { code == .missingKey ? false : advice?.allowsStale ?? true }
+
+    private var advice: (any FailureAdvising)? { underlyingError as? any FailureAdvising }
+
+    /// Creates an error.
+    ///
+    /// - Parameters:
+    ///   - code: The kind of error.
+    ///   - message: The operation that failed and what to do about it.
+    ///   - underlyingError: The error of the fetch that was the reason.
+    ///   - retryAfter: The time until a fetch of the key reaches the origin again.
+    public init(_ code: Code, _ message: String, underlyingError: (any Error)? = nil, retryAfter: Duration? = nil) {
+        self.code = code
+        self.message = message
+        self.underlyingError = underlyingError
+        self.retryAfter = retryAfter
+    }
+
+    /// The operation that failed, what to do about it, and the underlying error.
+    public var description: String {
+        var text = "FetchError.\(code.rawValue): \(message)"
+        if let underlyingError { text += " (underlying: \(underlyingError))" }
+        return text.escapedForDisplay()
+    }
+
+    /// The same text as `description`, for `localizedDescription`.
+    public var errorDescription: String? { description }
+
+    /// The kinds of errors. The set is open.
+    public struct Code: RawRepresentable, Hashable, Sendable {
+        /// The name of the code.
+        public let rawValue: String
+
+        /// Creates a code with a name.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The last fetch of this key has just failed.
+        ///
+        /// See ``Origin/rememberingFailures(for:limit:time:)``.
+        public static let failedRecently = Code(rawValue: "failedRecently")
+        /// The circuit breaker of the origin is open.
+        ///
+        /// See ``CircuitBreaker``.
+        public static let circuitOpen = Code(rawValue: "circuitOpen")
+        /// The response to a batch has no content for this key.
+        ///
+        /// See ``BatchFetcher``.
+        public static let missingKey = Code(rawValue: "missingKey")
+    }
+}

@@ -1,0 +1,308 @@
+public import Observation
+
+/// The state of the key that a view follows, as an observable model for the view's lifetime.
+///
+/// ```swift
+/// struct UserScreen: View {
+///     let users: Store<User.ID, User>
+///     let id: User.ID
+///     @State private var user = Observed<User>()
+///
+///     var body: some View {
+///         UserContent(state: user.state(for: users[id]))
+///             .task(id: id) { await user.follow(users[id]) }
+///     }
+/// }
+/// ```
+///
+/// The model observes only while a task is in `follow`. SwiftUI starts that task when the view appears. It cancels the task when the view
+/// disappears, and starts another when the key changes. Then the model keeps its last state and no reference to the store.
+///
+/// Reading a property registers a view for changes of that property only. Equatable content counts as changed if it is not equal, objects
+/// if they are not identical, and other content with each state.
+@MainActor
+public final class Observed<Content: Sendable>: nonisolated Observable {
+    /// The part of a model that a view reads.
+    enum Part: CaseIterable {
+        case key, state, content, error, isLoading, next, previous, isLoadingNext, isLoadingPrevious
+    }
+
+    /// The content that a model shows after its key has changed and before the new key has a state.
+    public enum Switching: Hashable, Sendable {
+        /// No content.
+        case clearing
+        /// The content of the previous key, as stale content.
+        ///
+        /// See ``Observed/isContent(of:)``.
+        case keepingContent
+    }
+
+    /// One call of `follow`.
+    private final class Following {
+        let key: AnyHashable
+        /// `nil` before the first state.
+        var state: LoadingState<Content>?
+        let requestPage: PageRequester?
+
+        init(key: AnyHashable, state: LoadingState<Content>?, requestPage: PageRequester?) {
+            self.key = key
+            self.state = state
+            self.requestPage = requestPage
+        }
+    }
+
+    typealias PageRequester = @Sendable (_ direction: PageDirection) async -> PageRequest
+
+    private struct Shown {
+        var state: LoadingState<Content>
+        /// The key that the state belongs to; `nil` before the first `follow`.
+        var key: AnyHashable?
+        /// The key that the content belongs to.
+        var contentKey: AnyHashable?
+    }
+
+    private var shown: Shown
+    /// The running calls of `follow`, the newest last.
+    private var followings: [Following] = []
+    private let switching: Switching
+    private let isPreview: Bool
+    private let registrar = ObservationRegistrar()
+
+    /// Creates a model that follows no key yet.
+    ///
+    /// - Parameter switching: The content to show after the key has changed.
+    public init(whenSwitching switching: Switching = .clearing) {
+        shown = Shown(state: .loading(content: nil))
+        self.switching = switching
+        isPreview = false
+    }
+
+    /// Creates a model for a preview or a snapshot test, which needs no store.
+    ///
+    /// ```swift
+    /// let failed = Observed(preview: .error(rawError: Offline(), content: User(id: 1, name: "Ada")))
+    /// ```
+    ///
+    /// - Parameter state: The state to show for every key. Following has no effect and returns at once.
+    public init(preview state: LoadingState<Content>) {
+        shown = Shown(state: state)
+        switching = .clearing
+        isPreview = true
+    }
+
+    // MARK: Following
+
+    /// Follows a key: observes it, and shows its states, until the task is canceled.
+    ///
+    /// Content that memory has and that is valid is shown before the call suspends for the first time. If several tasks follow, the newest
+    /// call decides what is shown. When it ends, the call before it does again. Without any, the last state stays.
+    ///
+    /// - Parameter handle: The handle on the key. The model holds it only during the call.
+    public func follow<Param>(_ handle: StoreFlowable<Param, Content>) async {
+        await follow(handle.publish(), Following(key: handle.param, state: handle.stateInMemory, requestPage: nil))
+    }
+
+    /// Follows any states, such as those of mapped or combined sequences, until the task is canceled or the sequence ends.
+    ///
+    /// - Parameters:
+    ///   - states: The states.
+    ///   - id: The key of the data, for `state(for:)`.
+    public func follow(_ states: LoadingStateSequence<Content>, as id: some Hashable) async {
+        await follow(states, Following(key: id, state: nil, requestPage: nil))
+    }
+
+    /// Follows a list: observes it, and shows its states, until the task is canceled.
+    ///
+    /// The rules are those of `follow` for a key of a ``Store``.
+    ///
+    /// - Parameter list: The handle on the list. The model holds it only during the call.
+    public func follow<Param, Element>(_ list: PaginationStoreFlowable<Param, Element>) async where Content == [Element] {
+        let requestPage: PageRequester = { direction in
+            switch direction {
+            case .next: await list.requestNextData()
+            case .prev: await list.requestPrevData()
+            }
+        }
+        await follow(list.publish(), Following(key: list.param, state: list.list.stateInMemory, requestPage: requestPage))
+    }
+
+    private func follow(_ states: LoadingStateSequence<Content>, _ following: Following) async {
+        guard !isPreview, !Task.isCancelled else { return }
+        followings.append(following)
+        showNewest()
+        defer {
+            followings.removeAll { $0 === following }
+            showNewest()
+        }
+        for await state in states {
+            following.state = state
+            if followings.last === following { showNewest() }
+        }
+    }
+
+    private func showNewest() {
+        // Without a running call, the last state stays.
+        guard let newest = followings.last else { return }
+        let state = newest.state ?? (shown.key == newest.key ? shown.state : .loading(content: nil))
+        if case .loading(content: nil) = state, switching == .keepingContent, shown.contentKey != newest.key,
+            let content = shown.state.content
+        {
+            show(Shown(state: .loading(content: content), key: newest.key, contentKey: shown.contentKey))
+        } else {
+            show(Shown(state: state, key: newest.key, contentKey: newest.key))
+        }
+    }
+
+    // MARK: Reading
+
+    /// The state of a key: that of `follow` if the key is followed, and otherwise what memory has.
+    ///
+    /// SwiftUI evaluates `body` with a new key before its task follows the key. Until then, this method returns the valid content that the
+    /// store has in memory, if any, so that the first frame shows it. It never returns another key's content as completed.
+    ///
+    /// - Parameter handle: The handle on the key.
+    /// - Returns: The state to show.
+    public func state<Param>(for handle: StoreFlowable<Param, Content>) -> LoadingState<Content> {
+        state(for: handle.param, otherwise: handle.stateInMemory)
+    }
+
+    /// The state of a list: that of `follow` if the list is followed, and otherwise what memory has.
+    ///
+    /// - Parameter list: The handle on the list.
+    /// - Returns: The state to show.
+    public func state<Param, Element>(for list: PaginationStoreFlowable<Param, Element>) -> LoadingState<Content>
+    where Content == [Element] {
+        state(for: list.param, otherwise: list.list.stateInMemory)
+    }
+
+    /// The state of a key; loading without content until the key is followed.
+    ///
+    /// With ``Switching/keepingContent``, a key that is not followed yet is loading with the content of the followed key.
+    ///
+    /// - Parameter id: The key.
+    /// - Returns: The state to show.
+    public func state(for id: some Hashable) -> LoadingState<Content> {
+        state(for: id, otherwise: nil)
+    }
+
+    private func state(for id: some Hashable, otherwise inMemory: @autoclosure () -> LoadingState<Content>?) -> LoadingState<Content> {
+        access(.key, .state)
+        if isPreview || shown.key == AnyHashable(id) { return shown.state }
+        return inMemory() ?? .loading(content: switching == .keepingContent ? shown.state.content : nil)
+    }
+
+    /// Returns whether the shown content belongs to a key, and not to the key before it.
+    ///
+    /// - Parameter id: The key.
+    /// - Returns: `false` if ``Switching/keepingContent`` shows the content of another key.
+    public func isContent(of id: some Hashable) -> Bool {
+        access(.key)
+        return isPreview || shown.contentKey == AnyHashable(id)
+    }
+
+    /// The state of the followed key; loading without content before the first `follow`.
+    public var state: LoadingState<Content> {
+        access(.state)
+        return shown.state
+    }
+
+    /// The content to show: the current content, or the last good content while loading and after an error.
+    public var content: Content? {
+        access(.content)
+        return shown.state.content
+    }
+
+    /// The error of the last fetch, if it failed.
+    public var error: (any Error)? {
+        access(.error)
+        return shown.state.error
+    }
+
+    /// Whether a fetch is running.
+    public var isLoading: Bool {
+        access(.isLoading)
+        return shown.state.isLoading
+    }
+
+    // MARK: Pages
+
+    var nextPage: AdditionalLoadingState { shown.state.pages(.next) }
+    var previousPage: AdditionalLoadingState { shown.state.pages(.prev) }
+
+    /// Requests a page of the list that the newest call follows.
+    func requestPage(_ direction: PageDirection) async -> PageRequest {
+        guard let newest = followings.last else { return .notLoadedYet }
+        guard let requestPage = newest.requestPage else { return .noPage }
+        return await requestPage(direction)
+    }
+
+    // MARK: Observation
+
+    private subscript(part: Part) -> Void { () }
+
+    /// Registers the view that is being evaluated for changes of parts.
+    func access(_ parts: Part...) {
+        for part in parts { registrar.access(self, keyPath: \.[part]) }
+    }
+
+    private func show(_ new: Shown) {
+        let changes = Part.allCases.filter { hasChanged($0, to: new) }
+        for part in changes { registrar.willSet(self, keyPath: \.[part]) }
+        shown = new
+        for part in changes.reversed() { registrar.didSet(self, keyPath: \.[part]) }
+    }
+
+    private func hasChanged(_ part: Part, to new: Shown) -> Bool {
+        let (old, state) = (shown.state, new.state)
+        return switch part {
+        case .key: shown.key != new.key || shown.contentKey != new.contentKey
+        case .state:
+            old.isLoading != state.isLoading
+                || [Part.content, .error, .next, .previous].contains { hasChanged($0, to: new) }
+        case .content: !isSame(old.content, state.content, isUnchanged)
+        case .error: !isSame(old.error, state.error, StoreCore.isSame)
+        case .isLoading: old.isLoading != state.isLoading
+        case .next: old.pages(.next) != state.pages(.next)
+        case .previous: old.pages(.prev) != state.pages(.prev)
+        case .isLoadingNext: old.pages(.next).isLoading != state.pages(.next).isLoading
+        case .isLoadingPrevious: old.pages(.prev).isLoading != state.pages(.prev).isLoading
+        }
+    }
+}
+
+extension LoadingState {
+    /// The state of the pages in one direction; `.none` unless the list is completed.
+    fileprivate func pages(_ direction: PageDirection) -> AdditionalLoadingState {
+        guard case .completed(content: _, let next, let prev) = self else { return .none }
+        return direction == .next ? next : prev
+    }
+}
+
+private func isSame<Value>(_ left: Value?, _ right: Value?, _ isSame: (Value, Value) -> Bool) -> Bool {
+    switch (left, right) {
+    case (nil, nil): true
+    case (let left?, let right?): isSame(left, right)
+    default: false
+    }
+}
+
+/// Returns whether two contents are equal or the same object; content without equality always differs.
+private func isUnchanged<Content>(_ left: Content, _ right: Content) -> Bool {
+    if let left = left as? any Equatable { return left.isEqual(to: right) }
+    return Content.self is AnyObject.Type && (left as AnyObject) === (right as AnyObject)
+}
+
+extension Equatable {
+    fileprivate func isEqual(to other: Any) -> Bool { (other as? Self) == self }
+}
+
+extension StoreFlowable {
+    /// The state of valid content in memory, without a wait; `nil` if memory has none.
+    var stateInMemory: LoadingState<Content>? {
+        guard let (record, deadline) = store.memory?.entry(of: param) else { return nil }
+        // `.min` leaves the decision to the engine, which an observer asks.
+        guard deadline == .max || (deadline != .min && store.clock.nanoseconds() < deadline) else { return nil }
+        let pages = [record.nextKey, record.prevKey].map { AdditionalLoadingState.fixed(canRequestAdditionalData: $0?.isEmpty == false) }
+        return .completed(content: record.content, next: pages[0], prev: pages[1])
+    }
+}

@@ -1,0 +1,90 @@
+/// The state of the list that a view follows, with its pages.
+///
+/// ```swift
+/// struct RepoList: View {
+///     let repos: PaginationStore<String, Repo>
+///     @State private var list = ObservedList<Repo>()
+///
+///     var body: some View {
+///         List {
+///             ForEach(list.content ?? []) { repo in
+///                 RepoRow(repo: repo)
+///                     .task { if list.shouldLoadNext(at: repo) { await list.loadNext() } }
+///             }
+///         }
+///         .task { await list.follow(repos["apple"]) }
+///     }
+/// }
+/// ```
+public typealias ObservedList<Element: Sendable> = Observed<[Element]>
+
+// MARK: Pages
+
+extension Observed where Content: RandomAccessCollection {
+    /// The state of the pages after the list; without a page to request unless the list is completed.
+    public var next: AdditionalLoadingState {
+        access(.next)
+        return nextPage
+    }
+
+    /// The state of the pages before the list; without a page to request unless the list is completed.
+    public var previous: AdditionalLoadingState {
+        access(.previous)
+        return previousPage
+    }
+
+    /// Whether the page after the list is loading.
+    public var isLoadingNext: Bool {
+        access(.isLoadingNext)
+        return nextPage.isLoading
+    }
+
+    /// Whether the page before the list is loading.
+    public var isLoadingPrevious: Bool {
+        access(.isLoadingPrevious)
+        return previousPage.isLoading
+    }
+
+    /// Requests the page after the last one, also after a failure.
+    ///
+    /// - Returns: The outcome of the request; `.notLoadedYet` if no task follows a list. `.failed(CancellationError())` as soon as the task
+    ///   is canceled.
+    @discardableResult
+    public func loadNext() async -> PageRequest { await requestPage(.next) }
+
+    /// Requests the page before the first one, also after a failure.
+    ///
+    /// - Returns: The outcome of the request; `.notLoadedYet` if no task follows a list. `.failed(CancellationError())` as soon as the task
+    ///   is canceled.
+    @discardableResult
+    public func loadPrevious() async -> PageRequest { await requestPage(.prev) }
+}
+
+extension Observed where Content: RandomAccessCollection, Content.Element: Identifiable {
+    /// Returns whether a view that shows an element should load the next page, for endless scrolling.
+    ///
+    /// Returns `false` after a failed page, so that scrolling does not repeat the failure. Offer a button that calls ``loadNext()``.
+    ///
+    /// - Parameters:
+    ///   - element: The element.
+    ///   - distance: The number of elements at the end of the list from which on the next page is loaded.
+    /// - Returns: Whether the element is near the end, and there is a page that is neither loading nor failed. Cost: O(`distance`).
+    public func shouldLoadNext(at element: Content.Element, within distance: Int = 5) -> Bool {
+        shouldLoad(next, content?.suffix(max(1, distance)), element)
+    }
+
+    /// Returns whether a view that shows an element should load the previous page, for endless scrolling.
+    ///
+    /// - Parameters:
+    ///   - element: The element.
+    ///   - distance: The number of elements at the start of the list up to which the previous page is loaded.
+    /// - Returns: Whether the element is near the start, and there is a page that is neither loading nor failed. Cost: O(`distance`).
+    public func shouldLoadPrevious(at element: Content.Element, within distance: Int = 5) -> Bool {
+        shouldLoad(previous, content?.prefix(max(1, distance)), element)
+    }
+
+    private func shouldLoad(_ page: AdditionalLoadingState, _ near: Content.SubSequence?, _ element: Content.Element) -> Bool {
+        guard case .fixed(canRequestAdditionalData: true) = page, let near else { return false }
+        return near.contains { $0.id == element.id }
+    }
+}

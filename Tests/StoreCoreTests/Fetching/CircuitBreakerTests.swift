@@ -1,0 +1,214 @@
+import StoreCore
+import Testing
+import Trials
+
+/// A fetcher behind a breaker that opens after three failures within ten seconds and holds for thirty.
+private struct Guarded {
+    let time = ManualTime()
+    let script = ScriptedFetcher<Int, Int>()
+    let breaker: CircuitBreaker
+    let fetcher: DecoratedOrigin<ScriptedFetcher<Int, Int>>
+
+    init(opensAfter failures: Int = 3) {
+        breaker = CircuitBreaker(opensAfter: failures, within: .seconds(10), holdsFor: .seconds(30), time: time)
+        fetcher = script.guarded(by: breaker)
+    }
+
+    func fetch(_ key: Int = 1) async throws { _ = try await fetcher.respond(to: .content(key, revalidating: nil)) }
+
+    /// Lets fetches end with these errors; `nil` is a success.
+    func end(_ errors: (any Error)?...) async {
+        for error in errors {
+            script.enqueue(error.map { .failure($0) } ?? .success(1))
+            _ = try? await fetch()
+        }
+    }
+
+    /// Opens the breaker, and waits until a trial may begin.
+    func openAndHold() async {
+        await end(Offline(), Offline(), Offline())
+        time.advance(by: .seconds(30))
+    }
+}
+
+@Suite(.timeLimit(.minutes(10)))
+struct CircuitBreakerTests {
+    @Test func `C20: failures in a row open the breaker, and it refuses every key at once`() async throws {
+        let test = Guarded()
+        await test.end(Offline(), Offline())
+        #expect(test.breaker.state == .closed)
+        await test.end(Offline())
+        #expect(test.breaker.state == .open)
+        test.time.advance(by: .seconds(12))
+        for key in 1...1_000 {
+            let error = await #expect(throws: FetchError.self) { try await test.fetch(key) }
+            #expect(error?.code == .circuitOpen && error?.retryAfter == .seconds(18) && error?.underlyingError is Offline)
+        }
+        #expect(test.script.startedCount == 3)
+    }
+
+    @Test func `C20: failures outside the window, and those before a response, do not count`() async throws {
+        let test = Guarded()
+        await test.end(Offline(), Offline())
+        test.time.advance(by: .seconds(11))
+        await test.end(Offline(), Offline())
+        #expect(test.breaker.state == .closed)
+        await test.end(nil, Offline(), Offline())
+        #expect(test.breaker.state == .closed)
+        await test.end(Offline())
+        #expect(test.breaker.state == .open)
+    }
+
+    @Test func `C20: a permanent failure is about its key and does not count, and neither do a cancellation and a refusal`() async throws {
+        let test = Guarded()
+        for _ in 1...10 { await test.end(Advising(failureKind: .permanent)) }
+        await test.end(Offline(), Offline())
+        for _ in 1...10 { await test.end(CancellationError(), FetchError(.failedRecently, "a memory below")) }
+        #expect(test.breaker.state == .closed)
+        await test.end(Advising(failureKind: .fatal))
+        #expect(test.breaker.state == .open)
+    }
+
+    @Test func `C20: of 1 000 keys a half-open breaker lets one try, and its response closes the breaker`() async throws {
+        let test = Guarded()
+        await test.openAndHold()
+        #expect(test.breaker.state == .open)
+        test.script.hold()
+        test.script.enqueue(.success(1))
+        let trial = Task { try await test.fetch() }
+        try await test.script.started(count: 4)
+        #expect(test.breaker.state == .halfOpen)
+        await withTaskGroup { group in
+            for key in 1...1_000 {
+                group.addTask { await #expect(throws: FetchError.self) { try await test.fetch(key) } }
+            }
+        }
+        #expect(test.script.startedCount == 4)
+        test.script.release()
+        try await trial.value
+        #expect(test.breaker.state == .closed)
+        await test.end(Offline(), Offline())
+        #expect(test.breaker.state == .closed)
+    }
+
+    @Test func `C20: a permanent failure of the trial closes the breaker, because the origin responds`() async throws {
+        let test = Guarded()
+        await test.openAndHold()
+        await test.end(Advising(failureKind: .permanent))
+        #expect(test.breaker.state == .closed)
+    }
+
+    @Test func `C20: a failed trial opens the breaker for the hold time again`() async throws {
+        let test = Guarded()
+        await test.openAndHold()
+        await test.end(Offline())
+        #expect(test.breaker.state == .open)
+        test.time.advance(by: .seconds(29))
+        await #expect(throws: FetchError.self) { try await test.fetch() }
+        test.time.advance(by: .seconds(1))
+        await test.end(nil)
+        #expect(test.breaker.state == .closed)
+    }
+
+    @Test func `C20: a canceled trial leaves its place to the next fetch`() async throws {
+        let test = Guarded()
+        await test.openAndHold()
+        await test.end(CancellationError())
+        #expect(test.breaker.state == .halfOpen)
+        await test.end(nil)
+        #expect(test.breaker.state == .closed)
+    }
+
+    @Test func `C20: a trial that does not end leaves its place after the hold time`() async throws {
+        let test = Guarded()
+        await test.openAndHold()
+        test.script.hold()
+        let first = Task { try await test.fetch() }
+        try await test.script.started(count: 4)
+        test.time.advance(by: .seconds(30))
+        let second = Task { try await test.fetch() }
+        try await test.script.started(count: 5)
+        // The first trial is outdated.
+        try await test.script.answer(4, with: .failure(Offline()))
+        _ = await first.result
+        #expect(test.breaker.state == .halfOpen)
+        try await test.script.answer(5, with: .success(1))
+        try await second.value
+        #expect(test.breaker.state == .closed)
+    }
+
+    @Test(arguments: [nil, Offline() as (any Error)?])
+    func `C20: the end of a fetch that began before the last change has no effect`(_ error: (any Error)?) async throws {
+        let test = Guarded()
+        test.script.hold()
+        let early = Task { try await test.fetch() }
+        try await test.script.started(count: 1)
+        for number in 2...4 {
+            let fetch = Task { try await test.fetch() }
+            try await test.script.started(count: number)
+            try await test.script.answer(number, with: .failure(Offline()))
+            _ = await fetch.result
+        }
+        test.time.advance(by: .seconds(30))
+        let trial = Task { try await test.fetch() }
+        try await test.script.started(count: 5)
+        try await test.script.answer(1, with: error.map { .failure($0) } ?? .success(1))
+        _ = await early.result
+        #expect(test.breaker.state == .halfOpen)
+        test.script.release()
+        _ = await trial.result
+    }
+
+    @Test func `C20: the states are a sequence that begins with the current state`() async throws {
+        let test = Guarded(opensAfter: 0)
+        var states = test.breaker.states.makeAsyncIterator()
+        #expect(await states.next() == .closed)
+        await test.end(Offline())
+        #expect(await states.next() == .open)
+        test.time.advance(by: .seconds(30))
+        await test.end(CancellationError())
+        #expect(await states.next() == .halfOpen)
+        await test.end(nil)
+        #expect(await states.next() == .closed)
+        let waiting = Task { [breaker = test.breaker] in
+            var count = 0
+            for await _ in breaker.states { count += 1 }
+            return count
+        }
+        await Task.yield()
+        waiting.cancel()
+        #expect(await waiting.value <= 1)
+    }
+
+    @Test func `C20: a breaker is shared by stores and lists of one origin, and stale content is served`() async throws {
+        let time = ManualTime()
+        let breaker = CircuitBreaker(opensAfter: 2, time: time)
+        let users = ScriptedFetcher<Int, Int>(.success(1), .failure(Offline()), .failure(Offline()))
+        let pages = ScriptedPaginationFetcher<Int, Int>()
+        let store = Store(
+            cacher: MemoryCacher<Int, Int>(expiry: .after(.seconds(1))), fetcher: users.guarded(by: breaker),
+            policy: StorePolicy(staleIfError: .seconds(600)), time: time)
+        let lists = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: pages.guarded(by: breaker), time: time)
+        #expect(try await store[1].requireData() == 1)
+        time.advance(by: .seconds(2))
+        for _ in 1...10 { #expect(try await store[1].requireData() == 1) }
+        #expect(users.startedCount == 3 && breaker.state == .open)
+        await #expect(throws: FetchError.self) { try await lists[1].requireData() }
+        #expect(pages.startedCount == 0)
+    }
+
+    @Test func `C19, C20: a memory behind a breaker and before it see only failures of the origin`() async throws {
+        let time = ManualTime()
+        let breaker = CircuitBreaker(opensAfter: 2, holdsFor: .seconds(5), time: time)
+        let script = ScriptedFetcher<Int, Int> { _ in .failure(Offline()) }
+        let inner = script.rememberingFailures(for: .seconds(1), time: time).guarded(by: breaker)
+        for _ in 1...10 { _ = try? await inner.respond(to: .content(1, revalidating: nil)) }
+        #expect(breaker.state == .closed && script.startedCount == 1)
+        let outer = script.guarded(by: breaker).rememberingFailures(for: .seconds(60), time: time)
+        for key in 2...4 { _ = try? await outer.respond(to: .content(key, revalidating: nil)) }
+        #expect(breaker.state == .open && script.startedCount == 2)
+        time.advance(by: .seconds(5))
+        // The refusal of key 3 was not remembered, so the key may be the trial.
+        await #expect(throws: Offline.self) { try await outer.respond(to: .content(3, revalidating: nil)) }
+    }
+}

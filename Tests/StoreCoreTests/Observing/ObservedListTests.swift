@@ -1,0 +1,126 @@
+import StoreCore
+import Testing
+import Trials
+
+private struct Row: Identifiable, Hashable {
+    let id: Int
+}
+
+@MainActor
+@Suite(.timeLimit(.minutes(10)))
+struct ObservedListTests {
+    private let script = ScriptedPaginationFetcher<String, Row>(.page((1...10).map(Row.init), nextKey: "n", prevKey: "p"))
+
+    private func followed(_ policy: StorePolicy = .default) async throws -> (ObservedList<Row>, Task<Void, Never>) {
+        let lists = PaginationStore(cacher: MemoryCacher<String, [Row]>(), fetcher: script, policy: policy, time: ManualTime())
+        let list = ObservedList<Row>()
+        let task = Task { await list.follow(lists["a"]) }
+        try await until("the list is shown") { list.content?.count == 10 }
+        return (list, task)
+    }
+
+    @Test func `V3: a list loads its pages in both directions and shows that they are loading`() async throws {
+        let (list, task) = try await followed()
+        #expect(list.next.canRequestAdditionalData && list.previous.canRequestAdditionalData)
+        script.hold()
+        let next = Task { await list.loadNext() }
+        try await until("the next page is loading") { list.isLoadingNext }
+        #expect(!list.isLoadingPrevious && !list.isLoading && list.state(for: "a").content?.count == 10)
+        let previous = Task { await list.loadPrevious() }
+        try await until("both pages are loading") { list.isLoadingPrevious }
+        for request in script.requests.dropFirst() {
+            try await script.answer(request.number, with: .page([Row(id: request.direction == .next ? 11 : 0)]))
+        }
+        #expect(await next.value == .loaded)
+        #expect(await previous.value == .loaded)
+        try await until("both pages are shown") { list.content?.map(\.id) == Array(0...11) }
+        #expect(!list.next.canRequestAdditionalData && !list.isLoadingNext && !list.isLoadingPrevious)
+        #expect(await list.loadNext() == .noPage)
+        task.cancel()
+        await task.value
+        #expect(await list.loadNext() == .notLoadedYet)
+    }
+
+    @Test func `V3: an element near the end asks for the next page, unless that is loading, failed or missing`() async throws {
+        let (list, task) = try await followed()
+        func asking(_ direction: PageDirection, within distance: Int = 5) -> [Int] {
+            (0...11).filter {
+                direction == .next
+                    ? list.shouldLoadNext(at: Row(id: $0), within: distance) : list.shouldLoadPrevious(at: Row(id: $0), within: distance)
+            }
+        }
+        #expect(asking(.next) == [6, 7, 8, 9, 10] && asking(.prev) == [1, 2, 3, 4, 5])
+        #expect(asking(.next, within: 1) == [10] && asking(.next, within: -1) == [10] && asking(.next, within: .max) == Array(1...10))
+        script.hold()
+        let failing = Task { await list.loadNext() }
+        try await until("the page is loading") { list.isLoadingNext }
+        #expect(asking(.next) == [])
+        try await script.answerNext(with: .failure(Offline()))
+        #expect(await failing.value == .failed(Offline()))
+        try await until("the page has failed") { list.next.error != nil }
+        #expect(asking(.next) == [])
+        // A button that tries again.
+        script.release()
+        script.enqueue(.page([Row(id: 11)]))
+        #expect(await list.loadNext() == .loaded)
+        try await until("the page is shown") { list.content?.count == 11 }
+        #expect(asking(.next) == [] && asking(.prev) == [1, 2, 3, 4, 5])
+        task.cancel()
+        await task.value
+    }
+
+    @Test func `C9, V3: a row that disappears while its page loads does not stop the page`() async throws {
+        let (list, task) = try await followed()
+        script.hold()
+        let row = Task { await list.loadNext() }
+        try await until("the page is loading") { list.isLoadingNext }
+        row.cancel()
+        #expect(await row.value == .failed(CancellationError()))
+        try await script.answerNext(with: .page([Row(id: 11)]))
+        try await until("the page is shown") { list.content?.count == 11 }
+        #expect(script.cancelledCount == 0)
+        task.cancel()
+        await task.value
+    }
+
+    @Test func `V2, V3: a list in memory is shown at once with its pages`() async throws {
+        let lists = PaginationStore(cacher: MemoryCacher<String, [Row]>(), fetcher: script, time: ManualTime())
+        _ = try await lists["a"].requireData()
+        let state = ObservedList<Row>().state(for: lists["a"])
+        #expect(
+            state
+                == .completed(
+                    content: (1...10).map(Row.init), next: .fixed(canRequestAdditionalData: true),
+                    prev: .fixed(canRequestAdditionalData: true))
+        )
+    }
+
+    @Test func `V3: a list that is followed as a sequence has no pages to load`() async throws {
+        let states = ManualStates<[Row]>(.completed([Row(id: 1)]))
+        let list = ObservedList<Row>()
+        #expect(await list.loadNext() == .notLoadedYet)
+        let task = Task { await list.follow(states.sequence, as: "a") }
+        try await states.taken(by: 1)
+        #expect(await list.loadNext() == .noPage)
+        task.cancel()
+        await task.value
+    }
+
+    @Test func `V4: a page that loads does not invalidate the rows`() async throws {
+        let (list, task) = try await followed()
+        let rows = ReadingView { _ = list.content }
+        let footer = ReadingView { _ = list.isLoadingNext }
+        let header = ReadingView { _ = list.isLoadingPrevious }
+        script.hold()
+        let next = Task { await list.loadNext() }
+        try await until("the page is loading") { list.isLoadingNext }
+        #expect(rows.invalidations == 0 && footer.invalidations == 1 && header.invalidations == 0)
+        script.enqueue(.page([Row(id: 11)]))
+        script.release()
+        #expect(await next.value == .loaded)
+        try await until("the page is shown") { list.content?.count == 11 }
+        #expect(rows.invalidations == 1 && header.invalidations == 0)
+        task.cancel()
+        await task.value
+    }
+}
