@@ -15,8 +15,8 @@ final class FileWatch: Sendable {
     enum Interest: Sendable {
         /// The content of a file, and the loss of its name.
         case content
-        /// The appearance of names in a directory, and the loss of its own name.
-        case newNames
+        /// The appearance and disappearance of names in a directory, and the loss of its own name.
+        case names
         /// The disappearance of names from a directory, and files in it that a writer has closed.
         case endings
     }
@@ -81,7 +81,7 @@ extension FileWatch.Interest {
         switch self {
         // `IN_ATTRIB` reports that the file has lost its name, even while it is open.
         case .content: UInt32(IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF)
-        case .newNames: UInt32(IN_CREATE | IN_MOVED_TO | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF)
+        case .names: UInt32(IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_MOVE_SELF | IN_DELETE_SELF)
         case .endings: UInt32(IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_FROM | IN_MOVE_SELF | IN_DELETE_SELF)
         }
     }

@@ -8,7 +8,9 @@ extension SharedDirectory {
         /// Whether changes are wanted.
         var isWanted = false
         var target = Target.nothing
-        var watch: FileWatch?
+        var watches: [FileWatch] = []
+        /// The number of events after which the watched path may lead elsewhere.
+        var lossCount = 0
         /// Whether an event waits on the queue to be handled; further events add nothing.
         var isScheduled = false
         /// The delay before the next attempt; `nil` while following works.
@@ -36,7 +38,7 @@ extension SharedDirectory {
     func unfollow() {
         state.withLock { state in
             state.following.isWanted = false
-            state.following.watch = nil
+            state.following.watches = []
             state.following.target = .nothing
         }
     }
@@ -58,31 +60,27 @@ extension SharedDirectory {
     }
 
     private func beginWatch() throws(StoreError) {
-        let isCurrent = state.withLock { state in
-            if case .ring = state.following.target { state.following.watch?.isValid == true } else { false }
+        let (isCurrent, losses) = state.withLock { state in
+            let isRing = if case .ring = state.following.target { true } else { false }
+            return (isRing && !state.following.watches.isEmpty && state.following.watches.allSatisfy(\.isValid), state.following.lossCount)
         }
         if isCurrent, state.withLock({ $0.files?.ring.isNamed == true }) { return }
         let onEvent: @Sendable (FileWatch.Event) -> Void = { [weak self] event in
             guard let self else { return }
-            // Ends the watch even if the file that was opened last has its name: the watch may be on an older file, of which other
-            // holders keep the inode.
-            if event.mayHaveLostPath { endWatch() }
+            // Ends the watch even if the file that was opened last has its name: the watch may be on an older file, which other processes
+            // keep open.
+            if event.mayHaveLostPath { endWatches() }
             schedule()
         }
         if let watch = try FileWatch(ringPath, for: .content, onEvent) {
-            state.withLock { state in
-                state.following.target = .ring
-                state.following.watch = watch
-            }
-            return
+            return set([watch], .ring, losses)
         }
         var missing = Directory(path: ringPath)
         while let place = missing.parent {
-            if let watch = try FileWatch(place.path, for: .newNames, onEvent) {
-                state.withLock { state in
-                    state.following.target = .ancestor
-                    state.following.watch = watch
-                }
+            // First the parent: a directory that a process keeps open reports its removal only there.
+            let parent = try place.parent.flatMap { (parent) throws(StoreError) in try FileWatch(parent.path, for: .names, onEvent) }
+            if let watch = try FileWatch(place.path, for: .names, onEvent) {
+                set([watch] + (parent.map { [$0] } ?? []), .ancestor, losses)
                 // It may have appeared before the watch began; then it is the one to watch.
                 guard try missing.status() != nil else { return }
                 return try beginWatch()
@@ -91,9 +89,24 @@ extension SharedDirectory {
         }
     }
 
-    private func endWatch() {
+    /// Keeps watches, unless their path has been lost since they began.
+    private func set(_ watches: [FileWatch], _ target: Following.Target, _ losses: Int) {
         // Released outside the lock, because the end of a watch takes the lock of all watches.
-        let ended = state.withLock { $0.following.watch.take() }
+        let ended = state.withLock { state in
+            let ended = state.following.watches
+            state.following.target = target
+            state.following.watches = state.following.isWanted && state.following.lossCount == losses ? watches : []
+            return ended
+        }
+        _ = ended
+    }
+
+    private func endWatches() {
+        let ended = state.withLock { state in
+            defer { state.following.watches = [] }
+            state.following.lossCount += 1
+            return state.following.watches
+        }
         _ = ended
     }
 
