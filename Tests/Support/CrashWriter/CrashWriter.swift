@@ -35,9 +35,6 @@ enum CrashWriter {
         case "nobody":
             becomeNobody()
             await tryToSave(directory, lengths: [100])
-        case "share":
-            let mode = arguments.next() ?? ""
-            try await SharedModes.run(mode, directory, Array(arguments))
         default:
             say("unknown mode \(mode)")
         }

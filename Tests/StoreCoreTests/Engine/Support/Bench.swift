@@ -109,7 +109,6 @@ extension StoreEventKind {
         case .evicted: "evicted"
         case .aboveCostLimit: "aboveCostLimit"
         case .droppedAsOutdated: "outdated"
-        case .superseded: "superseded"
         case .droppedUnsaved: "droppedUnsaved"
         }
     }
