@@ -1,4 +1,4 @@
-/// A list that most often holds nothing or one element, which then costs no allocation.
+/// A list that usually has at most one element and then needs no allocation.
 @usableFromInline
 package enum Few<Element> {
     case none
@@ -14,7 +14,7 @@ package enum Few<Element> {
         case .one(let first):
             self = .many([first, element])
         case .many(var elements):
-            // Let go of first, or the list would be copied.
+            // Releases the old reference first; otherwise the list would be copied.
             self = .none
             elements.append(element)
             self = .many(elements)
@@ -25,7 +25,7 @@ package enum Few<Element> {
         if case .none = self { self = elements } else { elements.forEach { append($0) } }
     }
 
-    /// Takes everything out.
+    /// Returns all elements, and empties the list.
     mutating func takeAll() -> Few {
         var taken = Few.none
         swap(&taken, &self)
@@ -40,13 +40,13 @@ package enum Few<Element> {
         }
     }
 
-    /// Hands each element on, so that none is copied.
+    /// Passes each element to a closure, which consumes it without a copy.
     consuming func consumeEach(_ body: (consuming Element) -> Void) {
         switch consume self {
         case .none: break
         case .one(let element): body(element)
         case .many(var elements):
-            // Taken from the end, an element is moved.
+            // Removing the last element moves it instead of copying it.
             elements.reverse()
             while let element = elements.popLast() { body(element) }
         }

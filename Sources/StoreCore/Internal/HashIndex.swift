@@ -1,7 +1,8 @@
-/// Where elements of an array stand, by their hash: open addressing with linear probing.
+/// The positions of an array's elements by their hashes: open addressing with linear probing.
 ///
-/// It holds neither elements nor keys, only 8 bytes for each at a load of at most three quarters: one look-up touches two cache lines in
-/// place of a dictionary's three, and growing hashes nothing again. The owner compares what has the same hash. All operations are O(1).
+/// The index holds neither elements nor keys, only 8 bytes for each element at a load of at most three quarters. A look-up touches two
+/// cache lines where a dictionary touches three, and growing hashes nothing again. The owner compares elements with equal hashes. All
+/// operations are O(1).
 @usableFromInline
 struct HashIndex: Sendable {
     /// The upper half is the hash, the lower half the position plus one; 0 is empty.
@@ -11,11 +12,11 @@ struct HashIndex: Sendable {
     @inlinable
     init() {}
 
-    /// The part of a key's hash that places it here.
+    /// The part of a key's hash that the index uses.
     @inlinable
     static func hash(_ key: some Hashable) -> UInt32 { UInt32(truncatingIfNeeded: key.hashValue) }
 
-    /// The position of what has this hash and is the one that is looked for, or -1.
+    /// Returns the position of the element with this hash that the closure accepts; -1 without one.
     @inlinable
     @inline(__always)
     func position(_ hash: UInt32, where isSame: (_ position: Int) -> Bool) -> Int {
@@ -33,7 +34,7 @@ struct HashIndex: Sendable {
         }
     }
 
-    /// Makes room for so many.
+    /// Allocates storage for a number of elements.
     @inlinable
     mutating func reserveCapacity(_ capacity: Int) {
         guard capacity * 4 > words.count * 3 else { return }
@@ -50,7 +51,7 @@ struct HashIndex: Sendable {
         words = larger
     }
 
-    /// Puts in what is not here yet.
+    /// Adds an element that is not in the index.
     @inlinable
     mutating func insert(_ hash: UInt32, at position: Int) {
         reserveCapacity(count + 1)
@@ -58,22 +59,22 @@ struct HashIndex: Sendable {
         count += 1
     }
 
-    /// Puts in elements that stand one behind the other, until one of them is here already.
+    /// Adds consecutive elements, up to the first one that the index already has.
     ///
     /// - Parameters:
-    ///   - newCount: How many there are.
-    ///   - position: Where the first one stands.
+    ///   - newCount: The number of elements.
+    ///   - position: The position of the first element.
     ///   - hash: The hash of the element at an offset from the first one.
-    ///   - isSame: Whether the element at an offset is the one that stands at a position. Neither may touch this index.
-    /// - Returns: How many have been put in.
+    ///   - isSame: Whether the element at an offset is the same as the one at a position. Neither closure may use this index.
+    /// - Returns: The number of added elements.
     @inlinable
     mutating func insert(
         _ newCount: Int, from position: Int, hash: (_ offset: Int) -> UInt32, isSame: (_ offset: Int, _ position: Int) -> Bool
     ) -> Int {
         reserveCapacity(count + newCount)
         let mask = words.count &- 1
-        // Through the memory itself: whether the array is anybody else's too is asked once and not for each element. And all hashes first:
-        // then the processor waits for several cache lines of the table at once, with nothing but look-ups between them.
+        // The buffer pointer makes the array check its uniqueness once and not for each element. All hashes are computed first, so that
+        // the processor loads several cache lines of the table at once.
         let inserted = withUnsafeTemporaryAllocation(of: UInt32.self, capacity: newCount) { hashes in
             for offset in 0..<newCount { hashes.initializeElement(at: offset, to: hash(offset)) }
             return words.withUnsafeMutableBufferPointer { words in
@@ -95,13 +96,13 @@ struct HashIndex: Sendable {
         return inserted
     }
 
-    /// Notes that what is here stands elsewhere now.
+    /// Changes the position of an element.
     @inlinable
     mutating func move(_ hash: UInt32, from position: Int, to newPosition: Int) {
         words[bucket(hash, position)] = Self.word(hash, newPosition)
     }
 
-    /// Takes out what is here, and closes the gap, so that no look-up ever has to step over a grave (Knuth, TAOCP 3, 6.4 R).
+    /// Removes an element and closes the gap, so that the table needs no marks for removed elements (Knuth, TAOCP 3, 6.4 R).
     @inlinable
     mutating func remove(_ hash: UInt32, at position: Int) {
         let mask = words.count - 1

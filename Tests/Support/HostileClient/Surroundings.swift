@@ -52,7 +52,7 @@ struct Surroundings: Sendable {
         #endif
     }
 
-    /// Says how exchanges end whose deadlines are short, and one whose are long.
+    /// Prints the ends of exchanges with short deadlines, and of one with long deadlines.
     func meetDeadlines() async throws {
         func code(_ path: RoutePath, _ timeouts: RouteOptions.Timeouts) async -> String {
             await word(host().with { $0.timeouts = timeouts }, Route(path: path))
@@ -93,7 +93,7 @@ struct Surroundings: Sendable {
         #endif
     }
 
-    /// Shows all that an error says, of a request in clear text and of one over TLS.
+    /// Prints the complete error of a request in clear text, and of one over TLS.
     func showErrors() async {
         for scheme in [HostConfiguration.Scheme.http, .https] {
             let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: scheme, port: port)).with { $0.retry = .never }
