@@ -279,7 +279,14 @@ struct FetcherTests {
         for path in ["bomb", "endless"] {
             #expect(try await error { try await fetcher.fetch(param: file(path, limit: 1000), revalidating: nil) }.code == .tooLarge)
         }
-        try await bench.origin.waitUntil { $0.requests(to: "/endless").first?.ending == .clientLeft }
+        try await expectEnd(of: "/endless", over: transport)
+    }
+
+    /// Waits for the end of a long response, which the fetcher must have left.
+    private func expectEnd(of path: String, over transport: RealTextTransport) async throws {
+        try await bench.origin.waitUntil { $0.requests(to: path).first?.ending != nil }
+        // FoundationNetworking reads on while its delegate is behind, so a slow machine may read all bytes before the cancellation.
+        if transport == .curl { #expect(bench.origin.requests(to: path).first?.ending == .clientLeft) }
     }
 
     @Test(arguments: RealTextTransport.available)
@@ -294,7 +301,7 @@ struct FetcherTests {
             let error = try await error { try await fetcher.fetch(param: file(path), revalidating: nil) }
             #expect(error.code == .unexpectedStatus && error.message.contains("410"))
         }
-        try await bench.origin.waitUntil { $0.requests(to: "/gone").first?.ending == .clientLeft }
+        try await expectEnd(of: "/gone", over: transport)
     }
 
     @Test(arguments: RealTextTransport.available)
