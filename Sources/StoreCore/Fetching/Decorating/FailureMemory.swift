@@ -75,7 +75,7 @@ private struct FailureMemory<Param: Hashable & Sendable>: FetchRule {
 }
 
 extension OriginRequest {
-    /// The request without its validator: the same content, whatever version the store has.
+    /// The request without its validator, so that all requests for one content are equal.
     fileprivate var subject: OriginRequest {
         if case .content(let param, _) = self { .content(param, revalidating: nil) } else { self }
     }
