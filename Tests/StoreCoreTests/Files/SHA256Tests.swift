@@ -32,6 +32,20 @@ struct SHA256Tests {
         #expect(hash.digest().hex == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0")
     }
 
+    @Test func `a long message has the same digest in large pieces, which the system's library may hash, and in small ones`() {
+        let block = (0..<1 << 16).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) }
+        var (large, small) = (SHA256(), SHA256())
+        for round in 0..<140 {
+            // Not a multiple of the block's 64 bytes.
+            let piece = Array(block.dropFirst(round))
+            large.update(piece)
+            for start in stride(from: 0, to: piece.count, by: 1_000) { small.update(Array(piece[start..<min(start + 1_000, piece.count)])) }
+        }
+        #expect(large.digest() == small.digest())
+        let whole = [UInt8](repeating: UInt8(ascii: "a"), count: 16 << 20)
+        #expect(SHA256.digest(of: whole).hex == "5b6ff2e19d0da0fe323061018fc381393492884e74af8296c81ab9cb2694783a")
+    }
+
     @Test func `messages of every length around block boundaries have the digests of an independent implementation`() {
         var all = SHA256()
         for length in 0..<300 {

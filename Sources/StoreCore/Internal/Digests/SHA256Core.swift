@@ -32,7 +32,7 @@ struct SHA256Core: Sendable {
             pending.removeAll(keepingCapacity: true)
         }
         let whole = rest.count & ~63
-        SHA256Core.compress(&state, blocks: UnsafeRawBufferPointer(rebasing: rest.prefix(whole)))
+        SHA256Core.compress(&state, blocks: UnsafeRawBufferPointer(rebasing: rest.prefix(whole)), of: length)
         pending.append(contentsOf: rest.dropFirst(whole))
     }
 
@@ -47,7 +47,7 @@ struct SHA256Core: Sendable {
         var core = SHA256Core()
         core.length = UInt64(bytes.count)
         let whole = bytes.count & ~63
-        compress(&core.state, blocks: UnsafeRawBufferPointer(rebasing: bytes[..<whole]))
+        compress(&core.state, blocks: UnsafeRawBufferPointer(rebasing: bytes[..<whole]), of: core.length)
         return core.finish(pending: UnsafeRawBufferPointer(rebasing: bytes[whole...]))
     }
 
@@ -64,6 +64,18 @@ struct SHA256Core: Sendable {
         }
         func pair(_ high: UInt32, _ low: UInt32) -> UInt64 { UInt64(high) << 32 | UInt64(low) }
         return SHA256.Digest(pair(state.a, state.b), pair(state.c, state.d), pair(state.e, state.f), pair(state.g, state.h))
+    }
+
+    /// Compresses whole blocks of a message whose length so far is known; long messages with the system's library.
+    private static func compress(_ state: inout State, blocks: UnsafeRawBufferPointer, of length: UInt64) {
+        #if os(Linux)
+        if length >= SystemSHA256.worthwhileLength, blocks.count >= 1024,
+            withUnsafeMutableBytes(of: &state, { SystemSHA256.compress($0, blocks: blocks) })
+        {
+            return
+        }
+        #endif
+        compress(&state, blocks: blocks)
     }
 
     /// The compression function over any number of whole blocks (§6.2.2).

@@ -1,0 +1,48 @@
+#if os(Linux)
+#if canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#endif
+
+/// The compression function of OpenSSL's libcrypto, which uses the processor's own instructions: about three times faster than plain Swift.
+///
+/// Loading the library takes about a millisecond and keeps about two megabytes, so only long messages use it.
+enum SystemSHA256 {
+    /// The number of bytes of a message from which the library is worth loading.
+    static let worthwhileLength: UInt64 = 8 << 20
+
+    /// The beginning of `SHA256_CTX`: eight words of state, the length in bits as two words, then an incomplete block and its length.
+    private static let contextSize = 112
+
+    private typealias Update = @convention(c) @Sendable (UnsafeMutableRawPointer, UnsafeRawPointer, Int) -> Int32
+
+    /// `SHA256_Update`; `nil` where the library is missing, and in programs without dynamic symbols.
+    private static let update: Update? = {
+        for name in ["libcrypto.so.3", "libcrypto.so.1.1"] {
+            // The library stays loaded, because its own exit handlers may run.
+            guard let library = dlopen(name, RTLD_NOW | RTLD_LOCAL), let symbol = dlsym(library, "SHA256_Update") else { continue }
+            return unsafeBitCast(symbol, to: Update.self)
+        }
+        return nil
+    }()
+
+    /// Compresses whole blocks.
+    ///
+    /// - Parameters:
+    ///   - state: The eight words of the hash value so far.
+    ///   - blocks: The blocks, of 64 bytes each.
+    /// - Returns: Whether the library did it; otherwise the state is unchanged.
+    static func compress(_ state: UnsafeMutableRawBufferPointer, blocks: UnsafeRawBufferPointer) -> Bool {
+        guard let update, let base = blocks.baseAddress, state.count == 32, blocks.count.isMultiple(of: 64) else { return false }
+        return withUnsafeTemporaryAllocation(byteCount: contextSize, alignment: 8) { context in
+            guard let start = context.baseAddress else { return false }
+            context.initializeMemory(as: UInt8.self, repeating: 0)
+            context.copyMemory(from: UnsafeRawBufferPointer(state))
+            guard update(start, base, blocks.count) == 1 else { return false }
+            state.copyMemory(from: UnsafeRawBufferPointer(rebasing: context[..<32]))
+            return true
+        }
+    }
+}
+#endif
