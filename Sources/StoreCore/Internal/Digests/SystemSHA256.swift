@@ -1,10 +1,4 @@
 #if os(Linux)
-#if canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#endif
-
 /// The compression function of OpenSSL's libcrypto, which uses the processor's own instructions: about three times faster than plain Swift.
 ///
 /// Loading the library takes about a millisecond and keeps about two megabytes, so only long messages use it.
@@ -18,14 +12,8 @@ enum SystemSHA256 {
     private typealias Update = @convention(c) @Sendable (UnsafeMutableRawPointer, UnsafeRawPointer, Int) -> Int32
 
     /// `SHA256_Update`; `nil` where the library is missing, and in programs without dynamic symbols.
-    private static let update: Update? = {
-        for name in ["libcrypto.so.3", "libcrypto.so.1.1"] {
-            // The library stays loaded, because its own exit handlers may run.
-            guard let library = dlopen(name, RTLD_NOW | RTLD_LOCAL), let symbol = dlsym(library, "SHA256_Update") else { continue }
-            return unsafeBitCast(symbol, to: Update.self)
-        }
-        return nil
-    }()
+    private static let update: Update? =
+        systemFunction("SHA256_Update", in: "libcrypto.so.3") ?? systemFunction("SHA256_Update", in: "libcrypto.so.1.1")
 
     /// Compresses whole blocks.
     ///

@@ -181,10 +181,5 @@ package final class DirectoryHandle: Sendable {
 /// Linux's `syncfs`, which Swift does not import, because its header declares it only with GNU extensions.
 ///
 /// Looked up by name, because the alternative is a C module. `nil` in a program without dynamic symbols.
-private let syncFileSystem: (@convention(c) @Sendable (Int32) -> Int32)? = {
-    typealias Call = @convention(c) @Sendable (Int32) -> Int32
-    // The handle of the program with its loaded libraries, which needs no closing.
-    guard let program = dlopen(nil, RTLD_NOW), let symbol = dlsym(program, "syncfs") else { return nil }
-    return unsafeBitCast(symbol, to: Call.self)
-}()
+private let syncFileSystem: (@convention(c) @Sendable (Int32) -> Int32)? = systemFunction("syncfs", in: nil)
 #endif
