@@ -110,7 +110,7 @@ struct HostileTrustTests {
             }
             let error = try await remoteError { try await host(bench, at: server.port, over: RealTransport.curl.make()).send(Self.post) }
             #expect(error.code == .tlsFailed, "\(error) \(String(describing: error.underlyingError))")
-            #expect(error.message == "the server does not speak TLS on this port; check the port and the scheme")
+            #expect(error.message == "the server does not use TLS on this port; check the port and the scheme")
             #expect(!error.mayHaveArrived)
         }
     }
