@@ -68,7 +68,7 @@ struct HostileTrustTests {
     }
 
     @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13])
-    func `W1: a changed handshake is a typed error`(_ version: TLSFront.Settings.Version) async throws {
+    func `W1: a modified handshake is a typed error`(_ version: TLSFront.Settings.Version) async throws {
         let bench = try TrustBench { $0.versions = version.rawValue...version.rawValue }
         let change = Lock((place: 0, value: UInt8(0)))
         let server = try meddler(bench) { bytes, offset in
