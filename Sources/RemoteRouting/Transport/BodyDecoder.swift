@@ -2,7 +2,7 @@ internal import Foundation
 internal import StoreCore
 internal import Wire
 
-/// A decoder of a body that works only on request of the reader, so that the source never waits and an idle reader causes no work.
+/// A decoder that works only when the reader requests bytes, so that the source never waits and an idle reader causes no work.
 final class BodyDecoder: Sendable {
     #if os(Linux)
     private struct State {

@@ -124,8 +124,8 @@ extension TLSOptions {
         ///   - pem: The certificate in PEM, optionally followed by the intermediate certificates.
         ///   - key: The private key in PEM; may be the same data as `pem`.
         ///   - password: The password of an encrypted key.
-        /// - Throws: ``RemoteError`` with ``RemoteError/Code/invalidTLSOptions`` if the certificate or the key is missing, a certificate is
-        ///   malformed, an encrypted key has no password, or the password contains a NUL character.
+        /// - Throws: ``RemoteError`` with ``RemoteError/Code/invalidTLSOptions`` if a certificate is missing or malformed, or the key is
+        ///   missing. The same error is thrown for an encrypted key without a password, and for a password with a NUL character.
         public init(pem: Data, key: Data, password: String? = nil) throws(RemoteError) {
             let operation = "read the client certificate"
             certificate = try PEM.certificates(in: pem, operation)

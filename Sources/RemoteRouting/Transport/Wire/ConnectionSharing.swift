@@ -107,7 +107,7 @@ struct ConnectionSharing {
         return released
     }
 
-    /// Decides whether an exchange may open a connection; a refused exchange waits for another one's connection.
+    /// Decides whether an exchange may open a connection; a refused exchange waits for that of another.
     mutating func mayConnect(_ ticket: WireMachine.Ticket, _ key: Key) -> (isAllowed: Bool, released: [WireMachine.Ticket]) {
         guard var group = groups[key] else { return (true, []) }
         defer { groups[key] = group }

@@ -57,7 +57,7 @@ package struct WireMachine {
     private var queue: ArraySlice<Ticket> = []
     /// The waiting streams in order of arrival; canceled ones are skipped.
     private var streams: ArraySlice<Ticket> = []
-    /// The exchanges that waited for another one's connection and may begin.
+    /// The exchanges that waited for the connection of another exchange and may begin.
     private var released: ArraySlice<Ticket> = []
     private var sharing = ConnectionSharing()
     private var runningCount = 0
@@ -147,7 +147,7 @@ package struct WireMachine {
         return nil
     }
 
-    /// Removes an exchange that was canceled or failed by decision of the loop; returns whether a running transfer must end.
+    /// Removes an exchange that was canceled or that the loop failed; returns whether a running transfer must end.
     package mutating func left(_ ticket: Ticket) -> Bool { remove(ticket, isOver: false) }
 
     private mutating func remove(_ ticket: Ticket, isOver: Bool) -> Bool {
@@ -209,7 +209,7 @@ package struct WireMachine {
         return .send
     }
 
-    /// Decides whether libcurl may open a connection for an exchange; a refused exchange waits for another one's connection.
+    /// Decides whether libcurl may open a connection for an exchange; a refused exchange waits for that of another.
     package mutating func mayConnect(_ ticket: Ticket) -> Bool {
         guard let entry = entries[ticket], let key = entry.sharing, !entry.needsFreshConnection else { return true }
         let (isAllowed, others) = sharing.mayConnect(ticket, key)

@@ -25,7 +25,7 @@ package struct WireRequest: Sendable {
     package var body: Body
     /// Whether the request may arrive twice: it is idempotent (RFC 9110 §9.2.2) or has an `Idempotency-Key`.
     package var mayRepeat: Bool
-    /// The deadlines that the engine keeps.
+    /// The deadlines that the engine enforces.
     package var deadlines: Deadlines.Limits
     /// Whether to report the progress of the request body.
     package var reportsProgress = false
