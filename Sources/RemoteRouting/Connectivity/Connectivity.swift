@@ -13,7 +13,7 @@ internal import Network
 /// }
 /// ```
 ///
-/// Connectivity never blocks a request, because a path monitor can be wrong. On Apple's systems it follows the system's path monitor.
+/// Connectivity never blocks a request, because a path monitor can be wrong. On Apple's systems, it follows the system's path monitor.
 /// Other systems have no monitor; use a ``ManualConnectivity`` there, and set the status that the app observes.
 public struct Connectivity: Sendable {
     /// The reachability of the network.
@@ -59,8 +59,8 @@ public struct Connectivity: Sendable {
 
     /// Creates connectivity from a custom monitor.
     ///
-    /// - Parameter monitor: Starts reporting the current path and each later one, and returns the closure that stops it. It is called once
-    ///   for each sequence, which stops it at its end.
+    /// - Parameter monitor: Starts to report the current path and each later one, and returns the closure that stops the reports. Each
+    ///   sequence calls it once, and stops the reports when it ends.
     public init(monitor: @escaping @Sendable (_ report: @escaping @Sendable (Path) -> Void) -> @Sendable () -> Void) {
         self.monitor = monitor
     }
@@ -100,7 +100,7 @@ public struct Connectivity: Sendable {
         #else
         throw RemoteError(
             .build, .unsupported, operation: "Connectivity.system()",
-            "this system has no path monitor; use a ManualConnectivity")
+            "this system has no path monitor; use ManualConnectivity")
         #endif
     }
 }

@@ -1,6 +1,6 @@
 internal import StoreCore
 
-/// Connectivity set by code, for tests and for systems without a path monitor.
+/// Connectivity that the app sets, for tests and for systems without a path monitor.
 ///
 /// ```swift
 /// let connectivity = ManualConnectivity(.offline)
@@ -13,7 +13,7 @@ public final class ManualConnectivity: Sendable {
         var lastReader: UInt64 = 0
     }
 
-    /// The path and its readers, under one lock so that a new reader misses no change.
+    /// Guards the path and its readers together, so that a new reader misses no change.
     private let state: Lock<State>
 
     /// Creates connectivity with an initial path.

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// A problem description of a server (RFC 9457).
+/// A server's description of a problem (RFC 9457).
 ///
 /// ```swift
 /// if let problem = error.problem, problem.type == "https://example.com/probs/out-of-credit" {
@@ -18,7 +18,7 @@ public struct Problem: Hashable, Sendable {
         case flag(Bool)
         /// A number.
         case number(Double)
-        /// A text.
+        /// A string.
         case text(String)
         /// A list.
         case list([Value])
@@ -41,9 +41,9 @@ public struct Problem: Hashable, Sendable {
 
     /// Decodes a problem document.
     ///
-    /// - Parameter data: A JSON object; for anything else the initializer returns `nil`.
+    /// - Parameter data: A JSON object; for anything else, the initializer returns `nil`.
     public init?(json data: Data) {
-        // Ignores the reason: the response is an error in any case, only without an explanation.
+        // Ignores the reason, because the response is an error even without an explanation.
         guard let value = try? JSONDecoder().decode(Value.self, from: data), case .fields(var members) = value else { return nil }
         type = Problem.text(members.removeValue(forKey: "type")) ?? "about:blank"
         title = Problem.text(members.removeValue(forKey: "title"))
@@ -60,7 +60,7 @@ public struct Problem: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - data: The body of the response.
-    ///   - type: Its media type; for anything but `application/problem+json` the initializer returns `nil`.
+    ///   - type: The media type of the body; for anything but `application/problem+json`, the initializer returns `nil`.
     init?(data: Data, type: MimeType?) {
         guard type?.essence == MimeType.problemJSON.essence else { return nil }
         self.init(json: data)

@@ -87,12 +87,12 @@ extension RemoteError {
         public static let undecodable = Code(rawValue: "undecodable")
         /// The server sent a range that was not requested or does not fit the partial file.
         public static let wrongRange = Code(rawValue: "wrongRange")
-        /// The complete file has another digest than expected.
+        /// The complete file does not have the expected digest.
         public static let wrongDigest = Code(rawValue: "wrongDigest")
         /// A file could not be written.
         public static let fileFailed = Code(rawValue: "fileFailed")
 
-        /// The transient failures of the connection.
+        /// The transient failures to connect or to stay connected.
         static let passing: Set<Code> = [
             .offline, .hostNotFound, .connectionRefused, .proxyUnreachable, .unreachable, .connectionLost,
         ]

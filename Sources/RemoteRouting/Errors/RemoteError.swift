@@ -39,11 +39,11 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
     public var message: String
     /// The status of the response, if there is one.
     public var status: Int?
-    /// The header of the response; empty without a response.
+    /// The header fields of the response; empty without a response.
     public var fields: HTTPFields
     /// The beginning of the response body, at most 64 KiB.
     public var body: Data
-    /// The delay that the server requested by `Retry-After`.
+    /// The delay that the server requested with `Retry-After`.
     public var retryAfter: Duration?
     /// The number of attempts.
     public var attempts: Int
@@ -65,7 +65,7 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
     public var mayHaveArrived: Bool
     /// The error of a lower layer that caused this one.
     public var underlyingError: (any Error)?
-    /// Reads the body as the host reads values; `nil` without a response.
+    /// The reader that parses the body as the host parses values; `nil` without a response.
     var reader: ErrorReader?
 
     /// Creates an error.
@@ -86,7 +86,7 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
         body = Data()
         attempts = 1
         mayRepeat = false
-        // An error of these stages has a response.
+        // An error in these stages has a response.
         mayHaveArrived = stage == .status || stage == .decode
     }
 
@@ -125,7 +125,7 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
         if let requestID { text += " (request id \(requestID.prefix(100)))" }
         // The message already contains the fault's text.
         if let fault = underlyingError as? RouteFault { text += " (RouteFault.\(fault.code.rawValue))" }
-        // Escaped, because some words are the server's and the text may be written to a terminal.
+        // Escaped, because parts of the text come from the server and the text may be written to a terminal.
         return text.escapedForDisplay()
     }
 
@@ -153,12 +153,12 @@ extension RemoteError: FailureAdvising {
     /// Whether a store may serve expired content instead of this failure (RFC 5861 §4).
     ///
     /// `true` for the statuses 500, 502, 503 and 504, and if no complete response was received: no connection, a deadline, cancellation,
-    /// a truncated response. `false` for every other status and for undecodable responses. The underlying error decides about a failed
-    /// credential refresh or interceptor, if that error is `FailureAdvising`.
+    /// a truncated response. `false` for every other status and for undecodable responses. For a failed credential refresh or interceptor,
+    /// the underlying error decides if it is `FailureAdvising`.
     public var allowsStale: Bool {
         switch code {
         case .refreshFailed, .interceptorFailed: return (underlyingError as? any FailureAdvising)?.allowsStale ?? false
-        // A response arrived but exceeded its limit, or the server refused the client as a 403 would.
+        // A response arrived but exceeded its limit, or the server refused the client, like a 403.
         case .bodyTooLarge, .clientCertificateRefused: return false
         default: break
         }

@@ -5,7 +5,7 @@ internal import Wire
 public struct TransportFailure: Error, Sendable, CustomStringConvertible {
     /// The kind of failure.
     public var code: RemoteError.Code
-    /// The reason and the remedy, without addresses and header values.
+    /// The reason and the remedy, without addresses or header values.
     public var message: String
     /// Whether the request, or a part of it, may have reached the server.
     public var mayHaveArrived: Bool
@@ -14,9 +14,9 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
 
     /// Creates a failure.
     ///
-    /// The request counts as possibly arrived, unless the code excludes it. These are invalid TLS or proxy options, an unsupported option,
-    /// no connection to the host or the proxy, a refused tunnel, an untrusted server certificate, or a refused TLS version. A transport
-    /// with better knowledge sets ``mayHaveArrived``.
+    /// The request counts as possibly arrived, unless the code excludes it. The codes for invalid or unsupported options, for a
+    /// host or proxy without a connection, and for a refused tunnel exclude it. So do the codes for an unacceptable server certificate and
+    /// a refused TLS version. A transport with better knowledge sets ``mayHaveArrived``.
     ///
     /// - Parameters:
     ///   - code: The kind of failure.
@@ -32,14 +32,14 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
     /// The kind of failure, the reason and the remedy.
     public var description: String { "TransportFailure.\(code.rawValue): \(message.escapedForDisplay())" }
 
-    /// The same failure, of a request that was not sent.
+    /// The same failure for a request that was not sent.
     var beforeSending: TransportFailure {
         var copy = self
         copy.mayHaveArrived = false
         return copy
     }
 
-    static let cancelled = TransportFailure(.cancelled, "the task was canceled, and the exchange ended with it")
+    static let cancelled = TransportFailure(.cancelled, "the task was canceled, which ended the exchange")
     static let abandoned = TransportFailure(.cancelled, "the body was released before its end, which ended the exchange")
 
     /// The failure of a request body that could not be read.

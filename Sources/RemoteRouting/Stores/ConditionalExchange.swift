@@ -63,14 +63,14 @@ extension RemoteError.Code {
 }
 
 extension HTTPFields {
-    /// Returns the names, in lower case, of fields with different values: those that credentials and interceptors wrote.
+    /// Returns the lowercased names of fields with different values, which credentials and interceptors wrote.
     func names(differingFrom other: HTTPFields) -> Set<String> {
         Set((fields + other.fields).map { $0.name.lowercased() }.filter { values(of: $0) != other.values(of: $0) })
     }
 }
 
 extension Headers {
-    /// Replaces the route's conditions by those of a store.
+    /// Replaces the route's conditions with those of a store.
     ///
     /// - Returns: Whether the validator has any condition; if not, the fields are unchanged.
     fileprivate mutating func replace(withConditionsOf validator: Validator, now: Date) -> Bool {

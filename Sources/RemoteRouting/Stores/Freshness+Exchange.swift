@@ -19,7 +19,7 @@ extension Freshness {
     /// - Parameter response: A response of a ``RemoteHost``.
     public init(of response: RemoteResponse<some Any>) { self.init(of: response.exchange) }
 
-    /// Creates the freshness that an origin gave its response.
+    /// Creates the freshness that the origin of a response specified.
     ///
     /// - Parameter exchange: The header fields, and the times of the exchange.
     package init(of exchange: CachedExchange) {
@@ -65,13 +65,13 @@ extension CachedExchange {
     fileprivate func lifetime(_ control: CacheControl) -> Duration? {
         switch control.seconds("max-age") {
         case .seconds(let seconds): return .seconds(seconds)
-        // RFC 9111 §4.2.1 treats an invalid or contradictory lifetime as stale.
+        // A response with an invalid or contradictory lifetime counts as stale (RFC 9111 §4.2.1).
         case .invalid: return .zero
         case nil: break
         }
         let lines = response.values(of: "Expires")
         guard let first = lines.first else { return nil }
-        // RFC 9111 §5.3: an invalid date, especially "0", means already expired.
+        // An invalid date, especially "0", means that the response has already expired (RFC 9111 §5.3).
         guard lines.allSatisfy({ $0 == first }), let expires = HTTPDate.parse(first, now: respondedAt) else { return .zero }
         return CachedExchange.span(expires.timeIntervalSince(madeAt))
     }
@@ -88,7 +88,7 @@ extension CachedExchange {
         response.values(of: "Date").first.flatMap { HTTPDate.parse($0, now: respondedAt) } ?? respondedAt
     }
 
-    /// The `Age` that caches on the way added (RFC 9111 §5.1); the first of several values, and zero if invalid.
+    /// The `Age` that intermediate caches added (RFC 9111 §5.1); the first of several values, and zero if invalid.
     private var announcedAge: Duration {
         guard let first = response["Age"]?.split(separator: ",", omittingEmptySubsequences: false).first else { return .zero }
         let digits = first.trimmingPrefix { $0 == " " || $0 == "\t" }

@@ -5,10 +5,10 @@ extension HTTPFields {
     /// let next = response.fields.link("next")
     /// ```
     ///
-    /// Links with an `anchor` are skipped, because they start at another resource than the response. A malformed link ends the parsing of
-    /// its line, not of the other lines.
+    /// Links with an `anchor` are skipped, because they start at a resource other than the response. A malformed link ends the parsing of
+    /// its line only.
     ///
-    /// - Parameter relation: The relation, such as `next`; its case is ignored.
+    /// - Parameter relation: The relation, such as `next`, in any case.
     /// - Returns: The reference as received: absolute, or relative to the URL of the response.
     public func link(_ relation: String) -> String? {
         let relation = relation.lowercased()
@@ -16,7 +16,7 @@ extension HTTPFields {
     }
 }
 
-/// The links of a `Link` field (RFC 8288 §3).
+/// The links of the `Link` fields of a message (RFC 8288 §3).
 struct LinkHeader: Hashable, Sendable {
     /// A link.
     struct Link: Hashable, Sendable {
@@ -34,7 +34,7 @@ struct LinkHeader: Hashable, Sendable {
     /// The links, in order.
     let links: [Link]
 
-    /// Parses the `Link` lines of a message; a syntax error ends the parsing of its own line only.
+    /// Parses the `Link` lines of a message; a malformed link ends the parsing of its line only.
     init(_ fields: HTTPFields) {
         links = fields.values(of: "Link").flatMap(LinkHeader.parse)
     }

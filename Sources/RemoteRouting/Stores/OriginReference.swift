@@ -2,7 +2,7 @@ package import Foundation
 
 /// A path and a query without scheme, host and port.
 ///
-/// Page links are saved in this form. A saved link therefore works after the host's name or port changes, and cannot lead to another
+/// Page links are saved in this form. Therefore a saved link works after the host's name or port changes, and cannot lead to another
 /// origin.
 package struct OriginReference: Hashable, Sendable {
     /// The path and the query as sent on the wire; begins with a single slash.

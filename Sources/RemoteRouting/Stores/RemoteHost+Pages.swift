@@ -106,7 +106,7 @@ extension RemoteHost {
 // MARK: Pages by number
 
 extension RemoteHost {
-    /// Creates a fetcher for numbered pages of unknown count.
+    /// Creates a fetcher for numbered pages, without knowing their count.
     ///
     /// ```swift
     /// let repos = api.pages(of: Repo.self, numberedFrom: 1, size: 50) { (org: String, number: Int) in
@@ -116,7 +116,7 @@ extension RemoteHost {
     ///
     /// The list ends at an empty page, at a page with fewer than `size` elements, or at a page identical to the previous one. The last rule
     /// covers servers that ignore the number, or repeat their last page for higher numbers. If the server always has another full page,
-    /// the list does not end; each page takes one call. If the body contains the number of pages, use
+    /// the list does not end, and each page takes one call. If the body contains the number of pages, use
     /// ``pages(in:elements:next:prev:_:)`` with the next number as the cursor.
     ///
     /// - Parameters:
@@ -167,7 +167,7 @@ private struct PageNumber {
     var number: Int
     var digestBefore: String
 
-    /// Creates the number after another one; returns `nil` if it overflows.
+    /// Creates the key of the page after a number; returns `nil` if the number overflows.
     init?(after number: Int, _ digest: String) {
         let (next, isTooBig) = number.addingReportingOverflow(1)
         if isTooBig { return nil }

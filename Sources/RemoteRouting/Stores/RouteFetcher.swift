@@ -1,7 +1,7 @@
 public import Foundation
 public import StoreCore
 
-/// A store's fetcher that sends routes with conditional requests, and uses the lifetimes of the origin.
+/// A store's fetcher that sends conditional requests for routes, and uses the lifetimes of the origin.
 ///
 /// ```swift
 /// let users = Store(

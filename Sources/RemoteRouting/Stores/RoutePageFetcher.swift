@@ -10,8 +10,8 @@ public import StoreCore
 /// await repos["apple"].requestNextData()
 /// ```
 ///
-/// The first page is revalidated like any content. Page keys are safe to save, because a link is stored without scheme, host and port. It
-/// works after the host moves, and cannot lead to another origin.
+/// The first page is revalidated like any content. Page keys are safe to save, because a link is stored without scheme, host and port.
+/// A saved key works after the host moves, and cannot lead to another origin.
 public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: TwoWayPaginationFetcher {
     /// A store's request for a page of a key.
     enum Wanted: Sendable {

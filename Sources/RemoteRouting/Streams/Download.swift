@@ -18,8 +18,8 @@ extension RemoteHost {
     ///   - target: The file; its directory must exist.
     ///   - sha256: The expected digest as 64 hexadecimal digits; a file with a different digest is discarded.
     ///   - onProgress: Called from any thread with the number of bytes in the file, including those of earlier downloads.
-    ///   - onDigest: Called once with the file's SHA-256 digest, as 64 hexadecimal digits, after the file has its name. The bytes are hashed
-    ///     as they arrive; only bytes of an earlier download are read from disk. Without `onDigest` and `sha256` nothing is hashed.
+    ///   - onDigest: Called once with the file's SHA-256 digest, as 64 hexadecimal digits, after the file is in place. The bytes are hashed
+    ///     as they arrive; only bytes of an earlier download are read from disk. Without `onDigest` and `sha256`, nothing is hashed.
     /// - Returns: The target, with the last response head.
     /// - Throws: ``RemoteError``. Canceling the task ends the download; a later call can resume it.
     @discardableResult
@@ -50,7 +50,7 @@ private struct Download: Sendable {
         let plain = try RouteCall(route, at: host, .stream())
         if let digest, digest.utf8.count != 64 || !digest.utf8.allSatisfy(\.isHexDigit) {
             throw plain.error(
-                for: RouteFault(.invalidOption, in: "sha256", "it is not a digest of 64 hexadecimal digits; pass a SHA-256 digest"),
+                for: RouteFault(.invalidOption, in: "sha256", "it does not consist of 64 hexadecimal digits; pass a SHA-256 digest"),
                 plain.request)
         }
         guard target.isFileURL, route.method == .get else {
@@ -73,7 +73,7 @@ private struct Download: Sendable {
             let before = try file.length()
             do {
                 guard var response = try await once(plain, into: file, wantsWhole: wantsWhole) else {
-                    // The partial file is unusable. A request for the whole file cannot lead here again.
+                    // The partial file is unusable. This cannot recur, because the next request is for the whole file.
                     wantsWhole = true
                     continue
                 }
@@ -103,7 +103,7 @@ private struct Download: Sendable {
         if known == nil { try file.empty() }
         let there = try file.length()
         let offset = known != nil && there > 0 ? there : nil
-        // The caller of this function counts attempts, because it knows whether they received bytes.
+        // The caller of this function counts attempts, because it knows which of them received bytes.
         let single = host.with { $0.retry = .never }
         let call = try RouteCall(repeating: plain, at: single, .stream(), accepting: offset == nil ? nil : 416) {
             fields throws(RouteFault) in
@@ -181,7 +181,7 @@ private struct Download: Sendable {
         guard let file = try OpenFile(reading: directory.path(of: stateName)) else { return nil }
         var bytes = [UInt8](repeating: 0, count: 65_536)
         let count = try bytes.withUnsafeMutableBytes { try file.read(into: $0) }
-        // Ignores the error, because without a state the download starts over.
+        // Ignores the error, because a download without a state starts over.
         let state = try? JSONDecoder().decode(DownloadState.self, from: Data(bytes.prefix(count)))
         guard let state, state.address == request.url.absoluteString, DownloadDecision.isStrong(state.validator, now: host.time.date) else {
             return nil

@@ -15,7 +15,7 @@ struct DownloadState: Codable, Hashable, Sendable {
 enum DownloadDecision: Hashable {
     /// The response contains the whole file: write from the first byte.
     case restart(total: Int64?)
-    /// The response contains the missing rest: append it.
+    /// The response contains the missing rest of the file: append it.
     case append(total: Int64?)
     /// The partial file is complete.
     case complete
@@ -37,7 +37,7 @@ enum DownloadDecision: Hashable {
             // The file has changed, or the server does not support ranges.
             return .restart(total: isPacked(fields) ? nil : fields["Content-Length"].flatMap { Int64($0) })
         case 206:
-            guard let offset else { return .refuse("the server sent a part of the file, but the request was for the whole") }
+            guard let offset else { return .refuse("the server sent a part of the file, but the request was for the whole file") }
             guard let range = ContentRange(fields["Content-Range"]), let first = range.first, let last = range.last else {
                 return .refuse("the server sent a part without a valid Content-Range")
             }

@@ -8,7 +8,7 @@
 /// ```
 ///
 /// Chunks may end anywhere, even inside a character or between CR and LF. At the end of the stream, the parser drops an event without a
-/// final empty line, so it needs no call at the end.
+/// final empty line, so no call is needed at the end.
 package struct EventStreamParser: Sendable {
     /// The error for an event that exceeds the parser's limit.
     package struct TooLarge: Error, Hashable, Sendable, CustomStringConvertible {
@@ -23,7 +23,7 @@ package struct EventStreamParser: Sendable {
 
     /// The id for a reconnection (`Last-Event-ID`); empty if the stream contained none.
     package private(set) var lastEventID: String
-    /// The delay before a reconnection that the server requested; `nil` if it requested none.
+    /// The delay that the server requested before a reconnection; `nil` if it requested none.
     package private(set) var reconnectionTime: Duration?
 
     private let limit: Int
@@ -56,7 +56,7 @@ package struct EventStreamParser: Sendable {
     ///
     /// - Parameter bytes: Any number of bytes.
     /// - Returns: The events that these bytes complete, in order.
-    /// - Throws: ``TooLarge``; do not use the parser afterwards.
+    /// - Throws: ``TooLarge``; the parser must not be used afterward.
     package mutating func consume(_ bytes: some Sequence<UInt8>) throws(TooLarge) -> [ServerSentEvent] {
         var events: [ServerSentEvent] = []
         for byte in bytes {
@@ -117,14 +117,14 @@ package struct EventStreamParser: Sendable {
 
     private static func digits(_ value: ArraySlice<UInt8>) -> Int64? {
         guard !value.isEmpty, value.allSatisfy(\.isDigit) else { return nil }
-        // Caps the delay at a century, which includes numbers too large for Int64.
+        // Caps the delay at a century, even if the number is too large for Int64.
         return min(3_155_760_000_000, Int64(String(decoding: value, as: UTF8.self)) ?? .max)
     }
 }
 
 /// A server-sent event.
 public struct ServerSentEvent: Hashable, Sendable {
-    /// The type of the event; `message` if the stream does not name it.
+    /// The type of the event; `message` if the stream names none.
     public var type: String
     /// The content, with its lines joined by line feeds.
     public var data: String

@@ -12,7 +12,7 @@ final class PartialFile: Sendable {
     /// The path of the incomplete file.
     let path: String
     private let descriptor: Int32
-    /// The hash of the file's first bytes, and their number.
+    /// Guards the hash of the file's first bytes, and their number.
     private let hashing: Lock<Hashing>
 
     private struct Hashing: Sendable {
@@ -56,7 +56,7 @@ final class PartialFile: Sendable {
     }
 
     deinit {
-        // A child process that was forked a moment ago may still hold the descriptor, and closing this copy would leave it the lock.
+        // A child process that was forked a moment ago may still hold the descriptor. Closing only this copy would keep the file locked.
         _ = flock(descriptor, LOCK_UN)
         // Keeps an uncommitted file, because a later download can resume it.
         _ = close(descriptor)

@@ -8,8 +8,8 @@ public import Foundation
 /// for try await line in try await api.bytes(for: Route(path: "/log")).lines() { print(line) }
 /// ```
 ///
-/// Memory use is constant, even if the body is large or read slowly. Over libcurl, a slow reader pauses the socket before
-/// ``HostLimits/memoryBytes`` unread bytes. Over `URLSession`, further unread bytes go to an unlinked temporary file, up to
+/// Memory use is constant, even if the body is large or read slowly. Over libcurl, a slow reader pauses the socket before the
+/// unread bytes exceed ``HostLimits/memoryBytes``. Over `URLSession`, further unread bytes go to an unlinked temporary file, up to
 /// ``HostLimits/spillBytes``. Releasing the sequence before its end ends the exchange on the wire.
 public struct RemoteBytes: AsyncSequence, Sendable {
     /// The status, the fields and the URL of the response.
@@ -23,7 +23,7 @@ public struct RemoteBytes: AsyncSequence, Sendable {
         self.explain = explain
     }
 
-    /// The metrics of the exchange; `nil` until the last piece was read.
+    /// The metrics of the exchange; `nil` until the body has arrived, and complete once its last piece has been read.
     public var metrics: ExchangeMetrics? { body.metrics }
 
     /// The number of bytes of the body; `nil` if the server did not send it or compressed the body.
@@ -34,11 +34,11 @@ public struct RemoteBytes: AsyncSequence, Sendable {
 
     /// Returns the lines of the body as UTF-8 text, without line endings.
     ///
-    /// A line ends with LF, CRLF or CR. Invalid UTF-8 is replaced by U+FFFD.
+    /// A line ends with LF, CRLF or CR. Invalid UTF-8 is replaced with U+FFFD.
     ///
     /// - Parameter limit: The maximum number of bytes of a line.
-    /// - Returns: The lines, which can be read once. Reading throws ``RemoteError``, with ``RemoteError/Code/bodyTooLarge`` for a longer
-    ///   line.
+    /// - Returns: The lines, which can be read once. Reading throws ``RemoteError``, with ``RemoteError/Code/bodyTooLarge`` for a line
+    ///   over the limit.
     public func lines(limit: Int = 1 << 20) -> some AsyncSequence<String, any Error> & Sendable { RemoteLines(bytes: self, limit: limit) }
 
     /// An iterator of the pieces.
@@ -62,7 +62,7 @@ public struct RemoteBytes: AsyncSequence, Sendable {
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(base: body.makeAsyncIterator(), explain: explain) }
 
     func tooLong(_ limit: Int) -> RemoteError {
-        explain(TransportFailure(.bodyTooLarge, "a line has more than \(limit) bytes; raise the limit, or read bytes"))
+        explain(TransportFailure(.bodyTooLarge, "a line is longer than \(limit) bytes; raise the limit, or read the body as bytes"))
     }
 }
 
@@ -72,7 +72,7 @@ extension RemoteBytes.AsyncIterator: Sendable {}
 extension RemoteHost {
     /// Sends a route, and returns the body as a stream once the head of a successful response has arrived.
     ///
-    /// Failures before the head are retried as for any route. A failure within the body is not.
+    /// Failures before the head are retried as for any route. A failure within the body is not retried.
     ///
     /// - Parameters:
     ///   - route: The route to send.

@@ -10,8 +10,8 @@ internal import StoreCore
 /// When a connection ends or is lost, the sequence reconnects with the last event id (`Last-Event-ID`). It waits for the delay that the
 /// server requested, or three seconds. After a connection without events it waits at least one second.
 ///
-/// A response of 204 ends the sequence. The sequence fails with an unsuccessful response or another media type. It also fails after as many
-/// consecutive failures without an event as ``RemoteHost/retry`` allows attempts.
+/// A response with status 204 ends the sequence. The sequence fails if a response is unsuccessful or has another media type. It also fails
+/// after as many consecutive failures without an event as ``RemoteHost/retry`` allows attempts.
 struct RemoteEvents: AsyncSequence, Sendable {
     let host: RemoteHost
     let route: any Routable
@@ -34,7 +34,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
             parser = EventStreamParser(lastEventID: events.lastEventID)
         }
 
-        /// Returns the next event; `nil` after the server has ended the stream with 204.
+        /// Returns the next event; `nil` if the server has ended the stream with status 204.
         ///
         /// - Throws: ``RemoteError``. Canceling the task ends the connection.
         mutating func next() async throws -> ServerSentEvent? {
@@ -66,7 +66,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
 
         private var retry: RetryPolicy { events.host.retry }
 
-        /// Connects, after a delay for a reconnection; returns `false` if the server ended the stream.
+        /// Connects, after a delay in the case of a reconnection; returns `false` if the server ended the stream.
         private mutating func connect() async throws -> Bool {
             if !isFirst {
                 // Without a minimum, a server with a delay of zero and no events would cause an endless loop of requests.

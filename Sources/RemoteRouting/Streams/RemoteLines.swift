@@ -45,7 +45,7 @@ struct RemoteLines: AsyncSequence, Sendable {
 @available(*, unavailable)
 extension RemoteLines.AsyncIterator: Sendable {}
 
-/// A splitter of bytes into lines, independent of the piece boundaries.
+/// A splitter of bytes into lines, which may span several pieces.
 struct LineSplitter {
     let limit: Int
     private var line: [UInt8] = []

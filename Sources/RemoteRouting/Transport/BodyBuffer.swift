@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// The unread bytes of a body: in memory up to a limit, beyond it in an unlinked file.
+/// The unread bytes of a body: in memory up to a limit, and beyond it in an unlinked file.
 struct BodyBuffer {
     private let memoryLimit: Int
     private let spillLimit: Int
@@ -26,10 +26,10 @@ struct BodyBuffer {
 
     /// Appends received bytes.
     ///
-    /// - Parameter staysInMemory: Whether the reader waits for the whole body, which will be in memory anyway.
+    /// - Parameter staysInMemory: Whether the memory limit is ignored, because the reader waits for the whole body or the source pauses.
     /// - Throws: ``TransportFailure`` if the file would exceed its limit or cannot be written.
     mutating func push(_ data: Data, staysInMemory: Bool) throws(TransportFailure) {
-        // After the first spill, all later bytes must go to the file to keep their order.
+        // While the file contains unread bytes, all later bytes must go there to keep their order.
         let fits = spilledBytes == 0 && (staysInMemory || memoryBytes + data.count <= memoryLimit)
         guard !fits else {
             pieces.append(data)
@@ -38,7 +38,7 @@ struct BodyBuffer {
         }
         guard spilledBytes + data.count <= spillLimit else {
             throw TransportFailure(
-                .bodyTooLarge, "more than \(spillLimit) bytes arrived unread; read faster, or raise the limit for spilled bytes")
+                .bodyTooLarge, "more than \(spillLimit) unread bytes would be spilled to disk; read the body faster, or raise spillBytes")
         }
         if spill == nil { spill = try SpillFile() }
         guard let spill else { return }

@@ -2,7 +2,7 @@ internal import Foundation
 internal import StoreCore
 internal import Wire
 
-/// Decodes a body as its reader requests it, so that the source never waits and an idle reader causes no work.
+/// A decoder that works only when the reader requests bytes, so that the source never waits and an idle reader causes no work.
 final class BodyDecoder: Sendable {
     #if os(Linux)
     private struct State {
@@ -28,7 +28,7 @@ final class BodyDecoder: Sendable {
         guard let coding = head.fields["Content-Encoding"]?.lowercased(), !coding.isEmpty, coding != "identity" else { return nil }
         guard coding == "gzip" || coding == "x-gzip", let decoder = BodyDecoder(limit: limit) else {
             throw TransportFailure(
-                .protocolViolation, "the response has a content coding that the request did not ask for; check the server")
+                .protocolViolation, "the response has a content coding that was not requested; check the server")
         }
         return decoder
     }
@@ -73,7 +73,7 @@ final class BodyDecoder: Sendable {
         return whole
     }
     #else
-    /// On other platforms the system decodes.
+    /// Returns `nil`, because other platforms decode bodies themselves.
     static func decoder(for head: HTTPResponse, limit: Int) throws(TransportFailure) -> BodyDecoder? { nil }
 
     var decodedBytes: Int64 { 0 }
@@ -85,10 +85,10 @@ final class BodyDecoder: Sendable {
 }
 
 extension TransportFailure {
-    /// The failure of a body that exceeds the limits.
+    /// Returns the failure of a body that exceeds its limit.
     static func tooLarge(_ limits: ExchangeLimits) -> TransportFailure { tooLarge(limits.bodyBytes) }
 
     static func tooLarge(_ limit: Int) -> TransportFailure {
-        TransportFailure(.bodyTooLarge, "the response has more than \(limit) bytes; stream or download it, or raise responseBytes")
+        TransportFailure(.bodyTooLarge, "the response is larger than \(limit) bytes; stream or download it, or raise responseBytes")
     }
 }

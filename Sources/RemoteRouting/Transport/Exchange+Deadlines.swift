@@ -7,7 +7,7 @@ extension Exchange {
         guard !source.keepsDeadlines else { return }
         let late: Task<Void, Never>? = state.withLock { state in
             guard !state.isOver, let next = state.deadlines.next else { return nil }
-            // Arriving bytes postpone deadlines. Only the head can introduce a nearer one.
+            // Arriving bytes postpone deadlines. Only the head can introduce a nearer deadline.
             guard state.watcher == nil || next.instant < state.watched else { return nil }
             let late = state.watcher
             state.watched = next.instant
@@ -28,7 +28,7 @@ extension Exchange {
         }
     }
 
-    /// Returns the next deadline to sleep for; stops the exchange if one has passed. `nil` after the end.
+    /// Returns the next deadline to wait for; `nil` after the end. Stops the exchange if that deadline has passed.
     ///
     /// Not inlined: its temporaries would otherwise enlarge the frame of every watcher.
     @inline(never)

@@ -106,7 +106,7 @@ extension Exchange {
         }
     }
 
-    /// Removes the action that resumes a paused source.
+    /// Ends the pause of the source; returns the action that resumes it, or `nil` if it is not paused.
     private func unpause(_ state: inout State, at now: MonotonicInstant) -> (@Sendable () -> Void)? {
         guard state.isPaused else { return nil }
         state.isPaused = false
@@ -114,7 +114,7 @@ extension Exchange {
         return state.resume
     }
 
-    /// Stops the exchange on behalf of the caller.
+    /// Fails the exchange and ends it on the wire; ignored after its end.
     func stop(_ failure: TransportFailure) {
         apply { state in
             guard !state.isOver else { return }
@@ -125,7 +125,7 @@ extension Exchange {
     /// The number of received unread bytes, for tests.
     var unreadBytes: Int { state.withLock { $0.buffer.memoryBytes + $0.buffer.spilledBytes } }
 
-    /// Sets an action for the end of the exchange, in success or failure; runs it at once after the end.
+    /// Sets the action that runs when the exchange succeeds or fails; runs it at once if the exchange has already ended.
     func onEnd(_ action: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in
             if !state.isOver { state.end = action }

@@ -4,9 +4,9 @@ internal import Wire
 
 /// One exchange between the transport that feeds it and the caller that reads it.
 ///
-/// An exchange keeps the deadlines and limits, and ends once. A transport creates one per request, feeds it from any thread and returns
-/// ``response()``. The action of ``onStop(_:)`` runs at most once: if the caller is canceled or releases the response, if a deadline
-/// passes, or if a limit is exceeded.
+/// An exchange enforces the deadlines and limits, and ends once. A transport creates one per request, feeds it from any thread and returns
+/// ``response()``. The action of ``onStop(_:)`` runs at most once. It runs if the caller is canceled or releases the response, if a
+/// deadline passes, or if a limit is exceeded.
 public final class Exchange: Sendable {
     enum Phase {
         case waitingForHead
@@ -23,13 +23,13 @@ public final class Exchange: Sendable {
         /// The metrics, if the source reports them.
         var metrics: WireMetrics?
         var systemMetrics: ExchangeMetrics.Box?
-        /// The arrival of the head and the end, if the source does not measure time.
+        /// The times of the head and of the end, if the source does not measure time.
         var headTime: MonotonicInstant?
         var endTime: MonotonicInstant?
         var deadlines: Deadlines
         /// Decodes the body, if the source does not.
         var decoder: BodyDecoder?
-        /// The reason why the body is unusable; status and fields are valid regardless.
+        /// The reason why the body is unusable; the status and the fields are valid regardless.
         var refusal: TransportFailure?
         /// Whether the source waits for the reader, and the action that resumes it.
         var isPaused = false
@@ -41,7 +41,7 @@ public final class Exchange: Sendable {
         var stop: (@Sendable () -> Void)?
         var end: (@Sendable () -> Void)?
         var watcher: Task<Void, Never>?
-        /// The deadline that the watcher sleeps for.
+        /// The deadline that the watcher waits for.
         var watched = MonotonicInstant.distantFuture
 
         var isOver: Bool {
@@ -74,14 +74,14 @@ public final class Exchange: Sendable {
     /// The limits of the exchange.
     package let limits: ExchangeLimits
     let source: Source
-    /// The start, if the source does not measure time.
+    /// The time of the start, if the source does not measure time.
     private let started: MonotonicInstant
     /// Guards all state that both sides share. The spill file is written under the lock to keep its bytes in order.
     let state: Lock<State>
 
     /// The capabilities of the source that feeds an exchange.
     struct Source: Hashable {
-        /// Whether the source keeps the deadlines, so that no task needs to.
+        /// Whether the source enforces the deadlines, so that no task needs to.
         var keepsDeadlines = false
         /// Whether the source waits for a slow reader, so that nothing is spilled.
         var waitsForReader = false
@@ -95,7 +95,7 @@ public final class Exchange: Sendable {
     init(limits: ExchangeLimits, source: Source) {
         self.limits = limits
         self.source = source
-        // A source that keeps the deadlines reads the clock itself.
+        // A source that enforces the deadlines reads the clock itself.
         started = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
         state = Lock(
             State(
@@ -108,7 +108,7 @@ public final class Exchange: Sendable {
     /// Whether the exchange has succeeded or failed.
     package var isOver: Bool { state.withLock(\.isOver) }
 
-    /// Checks whether the request may be sent; after cancellation or a deadline, ends the exchange.
+    /// Checks whether the request may be sent; ends the exchange if the task was canceled or a deadline has passed.
     ///
     /// Call this right before sending.
     ///
@@ -154,7 +154,7 @@ public final class Exchange: Sendable {
         _ = receive(response, response.body.data, isComplete: false)
     }
 
-    /// Receives a chunk of the body; ignores it after the end of the exchange, which may have just happened.
+    /// Receives a chunk of the body; ignores it if the exchange has ended in the meantime.
     public func receive(_ data: Data) {
         _ = receive(nil, data, isComplete: false)
     }
@@ -164,9 +164,9 @@ public final class Exchange: Sendable {
         _ = receive(nil, nil, isComplete: true)
     }
 
-    /// Receives a head, a chunk of the body and the end, as far as they are given; wakes the caller once.
+    /// Receives any of a head, a chunk of the body and the end; wakes the caller once.
     ///
-    /// - Returns: Whether the source continues, or waits for the action of ``onResume(_:)``.
+    /// - Returns: Whether the source continues, or pauses until the action of ``onResume(_:)`` runs.
     func receive(_ head: HTTPResponse?, _ data: Data?, isComplete: Bool, _ metrics: WireMetrics? = nil) -> WireFlow {
         let now = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
         let failure = head.flatMap { Exchange.fault(of: $0) }
@@ -300,10 +300,10 @@ public final class Exchange: Sendable {
         aftermath.run()
     }
 
-    /// The failure of a head with contradictory body lengths (RFC 9112 §6.3).
+    /// Returns the failure of a head with contradictory body lengths (RFC 9112 §6.3); `nil` for a valid head.
     private static func fault(of head: HTTPResponse) -> TransportFailure? {
         guard let lengths = head.fields["Content-Length"]?.split(separator: ","), lengths.count > 1 else { return nil }
         guard Set(lengths.map(\.withoutBlanksAtEnds)).count > 1 else { return nil }
-        return TransportFailure(.protocolViolation, "the response has several different lengths, so its end is ambiguous")
+        return TransportFailure(.protocolViolation, "the response has contradictory lengths, so its end is ambiguous; check the server")
     }
 }

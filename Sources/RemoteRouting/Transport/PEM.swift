@@ -7,7 +7,7 @@ enum PEM {
         let label: String
         /// The lines between the boundaries.
         let lines: [String]
-        /// Whether the text has the line that ends it.
+        /// Whether the text contains the boundary line that ends the block.
         var isWhole = true
 
         var bytes: [UInt8]? { isWhole ? Data(base64Encoded: lines.joined()).map { [UInt8]($0) } : nil }
@@ -21,7 +21,7 @@ enum PEM {
     /// Returns the certificates of a text without the surrounding text.
     static func certificates(in data: Data, _ operation: String) throws(RemoteError) -> Data {
         guard data.count <= limit else {
-            throw RemoteError.invalidTLSOptions(operation, "the text has more than 1 MiB; pass only the required certificates")
+            throw RemoteError.invalidTLSOptions(operation, "the text is more than 1 MiB long; pass only the required certificates")
         }
         var text = ""
         for block in blocks(in: data) where block.label.hasSuffix("CERTIFICATE") {
@@ -37,7 +37,7 @@ enum PEM {
                 operation,
                 isDER
                     ? "the certificate is in DER; convert it to PEM with openssl x509 -inform der"
-                    : "there is no certificate in PEM; pass text with a line -----BEGIN CERTIFICATE-----")
+                    : "there is no certificate in PEM; pass text that contains -----BEGIN CERTIFICATE-----")
         }
         return Data(text.utf8)
     }
@@ -49,7 +49,7 @@ enum PEM {
     static func key(in data: Data, hasPassword: Bool, _ operation: String) throws(RemoteError) -> Data {
         guard let block = blocks(in: data).first(where: { $0.isWhole && $0.label.hasSuffix("PRIVATE KEY") }) else {
             throw RemoteError.invalidTLSOptions(
-                operation, "there is no private key in PEM; pass text with a line -----BEGIN PRIVATE KEY-----")
+                operation, "there is no private key in PEM; pass text that contains -----BEGIN PRIVATE KEY-----")
         }
         let isEncrypted = block.label.hasPrefix("ENCRYPTED") || block.lines.contains { $0.hasPrefix("Proc-Type:") }
         if isEncrypted, !hasPassword {
@@ -79,7 +79,7 @@ enum PEM {
         }
         // Keeps empty lines, because they end the header of an encrypted key (RFC 1421 §4.4).
         for line in String(decoding: data, as: UTF8.self).split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
-            // An editor may have put a byte order mark first.
+            // An editor may have added a byte order mark.
             let line = line.drop { $0 == "\u{FEFF}" }.withoutBlanksAtEnds
             if let begun = boundary(line, "BEGIN") {
                 cut()
@@ -95,7 +95,7 @@ enum PEM {
         return found
     }
 
-    /// The label of a boundary line.
+    /// Returns the label of a boundary line; `nil` for any other line.
     private static func boundary(_ line: String, _ word: String) -> String? {
         let (start, end) = ("-----\(word) ", "-----")
         guard line.hasPrefix(start), line.hasSuffix(end), line.count > start.count + end.count else { return nil }
@@ -103,7 +103,7 @@ enum PEM {
     }
 }
 
-/// Parses certificates (X.690) as far as necessary to find the public key.
+/// A parser of certificates in DER (X.690) that reads only as much as the public key requires.
 enum DER {
     /// One element.
     private struct Element {
@@ -113,7 +113,7 @@ enum DER {
         let content: ArraySlice<UInt8>
     }
 
-    /// The `SubjectPublicKeyInfo` of a certificate (RFC 5280 §4.1); `nil` if the bytes are not a certificate.
+    /// Returns the `SubjectPublicKeyInfo` of a certificate (RFC 5280 §4.1); `nil` if the bytes are not a certificate.
     static func publicKey(ofCertificate bytes: [UInt8]) -> [UInt8]? {
         guard let outer = elements(of: bytes[...]), outer.count == 1, outer[0].tag == 0x30,
             // The signed part, the signature algorithm, and the signature.
@@ -145,7 +145,7 @@ enum DER {
         var length = Int(bytes[place])
         place += 1
         if length >= 0x80 {
-            // A length field of more than four bytes exceeds any file.
+            // A length that needs more than four bytes exceeds any file.
             let count = length & 0x7F
             guard (1...4).contains(count), bytes.endIndex - place >= count else { return nil }
             length = bytes[place..<place + count].reduce(0) { $0 << 8 | Int($1) }

@@ -17,7 +17,7 @@ internal import Wire
 public struct ProxyOptions: Hashable, Sendable, CustomStringConvertible {
     /// The user name and password for a proxy.
     ///
-    /// They are sent to an HTTP proxy by basic authentication (RFC 7617), unencrypted.
+    /// An HTTP proxy receives them unencrypted, with Basic authentication (RFC 7617).
     public struct Credentials: Hashable, Sendable {
         let user: String
         let password: String
@@ -63,7 +63,7 @@ public struct ProxyOptions: Hashable, Sendable, CustomStringConvertible {
     /// No proxy, regardless of the system's settings.
     public static let none = ProxyOptions(choice: .none)
 
-    /// An HTTP proxy: it forwards requests to http origins and tunnels those to https origins (RFC 9110 §9.3.6).
+    /// An HTTP proxy, which forwards requests to http origins and tunnels requests to https origins (RFC 9110 §9.3.6).
     ///
     /// - Parameters:
     ///   - host: The proxy's name or address, without a port.
@@ -94,7 +94,7 @@ public struct ProxyOptions: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension ProxyOptions.Server {
-    /// The host for descriptions; an invalid host is left out, because it may contain a password.
+    /// The host for descriptions; an invalid host is omitted, because it may contain a password.
     fileprivate var name: String { origin?.host ?? "an invalid host" }
 
     fileprivate var origin: WebOrigin? {
@@ -109,23 +109,23 @@ extension ProxyOptions.Server {
     fileprivate func wire() throws(TransportFailure) -> WireProxy.Server {
         func refuse(_ message: String) -> TransportFailure { TransportFailure(.invalidProxyOptions, message) }
         guard let origin else {
-            throw refuse("the proxy's host is not a plain name or address, or its port is invalid; pass the scheme and the user separately")
+            throw refuse("the proxy's host is not a plain name or address, or its port is invalid; pass the name, port and user separately")
         }
         let (user, password) = (credentials?.user ?? "", credentials?.password ?? "")
         guard !(user + password).unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else {
-            throw refuse("the proxy's credentials contain a control character, which cannot be sent")
+            throw refuse("the proxy's credentials contain a control character, which cannot be sent; remove it")
         }
         switch scheme {
         case .http:
             guard !user.contains(":") else {
-                throw refuse("the proxy's user has a colon in its name, which cannot be sent (RFC 7617 §2)")
+                throw refuse("the proxy's user name contains a colon, which cannot be sent (RFC 7617 §2); use another user")
             }
         case .socks5:
             guard user.utf8.count <= 255, password.utf8.count <= 255 else {
-                throw refuse("the proxy's user or password has more than 255 bytes, which SOCKS cannot send (RFC 1929)")
+                throw refuse("the proxy's user name or password exceeds 255 bytes, the limit of SOCKS (RFC 1929); use a shorter one")
             }
         }
-        guard credentials == nil || !user.isEmpty else { throw refuse("the proxy's credentials have no user") }
+        guard credentials == nil || !user.isEmpty else { throw refuse("the proxy's credentials have no user name; pass one, or nil") }
         return WireProxy.Server(url: "\(scheme.rawValue)://\(origin.host):\(port)", user: user, password: password)
     }
 }
@@ -136,7 +136,7 @@ extension ProxyOptions: CustomReflectable {
 }
 
 extension ProxyOptions.Credentials: CustomReflectable {
-    /// A mirror without user and password, so that neither a description nor `dump` contains a secret.
+    /// A mirror without the user and the password, so that neither a description nor `dump` contains a secret.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 

@@ -18,7 +18,7 @@ final class SpillFile: Sendable {
         guard descriptor >= 0 else {
             throw SpillFile.failure("creating a temporary file in \(FileManager.default.temporaryDirectory.path)")
         }
-        // If this fails, the file remains after the exchange, which is no reason to fail the exchange.
+        // Ignores a failure, because a file that outlives the exchange is no reason to fail the exchange.
         _ = unlink(path)
     }
 

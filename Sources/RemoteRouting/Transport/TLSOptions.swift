@@ -12,14 +12,14 @@ public import Foundation
 /// All parts are validated when they are created. Hosts with different options never share connections or sessions. The options also apply
 /// to redirects to other origins, except the client certificate, which only the host's own origin receives.
 ///
-/// ``CurlTransport`` supports all options with a libcurl built with OpenSSL. A transport that cannot fulfill an option throws
-/// ``RemoteError/Code/unsupported`` before anything is sent. So does a host with options and plain http.
+/// ``CurlTransport`` supports all options if libcurl is built with OpenSSL. A transport that cannot fulfill an option throws
+/// ``RemoteError/Code/unsupported`` before anything is sent. So does a host with options that uses plain http.
 public struct TLSOptions: Hashable, Sendable {
     /// The certificate authorities that replace the system's; `nil` for the system's.
     public var authorities: Authorities?
     /// The accepted public keys, required in addition to a valid certificate; empty for any key.
     public var pins: Set<Pin> = []
-    /// The certificate for the host's own origin, sent on request of the server; `nil` for none.
+    /// The certificate for the host's own origin, sent if the server requests it; `nil` for none.
     public var clientCertificate: ClientCertificate?
     /// The oldest accepted version of TLS; `nil` for the transport's oldest version.
     ///
@@ -52,7 +52,7 @@ extension TLSOptions {
         /// Parses certificates in memory; text around them is ignored.
         ///
         /// - Parameter pem: One or more blocks that begin with `-----BEGIN CERTIFICATE-----`; at most 1 MiB.
-        /// - Throws: ``RemoteError`` with ``RemoteError/Code/invalidTLSOptions`` if there is no certificate or a malformed one.
+        /// - Throws: ``RemoteError`` with ``RemoteError/Code/invalidTLSOptions`` if the text contains no certificate or a malformed one.
         public init(pem: Data) throws(RemoteError) {
             self.pem = try PEM.certificates(in: pem, "read the certificate authorities")
         }
@@ -82,7 +82,7 @@ extension TLSOptions {
         /// - Parameter text: The pin, such as `sha256/47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=`.
         /// - Throws: ``RemoteError`` with ``RemoteError/Code/invalidTLSOptions`` if the text is not a SHA-256 digest in base64.
         public init(_ text: String) throws(RemoteError) {
-            // Finds the prefix by the length, because a digest may begin with a slash.
+            // Chooses the prefix by the length of the digest, because a digest may begin with a slash.
             let digits = ["", "sha256/", "sha256//"].filter { text.hasPrefix($0) }.map { text.dropFirst($0.count) }.first {
                 $0.utf8.count == 44
             }
@@ -91,7 +91,7 @@ extension TLSOptions {
                 digest.base64EncodedString() == digits
             else {
                 throw RemoteError.invalidTLSOptions(
-                    "read a pin", "it is not a SHA-256 digest; write sha256/ and 32 bytes in base64, 44 characters with the final =")
+                    "read a pin", "the text is not a SHA-256 digest; write sha256/ and 32 bytes in base64 (44 characters)")
             }
             self.digest = digest
         }
@@ -124,8 +124,8 @@ extension TLSOptions {
         ///   - pem: The certificate in PEM, optionally followed by the intermediate certificates.
         ///   - key: The private key in PEM; may be the same data as `pem`.
         ///   - password: The password of an encrypted key.
-        /// - Throws: ``RemoteError`` with ``RemoteError/Code/invalidTLSOptions`` if there is no certificate, no key, or an encrypted key
-        ///   without a password.
+        /// - Throws: ``RemoteError`` with ``RemoteError/Code/invalidTLSOptions`` if a certificate is missing or malformed, or the key is
+        ///   missing. The same error is thrown for an encrypted key without a password, and for a password with a NUL character.
         public init(pem: Data, key: Data, password: String? = nil) throws(RemoteError) {
             let operation = "read the client certificate"
             certificate = try PEM.certificates(in: pem, operation)
@@ -139,7 +139,7 @@ extension TLSOptions {
 }
 
 extension TLSOptions.ClientCertificate: CustomReflectable {
-    /// A mirror without key and password, so that neither a description nor `dump` contains a secret.
+    /// A mirror without the key and the password, so that neither a description nor `dump` contains a secret.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 

@@ -2,10 +2,10 @@ internal import Foundation
 public import StoreCore
 internal import Wire
 
-/// Performs one exchange: sends a request, receives the head of the response, and then the body in chunks.
+/// A type that performs exchanges: it sends a request, and receives the head of the response and then the body in chunks.
 ///
-/// A transport does not follow redirects, respond to challenges, store cookies, cache or retry: ``RemoteHost`` does. An ``Exchange`` keeps
-/// the limits:
+/// A transport does not follow redirects, respond to challenges, store cookies, cache or retry. Hosts and stores do. An ``Exchange``
+/// enforces the limits:
 ///
 /// ```swift
 /// struct EchoTransport: Transport {
@@ -32,8 +32,8 @@ public protocol Transport: Sendable {
 
     /// Sends a request over a connection with options and returns once the head of the response has arrived.
     ///
-    /// Hosts call this requirement. The default implementation refuses all options except the default ones, and calls the requirement
-    /// without options. A transport must not ignore an option that it cannot fulfill.
+    /// Hosts call this requirement. The default implementation refuses all options except the defaults, for which it calls the
+    /// requirement without options. A transport must not ignore an option that it cannot fulfill.
     ///
     /// - Parameters:
     ///   - request: The request, complete and validated.
@@ -61,19 +61,19 @@ extension Transport {
 
 /// The deadlines and size limits of one exchange.
 public struct ExchangeLimits: Sendable {
-    /// From the last sent byte to the head of the response; `nil` for no limit.
+    /// The maximum time from the last sent byte to the head of the response; `nil` for no limit.
     package var head: Duration?
-    /// Between two chunks of the response; `nil` for no limit.
+    /// The maximum time between two chunks of the response; `nil` for no limit.
     package var idle: Duration?
-    /// From the start to the last byte; `nil` for no limit.
+    /// The maximum time from the start to the last byte; `nil` for no limit.
     package var attempt: Duration?
     /// The moment at which the whole call must end; `nil` for none.
     package var deadline: MonotonicInstant?
     /// The maximum size of the body in bytes, after decoding.
     package var bodyBytes: Int
-    /// The maximum number of unread bytes in memory; further ones are spilled to an unlinked temporary file.
+    /// The maximum number of unread bytes in memory; further bytes are spilled to an unlinked temporary file.
     package var memoryBytes: Int
-    /// The maximum size of that file in bytes.
+    /// The maximum size of the temporary file in bytes.
     package var spillBytes: Int
     /// The clock of the durations.
     package var time: any TimeSource
@@ -83,10 +83,10 @@ public struct ExchangeLimits: Sendable {
     /// Creates limits.
     ///
     /// - Parameters:
-    ///   - head: From the last sent byte to the head of the response.
-    ///   - idle: Between two chunks of the response.
-    ///   - attempt: From the start to the last byte.
-    ///   - deadline: The moment at which the whole call must end.
+    ///   - head: The maximum time from the last sent byte to the head of the response; `nil` for no limit.
+    ///   - idle: The maximum time between two chunks of the response; `nil` for no limit.
+    ///   - attempt: The maximum time from the start to the last byte; `nil` for no limit.
+    ///   - deadline: The moment at which the whole call must end; `nil` for none.
     ///   - bodyBytes: The maximum size of the body in bytes, after decoding.
     ///   - memoryBytes: The maximum number of unread bytes in memory.
     ///   - spillBytes: The maximum number of unread bytes in a temporary file.

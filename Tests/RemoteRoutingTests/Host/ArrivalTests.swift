@@ -111,7 +111,7 @@ struct ArrivalTests {
 
     private struct Credential: BearerToken { var accessToken: String }
 
-    @Test func `W2: failed and undecodable responses mean arrival, a build error does not`() async throws {
+    @Test func `W2: failed and undecodable responses mean arrival, and a build error does not`() async throws {
         let failed = try await remoteError { try await ArrivalTests.host(inTurn: .success(.status(500))).send("/x", method: .post) }
         #expect(failed.mayHaveArrived)
         let undecodable = try await remoteError {

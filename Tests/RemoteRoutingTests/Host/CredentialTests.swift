@@ -37,7 +37,7 @@ struct CredentialTests {
         #expect(name(machine.rejected(1)) == "refresh b 1")
     }
 
-    @Test func `H5: a failed refresh is sticky for its generation`() {
+    @Test func `H5: a failed refresh is final for its generation`() {
         var machine = CredentialMachine("a")
         _ = machine.rejected(0)
         machine.refreshEnded(.failure(Failed()), of: 0)
@@ -189,7 +189,7 @@ struct CredentialTests {
     }
 
     @Test(arguments: RealTransport.available, [nil, true, false])
-    func `H5: requiresAuth is obeyed`(_ transport: RealTransport, _ requires: Bool?) async throws {
+    func `H5: requiresAuth is respected`(_ transport: RealTransport, _ requires: Bool?) async throws {
         let bench = try Bench(transport.kind)
         bench.on("GET", "/x") { asked in .text(asked["Authorization"] ?? "none") }
         let host = bench.host().authorized(by: .basic(user: "u", password: "p"))

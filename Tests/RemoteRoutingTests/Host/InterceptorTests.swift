@@ -80,7 +80,7 @@ struct InterceptorTests {
     }
 
     @Test(arguments: ["Host", "Content-Length", "Transfer-Encoding", "Connection", "Proxy-Authorization"])
-    func `H3: an interceptor cannot write the library's fields`(_ name: String) async throws {
+    func `H3: an interceptor cannot write reserved fields`(_ name: String) async throws {
         let memory = MemoryTransport { _ in .status(204) }
         let host = RemoteHost("a.example", transport: memory).intercepting(requests: Changing { try $0.fields.set(name, "5") })
         let error = try await remoteError { try await host.send("/x") }

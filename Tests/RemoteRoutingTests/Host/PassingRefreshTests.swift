@@ -53,7 +53,7 @@ struct PassingRefreshTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H5: a late 401 of the same generation starts no other refresh`(_ transport: RealTransport) async throws {
+    func `H5: a late 401 of the same generation starts no second refresh`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         guarded(bench)
         let isLate = WatchedState(false)
@@ -90,7 +90,7 @@ struct PassingRefreshTests {
     ]
 
     @Test(arguments: failures.indices)
-    func `H5: only a refusal is sticky, not a transient failure`(_ index: Int) async throws {
+    func `H5: a refusal is final, and a transient failure is not`(_ index: Int) async throws {
         let (failure, passes) = PassingRefreshTests.failures[index]
         let memory = MemoryTransport { request in
             request.fields["Authorization"] == "Bearer new" ? .json("[1]") : .status(401)

@@ -147,7 +147,7 @@ struct ResponseParserTests {
         if !isTaken { #expect(error.message.contains("application/x-plist")) }
     }
 
-    @Test func `H10, H17: a route's accepted type is accepted besides its parser's`() async throws {
+    @Test func `H10, H17: a route's accepted type is accepted in addition to its parser's types`() async throws {
         let memory = MemoryTransport { _ in .init(status: 200, headers: [("Content-Type", "image/gif")], body: Data("1234".utf8)) }
         let host = RemoteHost("a.example", transport: memory).with { $0.parser = FailingParser(mediaTypes: [.json]) }
         let range = try #require(MimeType(rawValue: "image/*"))

@@ -33,7 +33,9 @@ struct RetryTests {
         [
             ("POST", false, 1), ("PATCH", false, 1), ("POST", true, 3), ("PUT", false, 3), ("DELETE", false, 3), ("HEAD", false, 3),
         ])
-    func `H7: only safe repetitions happen`(_ transport: RealTransport, _ way: (method: String, hasKey: Bool, count: Int)) async throws {
+    func `H7: only a repeatable request is retried`(_ transport: RealTransport, _ way: (method: String, hasKey: Bool, count: Int))
+        async throws
+    {
         let (method, hasKey, count) = way
         let bench = try Bench(transport.kind)
         bench.on(method, "/x") { _ in .status(503) }
@@ -61,7 +63,7 @@ struct RetryTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H7: Retry-After is followed exactly`(_ kind: TransportKind) async throws {
+    func `H7: Retry-After is respected exactly`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         let time = ManualTime()
         bench.on("GET", "/x", inTurn: .status(503).setting("Retry-After", to: "7"), .json([1]))
@@ -76,7 +78,7 @@ struct RetryTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H7: a date in Retry-After is followed`(_ transport: RealTransport) async throws {
+    func `H7: a date in Retry-After is respected`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         let time = ManualTime()
         let date = HTTPDate.format(time.date.addingTimeInterval(90))

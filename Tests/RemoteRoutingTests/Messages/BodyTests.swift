@@ -91,7 +91,7 @@ struct BodyTests {
     }
 
     @Test(arguments: [5, 15])
-    func `a file that changes its size while it is sent is an error`(size: Int) throws {
+    func `a file whose size changes while it is sent is an error`(size: Int) throws {
         try withFile(Data(count: 10)) { url in
             let read = try stream(.file(url)).open()
             #expect(try read(4)?.count == 4)
@@ -150,7 +150,7 @@ struct BodyTests {
         ("a\"b", "a%22b"), ("a\r\nX: y", "a%0D%0AX: y"), ("a\nb", "a%0Ab"), ("日本.txt", "日本.txt"), ("a;b\\c", "a;b\\c"), ("%22", "%22"),
         ("", ""),
     ])
-    func `names are escaped by the HTML standard`(name: String, escaped: String) throws {
+    func `names are escaped as the HTML standard requires`(name: String, escaped: String) throws {
         #expect(try text([.data(name, Data(), fileName: name)]).contains("form-data; name=\"\(escaped)\"; filename=\"\(escaped)\"\r\n"))
     }
 

@@ -47,7 +47,7 @@ struct HostileTextTests {
         ("%2e%2", false),
         ("%252e%2525252E", true), ("%2e%2e%2e", false), ("%25", false), ("a%2e", false), ("%zz", false), ("%25zz", false),
     ])
-    func `H2: dots are found in any number of encodings`(segment: String, stands: Bool) {
+    func `H2: dot segments are found under any number of encodings`(segment: String, stands: Bool) {
         #expect(PathCheck.standsForDots(Array(segment.utf8)[...]) == stands)
     }
 

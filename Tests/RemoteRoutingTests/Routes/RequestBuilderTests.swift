@@ -72,7 +72,7 @@ struct RequestBuilderTests {
         #expect(try code(Route(path: "/", options: RouteOptions(port: port))) == .invalidOrigin)
     }
 
-    @Test func `H2: a route's port is the only part of the origin it can change`() throws {
+    @Test func `H2: a route can change only the port of its origin`() throws {
         let request = try builder().request(for: Route(path: "/x", options: RouteOptions(port: 81)))
         #expect(WebOrigin(of: request.url) == (try WebOrigin(scheme: .https, host: "api.example.com", port: 81)))
     }
@@ -124,7 +124,7 @@ struct RequestBuilderTests {
         "Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "TE", "Trailer", "Expect", "Proxy-Authorization",
         "Proxy-Connection", "hOST", "Keep-Alive", "proxy-anything",
     ])
-    func `H3: the library's fields are refused`(name: String) throws {
+    func `H3: reserved fields are refused`(name: String) throws {
         #expect(try code(Route(path: "/", headers: [name: "x"])) == .reservedField)
         #expect(try code(Route(path: "/"), defaults: [name: "x"]) == .reservedField)
     }
@@ -153,7 +153,7 @@ struct RequestBuilderTests {
         #expect(HTTPMethod(rawValue: method) == nil)
     }
 
-    @Test func `H3: a route's field replaces the default, also twice, and can remove it`() throws {
+    @Test func `H3: a route's fields replace the default with the same name, and a route can remove a default`() throws {
         var headers: Headers = ["X-A": "1", "x-a": "2"]
         headers.remove("User-Agent")
         let fields = try builder(defaults: ["X-A": "0", "User-Agent": "u", "X-B": "b"]).request(for: Route(path: "/", headers: headers))

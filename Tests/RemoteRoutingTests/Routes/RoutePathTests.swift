@@ -44,11 +44,11 @@ struct RoutePathTests {
     }
 
     @Test(arguments: ["/a/../b", "/a/./b", "/..", "/.", "/%2e%2e/b", "/a/%2E", "/a/.%2e/", "/a/%252e%252e"])
-    func `H2: dots of a literal are refused`(literal: String) {
+    func `H2: dot segments in a literal are refused`(literal: String) {
         #expect(code(RoutePath(stringLiteral: literal)) == .dotSegment)
     }
 
-    @Test func `H2: the rules hold for whole segments, after literals and values are joined`() throws {
+    @Test func `H2: the rules apply to whole segments, after literals and values are joined`() throws {
         let (dot, dots, name, empty) = (".", "..", "report", "")
         #expect(code("/.\(dot)") == .dotSegment)
         #expect(code("/\(dot)\(dot)/x") == .dotSegment)

@@ -27,7 +27,7 @@ struct ConditionTests {
     }
 
     @Test(arguments: [HTTPMethod.get, .post, .put])
-    func `H9: only a GET becomes conditional, and no POST or PUT`(_ method: HTTPMethod) async throws {
+    func `H9: a GET becomes conditional, and a POST or PUT does not`(_ method: HTTPMethod) async throws {
         let fetcher = host.fetcher(of: [Int].self) { (_: Int) in Route(path: "/x", method: method) }
         _ = try await fetcher.fetch(param: 1, revalidating: Validator(entityTag: "\"v1\""))
         #expect((memory.requests.last?.fields["If-None-Match"] != nil) == (method == .get))

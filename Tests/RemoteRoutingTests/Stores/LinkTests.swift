@@ -22,7 +22,7 @@ struct LinkHeaderTests {
         #expect(try targets(line) == expected)
     }
 
-    @Test func `H9: links of several lines and relations are parsed`() throws {
+    @Test func `H9: links in several lines and with several relations are parsed`() throws {
         #expect(try targets("<a>; rel=next", "broken", "<b>; rel=next") == ["a", "b"])
         #expect(try targets("<a>; rel=next, <b>; rel=prev", relation: "prev") == ["b"])
     }

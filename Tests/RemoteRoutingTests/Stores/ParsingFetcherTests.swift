@@ -33,7 +33,8 @@ struct ParsingFetcherTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H9, H17: parsed content is revalidated, and its function can read the response's fields`(_ transport: RealTransport) async throws
+    func `H9, H17: parsed content is revalidated, and the parsing function can read the response's fields`(_ transport: RealTransport)
+        async throws
     {
         let bench = try Bench(transport.kind)
         bench.on("GET", "/pictures/a") { request in
@@ -54,7 +55,7 @@ struct ParsingFetcherTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H9, H17: an error of the function reaches the caller, without stale content`(_ transport: RealTransport) async throws {
+    func `H9, H17: an error of the parsing function reaches the caller, without stale content`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         bench.on(
             "GET", "/pictures/a", inTurn: .data(ParsingFetcherTests.png, type: "image/png").setting("Cache-Control", to: "max-age=1"),
@@ -73,7 +74,7 @@ struct ParsingFetcherTests {
         }
     }
 
-    @Test func `H17: a function replaces every parser`() async throws {
+    @Test func `H17: a parsing function replaces every parser`() async throws {
         let bench = try Bench(.memory)
         bench.on("GET", "/x") { _ in .data(ParsingFetcherTests.png, type: "image/png") }
         let host = bench.host { $0.parser = FailingParser(mediaTypes: [.json]) }

@@ -57,7 +57,7 @@ struct RoutePageFetcherTests {
         #expect(try await items["apple"].requireData() == Array(1...8))
     }
 
-    @Test func `H9, C13: a list of a single page is revalidated, and a list of several pages is fetched again`() async throws {
+    @Test func `C13, H9: a list of a single page is revalidated, and a list of several pages is fetched again`() async throws {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }
         serve(origin)

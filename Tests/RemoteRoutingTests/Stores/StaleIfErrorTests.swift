@@ -171,7 +171,7 @@ struct StaleIfErrorTests {
         #expect(try await remoteError { _ = try await users[1].requireData() }.status == 403)
     }
 
-    @Test func `H9, C12: a remembered failure allows stale content only if the failure itself did`() async throws {
+    @Test func `C12, H9: a remembered failure allows stale content only if the failure itself did`() async throws {
         let bench = try Bench()
         let users = store(bench.host(patient), policy { $0.errorExpiry = .seconds(60) })
         for (id, status) in [503, 401].enumerated() {
@@ -193,7 +193,7 @@ struct StaleIfErrorTests {
         }
     }
 
-    @Test func `H9, C13: a list is not served stale if its refresh is rejected`() async throws {
+    @Test func `C13, H9: a list is not served stale if its refresh is rejected`() async throws {
         let bench = try Bench()
         let fetcher = bench.host(patient).pages(of: Int.self) { (org: Int) in Route(path: "/orgs/\(org)") }
         let lists = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: fetcher, policy: policy(), time: time)

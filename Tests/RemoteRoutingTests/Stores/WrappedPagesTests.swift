@@ -138,7 +138,7 @@ struct WrappedPagesTests {
         #expect(try await items[1].requireData() == Array(0...50))
     }
 
-    @Test func `H9, C13: numbered pages are fetched again in order`() async throws {
+    @Test func `C13, H9: numbered pages are fetched again in order`() async throws {
         let bench = try Bench(.memory)
         bench.on("GET", "/items") { request in .json([Self.number(request) ?? -1]).setting("Cache-Control", to: "max-age=60") }
         let cacher = MemoryCacher<Int, [Int]>()

@@ -120,7 +120,7 @@ struct DownloadTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H11: a file with another digest is discarded`(_ transport: RealTransport) async throws {
+    func `H11: a file with a wrong digest is discarded`(_ transport: RealTransport) async throws {
         let place = try Place()
         let content = content
         let origin = try LoopbackOrigin { _ in .data(content).tagged() }
@@ -133,7 +133,7 @@ struct DownloadTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H11: a part with another range than the requested one is refused`(_ transport: RealTransport) async throws {
+    func `H11: a part with a range other than the requested one is refused`(_ transport: RealTransport) async throws {
         let place = try Place()
         let content = content
         let origin = try LoopbackOrigin { request in

@@ -10,7 +10,7 @@ import Testing
 struct EventFaultTests {
     private func event(_ text: String) -> LoopbackOrigin.Response { .data(Data(text.utf8), type: "text/event-stream") }
 
-    @Test func `H13: a server with a zero retry time gets a pause if it sent no event`() async throws {
+    @Test func `H13: a reconnection waits after a connection without events, even if the retry time is zero`() async throws {
         let bench = try Bench(.memory)
         bench.on("GET", "/x", inTurn: event("retry: 0\n\ndata: a\n\n"), event(": nothing\n\n"), event(""), .status(204))
         let time = ManualTime()
@@ -52,7 +52,7 @@ struct EventFaultTests {
         #expect(memory.requests.count == 3)
     }
 
-    @Test func `the parser of the next connection keeps id and time, but no incomplete event`() throws {
+    @Test func `the parser of the next connection keeps the id and the delay, but no incomplete event`() throws {
         var parser = EventStreamParser()
         _ = try parser.consume("retry: 7\nid: 1\ndata: a\n\nid: 2\ndata: b\nevent: e".utf8)
         var next = parser.forNextConnection()

@@ -50,7 +50,7 @@ struct EventStreamParserTests {
         ("retry:\n", nil),
         ("retry: 99999999999999999999\n", .milliseconds(3_155_760_000_000)), ("retry: 10\nretry: x\n", .milliseconds(10)),
     ])
-    func `a reconnection time with other characters than digits is ignored`(text: String, expected: Duration?) throws {
+    func `a reconnection time with characters other than digits is ignored`(text: String, expected: Duration?) throws {
         var parser = EventStreamParser()
         _ = try parser.consume(text.utf8)
         #expect(parser.reconnectionTime == expected)

@@ -96,7 +96,7 @@ struct StreamingTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `lines are received over the wire, and have a limit`(_ kind: TransportKind) async throws {
+    func `lines are received over the wire and have a limit`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("one\ntwo\r\nthree, which is long").misbehaving(.drip(bytes: 4, every: .milliseconds(1))) }
         var lines: [String] = []
@@ -133,7 +133,7 @@ struct StreamingTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `events of another type, and refused ones, are errors`(_ kind: TransportKind) async throws {
+    func `an unexpected media type and an unsuccessful status fail a stream of events`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/html") { _ in .html("login") }
         bench.on("GET", "/gone") { _ in .status(410) }

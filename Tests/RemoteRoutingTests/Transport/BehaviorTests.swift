@@ -132,7 +132,7 @@ struct BehaviorTests {
     }
 
     @Test(arguments: TransportKind.allCases, [LoopbackOrigin.Misbehavior.truncate(afterBodyBytes: 4), .reset(afterBodyBytes: 4)])
-    func `H15: a truncated body is a lost connection`(_ kind: TransportKind, _ way: LoopbackOrigin.Misbehavior) async throws {
+    func `H15: a truncated body counts as a lost connection`(_ kind: TransportKind, _ way: LoopbackOrigin.Misbehavior) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(way) }
         let error = try await remoteError { _ = try await bench.host { $0.retry = .never }.data(for: Route(path: "/x")) }
@@ -149,7 +149,7 @@ struct BehaviorTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `a body shorter than its length is a lost connection`(_ kind: TransportKind) async throws {
+    func `a body shorter than its length counts as a lost connection`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.declareLengths([20]), .closeSilently) }
         let error = try await remoteError { _ = try await bench.host { $0.retry = .never }.data(for: Route(path: "/x")) }

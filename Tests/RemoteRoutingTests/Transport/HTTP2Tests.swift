@@ -97,7 +97,7 @@ struct HTTP2Tests {
     }
 
     @Test(arguments: [false, true])
-    func `W9: without HTTP 2 the version is 1_1`(_ isOffered: Bool) async throws {
+    func `W9: without HTTP 2, the version is HTTP 1.1`(_ isOffered: Bool) async throws {
         // No request has a response before another one has arrived over a connection of its own.
         let arrived = WatchedState(0)
         let origin = try LoopbackOrigin { _ in
@@ -111,7 +111,7 @@ struct HTTP2Tests {
         #expect(versions == [.http1_1] && bodies == ["two"])
     }
 
-    @Test func `W4, W9: a slow first response of an HTTP 1 server delays no other`() async throws {
+    @Test func `W4, W9: a slow first response of an HTTP 1 server delays no other response`() async throws {
         let gate = WatchedState(false)
         let origin = try LoopbackOrigin { request in
             if request.path == "/up/slow" { _ = try? await gate.wait { $0 ? () : nil } }
@@ -131,7 +131,7 @@ struct HTTP2Tests {
         }
     }
 
-    @Test func `W5, W9: a streamed response uses HTTP 1_1, beside HTTP 2 and before it`() async throws {
+    @Test func `W5, W9: a streamed response uses HTTP 1.1, before and after other responses use HTTP 2`() async throws {
         let server = try await NginxServer()
         let host = try secureHost(server.port)
         for _ in 0..<3 {
@@ -207,7 +207,7 @@ struct HTTP2FaultTests {
     }
 
     @Test(arguments: [HTTPMethod.get, .post], ["reset", "reset-in-body", "goaway-in-body", "close"])
-    func `W2, W9: a reset stream and an ended connection are lost connections`(
+    func `W2, W9: a reset stream and an ended connection count as lost connections`(
         _ method: HTTPMethod, _ plan: String
     ) async throws {
         let server = try FrameServer(plan)
@@ -270,7 +270,7 @@ struct HTTP2FaultTests {
         #expect(connections <= 3 && requests <= 23 + 20, "\(connections) connections, \(requests) requests")
     }
 
-    @Test(.timeLimit(.minutes(2))) func `W13, W9: canceling resets the streams, or ends a connection without other users`()
+    @Test(.timeLimit(.minutes(2))) func `W9, W13: canceling resets the streams, or ends a connection without other users`()
         async throws
     {
         let server = try FrameServer("never")
@@ -286,7 +286,7 @@ struct HTTP2FaultTests {
         _ = await next.result
     }
 
-    @Test func `W13, W9: 1 000 streams without a response end when their calls are canceled`() async throws {
+    @Test func `W9, W13: 1 000 streams without a response end when their calls are canceled`() async throws {
         let server = try FrameServer("never")
         let transport = try RealTransport.curl.make()
         let host = try host(server).with { $0.transport = transport }

@@ -61,7 +61,7 @@ struct MetricsTests {
         arguments: [
             (1, ExchangeMetrics.Version.http1_0), (2, .http1_1), (3, .http2), (30, .http3), (0, nil), (4, nil), (-1, nil),
         ] as [(Int, ExchangeMetrics.Version?)])
-    func `W10: versions have libcurl's numbers`(_ number: Int, _ version: ExchangeMetrics.Version?) {
+    func `W10: a version is converted from libcurl's number`(_ number: Int, _ version: ExchangeMetrics.Version?) {
         #expect(ExchangeMetrics.Version(libcurl: number) == version)
     }
 
@@ -69,7 +69,7 @@ struct MetricsTests {
         arguments: [
             ("http/1.1", ExchangeMetrics.Version.http1_1), ("h2", .http2), ("h2c", .http2), ("h3", .http3), ("spdy/3", nil), ("", nil),
         ] as [(String, ExchangeMetrics.Version?)])
-    func `W10: versions have ALPN's names`(_ name: String, _ version: ExchangeMetrics.Version?) {
+    func `W10: a version is converted from its ALPN name`(_ name: String, _ version: ExchangeMetrics.Version?) {
         #expect(ExchangeMetrics.Version(alpn: name) == version)
     }
 
@@ -93,7 +93,7 @@ struct MetricsTests {
     @Test(
         .enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"),
         arguments: [0, 10, 20_000, 300_000], [false, true])
-    func `W10: libcurl's bytes are those of the wire`(_ count: Int, _ isStream: Bool) async throws {
+    func `W10: libcurl's byte counts are those of the wire`(_ count: Int, _ isStream: Bool) async throws {
         let seen = Lock((head: 0, body: 0))
         let responseHead = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: b\r\n\r\n"
         let server = try RawServer { connection in
@@ -128,7 +128,7 @@ struct MetricsTests {
     }
 
     @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
-    func `W10: received and decoded bytes differ, also for a stream at its end`() async throws {
+    func `W10: received and decoded bytes are counted separately, even for a stream`() async throws {
         let origin = try LoopbackOrigin()
         origin.on(.get, "/x") { _ in .gzipBomb(inflatingTo: 100_000) }
         let host = try RealTransport.curl.host(origin.port) { $0.timeouts = .init() }

@@ -64,7 +64,7 @@ struct PartsTests {
         #expect(buffer.pieceCount < 200)
     }
 
-    @Test func `H8: the file of unread bytes has a limit`() throws {
+    @Test func `H8: the spill file has a limit`() throws {
         var buffer = BodyBuffer(memoryLimit: 10, spillLimit: 100)
         try buffer.push(Data(count: 10), staysInMemory: false)
         try buffer.push(Data(count: 100), staysInMemory: false)
@@ -124,7 +124,7 @@ struct PartsTests {
         #expect(TransportFailure(urlErrorCode: code, text: text).code == expected)
     }
 
-    @Test func `H13: the gate admits up to its limit, in order`() async throws {
+    @Test func `H13: the gate admits waiters up to its limit, in order`() async throws {
         let gate = Permits(2)
         let order = WatchedState<[Int]>([])
         let first = try await gate.take()

@@ -11,7 +11,7 @@ import Trials
 struct ProxyOptionTests {
     private static let credentials = ProxyOptions.Credentials(user: "ada", password: "secret")
 
-    @Test func `W11: descriptions, mirrors and dumps hold no credentials`() {
+    @Test func `W11: descriptions, mirrors and dumps contain no credentials`() {
         for options in [
             ProxyOptions.http("proxy.example", port: 3128, credentials: ProxyOptionTests.credentials),
             .socks5("proxy.example", port: 1080, credentials: ProxyOptionTests.credentials),
@@ -28,7 +28,7 @@ struct ProxyOptionTests {
     }
 
     @Test(arguments: [ProxyOptions.none, .http("127.0.0.1", port: 1), .socks5("127.0.0.1", port: 1)])
-    func `H14, W11: a transport without proxy support refuses before anything is sent`(_ options: ProxyOptions) async throws {
+    func `H14, W11: a transport without proxy support refuses the option before anything is sent`(_ options: ProxyOptions) async throws {
         let origin = try LoopbackOrigin { .text($0.path) }
         let host = try RealTransport.urlSession.host(origin.port) { $0.proxy = options }
         let error = try await remoteError { try await host.send("/x") }
@@ -37,7 +37,7 @@ struct ProxyOptionTests {
         #expect(try await host.with { $0.proxy = .system }.data(for: Route(path: "/x")) == Data("/x".utf8))
     }
 
-    @Test func `H14, W9: a transport that cannot turn HTTP 2 off refuses before anything is sent`() async throws {
+    @Test func `H14, W9: a transport that cannot turn off HTTP 2 refuses the option before anything is sent`() async throws {
         let origin = try LoopbackOrigin { .text($0.path) }
         let host = try RealTransport.urlSession.host(origin.port) { $0.allowsHTTP2 = false }
         #expect(try await remoteError { try await host.send("/x") }.code == .unsupported)
@@ -93,7 +93,7 @@ struct ProxyTests {
         #expect(proxy.requests == ["nowhere.invalid:\(origin.port)"])
     }
 
-    @Test func `W11: hosts with other proxies share no connection`() async throws {
+    @Test func `W11: hosts with different proxies share no connection`() async throws {
         let (one, other) = (try LoopbackProxy(), try LoopbackProxy())
         let direct = try host(.none)
         for _ in 0..<3 {
@@ -128,7 +128,9 @@ struct ProxyTests {
     }
 
     @Test(arguments: ["http", "https", "socks"], [nil, ProxyOptions.Credentials(user: "ada", password: "cr et wrong")])
-    func `W11: a proxy that requires credentials has its own error`(_ way: String, _ credentials: ProxyOptions.Credentials?) async throws {
+    func `W11: a proxy that requires credentials has a separate error code`(_ way: String, _ credentials: ProxyOptions.Credentials?)
+        async throws
+    {
         let proxy = try LoopbackProxy(wanting: way == "socks" ? "ada:right" : "Basic right")
         let options: ProxyOptions =
             way == "socks"
@@ -208,7 +210,7 @@ struct ProxyTests {
     }
 
     @Test(.enabled(if: SquidProxy.problem == nil, "squid is missing"))
-    func `W11: squid serves requests, refuses others, and requires credentials`() async throws {
+    func `W11: squid serves requests, refuses tunnels, and requires credentials`() async throws {
         let squid = try await SquidProxy(allowing: [Int(origin.port)])
         let host = try host(.http("127.0.0.1", port: squid.port, credentials: .init(user: "ada", password: "right")))
         #expect(try await host.data(for: Route(path: "/x")) == Data("GET /x 0".utf8))

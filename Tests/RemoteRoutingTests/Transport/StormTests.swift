@@ -73,7 +73,7 @@ struct StormTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H13: a released transport leaves nothing`(_ kind: RealTransport) async throws {
+    func `H13: a released transport leaves nothing behind`(_ kind: RealTransport) async throws {
         let origin = try LoopbackOrigin { .text($0.path) }
         for _ in 0..<20 {
             let host = try kind.host(origin.port)

@@ -39,7 +39,7 @@ struct WireFormTests {
     }
 
     @Test(arguments: RealTransport.available, [204, 205])
-    func `H10: the body of a status without one is not read`(_ transport: RealTransport, _ status: Int) async throws {
+    func `H10: a body after a status that allows none is not read`(_ transport: RealTransport, _ status: Int) async throws {
         let response = try await answer("HTTP/1.1 \(status) X\nContent-Length: 0\nConnection: close\n\nhello", transport)
         #expect(response.status == status)
         #expect(response.value.isEmpty)

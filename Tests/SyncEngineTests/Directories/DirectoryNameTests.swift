@@ -18,7 +18,7 @@ struct DirectoryNameTests {
         "bell\u{7}", "esc\u{1B}[2J", "line\nend", "del\u{7F}", "c1\u{9B}2J", "x\u{202E}gpj.exe", "x\u{202A}y", "x\u{2066}y", "x\u{2069}y",
         "x\u{200E}y", "x\u{200F}y", "x\u{61C}y", "x\u{2028}y", "x\u{2029}y", "d\u{202E}/y",
     ])
-    func `S8: a name with a control character is refused and shown escaped; the others are synchronized`(name: String) async throws {
+    func `S8: a name with a control character is refused and shown escaped; other items are synchronized`(name: String) async throws {
         bench[name] = "evil"
         let error = await syncError { try await bench.sync() }
         #expect(codes(error) == [.unsafeName])
@@ -71,7 +71,7 @@ struct DirectoryNameTests {
     #endif
 
     @Test(arguments: [900, 2_500])
-    func `S8: a deep tree of an earlier version is removed with its directories`(depth: Int) async throws {
+    func `S8: a deep tree that an earlier version left is removed with its directories`(depth: Int) async throws {
         try makeDeep(depth)
         try await bench.sync(foreignFiles: .remove)
         #expect(bench.exists("p"))
@@ -175,7 +175,7 @@ struct DirectoryNameTests {
         #expect((apart.unchangedCount, apart.addedCount) == (1, 1))
     }
 
-    @Test func `S8: keys of files are equal, hashed and sorted by their bytes`() {
+    @Test func `S8: keys of files are compared, hashed and sorted by their bytes`() {
         let sorted: [PathKey] = [
             "", "A", "a", "a/b", "a0", "cafe\u{301}", "caf\u{E9}", "\u{1100}\u{1161}", "\u{212B}", "\u{AC00}", "\u{FF5E}", "\u{1F600}",
         ]

@@ -67,7 +67,7 @@ struct DirectoryTests {
         #expect(try bench.files == ["a": "one", "d/e/c": "three"])
     }
 
-    @Test func `S9: a process that ends between the record and the rename of a file leaves no edit`() async throws {
+    @Test func `S9: a process that ends between recording and renaming a file leaves no local edit`() async throws {
         try await bench.sync()
         let file = bench.url.appending(path: ".storehouse/journal")
         var text = try Data(contentsOf: file)

@@ -9,7 +9,7 @@ struct DirectoryTroubleTests {
     private func failures(_ error: SyncError?) -> [SyncError.Code?] { error?.report?.failures.map { ($0.error as? SyncError)?.code } ?? [] }
 
     @Test(arguments: RemovalTimings.allCases, [false, true])
-    func `a sync replaces a file by a directory, and a directory by a file`(timing: RemovalTimings, early: Bool) async throws {
+    func `a sync replaces a file with a directory, and a directory with a file`(timing: RemovalTimings, early: Bool) async throws {
         let bench = try DirectoryBench(["a": "file", "d/x": "1", "d/e/y": "2", "same": "s"])
         try await bench.sync()
         bench.origin.withLock { $0.contents = ["a/inner/x": "below", "d": "file now", "same": "s"] }
@@ -26,7 +26,7 @@ struct DirectoryTroubleTests {
     }
 
     @Test(arguments: ["edited", "foreign", "failing"])
-    func `S4, S15: an obstacle is removed only if the plan removes it, and after the download`(why: String) async throws {
+    func `S4, S15: an obstacle is removed only if the plan removes it, and only after the download`(why: String) async throws {
         let bench = try DirectoryBench(["a": "file", "d/x": "1"])
         try await bench.sync()
         bench.origin.withLock { $0.contents = ["a/x": "below", "d": "file now"] }

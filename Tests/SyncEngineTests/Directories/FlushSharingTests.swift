@@ -54,7 +54,7 @@ struct FlushSharingTests {
     }
 
     /// Runs every history of arrivals and departures; a due flush may begin at any time.
-    @Test func `S9: in every history of eight events, no waiter succeeds by a flush that began before its arrival`() {
+    @Test func `S9: in every history of eight events, no flush that began before a waiter arrived resumes it with success`() {
         let (count, kinds) = (8, 5)
         let histories = (0..<count).reduce(1) { total, _ in total * kinds }
         for history in 0..<histories {

@@ -10,7 +10,7 @@ import Trials
 /// The mirror's output for names from the list or the disk.
 struct MirrorOutputTests {
     @Test(arguments: [[], ["--json"], ["--dry-run"], ["--dry-run", "--json"]])
-    func `S8: the mirror escapes listed names that act on the terminal`(options: [String]) async throws {
+    func `S8: the mirror escapes listed names that would control the terminal`(options: [String]) async throws {
         let digest = digest("x")
         let names = ["fine", "esc\u{1B}[2Jx", "x\u{202E}gpj.exe", "bell\u{7}"]
         let list = try JSONEncoder().encode(names.map { ListedFile(path: $0, sha256: digest, byteCount: nil) })
@@ -32,7 +32,7 @@ struct MirrorOutputTests {
     }
 
     @Test(arguments: [[], ["--json"]])
-    func `S8: the mirror escapes the name of a removed file that acts on the terminal`(options: [String]) async throws {
+    func `S8: the mirror escapes the name of a removed file that would control the terminal`(options: [String]) async throws {
         let origin = try LoopbackOrigin { request in request.path == "/list" ? .data(Data("[]".utf8)) : .notFound(for: request) }
         defer { origin.stop() }
         let bench = try DirectoryBench()

@@ -26,7 +26,7 @@ struct NameClashTests {
         #expect(clashes.otherSpelling(of: "A") == nil)
     }
 
-    @Test func `S8: letters that Foundation folds to one are one name`() {
+    @Test func `S8: letters that Foundation folds to the same letter count as one name`() {
         var spellings: [[UInt8]: [UInt8]] = [:]
         var count = 0
         // Later planes have no letters with case.
@@ -46,11 +46,11 @@ struct NameClashTests {
         ("K", "\u{212A}", true), ("Stra\u{DF}e", "STRASSE", true), ("\u{1E9E}", "ss", true), ("\u{3A3}\u{3C2}", "\u{3C3}\u{3C3}", true),
         ("\u{17F}", "S", true), ("\u{FB01}", "FI", true), ("\u{13A0}", "\u{AB70}", true), ("\u{130}", "i\u{307}", true),
         ("\u{C9}", "e\u{301}", true), ("\u{131}", "i", false), ("\u{131}", "I", false), ("\u{DF}", "s", false), ("e", "\u{E9}", false),
-    ]) func `S8: names differ on a folding disk unless case or normal form is the difference`(a: String, b: String, isOne: Bool) {
+    ]) func `S8: names differ on a folding disk unless they differ only in case or normal form`(a: String, b: String, isOne: Bool) {
         #expect((Array(NameFolding.all.fold(a).utf8) == Array(NameFolding.all.fold(b).utf8)) == isOne)
     }
 
-    @Test func `S8: a disk that folds case alone tells normal forms apart`() {
+    @Test func `S8: a disk that folds only case distinguishes normal forms`() {
         #expect(NameFolding.letterCase.fold("CAF\u{C9}") == "caf\u{E9}")
         #expect(Array(NameFolding.letterCase.fold("caf\u{E9}").utf8) != Array(NameFolding.letterCase.fold("cafe\u{301}").utf8))
         #expect(Array(NameFolding.normalization.fold("CAFE\u{301}").utf8) == Array("CAF\u{C9}".utf8))

@@ -49,7 +49,7 @@ struct PowerTests {
     }
 
     @Test(arguments: isSanitized ? [4] : [1, 4, 16], [false, true])
-    func `S9, F1: with power, a file is renamed only after a flush of its bytes`(concurrency: Int, early: Bool) async throws {
+    func `F1, S9: with durability power, a file is renamed only after a flush of its bytes`(concurrency: Int, early: Bool) async throws {
         let bench = try Self.bench(120)
         bench["large"] = String(repeating: "large", count: 210_000)
         let log = Log()
@@ -65,7 +65,7 @@ struct PowerTests {
         #expect(try bench.files == bench.origin.withLock { $0.contents })
     }
 
-    @Test func `S9: with crash, nothing is flushed`() async throws {
+    @Test func `S9: with durability crash, nothing is flushed`() async throws {
         let bench = try Self.bench(20)
         let log = Log()
         bench.probe.withLock { $0 = { log.add($0) } }
@@ -230,7 +230,7 @@ struct PowerTests {
         withExtendedLifetime((session, next)) {}
     }
 
-    @Test func `S9: a journal settles exactly the files up to a line, even after it is read again`() throws {
+    @Test func `S9: a journal settles exactly the files up to a given line, even after it is read again`() throws {
         for seed in seeds(200, sanitized: 40) {
             var chance = SplitMix(seed: seed)
             var journal = TargetJournal()

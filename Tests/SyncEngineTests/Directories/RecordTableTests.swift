@@ -86,7 +86,7 @@ struct RecordTableTests {
     }
     #endif
 
-    @Test func `S9: a line of the journal escapes spaces, control characters and percent signs only`() {
+    @Test func `S9: a journal line escapes only spaces, control characters and percent signs`() {
         var line: [UInt8] = []
         LineText.escape("a/\u{E9} b%\u{7F}\n~", to: &line)
         #expect(String(decoding: line, as: UTF8.self) == "a/\u{E9}%20b%25%7f%0a~")

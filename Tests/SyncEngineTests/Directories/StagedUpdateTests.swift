@@ -14,7 +14,7 @@ struct StagedUpdateTests {
             (100, 50, 1, false),
             (20, 20, 20, false), (20, 20, 11, false), (20, 20, 10, true), (20, 11, 11, false), (20, 11, 10, true), (0, 0, 0, false),
         ])
-    func `S3: staged updates are refused if over half of at least 20 newly share a digest`(
+    func `S3: staged updates are refused if more than half of at least 20 newly share a digest`(
         count: Int, shared: Int, alike: Int, isRefused: Bool
     ) {
         for isKnown in [true, false] {

@@ -102,7 +102,7 @@ struct CallerTests {
         try await until { synchronizer.hub.observerCount == 0 }
     }
 
-    @Test func `S6: a canceled caller takes its override with it`() async throws {
+    @Test func `S6: the override of a canceled caller no longer applies`() async throws {
         let bench = Bench(source: [], local: [1: 1])
         let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
         bench.hold(.list)
@@ -168,7 +168,7 @@ struct CallerTests {
     }
 
     @Test(arguments: [Bench.Call.begin, .list, .inventory, .prepare, .preview(1), .content(1), .remove([9])])
-    func `S7: cancel returns at once whichever call hangs, and the end waits for that call`(call: Bench.Call) async throws {
+    func `S7: cancel returns at once, whichever call hangs, and the end waits for that call`(call: Bench.Call) async throws {
         let gate = DeafGate()
         let bench = Bench(source: [Thing(1)], local: [9: 1], act: { if $0 == call { await gate.pass() } })
         let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(downloadsPreviews: true, retry: .never))

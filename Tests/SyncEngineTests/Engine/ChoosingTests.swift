@@ -7,7 +7,7 @@ import Trials
 struct ChoosingTests {
     private func contents(_ bench: Bench) -> [Int] { bench.calls.compactMap { if case .content(let key) = $0 { key } else { nil } } }
 
-    @Test func `S4: a processor can reorder and omit downloads, and plan shows the same as sync`() async throws {
+    @Test func `S4: a processor can reorder and omit downloads, and plan shows what sync does`() async throws {
         let bench = Bench(
             source: [Thing(1), Thing(2), Thing(3, 2), Thing(4)], local: [3: 1, 9: 1],
             prepares: { $0.downloads.reversed().filter { $0.item.key != 2 } })
@@ -33,7 +33,7 @@ struct ChoosingTests {
         #expect(contents(bench).isEmpty)
     }
 
-    @Test func `S4: a download chosen twice begins once, and one outside the plan never`() async throws {
+    @Test func `S4: a download chosen twice begins once, and a download outside the plan never begins`() async throws {
         let other = Lock<[SyncPlan<Thing>.Download]>([])
         let bench = Bench(
             source: [Thing(1), Thing(2)],

@@ -96,7 +96,7 @@ struct ProgressTests {
         #expect(try await reading.next() == nil)
     }
 
-    @Test func `S13: bytes advance within an item and are subtracted if it starts over`() async throws {
+    @Test func `S13: bytes increase within an item and are subtracted if it starts over`() async throws {
         let time = ManualTime()
         let tries = WatchedState(0)
         let bench = Bench(

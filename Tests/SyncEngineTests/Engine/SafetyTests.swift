@@ -51,7 +51,7 @@ struct SafetyTests {
         #expect(bench.local == Self.local)
     }
 
-    @Test func `S3: the gate comes before any change`() async throws {
+    @Test func `S3: the gate is checked before any change`() async throws {
         let bench = Bench(source: [Thing(1)], local: Self.local)
         let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(removalTiming: .beforeDownloads))
         let error = await syncError { try await synchronizer.sync() }

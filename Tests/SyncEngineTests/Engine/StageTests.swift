@@ -17,7 +17,7 @@ struct StageTests {
         #expect(report.isComplete)
     }
 
-    @Test func `S1: removals come before downloads with beforeDownloads`() async throws {
+    @Test func `S1: with beforeDownloads, removals precede downloads`() async throws {
         let bench = Bench(source: [Thing(1)], local: [3: 1])
         try await OneWaySynchronizer(processor: bench, options: SyncOptions(removalTiming: .beforeDownloads)).sync()
         #expect(bench.calls == [.begin, .list, .inventory, .prepare, .remove([3]), .content(1), .end])

@@ -4,7 +4,7 @@ import Testing
 
 /// The number of workers that transfer items.
 struct WorkerTests {
-    @Test func `S5: items without a slot leave room for the standby workers, and transfers stay limited`()
+    @Test func `S5: standby workers take over from items that gave up their slot, and transfers stay limited`()
         async throws
     {
         let state = WatchedState((transferring: 0, most: 0, waiting: 0, isOpen: false))
@@ -36,7 +36,7 @@ struct WorkerTests {
     }
 
     @Test(arguments: [-5, 1, 1_024, 1_025, Int.max - 64, .max], [false, true])
-    func `any concurrency processes all items, with at most 1 024 at a time`(concurrency: Int, early: Bool)
+    func `every concurrency setting processes all items, with at most 1 024 workers`(concurrency: Int, early: Bool)
         async throws
     {
         #expect((1...1_024).contains(ItemWorkers.count(concurrency)))

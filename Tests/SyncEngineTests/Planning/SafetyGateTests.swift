@@ -62,7 +62,7 @@ struct SafetyGateTests {
             (5, 4, .count(3), true), (5, 3, .count(3), false), (6, 1, .count(-5), true), (6, 0, .count(-5), false),
             (1000, 999, .unlimited, false),
         ] as [(Int, Int, ChangeLimit, Bool)])
-    func `S3: a share applies to 20 or more local items, and a count always applies`(
+    func `S3: a limit as a share applies to 20 or more local items, and a limit as a count always applies`(
         local: Int, changes: Int, limit: ChangeLimit, isExceeded: Bool
     ) {
         #expect(limit.isExceeded(by: changes, local: local) == isExceeded)

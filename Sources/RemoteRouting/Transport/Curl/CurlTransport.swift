@@ -3,10 +3,10 @@ internal import Foundation
 internal import StoreCore
 internal import Wire
 
-/// Performs exchanges with libcurl, which is found or loaded at run time.
+/// A transport that performs exchanges with libcurl, which is found or loaded at run time.
 ///
 /// This is the default transport of ``RemoteHost`` on Linux. No response ends the process. A slow reader pauses the server instead of
-/// filling memory or a disk. An unsafe request arrives at most once, also on a reused connection; over TLS it gets a fresh connection:
+/// filling memory or a disk. An unsafe request arrives at most once, even on a reused connection; over TLS, it gets a fresh connection:
 ///
 /// ```swift
 /// let transport = try CurlTransport()
@@ -15,7 +15,7 @@ internal import Wire
 /// ```
 ///
 /// Requests use HTTP/2 if the server offers it over TLS. Otherwise, and for all streamed responses, they use HTTP/1.1. A body of known
-/// length is sent with `Content-Length`, any other body is chunked. The environment names the proxy unless ``RemoteHost/proxy`` is set. The
+/// length is sent with `Content-Length`; any other body is chunked. The environment names the proxy unless ``RemoteHost/proxy`` is set. The
 /// head of a response may have at most 1 000 fields and 256 KiB.
 public final class CurlTransport: Transport, CustomStringConvertible {
     private let client: WireClient
@@ -80,7 +80,7 @@ public final class CurlTransport: Transport, CustomStringConvertible {
     private static var descriptorLimit: Int { Int(clamping: sysconf(Int32(_SC_OPEN_MAX))) }
 }
 
-/// Forwards received parts to an exchange.
+/// A receiver that forwards received parts to an exchange.
 private final class CurlReceiver: WireReceiver {
     private let exchange: Exchange
     private let url: URL
@@ -152,7 +152,7 @@ extension WireRequest {
         }
         if method == .head, case .none = request.body {
         } else if method == .head {
-            throw TransportFailure(.unsupported, "a HEAD with a body cannot be sent; use POST")
+            throw TransportFailure(.unsupported, "a HEAD request with a body cannot be sent; use POST")
         }
         self.init(
             url: request.url.absoluteString, method: method.rawValue, body: body, mayRepeat: request.mayRepeat,

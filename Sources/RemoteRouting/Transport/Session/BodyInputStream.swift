@@ -6,12 +6,12 @@ internal import Foundation
 final class BodyInputStream: InputStream {
     private let read: @Sendable (_ upTo: Int) throws -> Data?
     private let onFailure: @Sendable (any Error) -> Void
-    /// Read ahead, because the session asks for available bytes before it reads.
+    /// The chunk read ahead, because the session checks for available bytes before it reads.
     private var pending: Data?
     private var status = Stream.Status.notOpen
     private var failure: (any Error)?
 
-    /// - Parameter onFailure: Receives the error of a failed read, which the session itself would hide.
+    /// - Parameter onFailure: Receives the error of a failed read, which the session would otherwise hide.
     init(_ read: @escaping @Sendable (_ upTo: Int) throws -> Data?, onFailure: @escaping @Sendable (any Error) -> Void) {
         self.read = read
         self.onFailure = onFailure

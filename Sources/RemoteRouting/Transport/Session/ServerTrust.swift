@@ -10,7 +10,7 @@ struct ServerTrust {
 
     init(_ trust: SecTrust) { self.trust = trust }
 
-    /// The reason to refuse the connection; `nil` if it fulfills the options.
+    /// Returns the reason to refuse the connection; `nil` if the certificates fulfill the options.
     func failure(under tls: TLSOptions) -> TransportFailure? {
         if let authorities = tls.authorities {
             let certificates = authorities.certificates.compactMap { SecCertificateCreateWithData(nil, $0 as CFData) }

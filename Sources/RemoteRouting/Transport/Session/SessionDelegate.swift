@@ -5,9 +5,9 @@ internal import StoreCore
 internal import FoundationNetworking
 #endif
 
-/// The delegate of a session: forwards each task's events to its exchange and decides nothing.
+/// The delegate of a session, which forwards each task's events to its exchange and follows no redirects.
 ///
-/// A session delegate, because on Linux task delegates receive no redirects.
+/// It is a session delegate, because on Linux task delegates receive no redirects.
 final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
     private struct Entry {
         let exchange: Exchange
@@ -59,10 +59,10 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
         }
         #endif
         guard let response = challenge.failureResponse as? HTTPURLResponse, let exchange = exchange(of: task) else {
-            // A challenge of the connection (a server certificate or a proxy), not of a response.
+            // The challenge concerns the connection (a server certificate or a proxy), not a response.
             return completionHandler(.performDefaultHandling, nil)
         }
-        // The 401 is the response. On Linux its head and body precede the challenge, and an open challenge would hang.
+        // The 401 is the response. On Linux, its head and body precede the challenge, and an unresolved challenge would hang.
         exchange.receive(HTTPResponse(response, fallback: task.originalRequest?.url))
         exchange.finish()
         completionHandler(.cancelAuthenticationChallenge, nil)
@@ -71,7 +71,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
     func urlSession(
         _ session: URLSession, task: URLSessionTask, needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
     ) {
-        // A body is sent once; the host decides about sending it again.
+        // A body is sent once; the host decides whether to send it again.
         completionHandler(nil)
     }
 
@@ -129,7 +129,7 @@ extension HTTPResponse {
         var fields = HTTPFields()
         for (name, value) in response.allHeaderFields {
             guard let name = name as? String, let value = value as? String else { continue }
-            // `URLSession` joins equal fields by commas, which are ambiguous in `Set-Cookie` (RFC 9110 §5.3).
+            // `URLSession` joins fields of the same name with commas, which are ambiguous in `Set-Cookie` (RFC 9110 §5.3).
             let lines = name.equalsIgnoringCase("Set-Cookie") ? SetCookieParser.separate(value) : [value]
             // Ignores malformed header fields instead of failing the response (RFC 9110 §5).
             for line in lines { try? fields.append(name, line[...].withoutBlanksAtEnds) }
@@ -150,7 +150,7 @@ extension ExchangeMetrics {
         isReused = system.isReusedConnection
         if !system.isReusedConnection {
             nameLookup = time(system.domainLookupStartDate, system.domainLookupEndDate)
-            // The system's end of connecting includes TLS.
+            // The system's `connectEndDate` includes TLS.
             connect = time(system.connectStartDate, system.secureConnectionStartDate ?? system.connectEndDate)
             secure = time(system.secureConnectionStartDate, system.secureConnectionEndDate)
         }

@@ -16,7 +16,7 @@ extension TransportFailure {
         self.init(urlErrorCode: known ? nsError.code : -1, text: nsError.localizedDescription, underlyingError: error)
     }
 
-    /// The errors that precede sending. Certificates are checked then; other TLS failures may come later.
+    /// The errors that precede sending. They include certificate errors, but other TLS failures may occur later.
     private static let errorsBeforeSending: Set<Int> = [
         NSURLErrorCannotConnectToHost,
         NSURLErrorServerCertificateHasBadDate, NSURLErrorServerCertificateUntrusted, NSURLErrorServerCertificateHasUnknownRoot,

@@ -5,14 +5,14 @@ internal import StoreCore
 public import FoundationNetworking
 #endif
 
-/// Performs exchanges with Foundation's `URLSession`.
+/// A transport that performs exchanges with Foundation's `URLSession`.
 ///
 /// Safe requests share a session and its connections. An unsafe request gets its own session and therefore a fresh connection. On Linux,
-/// libcurl otherwise sends *any* request again if the server has closed the reused connection, with or without a body. Refusing to reopen
-/// the body stream does not prevent this, and neither does `Connection: close`.
+/// a reused connection that the server has closed would otherwise make libcurl send *any* request again, with or without a body. Refusing
+/// to reopen the body stream does not prevent this, and neither does `Connection: close`.
 ///
-/// This is the default transport of ``RemoteHost`` on Apple's systems. On Linux it replaces ``CurlTransport`` if libcurl is missing, with
-/// the FoundationNetworking defects that <doc:SecurityNotes> lists: some responses end the process.
+/// This is the default transport of ``RemoteHost`` on Apple's systems. On Linux it replaces ``CurlTransport`` if libcurl is missing or
+/// unusable. It then has the FoundationNetworking defects that <doc:SecurityNotes> lists: some responses end the process.
 ///
 /// On Apple's systems it supports all ``TLSOptions`` except the client certificate, with a fresh connection for each request. On Linux it
 /// supports none. Unsupported options throw ``RemoteError/Code/unsupported``.
@@ -28,8 +28,8 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
     private let queue: OperationQueue
     /// The queue on which the session is called.
     ///
-    /// Its calls wait for an internal queue, which must not block a thread of the concurrency pool. With many exchanges that would cost a
-    /// quarter of the throughput, and cancellations would wait behind new requests.
+    /// Calls wait for the session's internal queue and must not block a thread of the concurrency pool. With many exchanges that would cost
+    /// a quarter of the throughput, and cancellations would wait behind new requests.
     let starting = DispatchQueue(label: "RemoteRouting.URLSessionTransport.starting")
     /// The queue on which tasks are canceled.
     ///
@@ -38,7 +38,7 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
 
     /// Creates a transport.
     ///
-    /// - Parameter configuration: The session configuration, which is copied: proxies, TLS versions, connections per host.
+    /// - Parameter configuration: The configuration to copy, such as proxies, TLS versions and connections per host.
     public convenience init(configuration: URLSessionConfiguration = .ephemeral) {
         self.init(configuration: configuration, reason: nil)
     }
@@ -94,7 +94,7 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
         exchange.onStop { [cancelling] in cancelling.async { task.cancel() } }
     }
 
-    /// The reason why the system cannot fulfill the options; `nil` if it can.
+    /// Returns the reason why the system cannot fulfill the options; `nil` if it can.
     private static func problem(with connection: ConnectionOptions) -> String? {
         if connection.proxy != .system {
             return "URLSession uses the system's proxy or its configuration's; leave the host's proxy at .system"
@@ -122,7 +122,7 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
     }
 
     private static func prepared(_ configuration: URLSessionConfiguration) -> URLSessionConfiguration {
-        // Foundation copies to the same class.
+        // A copy has the same class, so the default is never used.
         let copy = configuration.copy() as? URLSessionConfiguration ?? .ephemeral
         copy.httpCookieStorage = nil
         copy.httpShouldSetCookies = false
@@ -130,7 +130,7 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
         copy.urlCache = nil
         copy.urlCredentialStorage = nil
         copy.requestCachePolicy = .reloadIgnoringLocalCacheData
-        // Only an upper bound: the exchange keeps the deadlines to the fraction of a second.
+        // Only an upper bound: the exchange enforces the deadlines to a fraction of a second.
         copy.timeoutIntervalForRequest = 86_400
         // The host limits concurrent exchanges; waiting in the session would count against the head deadline.
         copy.httpMaximumConnectionsPerHost = max(64, copy.httpMaximumConnectionsPerHost)
@@ -141,11 +141,11 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
         var wire = URLRequest(url: request.url, timeoutInterval: 86_400)
         // A new request already has GET.
         if request.method != .get { wire.httpMethod = request.method.rawValue }
-        // Joins the values here (RFC 9110 §5.3): Foundation joins without a space, and only names of the same case.
+        // Joins the values here (RFC 9110 §5.3), because Foundation joins without a space, and only if the names have the same case.
         for field in request.fields.fields { wire.setValue(request.fields[field.name], forHTTPHeaderField: field.name) }
         let isEmpty = if case .none = request.body { true } else { false }
         guard isEmpty || (request.method != .get && request.method != .head) else {
-            throw TransportFailure(.unsupported, "a \(request.method.rawValue) with a body cannot be sent by URLSession; use POST")
+            throw TransportFailure(.unsupported, "URLSession cannot send a \(request.method.rawValue) request with a body; use POST")
         }
         switch request.body {
         case .none: break
@@ -164,8 +164,9 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
         return wire
     }
 
-    /// Reads a body that is short enough to be sent from memory. On Linux a stream is always chunked (RFC 9112 §7.1), which some servers
-    /// refuse.
+    /// Reads a body that is short enough to be sent from memory; returns `nil` for any other body.
+    ///
+    /// On Linux a stream is always chunked (RFC 9112 §7.1), which some servers refuse.
     private static func smallBody(of stream: HTTPBodyStream) throws -> Data? {
         guard let length = stream.length, length <= 262_144 else { return nil }
         let read = try stream.open()
@@ -175,7 +176,7 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
             guard body.count <= length else { break }
         }
         guard body.count == length else {
-            throw TransportFailure(.bodyUnreadable, "the body does not have the announced length of \(length) bytes")
+            throw TransportFailure(.bodyUnreadable, "the body does not have its announced length of \(length) bytes; check its source")
         }
         return body
     }

@@ -43,12 +43,12 @@ final class BodySource {
         left = length
     }
 
-    /// Starts reading ahead from the beginning; a body that cannot begin again fails.
+    /// Starts reading ahead from the beginning; fails a body that cannot be rewound.
     func prepare() {
         // An earlier connection may have received a part of it.
         if !rewind(to: 0) {
             (piece, offset, next) = (Data(), 0, nil)
-            failure = WireFailure(.connectionLost, "the connection ended in the middle; try again")
+            failure = WireFailure(.connectionLost, "the connection ended in the middle of the request body; try again")
         }
         readAhead()
     }
@@ -76,7 +76,7 @@ final class BodySource {
                             .bodyUnreadable, "the request body could not be read to its end; check its source", underlyingError: failure))
             } else if isAtEnd {
                 guard left ?? 0 == 0 || pump == nil else {
-                    return .failed(WireFailure(.bodyUnreadable, "the request body is shorter than its announced length"))
+                    return .failed(WireFailure(.bodyUnreadable, "the request body is shorter than its announced length; check its source"))
                 }
                 return .bytes(0)
             } else {
@@ -91,13 +91,13 @@ final class BodySource {
         if let known = left, pump != nil {
             left = known - Int64(count)
             guard known >= Int64(count), piece.count - offset <= known - Int64(count) else {
-                return .failed(WireFailure(.bodyUnreadable, "the request body is longer than its announced length"))
+                return .failed(WireFailure(.bodyUnreadable, "the request body is longer than its announced length; check its source"))
             }
         }
         return .bytes(count)
     }
 
-    /// Rewinds, which requires a body in memory or one that has not been read.
+    /// Rewinds a body in memory, or a body that has not been read; returns `false` for any other body.
     func rewind(to place: Int64) -> Bool {
         if pump == nil, place <= Int64(piece.count) {
             offset = Int(place)
@@ -112,7 +112,7 @@ final class BodySource {
         pump.read()
     }
 
-    /// Reads one chunk at a time on threads that may block.
+    /// A reader of one chunk at a time, on threads that may block.
     private final class Pump: Sendable {
         private let ticket: WireMachine.Ticket
         private let mailbox: Mailbox

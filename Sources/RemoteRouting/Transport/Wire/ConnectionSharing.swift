@@ -1,18 +1,18 @@
 internal import StoreCore
 
-/// Decides about shared connections: which exchange begins, and which exchange may open a connection.
+/// The state machine of shared connections, which decides which exchange begins and which may open a connection.
 ///
-/// libcurl learns the protocol of a connection from its TLS handshake, and the server's stream limit from its settings. Until then it would
-/// open a connection for each exchange. Therefore the first exchange goes ahead, and the others follow it.
+/// libcurl learns the protocol of a connection from its TLS handshake, and the stream limit from the server's settings. Until then it
+/// would open a connection for each exchange. Therefore the first exchange goes ahead, and the others follow it.
 struct ConnectionSharing {
-    /// The exchanges that may share connections: same origin and same options.
+    /// The key of exchanges that may share connections: their origin and their options.
     struct Key: Hashable {
         let origin: String
         let tls: WireTLS?
         let proxy: WireProxy
     }
 
-    /// The decision about a new exchange.
+    /// The decision for a new exchange.
     enum Entrance: Hashable {
         case begins
         /// The exchange waits until ``ConnectionSharing`` releases it.
@@ -39,26 +39,26 @@ struct ConnectionSharing {
         var hasHead = false
         var running = 0
         var waiting: [WireMachine.Ticket] = []
-        /// The time since which other exchanges wait for the scout's connection.
+        /// The time at which other exchanges began to wait for the scout's connection.
         var waitingSince: MonotonicInstant?
 
         /// Whether exchanges wait for a connection that is being opened.
         var awaitsScout: Bool { scout != nil && !isConnected && !waiting.isEmpty }
     }
 
-    /// The recommended minimum of concurrent streams (RFC 9113 §6.5.2), which libcurl assumes initially.
+    /// The recommended minimum number of concurrent streams (RFC 9113 §6.5.2), which libcurl assumes initially.
     private static let fewestStreams = 100
     /// The maximum number of remembered groups without exchanges.
     private static let idleGroups = 1000
 
-    /// The time that exchanges wait for a connection before the next one opens its own; an endless handshake thus blocks no other exchange.
+    /// The time that exchanges wait for a connection before the next one opens its own; an endless handshake then blocks no other exchange.
     static let patience = Duration.seconds(5)
 
     private var groups: [Key: Group] = [:]
     /// The groups whose exchanges may wait for a connection.
     private var awaiting: Set<Key> = []
 
-    /// Decides about a new exchange.
+    /// Decides whether a new exchange begins or waits.
     mutating func enter(_ ticket: WireMachine.Ticket, _ key: Key, at now: MonotonicInstant) -> Entrance {
         var group = groups[key] ?? Group()
         defer { groups[key] = group }
@@ -87,7 +87,7 @@ struct ConnectionSharing {
         awaiting.compactMap { groups[$0]?.waitingSince }.min()?.advanced(by: ConnectionSharing.patience)
     }
 
-    /// Returns one exchange of each group whose connection takes long to open; it tries to open another connection.
+    /// Returns one exchange of each group whose connection takes too long to open; that exchange tries to open another one.
     mutating func impatient(at now: MonotonicInstant) -> [WireMachine.Ticket] {
         var released: [WireMachine.Ticket] = []
         for key in awaiting {
@@ -107,7 +107,7 @@ struct ConnectionSharing {
         return released
     }
 
-    /// Decides about a new connection; an exchange that is refused waits for another one's connection.
+    /// Decides whether an exchange may open a connection; a refused exchange waits for that of another.
     mutating func mayConnect(_ ticket: WireMachine.Ticket, _ key: Key) -> (isAllowed: Bool, released: [WireMachine.Ticket]) {
         guard var group = groups[key] else { return (true, []) }
         defer { groups[key] = group }
@@ -123,7 +123,7 @@ struct ConnectionSharing {
         return (true, [])
     }
 
-    /// Records that an exchange was refused a connection and waits; returns it if that connection is open or has failed meanwhile.
+    /// Records that an exchange was refused a connection; returns it if the scout's connection has opened or failed meanwhile.
     mutating func deferred(_ ticket: WireMachine.Ticket, _ key: Key) -> [WireMachine.Ticket] {
         guard var group = groups[key] else { return [ticket] }
         defer { groups[key] = group }
@@ -172,7 +172,7 @@ struct ConnectionSharing {
 
     /// Records the end of a running exchange; returns the exchanges that follow.
     ///
-    /// - Parameter hasFailed: Whether it failed before its request was sent, as all others may.
+    /// - Parameter hasFailed: Whether it failed before its request was sent; the waiting exchanges may then fail too.
     mutating func ended(_ ticket: WireMachine.Ticket, _ key: Key, hasFailed: Bool) -> [WireMachine.Ticket] {
         guard var group = groups[key] else { return [] }
         group.running -= 1

@@ -9,11 +9,11 @@ package struct Deadlines: Sendable {
 
     /// The durations of an exchange and its parts; `nil` means no limit.
     package struct Limits: Sendable {
-        /// From the last byte sent, or from the beginning of the exchange, to the head.
+        /// The maximum time from the last sent byte, or from the beginning of the exchange, to the head.
         package var head: Duration?
-        /// Between two chunks of the body.
+        /// The maximum time between two chunks of the body.
         package var idle: Duration?
-        /// From the start to the last byte.
+        /// The maximum time from the start to the last byte.
         package var attempt: Duration?
         /// The moment at which the exchange must end.
         package var overall: MonotonicInstant?
@@ -33,9 +33,9 @@ package struct Deadlines: Sendable {
     private var hasHead = false
     private var isPaused = false
 
-    /// Creates the deadlines of a submitted exchange.
+    /// Creates the deadlines of an exchange when it is submitted.
     ///
-    /// - Parameter isWaiting: Whether the exchange begins later. The time for the head starts then; the other times start now.
+    /// - Parameter isWaiting: Whether the exchange begins later. The time to the head counts from then; the other times count from now.
     package init(_ limits: Limits, started: MonotonicInstant, isWaiting: Bool = false) {
         self.limits = limits
         self.started = started

@@ -1,4 +1,4 @@
-/// Parses the head of a response line by line, within limits.
+/// A parser of response heads that reads line by line, within limits.
 ///
 /// Interim responses (RFC 9110 §15.2) and trailers (RFC 9112 §7.1.2) count toward the limits and are dropped.
 package struct HeadReader {
@@ -29,7 +29,7 @@ package struct HeadReader {
         guard bytes <= HeadReader.byteLimit, count <= HeadReader.fieldLimit + 2 else {
             throw WireFailure(
                 .headTooLarge,
-                "the head of the response has more than \(HeadReader.fieldLimit) fields or \(HeadReader.byteLimit) bytes; look at the server"
+                "the response head has more than \(HeadReader.fieldLimit) fields or \(HeadReader.byteLimit) bytes; check the server"
             )
         }
         if isDone { return nil }
@@ -56,7 +56,7 @@ package struct HeadReader {
     }
 
     private mutating func finish() throws(WireFailure) -> WireHead? {
-        // 101 is final here, because the request did not ask for an upgrade.
+        // 101 is final here, because the request did not request an upgrade.
         if (100..<200).contains(status), status != 101 {
             isAtStart = true
             return nil
@@ -101,7 +101,7 @@ package struct HeadReader {
 }
 
 extension Int64 {
-    /// Parses a length, which has digits only.
+    /// Parses a length, which consists of digits only.
     fileprivate init?(field: Substring) {
         let digits = field.utf8.drop { $0 == 0x20 || $0 == 0x09 }
         let text = Substring(digits).reversed().drop { $0 == " " || $0 == "\t" }.reversed()

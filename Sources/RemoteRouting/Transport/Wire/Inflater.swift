@@ -2,11 +2,11 @@
 internal import CurlShim
 package import Foundation
 
-/// Decodes all members of a gzip stream (RFC 1952) with the process's zlib or a loaded one.
+/// A decoder of all members of a gzip stream (RFC 1952), with the process's zlib or a loaded one.
 ///
 /// libcurl accepts a truncated gzip stream, so its own decoding stays off.
 package final class Inflater {
-    /// Whether the system has zlib; without it requests ask for `identity`.
+    /// Whether the system has zlib; without it, requests accept only `identity`.
     package static var isAvailable: Bool { wire_inflater_is_available() != 0 }
 
     private let inflater: OpaquePointer
@@ -35,7 +35,7 @@ package final class Inflater {
         while !input.isEmpty || mayHoldMore {
             let (made, result) = step()
             guard result >= 0 else {
-                throw WireFailure(.protocolViolation, "the body is not gzip, which its Content-Encoding declares; check the server")
+                throw WireFailure(.protocolViolation, "the body is declared as gzip but is not valid gzip; check the server")
             }
             isAtEnd = result == 1
             mayHoldMore = !isAtEnd && made == scratch.count

@@ -6,7 +6,7 @@ internal import StoreCore
 internal import FoundationNetworking
 #endif
 
-/// A library with an engine, which is replaced in a forked process.
+/// A libcurl and its engine, which is replaced in a forked process.
 package final class WireClient: Sendable {
     /// The name and version of the library.
     package var name: String { "libcurl \(library.version)" }
@@ -26,9 +26,9 @@ package final class WireClient: Sendable {
     ///   - path: A file to load instead of the system's libcurl.
     ///   - width: The maximum number of concurrent exchanges; further ones wait in order.
     ///   - connections: The maximum number of connections, including those of paused exchanges; `nil` for `width`.
-    /// - Throws: `WireLibrary.Missing` if libcurl cannot be used; `WireFailure` if no descriptor is left.
+    /// - Throws: `WireLibrary.Missing` if libcurl cannot be used; `WireFailure` if no file descriptor is left.
     package init(path: String? = nil, width: Int, connections: Int? = nil) throws {
-        // `URLSession` also initializes libcurl, which is not thread-safe before 7.84. This forces it to happen first.
+        // `URLSession` also initializes libcurl, which is not thread-safe before 7.84. This session forces it to do so first.
         if !WireLibrary.isInitializationThreadSafe { URLSession(configuration: .ephemeral).invalidateAndCancel() }
         library = try WireLibrary(path: path)
         self.width = width
@@ -41,7 +41,7 @@ package final class WireClient: Sendable {
 
     /// The engine of this process.
     ///
-    /// - Throws: `WireFailure` if a forked process needs a new engine and has no descriptor left.
+    /// - Throws: `WireFailure` if a forked process needs a new engine and has no file descriptor left.
     package func usableEngine() throws(WireFailure) -> WireEngine {
         try engine.withLock { engine throws(WireFailure) in
             // The thread of the old engine is not part of a forked process.

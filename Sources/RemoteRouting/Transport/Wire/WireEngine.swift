@@ -3,7 +3,7 @@ internal import CurlShim
 internal import Foundation
 internal import StoreCore
 
-/// Performs HTTP exchanges with libcurl on a thread of its own.
+/// An engine that performs HTTP exchanges with libcurl on a thread of its own.
 ///
 /// Commands pass through a lock to the thread; an event descriptor wakes the thread if it sleeps. After the engine is released, exchanges
 /// in flight end normally. Then the thread and its connections end.
@@ -12,7 +12,7 @@ package final class WireEngine: Sendable {
     package typealias Ticket = WireMachine.Ticket
 
     private let mailbox: Mailbox
-    /// The process of the thread; a forked child has no such thread.
+    /// The process of the engine's thread; a forked child does not have that thread.
     private let process = getpid()
 
     /// Creates an engine and starts its thread.
@@ -21,9 +21,9 @@ package final class WireEngine: Sendable {
     ///   - library: The libcurl to use.
     ///   - width: The maximum number of concurrent exchanges; further ones wait in order.
     ///   - connections: The maximum number of connections, including those of paused exchanges.
-    /// - Throws: `WireFailure` if the system has no descriptors left.
+    /// - Throws: `WireFailure` if no file descriptor is left.
     package init(_ library: WireLibrary, width: Int, connections: Int) throws(WireFailure) {
-        // Created here, because the thread could report a failure only to each exchange.
+        // Created here, because the thread could report a failure only through each exchange.
         guard let mailbox = Mailbox(), let handle = wire_loop_make(library.number, mailbox.event, min(connections, 64)) else {
             throw WireFailure(.engineFailed, "no file descriptor is left for the network thread; close some, or raise the limit")
         }
@@ -81,9 +81,9 @@ final class Mailbox: Sendable {
         var known = 0
     }
 
-    /// Wakes the loop.
+    /// The descriptor that wakes the loop.
     let event: Int32
-    /// Guards the commands and whether they must wake the loop.
+    /// Guards the commands and the state of the loop.
     private let state = Lock(State())
 
     init?() {
@@ -113,7 +113,7 @@ final class Mailbox: Sendable {
         return ticket
     }
 
-    /// Removes all commands, on the loop's thread.
+    /// Moves all commands to the loop's thread.
     func take(into commands: inout [Command]) {
         commands.removeAll(keepingCapacity: true)
         state.withLock { state in
@@ -122,7 +122,7 @@ final class Mailbox: Sendable {
         }
     }
 
-    /// Whether the loop may sleep because there are no commands; the next command then wakes it.
+    /// Returns whether the loop may sleep because there are no commands; the next command then wakes it.
     func mayFallAsleep(known: Int) -> Bool {
         state.withLock { state in
             state.known = known

@@ -31,10 +31,10 @@ extension WireFailure {
         where systemError == ECONNRESET || text.contains("SYSCALL") || text.contains("unexpected eof"):
             (.connectionLost, "the connection ended during the TLS handshake; try again")
         case CURLE_SSL_CACERT_BADFILE:
-            (.tls(.other), "the system's certificate authorities cannot be read; install them (ca-certificates)")
+            (.tls(.other), "the system's certificate authorities cannot be read; install the package ca-certificates")
         case CURLE_SSL_CONNECT_ERROR
         where ["wrong version number", "packet length too long", "http request"].contains { text.contains($0) }:
-            (.tls(.other), "the server does not speak TLS on this port; check the port and the scheme")
+            (.tls(.other), "the server does not use TLS on this port; check the port and the scheme")
         case CURLE_SSL_CONNECT_ERROR where text.contains("alert handshake failure"):
             (.tls(.other), "the server refuses a secure connection; it may require a client certificate, or offer only old ciphers")
         case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION_OLD, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED,
@@ -78,7 +78,7 @@ package struct CurlError: Error, Sendable, CustomStringConvertible {
     init(code: Int32, text: String) {
         self.code = code
         // libcurl's message about an unusable proxy contains the proxy's address with its password.
-        self.text = text.contains("@") ? "the text is left out, since it may hold credentials" : text
+        self.text = text.contains("@") ? "the text is omitted, because it may contain credentials" : text
     }
 
     package var description: String { "CURLcode \(code): \(text)" }

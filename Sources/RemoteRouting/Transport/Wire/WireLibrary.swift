@@ -40,9 +40,9 @@ package struct WireLibrary: Sendable {
         /// Whether libcurl asks before sending, which prevents an unsafe request from being sent twice on a reused connection.
         package var asksBeforeSending: Bool { version >= UInt32(WIRE_ASKS_BEFORE_SENDING) }
 
-        /// Whether the library may offer HTTP/2 for a request.
+        /// Returns whether the library may offer HTTP/2 for a request.
         ///
-        /// Streams do not use HTTP/2: libcurl buffers a whole window of a paused stream, which may also block others on its connection.
+        /// Streams do not use HTTP/2. libcurl would buffer a whole window of a paused stream, which may also block other streams.
         ///
         /// - Parameters:
         ///   - isSecure: Whether the request uses https; HTTP/2 without TLS is not offered.
@@ -83,13 +83,13 @@ package struct WireLibrary: Sendable {
         certificates = WireLibrary.certificates(for: number)
     }
 
-    /// Whether `curl_global_init` may run while other threads use libcurl (7.84).
+    /// Whether `curl_global_init` may run while other threads use libcurl (since 7.84).
     package static var isInitializationThreadSafe: Bool {
         let number = wire_library_default()
         return number < 0 || wire_library_is_thread_safe(number) != 0
     }
 
-    /// The system's certificates, if the file that the build names does not exist, as in a wheel or a static build.
+    /// Returns the system's certificate file if the build's own does not exist, as in a Python wheel or a static build.
     private static func certificates(for number: Int32) -> String? {
         if let path = wire_library_certificates(number), FileManager.default.fileExists(atPath: String(cString: path)) { return nil }
         return knownCertificates.first { FileManager.default.fileExists(atPath: $0) }

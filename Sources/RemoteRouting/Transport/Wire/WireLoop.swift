@@ -3,7 +3,7 @@ internal import CurlShim
 internal import Foundation
 internal import StoreCore
 
-/// The engine's thread, which carries out the machine's decisions. No other thread sees its state.
+/// The engine's thread, which carries out the machine's decisions. No other thread accesses its state.
 final class WireLoop {
     let library: WireLibrary
     private let mailbox: Mailbox
@@ -11,7 +11,7 @@ final class WireLoop {
     private let handle: OpaquePointer
     private var transfers: [WireMachine.Ticket: WireTransfer] = [:]
     private var commands: [Mailbox.Command] = []
-    /// The transfers with a head or a chunk that their receivers have not received yet.
+    /// The transfers with a head or a chunk that is not yet reported to their receivers.
     private var unreported: [WireTransfer] = []
     private var isDraining = false
     /// The time at the start of this turn.
@@ -48,7 +48,7 @@ final class WireLoop {
         }
     }
 
-    /// Milliseconds until the next deadline, rounded up; −1 without one.
+    /// The number of milliseconds until the next deadline, rounded up; −1 if there is none.
     private var waitingTime: Int32 {
         guard let next = machine.nextDeadline else { return -1 }
         let nanoseconds = now.duration(to: next).saturatedNanoseconds
@@ -72,7 +72,7 @@ final class WireLoop {
             return receiver.failed(
                 WireFailure(
                     .invalidRequest,
-                    "the address and the fields of the request have more than \(WireRequest.headLimit) bytes; send large values in the body"
+                    "the address and the fields of the request exceed \(WireRequest.headLimit) bytes; send large values in the body"
                 ))
         }
         transfers[ticket] = WireTransfer(ticket, request, receiver, loop: self, mailbox: mailbox)
@@ -90,7 +90,7 @@ final class WireLoop {
         end(ticket, transfer.refusal(code))
     }
 
-    /// Ends an exchange by decision of the machine; `nil` means that its caller was canceled.
+    /// Ends an exchange before libcurl does. Without a failure, the receiver is not called, because its caller was canceled.
     private func end(_ ticket: WireMachine.Ticket, _ failure: WireFailure?) {
         _ = machine.left(ticket)
         guard let transfer = transfers.removeValue(forKey: ticket) else { return }

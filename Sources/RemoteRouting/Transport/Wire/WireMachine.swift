@@ -1,17 +1,17 @@
 package import StoreCore
 
-/// Decides for the engine: which exchange begins, which is late, and which request may be sent again.
+/// The state machine of the engine, which decides which exchange begins, which is late, and which request may be sent again.
 ///
-/// Pure: events and times go in, actions come out. The loop carries them out.
+/// It is pure: events and times go in, actions come out. The loop performs the actions.
 package struct WireMachine {
     /// The number of an exchange.
     package typealias Ticket = UInt64
 
-    /// The decision about a request right before it is sent.
+    /// The action for a request right before it is sent.
     package enum SendAction: Hashable {
         /// Send the request.
         case send
-        /// Replace the connection: the server has closed it, or has sent bytes without a request.
+        /// Replace the connection: the server has closed it, or has sent unrequested bytes.
         case restart
         /// Refuse, because the request was already sent and must not be repeated.
         case refuse
@@ -57,14 +57,14 @@ package struct WireMachine {
     private var queue: ArraySlice<Ticket> = []
     /// The waiting streams in order of arrival; canceled ones are skipped.
     private var streams: ArraySlice<Ticket> = []
-    /// The exchanges that waited for another one's connection and may begin.
+    /// The exchanges that waited for the connection of another exchange and may begin.
     private var released: ArraySlice<Ticket> = []
     private var sharing = ConnectionSharing()
     private var runningCount = 0
     /// The number of streams with a connection.
     private var streamCount = 0
     private var pausedCount = 0
-    /// A lower bound of all deadlines.
+    /// A lower bound for all deadlines.
     private var nextCheck = MonotonicInstant.distantFuture
 
     package init(width: Int, connections: Int, cannotAsk: Bool = false) {
@@ -84,7 +84,7 @@ package struct WireMachine {
 
     // MARK: Beginning and ending
 
-    /// The maximum number of connections of streams: readers may pause them all, and other exchanges need the rest.
+    /// The maximum number of streams with a connection. Readers may pause all of them, and other exchanges need the rest.
     private var streamLimit: Int { max(1, connections - min(width, connections / 2)) }
 
     /// Records a submitted exchange; later exchanges have larger tickets.
@@ -116,7 +116,7 @@ package struct WireMachine {
             let stream = streamCount < streamLimit ? WireMachine.first(of: &streams, in: entries) : nil
             let other = WireMachine.first(of: &queue, in: entries)
             let follower = WireMachine.first(of: &released, in: entries)
-            // No ticket equals the placeholder for none.
+            // No ticket equals `.max`, the placeholder for none.
             let ticket = min(stream ?? .max, other ?? .max, follower ?? .max)
             guard let entry = entries[ticket] else { return nil }
             if ticket == stream {
@@ -147,7 +147,7 @@ package struct WireMachine {
         return nil
     }
 
-    /// Removes an exchange that was canceled or failed by decision of the loop; returns whether a running transfer must end.
+    /// Removes an exchange that was canceled or that the loop failed; returns whether a running transfer must end.
     package mutating func left(_ ticket: Ticket) -> Bool { remove(ticket, isOver: false) }
 
     private mutating func remove(_ ticket: Ticket, isOver: Bool) -> Bool {
@@ -158,7 +158,7 @@ package struct WireMachine {
                 ? sharing.ended(ticket, key, hasFailed: isOver && entry.sends == 0) : sharing.left(ticket, key)
         }
         release(entry)
-        // Bounds the list to twice its use, even if many exchanges are canceled before their turn.
+        // Bounds the queues to twice their use, even if many exchanges are canceled before their turn.
         if queue.count + streams.count > 2 * (entries.count - runningCount - pausedCount) + 64 {
             queue.removeAll { entries[$0] == nil }
             streams.removeAll { entries[$0] == nil }
@@ -194,7 +194,7 @@ package struct WireMachine {
 
     // MARK: At most once
 
-    /// Decides about a request that libcurl is about to send on a connection.
+    /// Returns the action for a request that libcurl is about to send on a connection.
     package mutating func willSend(_ ticket: Ticket, isReused: Bool, isReadable: Bool) -> SendAction {
         guard let entry = entries[ticket] else { return .refuse }
         if !entry.mayRepeat, entry.sends > 0 { return .refuse }
@@ -209,7 +209,7 @@ package struct WireMachine {
         return .send
     }
 
-    /// Decides about a connection that libcurl is about to open; a refused exchange waits for another one's connection.
+    /// Decides whether libcurl may open a connection for an exchange; a refused exchange waits for that of another.
     package mutating func mayConnect(_ ticket: Ticket) -> Bool {
         guard let entry = entries[ticket], let key = entry.sharing, !entry.needsFreshConnection else { return true }
         let (isAllowed, others) = sharing.mayConnect(ticket, key)

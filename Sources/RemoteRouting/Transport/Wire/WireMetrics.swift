@@ -20,7 +20,7 @@ package struct WireMetrics: Hashable, Sendable {
     package var marks: Marks
     /// The number of connections opened for the exchange.
     package var connections: Int
-    /// libcurl's number of the HTTP version.
+    /// libcurl's number for the HTTP version.
     package var version: Int
     package var sentHeadBytes: Int64
     package var sentBodyBytes: Int64
@@ -40,13 +40,13 @@ package struct WireMetrics: Hashable, Sendable {
         self.receivedBodyBytes = receivedBodyBytes
     }
 
-    /// The bytes of a request's head, which libcurl counts together with parts of the body.
+    /// Returns the number of bytes of a request's head, which libcurl counts together with parts of the body.
     ///
     /// - Parameters:
     ///   - request: The number of bytes that libcurl counts for the request.
     ///   - body: The number of body bytes.
     ///   - isCopied: Whether libcurl has a copy of the body, which it sends together with the head.
-    ///   - countsBodies: Whether the library counts bodies completely (8.7).
+    ///   - countsBodies: Whether the library counts bodies completely (since 8.7).
     package static func headBytes(of request: Int64, body: Int64, isCopied: Bool, countsBodies: Bool) -> Int64 {
         isCopied || countsBodies ? max(0, request - body) : request
     }

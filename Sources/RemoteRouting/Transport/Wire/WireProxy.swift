@@ -71,21 +71,21 @@ extension WireFailure {
         self.init(kind, message, underlyingError: CurlError(code: code, text: text))
     }
 
-    /// The failure of a refused tunnel (RFC 9110 §9.3.6), by the status of the response.
+    /// Returns the failure of a refused tunnel (RFC 9110 §9.3.6), by the status of the response.
     private static func tunnel(_ status: Int) -> (Code, String) {
         switch status {
         case 407: (.proxyUnauthorized, "the proxy requires valid credentials; check them")
         // The proxy works, but the host behind it fails.
         case 502, 503, 504: (.unreachable, "the proxy cannot reach the host; check the host, then try again")
-        default: (.proxyRefused, "the proxy refused to connect with status \(status); check what it allows")
+        default: (.proxyRefused, "the proxy refused to connect with status \(status); check which connections it allows")
         }
     }
 
-    /// The failure of a SOCKS proxy (RFC 1928 §6), by the `CURLproxycode`.
+    /// Returns the failure of a SOCKS proxy (RFC 1928 §6), by the `CURLproxycode`.
     private static func socks(_ reason: Int) -> (Code, String) {
         switch SOCKSReason(rawValue: reason) {
         case .noMethod, .userRejected: (.proxyUnauthorized, "the proxy requires valid credentials; check them")
-        case .notAllowed: (.proxyRefused, "the proxy refused to connect; check what it allows")
+        case .notAllowed: (.proxyRefused, "the proxy refused to connect; check which connections it allows")
         case .connectionRefused:
             (.connectionRefused, "the host refused the connection; check the port and that the server is running")
         case .hostUnreachable, .networkUnreachable, .generalFailure, .expired:

@@ -25,7 +25,7 @@ package struct WireRequest: Sendable {
     package var body: Body
     /// Whether the request may arrive twice: it is idempotent (RFC 9110 §9.2.2) or has an `Idempotency-Key`.
     package var mayRepeat: Bool
-    /// The deadlines that the engine keeps.
+    /// The deadlines that the engine enforces.
     package var deadlines: Deadlines.Limits
     /// Whether to report the progress of the request body.
     package var reportsProgress = false
@@ -37,7 +37,7 @@ package struct WireRequest: Sendable {
     package var proxy = WireProxy.system
     /// Whether HTTP/2 may be used if the server offers it.
     package var allowsHTTP2 = true
-    /// The exchanges that may share a connection with this one.
+    /// The key of the exchanges that may share a connection with this one.
     var sharingKey: ConnectionSharing.Key {
         let authority = url.utf8.dropFirst("https://".utf8.count).prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
         return ConnectionSharing.Key(origin: String(decoding: authority, as: UTF8.self), tls: tls, proxy: proxy)
@@ -74,7 +74,7 @@ package struct WireRequest: Sendable {
         lines.reserveCapacity(256)
     }
 
-    /// Adds a field; the caller has verified that name and value contain no control characters.
+    /// Adds a field; the caller must verify that its name and value contain no control characters.
     package mutating func add(_ name: String, _ value: String) {
         lines.append(contentsOf: name.utf8)
         if value.isEmpty {
@@ -115,7 +115,7 @@ package struct WireHead: Sendable {
 
 /// The reaction of a receiver: whether the source of a body continues.
 package enum WireFlow: Sendable {
-    /// The reader takes more.
+    /// The reader accepts more.
     case goesOn
     /// The reader is behind; the source waits for ``WireEngine/resume(_:)``.
     case pauses
@@ -127,7 +127,7 @@ package enum WireFlow: Sendable {
 package protocol WireReceiver: AnyObject, Sendable {
     /// Reports the number of request body bytes handed over so far.
     func sent(_ total: Int64)
-    /// Receives a head, the next bytes of the body, or both; `isComplete` if nothing follows.
+    /// Receives a head, the next bytes of the body, or both; `isComplete` is true if nothing follows.
     func received(_ head: WireHead?, _ body: Data, isComplete: Bool) -> WireFlow
     /// Receives the rest of a successful response and the metrics of the exchange.
     func completed(_ head: WireHead?, _ body: Data, _ metrics: WireMetrics)

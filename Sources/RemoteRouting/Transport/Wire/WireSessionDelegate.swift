@@ -5,9 +5,9 @@ internal import StoreCore
 package import FoundationNetworking
 #endif
 
-/// The delegate of a `URLSession`: forwards each task's events to its receiver and follows no redirect.
+/// The delegate of a `URLSession`, which forwards each task's events to its receiver and follows no redirects.
 ///
-/// A session delegate, because task delegates of FoundationNetworking receive no redirects.
+/// It is a session delegate, because task delegates of FoundationNetworking receive no redirects.
 package final class WireSessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
     /// Guards the map from tasks to receivers.
     private let receivers = Lock<[Int: any WireReceiver]>([:])
@@ -33,10 +33,10 @@ package final class WireSessionDelegate: NSObject, URLSessionDataDelegate, Senda
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         guard let response = challenge.failureResponse as? HTTPURLResponse, let receiver = receiver(of: task) else {
-            // A challenge of the connection, such as a server certificate or a proxy.
+            // The challenge concerns the connection, such as a server certificate or a proxy.
             return completionHandler(.performDefaultHandling, nil)
         }
-        // The 401 is the response. FoundationNetworking has already reported head and body, and hangs without a disposition.
+        // The 401 is the response. FoundationNetworking has already reported its head and body, and hangs without a disposition.
         _ = receiver.received(WireHead(response), Data(), isComplete: true)
         completionHandler(.cancelAuthenticationChallenge, nil)
     }

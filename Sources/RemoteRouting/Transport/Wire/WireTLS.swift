@@ -25,7 +25,7 @@ package struct WireTLS: Hashable, Sendable {
 
     package init() {}
 
-    /// The reason why a build of libcurl cannot fulfill the options; `nil` if it can.
+    /// Returns the reason why a build of libcurl cannot fulfill the options; `nil` if it can.
     ///
     /// - Parameters:
     ///   - version: The version as a number: `0x075801` is 7.88.1.
@@ -39,14 +39,14 @@ package struct WireTLS: Hashable, Sendable {
         return nil
     }
 
-    /// Hashes the pins, the key and its password. The whole key is hashed, because `Data` hashes only its first bytes.
+    /// Hashes the pins, the key and its password. Hashes the whole key, because `Data` hashes only its first bytes.
     func hashSecrets(into hasher: inout Hasher) {
         hasher.combine(pins.sorted())
         key?.withUnsafeBytes { hasher.combine(bytes: $0) }
         hasher.combine(password)
     }
 
-    /// Whether libcurl might reuse connections with other options, as before 7.83.1 (CVE-2022-27782).
+    /// Returns whether libcurl might reuse a connection made with other options, as before 7.83.1 (CVE-2022-27782).
     static func mayMixConnections(version: UInt32) -> Bool { version < 0x075301 }
 }
 
@@ -102,15 +102,15 @@ extension WireTLS.Fault {
         switch self {
         case .expired: "the server's certificate has expired or is not valid yet; renew it, or correct this system's clock"
         case .untrusted:
-            "no trusted authority has signed the server's certificate; if it is right, add its authority to the host's TLS options"
+            "no trusted authority signed the server's certificate; if the server is genuine, add its authority to the host's TLS options"
         case .otherHost: "the server's certificate is for another host; check the address, or replace the certificate"
         case .otherKey:
             "the server's public key matches none of the host's pins; check whether the key was replaced or the connection is intercepted"
         case .clientRefused: "the server refuses the client's certificate or requires one; check the client certificate of the host"
         case .otherVersion: "the server offers no version of TLS that the host accepts; update the server, or accept an older version"
-        case .unusableAuthorities: "the host's certificate authorities cannot be used; check that each certificate is whole"
+        case .unusableAuthorities: "the host's certificate authorities cannot be used; check that each certificate is complete"
         case .unusableCertificate:
-            "the host's client certificate cannot be used; check that the private key belongs to it, and the key's password"
+            "the host's client certificate cannot be used; check that the private key and its password match it"
         case .other: "no secure connection could be established; check the server's certificate and the scheme"
         }
     }
@@ -132,14 +132,14 @@ extension WireTLS.Fault {
     package init?(_ code: Int32, _ text: String, _ verification: Int, _ tls: WireTLS?, mayHaveArrived: Bool) {
         switch (code, verification) {
         case (77, _) where tls?.authorities != nil: self = .unusableAuthorities
-        // Newer versions report a wrong password or a mismatched key as a bad argument.
+        // Newer versions of libcurl report a wrong password or a mismatched key as a bad argument.
         case (58, _) where tls?.certificate != nil, (43, _) where tls?.certificate != nil && !mayHaveArrived: self = .unusableCertificate
         case (60, 9), (60, 10), (60, 13), (60, 14): self = .expired
         case (60, 62...64): self = .otherHost
         case (60, 2...): self = .untrusted
         // libcurl compares the names itself, after OpenSSL's verification.
         case (60, _) where text.contains("match") || text.contains("cert name") || text.contains("common name"): self = .otherHost
-        // An alert of the server, to which newer versions assign the code of a refused server certificate.
+        // An alert from the server, which newer versions report with the code of a refused server certificate.
         case (60, _) where tls?.certificate != nil && text == "SSL certificate verification failed": self = .clientRefused
         case (90, _): self = .otherKey
         case (98, _): self = .clientRefused

@@ -2,7 +2,7 @@
 internal import CurlShim
 internal import Foundation
 
-/// One exchange on the loop's thread, with the callbacks of libcurl.
+/// An exchange on the loop's thread, with the callbacks of libcurl.
 final class WireTransfer {
     let ticket: WireMachine.Ticket
     let receiver: any WireReceiver
@@ -17,14 +17,14 @@ final class WireTransfer {
     private var head: WireHead?
     private var first = Data()
     private var isUnreported = false
-    /// Whether the reader is behind; libcurl learns it with the next chunk.
+    /// Whether the reader is behind; the next chunk pauses libcurl.
     private var isPaused = false
     private var isReceivingPaused = false
 
     private var isSendingPaused = false
     private var sent: Int64 = 0
     private(set) var hasSent = false
-    /// The failure that a callback ended the transfer with.
+    /// The failure with which a callback ended the transfer.
     private var failure: WireFailure?
 
     init(_ ticket: WireMachine.Ticket, _ request: WireRequest, _ receiver: any WireReceiver, loop: WireLoop, mailbox: Mailbox) {
@@ -76,7 +76,7 @@ final class WireTransfer {
         switch request.proxy {
         case .none: isUsed = false
         case .server: isUsed = true
-        // libcurl does not report whether it uses the environment's proxy, but the connection then has another port.
+        // libcurl does not report whether it uses the environment's proxy, but a connection to a proxy has another port.
         case .system:
             let port = URL(string: request.url).flatMap { $0.port } ?? (request.isSecure ? 443 : 80)
             isUsed = raw.port != 0 && Int(raw.port) != port
@@ -128,14 +128,14 @@ final class WireTransfer {
 
     /// The failure of a request that libcurl refuses.
     func refusal(_ code: Int32) -> WireFailure {
-        // 4 and 48: the library is built without an option.
+        // 4 and 48: libcurl is built without an option.
         guard request.tls != nil, code == 4 || code == 48 else {
             return WireFailure(.invalidRequest, "libcurl refused the request; check the address")
         }
-        return WireFailure(.invalidRequest, "libcurl is built without a TLS option of the host; install one with OpenSSL")
+        return WireFailure(.invalidRequest, "libcurl is built without a TLS option of the host; install a libcurl with OpenSSL")
     }
 
-    /// Records that the deadline has passed, perhaps because of a dead connection.
+    /// Retires the connection of a late exchange if nothing has arrived on it since the request was sent.
     func distrustConnection() {
         if let handle { wire_transfer_distrust(handle) }
     }
@@ -190,7 +190,7 @@ final class WireTransfer {
             mayHaveArrived: mayHaveArrived)
     }
 
-    /// Passes the received parts of this turn to the receiver.
+    /// Passes the parts received in this turn to the receiver.
     func report() {
         guard isUnreported, handle != nil else { return }
         isUnreported = false

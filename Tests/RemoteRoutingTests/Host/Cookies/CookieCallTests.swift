@@ -103,7 +103,7 @@ struct CookieCallTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `W12, H3: a route's own field replaces the jar's cookies up to the first redirect`(_ transport: RealTransport) async throws {
+    func `H3, W12: a route's own field replaces the jar's cookies up to the first redirect`(_ transport: RealTransport) async throws {
         let origin = try LoopbackOrigin { _ in .text("end") }
         origin.on(.get, "/a") { _ in .redirect(to: "/b") }
         try await set("sid=1; Path=/", at: origin.url.absoluteString)
@@ -140,7 +140,7 @@ struct CookieCallTests {
     enum Way: CaseIterable { case redirect, retry, download }
 
     @Test(arguments: RealTransport.available, Way.allCases)
-    func `W12: a call that is running when the jar is cleared neither sends nor sets cookies afterwards`(
+    func `W12: a call that is running when the jar is cleared neither sends nor sets cookies afterward`(
         _ transport: RealTransport, _ way: Way
     ) async throws {
         let scope = CacheScope()
@@ -168,7 +168,7 @@ struct CookieCallTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `W12, H6: the deadline of a call ends a wait for saved cookies`(_ transport: RealTransport) async throws {
+    func `H6, W12: the deadline of a call ends a wait for saved cookies`(_ transport: RealTransport) async throws {
         let (disk, time) = (CookieDisk(), ManualTime())
         disk.state.update { $0.held = "keys" }
         let origin = try LoopbackOrigin { _ in .text("x") }
@@ -190,7 +190,7 @@ struct CookieCallTests {
 
     // MARK: Encryption
 
-    @Test func `W12, H5: cookies are sent over plain http to another machine only with permission`() async throws {
+    @Test func `H5, W12: cookies are sent over plain http to another machine only with permission`() async throws {
         let memory = MemoryTransport { _ in .status(204) }
         let host = RemoteHost(HostConfiguration("a.example", scheme: .http), transport: memory).with { $0.cookies = jar }
         try await set("hidden=1; Secure", at: "https://a.example/")
@@ -203,7 +203,7 @@ struct CookieCallTests {
         #expect(memory.requests.map { $0.fields["Cookie"] } == [nil, "sid=1"])
     }
 
-    @Test func `W12, H5: a redirect over plain http to another machine with cookies fails before it is followed`() async throws {
+    @Test func `H5, W12: a redirect over plain http to another machine with cookies fails before it is followed`() async throws {
         let memory = MemoryTransport { request in .status(302).adding("Location", "http://b.example/y") }
         let host = RemoteHost(HostConfiguration("a.example", scheme: .http), transport: memory).with { $0.cookies = jar }
         try await set("sid=1", at: "https://b.example/")
@@ -216,7 +216,7 @@ struct CookieCallTests {
     // MARK: Freshness
 
     @Test(arguments: RealTransport.available, ["theme=dark; Path=/", nil])
-    func `W12, H9: a response that varies by cookie is not reused on a host with a jar`(
+    func `H9, W12: a response that varies by cookie is not reused on a host with a jar`(
         _ transport: RealTransport, _ line: String?
     ) async throws {
         let origin = try LoopbackOrigin { _ in .json([1]).setting("Cache-Control", to: "max-age=600").setting("Vary", to: "Cookie") }
@@ -231,7 +231,7 @@ struct CookieCallTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `W12, H9: the request that a call reports contains its cookies`(_ transport: RealTransport) async throws {
+    func `H9, W12: the request that a call reports contains its cookies`(_ transport: RealTransport) async throws {
         let origin = try LoopbackOrigin { _ in .text("x") }
         try await set("sid=1; Path=/", at: origin.url.absoluteString)
         let call = try RouteCall(Route(path: "/x"), at: try host(origin, transport), .whole)

@@ -142,7 +142,7 @@ struct CookieChainTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `W12, H4: no cookie leaves its host and no credential its origin in 1 000 redirect chains`(_ transport: RealTransport) async throws
+    func `H4, W12: no cookie leaves its host and no credential its origin in 1 000 redirect chains`(_ transport: RealTransport) async throws
     {
         let ring = try Ring(transport.make())
         // `URLSession` takes ten times the processor time, which would delay all other tests.

@@ -183,7 +183,7 @@ struct CookieJarTests {
 
     // MARK: Clearing
 
-    @Test func `W12: clearing the scope clears the jar for good`() async throws {
+    @Test func `W12: clearing the scope clears the jar permanently`() async throws {
         let scope = CacheScope()
         let jar = jar(scope: scope)
         try await set("a=b; Max-Age=60", in: jar)

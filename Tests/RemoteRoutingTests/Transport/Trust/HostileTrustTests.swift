@@ -68,7 +68,7 @@ struct HostileTrustTests {
     }
 
     @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13])
-    func `W1: a changed handshake is a typed error`(_ version: TLSFront.Settings.Version) async throws {
+    func `W1: a modified handshake is a typed error`(_ version: TLSFront.Settings.Version) async throws {
         let bench = try TrustBench { $0.versions = version.rawValue...version.rawValue }
         let change = Lock((place: 0, value: UInt8(0)))
         let server = try meddler(bench) { bytes, offset in
@@ -110,7 +110,7 @@ struct HostileTrustTests {
             }
             let error = try await remoteError { try await host(bench, at: server.port, over: RealTransport.curl.make()).send(Self.post) }
             #expect(error.code == .tlsFailed, "\(error) \(String(describing: error.underlyingError))")
-            #expect(error.message == "the server does not speak TLS on this port; check the port and the scheme")
+            #expect(error.message == "the server does not use TLS on this port; check the port and the scheme")
             #expect(!error.mayHaveArrived)
         }
     }

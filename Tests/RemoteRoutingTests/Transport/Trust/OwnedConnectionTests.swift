@@ -12,7 +12,7 @@ struct OwnedConnectionTests {
     private static let get = Route(path: "/x")
 
     @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13])
-    func `W8: a connection that a client certificate opened is of no use without its key`(
+    func `W8: a connection opened with a client certificate is not reused without its key`(
         _ version: TLSFront.Settings.Version
     ) async throws {
         let certificates = try TestCertificates.made.get()
@@ -41,7 +41,7 @@ struct OwnedConnectionTests {
         #expect(bench.origin.requests(to: "/secret").isEmpty)
     }
 
-    @Test func `W8: a pin that differs in the case of a letter is another pin`() async throws {
+    @Test func `W8: a pin that differs in the case of a letter is a different pin`() async throws {
         let bench = try TrustBench()
         let transport = try RealTransport.curl.make()
         let pin = try bench.certificates.pin(.good)
@@ -60,7 +60,7 @@ struct OwnedConnectionTests {
         #expect(bench.origin.requests(to: "/secret").isEmpty)
     }
 
-    @Test func `W11: a tunnel of one proxy user is of no use to another one`() async throws {
+    @Test func `W11: a tunnel of one proxy user is not reused for another user`() async throws {
         let bench = try TrustBench()
         let proxy = try LoopbackProxy()
         let direct = try bench.host()
@@ -83,7 +83,7 @@ struct OwnedConnectionTests {
         #expect(proxy.requests.contains { !$0.contains("Proxy-Authorization") })
     }
 
-    @Test func `W11: a proxy that refuses a user is asked although another one has a tunnel`() async throws {
+    @Test func `W11: wrong credentials reach the proxy and are refused, even if a tunnel with the right ones is open`() async throws {
         let bench = try TrustBench()
         let proxy = try LoopbackProxy(wanting: "Basic " + Data("ada:right".utf8).base64EncodedString())
         let direct = try bench.host()
@@ -98,7 +98,7 @@ struct OwnedConnectionTests {
         #expect(bench.origin.requests(to: "/secret").isEmpty)
     }
 
-    @Test func `W9, W11: exchanges of two proxy users at once keep to their own tunnels`() async throws {
+    @Test func `W9, W11: concurrent exchanges of two proxy users use separate tunnels`() async throws {
         let bench = try TrustBench()
         let proxy = try LoopbackProxy(wanting: "Basic " + Data("ada:right".utf8).base64EncodedString())
         let direct = try bench.host()
@@ -122,7 +122,7 @@ struct OwnedConnectionTests {
     }
 
     @Test(.enabled(if: NginxServer.problem == nil, "\(NginxServer.problem ?? "")"))
-    func `W9, W11: streams of one proxy user do not go through the tunnel of another one`() async throws {
+    func `W9, W11: streams of one proxy user do not go through the tunnel of another user`() async throws {
         let server = try await NginxServer()
         let proxy = try LoopbackProxy(wanting: "Basic " + Data("ada:right".utf8).base64EncodedString())
         let direct = try secureHost(server.port) { $0.retry = .never }

@@ -12,7 +12,7 @@ struct PEMTextTests {
     private static var two: String { certificate + "\n" + certificate }
 
     @Test(arguments: ["\u{FEFF}", "\r\n\r\n", "\0", "text\r", "\u{FEFF}# text\n"])
-    func `W8: no certificate is lost behind what an editor puts first`(_ start: String) throws {
+    func `W8: certificates are found after a byte order mark, line endings or other text`(_ start: String) throws {
         for ending in ["\n", "\r\n", "\r"] {
             let text = (start == "\0" ? start + "\n" : start) + Self.two.replacingOccurrences(of: "\n", with: ending)
             #expect(try TLSOptions.Authorities(pem: Data(text.utf8)).certificates.count == 2, "\(start.debugDescription)")
@@ -22,7 +22,7 @@ struct PEMTextTests {
     /// Where a file of two certificates may be cut behind the first one.
     private static let cuts = Array(certificate.utf8.count + 28..<two.utf8.count)
 
-    @Test func `W8: a file that is cut in its second certificate is refused`() {
+    @Test func `W8: a file that is truncated in its second certificate is refused`() {
         for length in Self.cuts {
             #expect("\(length)") { try TLSOptions.Authorities(pem: Data(Self.two.utf8.prefix(length))) } throws: { error in
                 (error as? RemoteError)?.code == .invalidTLSOptions
@@ -30,7 +30,7 @@ struct PEMTextTests {
         }
     }
 
-    @Test func `W8: a certificate without its end is refused with any text behind it`() {
+    @Test func `W8: a certificate without its end line is refused, whatever text surrounds it`() {
         let cut = Self.certificate.split(separator: "\n").dropLast().joined(separator: "\n")
         for text in [
             cut + "\n" + Self.certificate, Self.certificate + "\n" + cut + "\n-----BEGIN X509 CRL-----\nxx\n-----END X509 CRL-----\n",
@@ -42,7 +42,7 @@ struct PEMTextTests {
     }
 
     @Test(arguments: ["TRUSTED", "X509"])
-    func `W8: no certificate is passed over because of an older label`(_ word: String) throws {
+    func `W8: a certificate with an older label is not skipped`(_ word: String) throws {
         let other = Self.certificate.replacingOccurrences(of: " CERTIFICATE", with: " \(word) CERTIFICATE")
         #expect(try TLSOptions.Authorities(pem: Data((Self.certificate + "\n" + other).utf8)).certificates.count == 2)
     }

@@ -33,7 +33,7 @@ struct TLSOptionsTests {
         Data(count: 31).base64EncodedString(), Data(count: 33).base64EncodedString(), String(repeating: "ab", count: 32),
         "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU=", "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFV=", "sha256/\u{0}" + digest,
     ])
-    func `W8: an invalid pin is refused with the remedy`(_ text: String) {
+    func `W8: an invalid pin is refused with a remedy`(_ text: String) {
         #expect { try TLSOptions.Pin(text) } throws: { error in
             guard let error = error as? RemoteError else { return false }
             return error.code == .invalidTLSOptions && error.stage == .build && error.operation == "read a pin"
@@ -79,7 +79,7 @@ struct TLSOptionsTests {
     ]
 
     @Test(arguments: unusable.indices)
-    func `W8: a text without a certificate is refused with the remedy`(_ index: Int) throws {
+    func `W8: a text without a certificate is refused with a remedy`(_ index: Int) throws {
         let (text, remedy) = Self.unusable[index]
         let file = FileManager.default.temporaryDirectory.appending(path: "ca-\(UUID().uuidString).pem")
         try text.write(to: file)
@@ -96,7 +96,7 @@ struct TLSOptionsTests {
     }
 
     @Test(arguments: ["/nowhere/ca.pem", "/tmp", "/dev/zero"])
-    func `W8: a file without certificates is refused by its name`(_ path: String) {
+    func `W8: a file without certificates is refused, and the error names the file`(_ path: String) {
         #expect { try TLSOptions.Authorities(contentsOf: URL(filePath: path)) } throws: { error in
             guard let error = error as? RemoteError else { return false }
             let name = URL(filePath: path).lastPathComponent
@@ -104,7 +104,7 @@ struct TLSOptionsTests {
         }
     }
 
-    @Test func `W8: damaged certificates are refused, and none ends the process`() throws {
+    @Test func `W8: damaged certificates are refused and do not end the process`() throws {
         let whole = [UInt8](Data(base64Encoded: Self.inner) ?? Data())
         try #require(whole.count > 300)
         for count in 0..<whole.count { #expect(DER.publicKey(ofCertificate: Array(whole.prefix(count))) == nil) }
@@ -144,7 +144,7 @@ struct TLSOptionsTests {
         }
     }
 
-    @Test func `H12: no text of a host contains its key or its password`() throws {
+    @Test func `H12: no description of a host contains its key or its password`() throws {
         let certificate = try TLSOptions.ClientCertificate(pem: Data(Self.certificate.utf8), key: Data(Self.key.utf8), password: "secret")
         let host = RemoteHost("a.example").with { $0.tls.clientCertificate = certificate }
         var dumped = ""
@@ -284,7 +284,7 @@ struct TLSOptionsTests {
         #expect(TransportFailure(failure).code == code)
     }
 
-    @Test func `W8: a failure is attributed to options only if there are any`() {
+    @Test func `W8: a failure is attributed to options only if the host has any`() {
         func code(_ curlCode: Int32, arrived: Bool = false) -> RemoteError.Code {
             TransportFailure(WireFailure(curlCode: curlCode, text: "", systemError: 0, mayHaveArrived: arrived)).code
         }

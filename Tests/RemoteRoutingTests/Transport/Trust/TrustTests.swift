@@ -28,7 +28,7 @@ struct TrustTests {
         (.foreign, .certificateUntrusted), (.chainless, .certificateUntrusted), (.forged, .certificateUntrusted),
         (.misnamed, .certificateNameMismatch),
     ])
-    func `W8: an unacceptable certificate has an error of its own, and nothing is sent`(
+    func `W8: an unacceptable certificate has a separate error code, and nothing is sent`(
         _ certificate: TestCertificates.Name, _ code: RemoteError.Code
     ) async throws {
         let bench = try TrustBench(certificate)
@@ -65,7 +65,7 @@ struct TrustTests {
 
     /// The issuer has the name of a public authority, so OpenSSL finds it and fails to verify the signature with its key.
     @Test(.enabled(if: FileManager.default.fileExists(atPath: "/etc/ssl/certs/ISRG_Root_X2.pem"), "the public authority is missing"))
-    func `W8: the system's authorities are not consulted besides those of a host`() async throws {
+    func `W8: the system's authorities are not consulted in addition to those of a host`() async throws {
         let bench = try TrustBench(.impostor)
         let system = try await remoteError { try await bench.host(TLSOptions()).send(Self.post) }
         let own = try await remoteError { try await bench.host().send(Self.post) }
@@ -159,7 +159,7 @@ struct TrustTests {
     }
 
     @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13])
-    func `W8: a session is resumed by the same options only`(_ version: TLSFront.Settings.Version) async throws {
+    func `W8: a session is resumed only with the same options`(_ version: TLSFront.Settings.Version) async throws {
         let bench = try TrustBench { $0.versions = version.rawValue...version.rawValue }
         let transport = try RealTransport.curl.make()
         let trusting = try bench.host(over: transport)
@@ -213,7 +213,7 @@ struct TrustTests {
     }
 
     @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13], [TestCertificates.Name.foreignClient, .expiredClient, .selfSigned])
-    func `W8: a refused client certificate has an error of its own`(
+    func `W8: a refused client certificate has a separate error code`(
         _ version: TLSFront.Settings.Version, _ name: TestCertificates.Name
     ) async throws {
         let bench = try demanding(version)
@@ -298,7 +298,7 @@ struct TrustTests {
 
     // MARK: W2 over TLS
 
-    @Test func `W2: over TLS an unsafe request has a fresh connection, and others reuse one`() async throws {
+    @Test func `W2: over TLS, an unsafe request has a fresh connection, and other requests reuse one`() async throws {
         let bench = try TrustBench()
         let host = try bench.host()
         for method in [HTTPMethod.get, .put, .delete, .get] { _ = try await host.data(for: Route(path: "/x", method: method)) }
@@ -310,7 +310,7 @@ struct TrustTests {
     }
 
     @Test(arguments: ReuseTests.unsafe, [true, false])
-    func `W2: over TLS a closed connection fails no unsafe request, which arrives once`(
+    func `W2: over TLS, a closed connection does not fail an unsafe request, which arrives once`(
         _ form: ReuseTests.Form, _ announcesEnd: Bool
     ) async throws {
         let origin = try LoopbackOrigin { .text("\($0.body.count)") }
@@ -328,7 +328,7 @@ struct TrustTests {
     }
 
     @Test(arguments: ReuseTests.unsafe, [0, 200, 1000, 5000])
-    func `W2: over TLS an unsafe request arrives at most once, whenever the server closes`(
+    func `W2: over TLS, an unsafe request arrives at most once, whenever the server closes the connection`(
         _ form: ReuseTests.Form, _ microseconds: Int
     ) async throws {
         let origin = try LoopbackOrigin { .text("\($0.body.count)") }

@@ -24,7 +24,7 @@ struct ClosingTests {
     }
 
     @Test(arguments: forms)
-    func `W2: no unsafe request arrives twice, and none fails on a connection seen closed`(_ form: ReuseTests.Form) async throws {
+    func `W2: no unsafe request arrives twice, and none fails on a connection known to be closed`(_ form: ReuseTests.Form) async throws {
         let count = rounds(60)
         let limit = isLongRun ? 2000 : 100
         let lanes = min(50, count)

@@ -50,7 +50,7 @@ struct ConnectionSharingTests {
         #expect(begun(&machine) == Array(101...200))
     }
 
-    @Test func `W9: exchanges with a server of HTTP 1 get connections of their own as soon as the version is known`() {
+    @Test func `W9: exchanges with an HTTP 1 server get their own connections as soon as the version is known`() {
         var machine = machine(1...50)
         #expect(begun(&machine) == [1])
         connect(1, &machine)
@@ -114,7 +114,7 @@ struct ConnectionSharingTests {
         #expect(begun(&machine) == [7])
     }
 
-    @Test func `W9: exchanges that wait for another connection continue if its exchange leaves`() {
+    @Test func `W9: exchanges that wait for the connection of another exchange continue if that exchange is canceled`() {
         var machine = machine(1...5)
         _ = begun(&machine)
         connect(1, &machine)
@@ -203,7 +203,7 @@ struct ConnectionSharingTests {
     }
 
     @Test(arguments: [false, true])
-    func `W4, W9: a connection that takes long to make holds up no other exchange`(_ isShared: Bool) throws {
+    func `W4, W9: a connection that takes long to open delays no other exchange`(_ isShared: Bool) throws {
         var machine = machine(1...5)
         #expect(begun(&machine) == [1])
         #expect(machine.late(at: start).isEmpty)

@@ -34,7 +34,7 @@ struct FlowTests {
     }
 
     /// `STOREHOUSE_SEEDS=5000` opens that many streams.
-    @Test func `W5: streams that are never read hold little memory and few descriptors, and block no others`() async throws {
+    @Test func `W5: streams that are never read hold little memory and few descriptors, and block no other exchanges`() async throws {
         let room = LoopbackOrigin.allowOpenDescriptors(20_000)
         // Both ends of each connection are in this process, and streams may use half of the descriptors.
         let width = min(rounds(600), room / 2 - 600)
@@ -77,7 +77,7 @@ struct FlowTests {
         }
     }
 
-    @Test func `W5: streams that are never read leave connections for others, however few there are`() async throws {
+    @Test func `W5: streams that are never read leave connections for other exchanges, however few there are`() async throws {
         let origin = try LoopbackOrigin { $0.path == "/quick" ? .text("quick") : .repeating(Data(count: 65_536), times: 64) }
         let engine = try WireEngine(
             try WireLibrary(path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"]), width: 4, connections: 10)
@@ -97,7 +97,7 @@ struct FlowTests {
         #expect(origin.openConnections <= 10)
     }
 
-    @Test func `W6: a stream of known length is sent with its length, an unknown one in chunks`() async throws {
+    @Test func `W6: a stream of known length is sent with its length, and a stream of unknown length in chunks`() async throws {
         let origin = try LoopbackOrigin { request in
             .text("\(request.headers["Content-Length"] ?? "none") \(request.headers["Transfer-Encoding"] ?? "none") \(request.body.count)")
         }
@@ -141,7 +141,7 @@ struct FlowTests {
         }
     }
 
-    @Test func `W6: a body that differs from its length fails the request`() async throws {
+    @Test func `W6: a body that does not have its announced length fails the request`() async throws {
         let origin = try LoopbackOrigin { _ in .text("x") }
         let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
         for length in [1000, 3000] as [Int64] {
@@ -155,7 +155,7 @@ struct FlowTests {
         #expect(origin.requests.isEmpty)
     }
 
-    @Test func `W13: canceled exchanges end on the wire and leave nothing`() async throws {
+    @Test func `W13: canceled exchanges end on the wire and leave nothing behind`() async throws {
         let origin = try LoopbackOrigin()
         origin.on(.get, "/quick") { _ in .text("0123456789") }
         origin.on(.get, "/stall") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
@@ -255,7 +255,7 @@ struct FlowTests {
         try await until("no exchange is left", patience: .seconds(30)) { transport.exchangeCount == 0 }
     }
 
-    @Test func `H6: deadlines are kept without a task, to the fraction of a second`() async throws {
+    @Test func `H6: deadlines are enforced without a task, to a fraction of a second`() async throws {
         let origin = try LoopbackOrigin { _ in .text("0123456789").misbehaving(.neverAnswer) }
         origin.on(.get, "/stall") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
         origin.on(.get, "/drip") { _ in .text("0123456789").misbehaving(.drip(bytes: 1, every: .milliseconds(100))) }

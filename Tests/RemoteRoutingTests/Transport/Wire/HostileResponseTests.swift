@@ -11,7 +11,7 @@ import Wire
 @Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(10)))
 struct HostileResponseTests {
     /// `STOREHOUSE_SEEDS=20000` tests that many mutations after the truncations.
-    @Test func `W1: a truncated or mutated response is a response or a typed error`() async throws {
+    @Test func `W1: a truncated or mutated response yields a response or a typed error`() async throws {
         let total = Mutations.cuts.count + rounds(8000)
         let origin = try LoopbackOrigin { request in
             .verbatim(Data(Mutations.response(Int(request.path.dropFirst()) ?? 0)))

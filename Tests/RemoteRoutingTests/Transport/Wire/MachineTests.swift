@@ -80,7 +80,7 @@ struct MachineTests {
     }
 
     @Test(arguments: [(1, 1), (1, 2), (256, 1), (256, 512)])
-    func `W5: a stream begins with any limits`(_ width: Int, _ connections: Int) {
+    func `W5: a stream begins under any limits`(_ width: Int, _ connections: Int) {
         var machine = WireMachine(width: width, connections: connections)
         machine.submitted(1, mayRepeat: true, isSecure: false, isStream: true, Deadlines.Limits(), at: start)
         #expect(begun(&machine) == [1])

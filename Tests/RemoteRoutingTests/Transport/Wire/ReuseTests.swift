@@ -29,7 +29,7 @@ struct ReuseTests {
     ]
 
     @Test(arguments: unsafe)
-    func `W2: a connection seen closed fails no unsafe request`(_ form: Form) async throws {
+    func `W2: a connection known to be closed fails no unsafe request`(_ form: Form) async throws {
         let origin = try LoopbackOrigin { .text("\($0.body.count)") }
         origin.on(.get, "/warm") { _ in .text("warm").misbehaving(.closeSilently) }
         let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
@@ -45,7 +45,9 @@ struct ReuseTests {
     }
 
     @Test(arguments: unsafe, [0, 50, 200, 1000, 2000, 5000, 20_000])
-    func `W2: an unsafe request arrives at most once, whenever the server closes`(_ form: Form, _ microseconds: Int) async throws {
+    func `W2: an unsafe request arrives at most once, whenever the server closes the connection`(_ form: Form, _ microseconds: Int)
+        async throws
+    {
         let origin = try LoopbackOrigin { .text("\($0.body.count)") }
         origin.on(.get, "/warm") { _ in .text("warm").misbehaving(.closeLate(after: .microseconds(microseconds))) }
         let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }

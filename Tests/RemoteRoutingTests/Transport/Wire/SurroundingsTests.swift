@@ -52,7 +52,7 @@ struct SurroundingsTests {
     }
 
     @Test(.enabled(if: StubLibrary.canBeBuilt, "no C compiler"))
-    func `W2: a libcurl that cannot ask before it sends gets a fresh connection for unsafe requests`() async throws {
+    func `W2: a libcurl that cannot ask before it sends uses a fresh connection for unsafe requests`() async throws {
         let stub = try StubLibrary(StubLibrary.version, defining: ["VERSION=0x074f01", "NAME=\"7.79.1\""])
         let (lines, code) = try await client(["transport", "\(origin.port)"], preloading: stub.url)
         #expect(lines == ["libcurl 7.79.1", "x3", "x3", "x3"])
@@ -68,7 +68,7 @@ struct SurroundingsTests {
         #expect(origin.acceptedConnections == 1)
     }
 
-    @Test func `two libcurls in one process serve side by side`() async throws {
+    @Test func `two libcurls in one process work side by side`() async throws {
         // A copy has separate state, as another version has.
         let path = try #require(StubLibrary.systemLibrary)
         let copy = FileManager.default.temporaryDirectory.appending(path: "libcurl-\(UUID().uuidString).so")
@@ -88,7 +88,7 @@ struct SurroundingsTests {
         "http://user:secret@127.0.0.1:99999",
         "http://user:secret@[::1", "http://user:secret@nowhere.invalid:1", "http://user:secret@127.0.0.1:1", "http://user:secret@:",
     ])
-    func `W11: no error names the credentials of a proxy`(_ proxy: String) async throws {
+    func `W11: no error contains the credentials of a proxy`(_ proxy: String) async throws {
         let (lines, code) = try await client(
             ["errors", "\(origin.port)"], environment: ["-u", "no_proxy", "-u", "NO_PROXY", "http_proxy=\(proxy)", "https_proxy=\(proxy)"])
         #expect(lines.count >= 2 && code == 0)
@@ -96,7 +96,7 @@ struct SurroundingsTests {
         #expect(!lines.contains("x"), "the proxy is not used")
     }
 
-    @Test func `W11: an environment proxy that requires credentials has an error of its own`() async throws {
+    @Test func `W11: an environment proxy that requires credentials has a separate error code`() async throws {
         let server = try RawServer { connection in
             guard connection.readHead() != nil else { return }
             connection.send("HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n")
@@ -108,7 +108,7 @@ struct SurroundingsTests {
         #expect(!lines.joined().contains("secret"))
     }
 
-    @Test func `H13: a transport without descriptors fails, and works once some are free`() async throws {
+    @Test func `H13: a transport without file descriptors fails, and works once some are free`() async throws {
         let (lines, code) = try await client(["descriptors", "\(origin.port)"])
         #expect(lines.count == 8 && code == 0)
         for line in lines {

@@ -29,7 +29,7 @@ struct WaitingExchangeTests {
         }
     }
 
-    @Test func `W9: exchanges end with the server that they shared a connection with`() async throws {
+    @Test func `W9: exchanges fail if the server of their shared connection is gone`() async throws {
         var server: NginxServer? = try await NginxServer()
         let port = try #require(server?.port)
         let host = try secureHost(port) {
@@ -72,7 +72,7 @@ struct WaitingExchangeTests {
         }
     }
 
-    @Test func `W4, W9: a connection on which nothing comes any more is left`() async throws {
+    @Test func `W4, W9: a connection on which nothing more arrives is abandoned`() async throws {
         let nginx = try await NginxServer()
         let isSilent = Lock(false)
         let server = try relay(to: nginx) { number in number == 1 && isSilent.withLock(\.self) }
@@ -97,7 +97,7 @@ struct WaitingExchangeTests {
     }
 
     @Test(arguments: [true, false])
-    func `W4, W9: a handshake that never ends holds up no other exchange with the origin`(_ http2: Bool) async throws {
+    func `W4, W9: a handshake that never ends delays no other exchange with the origin`(_ http2: Bool) async throws {
         let nginx = try await NginxServer(http2: http2)
         // The first connection is accepted and nothing more, as by one of several servers behind an address.
         let server = try relay(to: nginx) { $0 == 1 }

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// Weak: NULL unless the program links libcurl itself, as a statically linked one must.
+// Weak: NULL unless the program links libcurl itself, as a statically linked program must.
 #define WIRE_WEAK(result, name, parameters) extern result name parameters __attribute__((weak));
 WIRE_FUNCTIONS(WIRE_WEAK)
 #undef WIRE_WEAK
@@ -96,7 +96,7 @@ int wire_library_open(const char *path) {
     memset(&found, 0, sizeof found);
     int mode = RTLD_NOW | RTLD_LOCAL;
 #if defined(RTLD_DEEPBIND) && !__has_feature(thread_sanitizer) && !__has_feature(address_sanitizer)
-    // Otherwise the library's calls of its own functions go to the libcurl of the process. Sanitizers do not allow this mode.
+    // Otherwise the library's calls to its own functions would reach the libcurl of the process. Sanitizers do not allow this mode.
     mode |= RTLD_DEEPBIND;
 #endif
     void *handle = dlopen(path, mode);
@@ -141,7 +141,7 @@ static void hold_loops(void) {
     for (int step = 0; step < 1000 && pthread_rwlock_trywrlock(&process_lock) != 0; step++) nanosleep(&millisecond, NULL);
 }
 
-/// A forked process has none of the threads that may have held the locks.
+/// Resets the locks, because a forked process has none of the threads that may have held them.
 static void forget_loops(void) {
     pthread_rwlock_t open = PTHREAD_RWLOCK_INITIALIZER;
     pthread_mutex_t free = PTHREAD_MUTEX_INITIALIZER;

@@ -83,7 +83,7 @@ wire_library *wire_library_of(int number);
 /// Applies the TLS requirements of a request; returns a `CURLcode`.
 int wire_tls_apply(const wire_library *curl, CURL *easy, const wire_tls *tls);
 
-/// Makes the end of the process wait until no loop is inside libcurl; see the definition.
+/// Makes the exit of the process wait until no loop is inside libcurl; see the definition.
 void wire_process_enter(void);
 void wire_process_leave(void);
 

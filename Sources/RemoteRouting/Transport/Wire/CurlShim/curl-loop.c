@@ -23,7 +23,7 @@ int wire_event_make(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 void wire_event_post(int event) {
     uint64_t one = 1;
-    // Only a counter at its maximum refuses, and that wakes the loop as well.
+    // The write fails only if the counter is at its maximum, which wakes the loop as well.
     ssize_t written = write(event, &one, sizeof one);
     (void)written;
 }
@@ -50,7 +50,7 @@ static int on_socket(CURL *easy, int socket, int what, void *context, void *of_s
     pool *own = context;
     wire_loop *loop = own->loop;
     if (what == CURL_POLL_REMOVE) {
-        // The resolver of libcurl may have closed its socket already.
+        // libcurl's resolver may have closed its socket already.
         epoll_ctl(loop->epoll, EPOLL_CTL_DEL, socket, NULL);
         return 0;
     }
@@ -81,7 +81,7 @@ static void free_tables(wire_loop *loop) {
 wire_loop *wire_loop_make(int library, int event, long cached_connections) {
     wire_loop *loop = calloc(1, sizeof *loop);
     if (!loop) return NULL;
-    // A megabyte, of which the system allocates only the used pages.
+    // About a megabyte in all, of which the system allocates only the used pages.
     loop->sockets = calloc(65536, sizeof *loop->sockets);
     loop->is_exclusive = calloc(65536, 1);
     loop->owners = calloc(65536, sizeof *loop->owners);

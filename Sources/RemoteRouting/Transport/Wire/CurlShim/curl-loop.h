@@ -10,7 +10,7 @@ enum { IDLE_TRANSFERS = 64 };
 typedef struct {
     wire_loop *loop;
     CURLM *multi;
-    /// The time of libcurl's next call, in milliseconds of the monotonic clock; negative for never.
+    /// The time at which libcurl must be called next, in milliseconds of the monotonic clock; negative for never.
     int64_t timer;
 } pool;
 
@@ -29,7 +29,7 @@ struct wire_transfer {
     /// Whether libcurl has reported the end.
     int is_over;
     int offers_http2;
-    /// The secrets that the connection must have been made with; 0 without any.
+    /// A hash of the secrets with which the connection must have been made; 0 without secrets.
     uint64_t owner;
     /// The number of arrivals on the connection when the request was sent.
     uint32_t arrivals;

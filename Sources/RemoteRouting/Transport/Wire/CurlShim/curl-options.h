@@ -4,7 +4,7 @@
 
 #include "curl-codes.h"
 
-// CURLoption. The number implies the type: below 10 000 a long, from 10 000 a pointer, from 20 000 a function, from 30 000 a 64-bit
+// CURLoption. The number implies the type: below 10 000 a long, from 10 000 a pointer, from 20 000 a function. From 30 000 it is a 64-bit
 // integer, from 40 000 a `curl_blob`.
 enum {
     CURLOPT_WRITEDATA = 10001,

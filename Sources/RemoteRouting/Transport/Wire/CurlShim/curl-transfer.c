@@ -94,7 +94,7 @@ static int on_will_send(void *transfer, char *remote, char *local, int remote_po
         // only after a response, so every reused HTTP/1 connection is known here.
         //
         // libcurl does not reveal the socket before it uses it, so the ports identify it. A socket that is not found or cannot be polled
-        // counts as closed: a fresh connection follows.
+        // counts as closed, so a fresh connection follows.
         int socket = own->loop->sockets[port] - 1;
         struct pollfd look = {.fd = socket, .events = POLLIN | POLLRDHUP};
         is_readable = socket < 0 || !is_connection(socket, local_port, remote_port) || poll(&look, 1, 0) != 0;

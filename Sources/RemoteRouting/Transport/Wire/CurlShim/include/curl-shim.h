@@ -56,7 +56,7 @@ int wire_event_make(void);
 void wire_event_post(int event);
 /// Closes the descriptor.
 void wire_event_close(int event);
-/// Blocks all signals on this thread, so that it runs no signal handlers of the program and receives no SIGPIPE.
+/// Blocks all signals on this thread, so that it runs none of the program's signal handlers and receives no SIGPIPE.
 void wire_thread_prepare(void);
 
 // MARK: The loop
@@ -132,7 +132,7 @@ typedef struct {
     const char *_Nullable certificates;
     /// The TLS requirements; NULL for the defaults.
     const wire_tls *_Nullable tls;
-    /// The number of the secrets that a connection is made with; connections with another number are not used.
+    /// A hash of the secrets with which a connection is made; connections with another hash are not used.
     uint64_t owner;
 } wire_request;
 
