@@ -74,7 +74,7 @@ extension KeyMachine {
             return
         }
         extendHeld(by: page, fetched.details, list, direction, &turn)
-        truthChanged(&turn)
+        truthChanged(.derived, &turn)
         answerPage(direction, asked: .loaded, joined: .joined, &turn)
     }
 

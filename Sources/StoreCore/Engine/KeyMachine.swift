@@ -84,6 +84,8 @@ struct KeyMachine<Content: Sendable> {
     var invalidatePending = false
     /// A list was updated before the record with its page keys was read.
     var pendingKeys: PendingKeys?
+    /// The changes that others make of this key; unused if the cacher is not shared.
+    var sharing = SharedKey()
 
     init(rules: KeyRules<Content>) {
         self.rules = rules
@@ -118,6 +120,10 @@ struct KeyMachine<Content: Sendable> {
         var isPromised = false
         /// Whether the fetch sent the record's validator.
         var revalidates: Bool
+        /// The position of a shared cacher before the fetch began.
+        var base = Revision.none
+        /// Whether the fetch has not begun because a newer record of another user is being read.
+        var isParked = false
     }
 
     /// The distinguishing parts of a state. Contents and errors need no comparison: content has a number, and a loading state separates any

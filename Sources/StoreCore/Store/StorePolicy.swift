@@ -18,6 +18,7 @@
 /// | ``refreshScope`` | first page | `refresh()` resets a list to its first page |
 /// | ``revalidatesAfterMutation`` | `true` | an observed key is fetched after its last mutation, unless that returned content |
 /// | ``prefetchWidth`` | 8 | keys that `prefetch` fetches at a time |
+/// | ``leaseDuration`` | 30 s | the time for which a fetch keeps other users of a shared cacher from fetching the key |
 ///
 /// Cachers have their own defaults: content never expires, a ``MemoryCacher`` holds 10 000 entries, and a ``FileCacher`` holds 256 MB with
 /// ``Durability/crash``.
@@ -73,6 +74,11 @@ public struct StorePolicy: Sendable {
     /// The number of keys that `prefetch` fetches at a time; values below one count as one.
     public var prefetchWidth: Int
 
+    /// The time for which a fetch keeps other users of a shared cacher from fetching the same key.
+    ///
+    /// Choose a time longer than most fetches with their retries. When it has passed, another user takes over.
+    public var leaseDuration: Duration
+
     /// Creates a policy; omitted rules have their defaults.
     ///
     /// - Parameters:
@@ -86,11 +92,12 @@ public struct StorePolicy: Sendable {
     ///   - refreshScope: The part of a list that `refresh()` and `publish(forceRefresh: true)` fetch.
     ///   - revalidatesAfterMutation: Whether an observed key is fetched after its last mutation settles without the origin's content.
     ///   - prefetchWidth: The number of keys that `prefetch` fetches at a time.
+    ///   - leaseDuration: The time for which a fetch keeps other users of a shared cacher from fetching the key.
     public init(
         staleWhileRevalidate: Duration = .zero, staleIfError: Duration = .zero, revalidatesOnExpiry: Bool = false,
         minimumInterval: Duration = .seconds(1), retry: RetryPolicy = .never, errorExpiry: Duration = .zero,
         unwantedFetch: UnwantedFetch = .cancel(after: .seconds(1)), refreshScope: RefreshScope = .firstPage,
-        revalidatesAfterMutation: Bool = true, prefetchWidth: Int = 8
+        revalidatesAfterMutation: Bool = true, prefetchWidth: Int = 8, leaseDuration: Duration = .seconds(30)
     ) {
         self.staleWhileRevalidate = staleWhileRevalidate
         self.staleIfError = staleIfError
@@ -102,6 +109,7 @@ public struct StorePolicy: Sendable {
         self.refreshScope = refreshScope
         self.revalidatesAfterMutation = revalidatesAfterMutation
         self.prefetchWidth = prefetchWidth
+        self.leaseDuration = leaseDuration
     }
 
     /// The interval before a fetch that could cause itself.
