@@ -69,6 +69,14 @@ package final class RecordDetails: Sendable {
             prevKey: direction == .prev ? page?.fields.prevKey : list?.fields.prevKey, pages, list?.fields.isInvalidated ?? false)
     }
 
+    /// Creates the details of a list that begins with another page than the initial one.
+    convenience init?(_ page: RecordDetails?, of start: PageStart, count: Int) {
+        var fields = page?.fields ?? Fields()
+        let returnKey = start.direction == .next ? fields.prevKey : fields.nextKey
+        fields.pages = LoadedPages([LoadedPage(direction: start.direction, key: start.key, returnKey: returnKey, count: count)])
+        self.init(fields)
+    }
+
     private init(
         keeping freshness: Freshness, _ validator: Validator?, nextKey: String?, prevKey: String?, _ pages: LoadedPages?,
         _ isInvalidated: Bool

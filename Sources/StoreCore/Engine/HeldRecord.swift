@@ -68,6 +68,8 @@ final class KeyRules<Content: Sendable>: Sendable {
     /// The position of a shared cacher; `nil` if the cacher is not shared.
     let position: (@Sendable () -> Revision)?
     let isShared: Bool
+    /// Whether fetches inherit the context of their first callers.
+    let inheritsContext: Bool
 
     init(
         expiry: Expiry = .never, policy: StorePolicy = .default, hasFront: Bool = false, hasBacking: Bool = true,
@@ -83,6 +85,7 @@ final class KeyRules<Content: Sendable>: Sendable {
         isTwoWay = list?.isTwoWay == true
         self.position = position
         isShared = position != nil
+        inheritsContext = policy.fetchContext == .firstCaller
     }
 
     /// Whether content may have pages at this side.

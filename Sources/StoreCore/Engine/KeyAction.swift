@@ -124,6 +124,8 @@ struct Fetched<Content: Sendable>: Sendable {
 enum KeyAction<Content: Sendable> {
     /// Load the record from the cacher, and report it with this ticket.
     case read(Ticket)
+    /// The load has ended, and a fetch that follows it has begun. Only requested if fetches inherit the context of their first callers.
+    case readEnded
     /// Save or remove the record when the cacher is ready: `saveBegan` returns the newest content, and `saveFinished` ends the save.
     case save
     /// The cacher failed to take the newest content: save it again later.

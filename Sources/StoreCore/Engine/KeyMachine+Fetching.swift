@@ -19,7 +19,7 @@ extension KeyMachine {
         // Expired content causes one automatic fetch, even if that fails (C10).
         if let held, !held.isValid(at: turn.now) { refetchesAtDeadline = false }
         let resets = forceRefresh && rules.policy.refreshScope == .firstPage
-        let pages = resets || !rules.isList ? PageCounts() : held?.record.pageCounts ?? PageCounts()
+        let pages = resets || !rules.isList ? PageCounts() : loadedPages
         // A validator confirms one page. A list of several pages is fetched anew as a whole.
         let validator = pages == PageCounts() ? held?.record.validator : nil
         let base = rules.isShared ? base : .none

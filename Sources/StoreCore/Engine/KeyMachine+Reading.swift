@@ -176,6 +176,7 @@ extension KeyMachine {
             adoptKeys(of: (try? result.get())?.record, &turn)
         }
         endTurn(&turn)
+        if rules.inheritsContext, reading == nil { turn.actions.append(.readEnded) }
     }
 
     /// Fails the callers that depend on the cacher alone: for `.cache`, and for an invalidation to be saved.

@@ -69,6 +69,7 @@ extension KeyMachine {
             (fields.nextKey, fields.prevKey) = (held.nextKey, held.prevKey)
         }
         if case .replaced(let next, let prev) = keys { (fields.nextKey, fields.prevKey) = (next, prev) }
+        if keys != .kept, rules.list?.window != nil { fields.pages = nil }
         return fields
     }
 

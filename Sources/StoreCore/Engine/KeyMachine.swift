@@ -174,6 +174,8 @@ struct KeyMachine<Content: Sendable> {
         var isWriting = false
         /// Whether the state may have changed; decided at the end of the transition.
         var publishes = false
+        /// Whether the store itself causes the fact, so that a fetch started now has no caller.
+        var isOwn = false
         /// Whether observers get the new state.
         var isPublished = false
         /// Whether memory gets the record that `mirrored` returns.

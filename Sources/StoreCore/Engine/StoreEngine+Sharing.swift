@@ -65,11 +65,11 @@ extension StoreEngine {
 
     /// Fetches content once this store has the lease of the key. While another user has it, that user's record is expected.
     func startLeasedFetch(
-        _ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ scope: FetchScope, at start: MonotonicInstant?
+        _ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ scope: FetchScope, _ starter: FetchStarter?, at start: MonotonicInstant?
     ) -> Task<Void, Never> {
         let keeper = rules.policy.unwantedFetch == .complete ? self : nil
         let report = reporter(for: param)
-        return Task.detached(priority: Task.currentPriority) { [weak self, shared, fetches, duration = rules.policy.leaseDuration] in
+        let work: FetchStarter.Work = { [weak self, shared, fetches, duration = rules.policy.leaseDuration] in
             var lease: Lease?
             do {
                 switch try await shared?.lease(param, for: duration) {
@@ -91,6 +91,7 @@ extension StoreEngine {
             let result = await scope.run { await fetches.run(order, param, report, at: start) }
             (keeper ?? self)?.fetchFinished(ticket, order, param, result, lease)
         }
+        return starter?.run(work) ?? Task.detached(priority: Task.currentPriority, operation: work)
     }
 
     private func leaseGranted(_ ticket: Ticket, _ param: BoxedKey, at position: Revision) -> Bool {

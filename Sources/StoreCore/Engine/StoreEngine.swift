@@ -154,7 +154,10 @@ final class StoreEngine: Sendable {
     ) {
         switch consume action {
         case .read(let ticket):
+            keepContext(of: key.param, &state)
             state.queue.load(key.param, ticket)
+        case .readEnded:
+            state.starters[key.param] = nil
         case .save:
             state.queue.write(key.param)
         case .saveFailed:
@@ -166,9 +169,11 @@ final class StoreEngine: Sendable {
             // An explicit refresh returns the origin's current content, even if another user is fetching.
             let isLeased = shared != nil && order.target == .content && key.machine.flight?.forceRefresh == false
             let scope = FetchScope(key.identified())
+            let starter = takeContext(of: key.param, isOwn: turn.isOwn, &state)
             let task =
                 isLeased
-                ? startLeasedFetch(ticket, order, key.param, scope, at: start) : startFetch(ticket, order, key.param, scope, at: start)
+                ? startLeasedFetch(ticket, order, key.param, scope, starter, at: start)
+                : startFetch(ticket, order, key.param, scope, starter, at: start)
             key.fetches.append((ticket, task))
         case .cancel(let ticket):
             if let task = key.takeFetch(ticket) { effects.parcels.append(.cancellation(task)) }
@@ -195,6 +200,8 @@ struct EngineState {
     var triggers: [CallerID: Task<Void, Never>] = [:]
     var restingIndexes = RestingIndexes<BoxedKey>()
     var prefetching = PrefetchQueue<BoxedKey>()
+    /// The contexts of the callers whose reads of the cache run, if fetches inherit them.
+    var starters: [BoxedKey: FetchStarter] = [:]
     /// Ends with the store.
     var changes: ChangeObservation?
 

@@ -249,7 +249,7 @@ final class SharedModel {
             case .answer(let id, let answer):
                 guard let bit = user.edits.removeValue(forKey: id) else { return }
                 if case .outdated = answer { user.refused.append(bit) }
-            case .saveFailed, .saveRecovered, .report: break
+            case .readEnded, .saveFailed, .saveRecovered, .report: break
             }
         }
         startCalls(user)
