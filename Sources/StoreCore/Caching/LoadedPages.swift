@@ -46,11 +46,11 @@ struct PageCounts: Hashable, Sendable {
 }
 
 /// The first page of a list that has lost its initial page (C18).
-struct PageStart: Hashable, Sendable {
-    /// The direction in which the page was added.
-    var direction: PageDirection
-    /// The key that requested the page.
-    var key: String
+///
+/// Indirect, so that the fetches of all other content carry one word and not three.
+indirect enum PageStart: Hashable, Sendable {
+    /// The direction in which the page was added, and the key that requested it.
+    case page(PageDirection, key: String)
 }
 
 /// The pages of a list in its order.
@@ -87,7 +87,7 @@ package struct LoadedPages: Hashable, Sendable {
             }
         }
         if !hasInitialPage, let first = pages.first, let direction = first.direction, let key = first.key {
-            return PageCounts(next: pages.count - 1, start: PageStart(direction: direction, key: key))
+            return PageCounts(next: pages.count - 1, start: .page(direction, key: key))
         }
         return counts
     }

@@ -72,8 +72,12 @@ package final class RecordDetails: Sendable {
     /// Creates the details of a list that begins with another page than the initial one.
     convenience init?(_ page: RecordDetails?, of start: PageStart, count: Int) {
         var fields = page?.fields ?? Fields()
-        let returnKey = start.direction == .next ? fields.prevKey : fields.nextKey
-        fields.pages = LoadedPages([LoadedPage(direction: start.direction, key: start.key, returnKey: returnKey, count: count)])
+        let (direction, key) =
+            switch start {
+            case .page(let direction, let key): (direction, key)
+            }
+        let returnKey = direction == .next ? fields.prevKey : fields.nextKey
+        fields.pages = LoadedPages([LoadedPage(direction: direction, key: key, returnKey: returnKey, count: count)])
         self.init(fields)
     }
 

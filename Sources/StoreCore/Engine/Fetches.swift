@@ -110,7 +110,11 @@ extension FetchOrder {
     fileprivate func request<BoxedKey>(for param: BoxedKey) -> OriginRequest<BoxedKey> {
         switch self {
         case .content(let validator, let pages):
-            if let start = pages.start { .page(start.direction, key: start.key, param) } else { .content(param, revalidating: validator) }
+            if case .page(let direction, let key) = pages.start {
+                .page(direction, key: key, param)
+            } else {
+                .content(param, revalidating: validator)
+            }
         case .page(let direction, let key): .page(direction, key: key, param)
         }
     }

@@ -168,12 +168,14 @@ struct PageWindowTests {
         let whole = PaginationStore(cacher: cacher, fetcher: book.fetcher)
         _ = try await whole[1].requireData()
         await page(whole[1], .next, times: 5)
+        try await whole[1].waitUntilSaved()
         let list = lists(book, pages: 3, cacher: cacher)[1]
         #expect(try await list.requireData().count == 18)
         await page(list, .next)
         #expect(try await list.requireData() == Book.rows(4...6))
         _ = try await whole[2].requireData()
         await page(whole[2], .next, times: 5)
+        try await whole[2].waitUntilSaved()
         let second = lists(book, pages: 3, cacher: cacher)[2]
         await second.invalidate()
         #expect(try await second.requireData() == Book.rows(0...2))
@@ -186,6 +188,7 @@ struct PageWindowTests {
         let window = lists(book, pages: 2, cacher: cacher)
         _ = try await window[1].requireData()
         await page(window[1], .next, times: 3)
+        try await window[1].waitUntilSaved()
         let list = PaginationStore(cacher: cacher, fetcher: book.fetcher)[1]
         await page(list, .next)
         await list.invalidate()

@@ -61,7 +61,7 @@ struct MachineWindowTests {
         var world = ModelWorld.origins(setting)[1]
         for event in [.join, .read, .nextPage, .fetched(.next, .modified), cause] { world.apply(event) }
         let resets = cause == .arrive(.refresh) && scope == .firstPage
-        #expect(world.flight?.pages == (resets ? PageCounts() : PageCounts(start: PageStart(direction: .next, key: "n"))))
+        #expect(world.flight?.pages == (resets ? PageCounts() : PageCounts(start: .page(.next, key: "n"))))
         #expect(world.violations == [])
     }
 }

@@ -59,7 +59,7 @@ struct ModelOracle {
             if let first = pages.first, let direction = first.direction, let key = first.key,
                 !pages.contains(where: { $0.direction == nil })
             {
-                return PageCounts(next: min(most, pages.count - 1), start: PageStart(direction: direction, key: key))
+                return PageCounts(next: min(most, pages.count - 1), start: .page(direction, key: key))
             }
             let next = min(most, loaded.next)
             return PageCounts(next: next, prev: min(most - next, loaded.prev))

@@ -99,8 +99,8 @@ struct ModelFetch {
     var loaded: [LoadedPage] {
         guard pages != PageCounts() else { return [] }
         let further = (0..<pages.next).map { _ in LoadedPage(direction: .next, key: "n", count: 0) }
-        if let start = pages.start {
-            return [LoadedPage(direction: start.direction, key: start.key, returnKey: "x", count: 1)] + further
+        if case .page(let direction, let key) = pages.start {
+            return [LoadedPage(direction: direction, key: key, returnKey: "x", count: 1)] + further
         }
         return (0..<pages.prev).map { _ in LoadedPage(direction: .prev, key: "p", count: 0) } + [LoadedPage(count: 1)] + further
     }
