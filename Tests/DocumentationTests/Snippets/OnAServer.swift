@@ -99,7 +99,8 @@ struct OnAServerTests {
         let upstream = PriceService(script: ScriptedFetcher { _ in .success(Price(cents: Trace.span)) })
 
         let prices = Store(
-            cacher: MemoryCacher<String, Price>(), fetcher: PriceFetcher(upstream: upstream), policy: StorePolicy(fetchContext: .firstCaller))
+            cacher: MemoryCacher<String, Price>(), fetcher: PriceFetcher(upstream: upstream),
+            policy: StorePolicy(fetchContext: .firstCaller))
 
         let handler = Trace.$span.withValue(7) { Task { try await prices["lamp"].requireData() } }
         #expect(try await handler.value.cents == 7)
