@@ -200,7 +200,7 @@ struct EngineState {
     var triggers: [CallerID: Task<Void, Never>] = [:]
     var restingIndexes = RestingIndexes<BoxedKey>()
     var prefetching = PrefetchQueue<BoxedKey>()
-    /// The contexts of the callers whose reads of the cache run, if fetches inherit them.
+    /// The contexts of the callers that wait for a read of the cache, if fetches inherit them.
     var starters: [BoxedKey: FetchStarter] = [:]
     /// Ends with the store.
     var changes: ChangeObservation?

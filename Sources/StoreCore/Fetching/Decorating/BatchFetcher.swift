@@ -59,7 +59,7 @@ public final class BatchFetcher<Param: Hashable & Sendable, Content: Sendable>: 
         if wait?.begin(awaiting: subject) == false {
             throw StoreError(
                 .reentrantFetch,
-                "cannot fetch key \(param) in a batch whose request waits for it; let the request take the data from the origin")
+                "cannot fetch key \(param) in a batch that waits for the key itself; let its request take the data from the origin")
         }
         return try await batches.wait(for: number) { $0.result(of: param, in: number) }.get()
     }

@@ -65,7 +65,7 @@ struct ModelOracle {
             return PageCounts(next: next, prev: min(most - next, loaded.prev))
         }
 
-        /// Drops the page at one end, whose key becomes the page key of that end (C18).
+        /// Drops the page at one end. Its key becomes the page key of that end (C18).
         ///
         /// - Returns: `false` if its key is unknown.
         mutating func dropPage(at side: PageDirection) -> Bool {
