@@ -24,6 +24,7 @@ let package = Package(
         .executable(name: "orgs", targets: ["Orgs"]),
         .executable(name: "terms", targets: ["Terms"]),
         .executable(name: "mirror", targets: ["Mirror"]),
+        .executable(name: "fleet", targets: ["Fleet"]),
         .executable(name: "benchmarks", targets: ["Benchmarks"]),
     ],
     dependencies: [],
@@ -52,6 +53,9 @@ let package = Package(
         .executableTarget(
             name: "Mirror", dependencies: ["StoreCore", "SyncEngine", "RemoteRouting", "LoopbackOrigin", "Console"],
             path: "Examples/Mirror",
+            swiftSettings: settings),
+        .executableTarget(
+            name: "Fleet", dependencies: ["StoreCore", "LoopbackOrigin", "Console", "Trials"], path: "Examples/Fleet",
             swiftSettings: settings),
 
         // Support: a real origin on 127.0.0.1 that misbehaves on command, and a client that lives on the main actor.

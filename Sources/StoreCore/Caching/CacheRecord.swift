@@ -83,7 +83,7 @@ public struct CacheRecord<Content: Sendable>: Sendable {
         set { fields.pages = newValue.isEmpty ? nil : LoadedPages(newValue) }
     }
 
-    /// The number of pages in each direction beside the list's initial page.
+    /// The number of loaded pages, as a fetch of all of them needs it.
     var pageCounts: PageCounts { details?.fields.pages?.counts ?? PageCounts() }
 
     /// Whether the content was marked as out of date, regardless of its dates.

@@ -35,12 +35,22 @@ public struct LoadedPage: Hashable, Sendable, Codable {
     }
 }
 
-/// The number of pages in each direction beside the list's initial page.
+/// The number of pages in each direction beside the page that a fetch of the list begins with.
 struct PageCounts: Hashable, Sendable {
-    /// The number of pages after the initial page.
+    /// The number of pages after that page.
     var next = 0
-    /// The number of pages before the initial page.
+    /// The number of pages before that page.
     var prev = 0
+    /// The page to begin with; `nil` for the list's initial page.
+    var start: PageStart?
+}
+
+/// The first page of a list that has lost its initial page (C18).
+///
+/// Indirect, so that the fetches of all other content carry one word and not three.
+indirect enum PageStart: Hashable, Sendable {
+    /// The direction in which the page was added, and the key that requested it.
+    case page(PageDirection, key: String)
 }
 
 /// The pages of a list in its order.
@@ -66,13 +76,18 @@ package struct LoadedPages: Hashable, Sendable {
     }
 
     var counts: PageCounts {
+        let pages = all
         var counts = PageCounts()
-        for page in all {
+        var hasInitialPage = false
+        for page in pages {
             switch page.direction {
             case .next: counts.next += 1
             case .prev: counts.prev += 1
-            case nil: break
+            case nil: hasInitialPage = true
             }
+        }
+        if !hasInitialPage, let first = pages.first, let direction = first.direction, let key = first.key {
+            return PageCounts(next: pages.count - 1, start: .page(direction, key: key))
         }
         return counts
     }

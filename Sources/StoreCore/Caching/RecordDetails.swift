@@ -69,6 +69,18 @@ package final class RecordDetails: Sendable {
             prevKey: direction == .prev ? page?.fields.prevKey : list?.fields.prevKey, pages, list?.fields.isInvalidated ?? false)
     }
 
+    /// Creates the details of a list that begins with another page than the initial one.
+    convenience init?(_ page: RecordDetails?, of start: PageStart, count: Int) {
+        var fields = page?.fields ?? Fields()
+        let (direction, key) =
+            switch start {
+            case .page(let direction, let key): (direction, key)
+            }
+        let returnKey = direction == .next ? fields.prevKey : fields.nextKey
+        fields.pages = LoadedPages([LoadedPage(direction: direction, key: key, returnKey: returnKey, count: count)])
+        self.init(fields)
+    }
+
     private init(
         keeping freshness: Freshness, _ validator: Validator?, nextKey: String?, prevKey: String?, _ pages: LoadedPages?,
         _ isInvalidated: Bool

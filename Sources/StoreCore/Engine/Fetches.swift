@@ -65,6 +65,7 @@ final class Fetches: Sendable {
     ) async throws -> Fetched<BoxedContent> {
         guard let list, var content = first.content else { return first }
         var details = first.details
+        if let start = wanted.start { details = RecordDetails(details, of: start, count: list.count(content)) }
         var index: AnyObject?
         for (direction, count) in [(PageDirection.next, wanted.next), (.prev, wanted.prev)] {
             for _ in 0..<max(0, count) {
@@ -108,7 +109,12 @@ final class Fetches: Sendable {
 extension FetchOrder {
     fileprivate func request<BoxedKey>(for param: BoxedKey) -> OriginRequest<BoxedKey> {
         switch self {
-        case .content(let validator, pages: _): .content(param, revalidating: validator)
+        case .content(let validator, let pages):
+            if case .page(let direction, let key) = pages.start {
+                .page(direction, key: key, param)
+            } else {
+                .content(param, revalidating: validator)
+            }
         case .page(let direction, let key): .page(direction, key: key, param)
         }
     }

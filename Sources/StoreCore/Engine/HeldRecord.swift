@@ -65,10 +65,15 @@ final class KeyRules<Content: Sendable>: Sendable {
     let isList: Bool
     /// Whether the list may have pages before the first one.
     let isTwoWay: Bool
+    /// The position of a shared cacher; `nil` if the cacher is not shared.
+    let position: (@Sendable () -> Revision)?
+    let isShared: Bool
+    /// Whether fetches inherit the context of their first callers.
+    let inheritsContext: Bool
 
     init(
         expiry: Expiry = .never, policy: StorePolicy = .default, hasFront: Bool = false, hasBacking: Bool = true,
-        reports: Bool = true, list: ListRules<Content>? = nil
+        reports: Bool = true, list: ListRules<Content>? = nil, position: (@Sendable () -> Revision)? = nil
     ) {
         self.expiry = expiry
         self.policy = policy
@@ -78,6 +83,9 @@ final class KeyRules<Content: Sendable>: Sendable {
         self.list = list
         isList = list != nil
         isTwoWay = list?.isTwoWay == true
+        self.position = position
+        isShared = position != nil
+        inheritsContext = policy.fetchContext == .firstCaller
     }
 
     /// Whether content may have pages at this side.

@@ -38,6 +38,9 @@ enum CallerNeed: Hashable, Sendable {
     case truth
     /// The save of this revision or a later one; fails if that save fails.
     case saved(Ticket)
+    /// The save of content that was derived from the content before. The answer is `outdated` if a newer record of another user takes its
+    /// place, so that the caller derives the content again.
+    case savedEdit(Ticket)
     /// The save of all content accepted so far, including failed saves.
     case allSaved
     /// A page at one side of the list.
@@ -51,7 +54,7 @@ enum CallerNeed: Hashable, Sendable {
     var wantsFetch: Bool {
         switch self {
         case .content, .origin, .freshness, .prefetch, .refresh, .page, .pageAfterFetch, .joinedPage: true
-        case .cached, .truth, .saved, .allSaved: false
+        case .cached, .truth, .saved, .savedEdit, .allSaved: false
         }
     }
 }
@@ -121,6 +124,8 @@ struct Fetched<Content: Sendable>: Sendable {
 enum KeyAction<Content: Sendable> {
     /// Load the record from the cacher, and report it with this ticket.
     case read(Ticket)
+    /// The load has ended, and a fetch that follows it has begun. Only requested if fetches inherit the context of their first callers.
+    case readEnded
     /// Save or remove the record when the cacher is ready: `saveBegan` returns the newest content, and `saveFinished` ends the save.
     case save
     /// The cacher failed to take the newest content: save it again later.

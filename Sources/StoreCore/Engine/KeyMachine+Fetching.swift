@@ -19,10 +19,11 @@ extension KeyMachine {
         // Expired content causes one automatic fetch, even if that fails (C10).
         if let held, !held.isValid(at: turn.now) { refetchesAtDeadline = false }
         let resets = forceRefresh && rules.policy.refreshScope == .firstPage
-        let pages = resets || !rules.isList ? PageCounts() : held?.record.pageCounts ?? PageCounts()
+        let pages = resets || !rules.isList ? PageCounts() : loadedPages
         // A validator confirms one page. A list of several pages is fetched anew as a whole.
         let validator = pages == PageCounts() ? held?.record.validator : nil
-        flight = Flight(ticket: ticket, forceRefresh: forceRefresh, revalidates: validator != nil)
+        let base = rules.isShared ? base : .none
+        flight = Flight(ticket: ticket, forceRefresh: forceRefresh, revalidates: validator != nil, base: base)
         turn.actions.append(.fetch(ticket, .content(revalidating: validator, pages: pages)))
         turn.publishes = true
     }
@@ -74,7 +75,7 @@ extension KeyMachine {
             if pendingKeys != nil { pendingKeys = .ignore }
             // Fetches older than the confirmation of a mutation were canceled, so this result contains the confirmed changes.
             discardPatches(&turn) { $0.isConfirmed }
-            accept(CacheRecord(content: content, fetchedAt: turn.date, details: fetched.details), &turn)
+            accept(CacheRecord(content: content, fetchedAt: turn.date, details: fetched.details), .fetched(over: flight.base), &turn)
             owesFetch = false
         } else {
             guard flight.revalidates, var record = held?.record else {
@@ -85,7 +86,7 @@ extension KeyMachine {
             record.fetchedAt = turn.date
             record.freshness = fetched.freshness
             record.isInvalidated = false
-            accept(record, keepingContent: true, &turn)
+            accept(record, keepingContent: true, .fetched(over: flight.base), &turn)
         }
         let (content, revision) = (self.content, self.revision)
         // Content with a lifetime of zero is valid for the callers that waited for this fetch (C11).
@@ -120,7 +121,9 @@ extension KeyMachine {
     }
 
     /// Accepts a record: every later read returns it (C6).
-    mutating func accept(_ record: consuming CacheRecord<Content>, keepingContent: Bool = false, _ turn: inout Turn) {
+    mutating func accept(
+        _ record: consuming CacheRecord<Content>, keepingContent: Bool = false, _ change: ContentChange, _ turn: inout Turn
+    ) {
         epoch = turn.tickets.next()
         var accepted = HeldRecord(record, expiry: rules.expiry, now: turn.now)
         refetchesAtDeadline = rules.policy.revalidatesOnExpiry && accepted.expires(after: turn.now)
@@ -138,7 +141,7 @@ extension KeyMachine {
             if mergeIndex != nil { mergeIndex = nil }
             forgetFailures(into: &turn.leftovers)
         }
-        truthChanged(&turn)
+        truthChanged(change, &turn)
     }
 
     /// Drops the failures of the last fetch and the last pages. The errors are user objects, so they are released later.
@@ -155,7 +158,8 @@ extension KeyMachine {
     }
 
     /// The accepted content has changed: applies the patches again, mirrors the record, and assigns a new revision.
-    mutating func truthChanged(_ turn: inout Turn) {
+    mutating func truthChanged(_ change: ContentChange, _ turn: inout Turn) {
+        note(change)
         revision = turn.tickets.next()
         rebuildOverlay(&turn)
         mirror(&turn)

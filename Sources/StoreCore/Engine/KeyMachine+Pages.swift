@@ -74,7 +74,7 @@ extension KeyMachine {
             return
         }
         extendHeld(by: page, fetched.details, list, direction, &turn)
-        truthChanged(&turn)
+        truthChanged(.derived, &turn)
         answerPage(direction, asked: .loaded, joined: .joined, &turn)
     }
 
@@ -86,6 +86,7 @@ extension KeyMachine {
         // A changed key interrupts or supersedes the request, so this key requested the page.
         let key = pageKey(direction)
         held = nil
+        if let window = list.window { makeRoom(in: &record, of: window, list, for: details, direction, &turn) }
         let before = list.count(record.content)
         if let replaced = list.merge(&record.content, page, direction, &mergeIndex) { turn.discarded.append(replaced) }
         record.details = RecordDetails(
@@ -113,13 +114,15 @@ extension KeyMachine {
     mutating func interruptPages(_ turn: inout Turn) {
         // Checked first, because reading a whole side copies its error.
         guard next.ticket != nil || prev.ticket != nil else { return }
-        for direction in PageDirection.allCases {
-            guard let ticket = self[direction].ticket else { continue }
-            self[direction].ticket = nil
-            self[direction].isInterrupted = true
-            turn.actions.append(.cancel(ticket))
-            turn.publishes = true
-        }
+        for direction in PageDirection.allCases { interruptPage(direction, &turn) }
+    }
+
+    mutating func interruptPage(_ direction: PageDirection, _ turn: inout Turn) {
+        guard let ticket = self[direction].ticket else { return }
+        self[direction].ticket = nil
+        self[direction].isInterrupted = true
+        turn.actions.append(.cancel(ticket))
+        turn.publishes = true
     }
 
     /// Begins interrupted page requests again, with the current keys of the list.
@@ -157,7 +160,7 @@ extension KeyMachine {
         return pages
     }
 
-    private func isPartition(_ sizes: [Int], of count: Int) -> Bool {
+    func isPartition(_ sizes: [Int], of count: Int) -> Bool {
         var left = count
         for size in sizes {
             guard size >= 0, size <= left else { return false }

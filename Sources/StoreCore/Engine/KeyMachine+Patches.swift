@@ -79,7 +79,7 @@ extension KeyMachine {
             discardPatches(&turn) { $0.isConfirmed }
             var record = CacheRecord(content: content, fetchedAt: turn.date, details: nil)
             if held?.record.details != nil { record.fields = fields(after: content, .kept) }
-            accept(record, &turn)
+            accept(record, .derived, &turn)
             owesFetch = false
             if fetchCallers > refreshCallers { answerAfterUpdate(&turn) }
             return true
@@ -202,7 +202,7 @@ extension KeyMachine {
         }
         held?.record = record
         mergeIndex = nil
-        truthChanged(&turn)
+        truthChanged(.derived, &turn)
     }
 }
 

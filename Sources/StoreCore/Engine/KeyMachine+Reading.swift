@@ -75,7 +75,7 @@ extension KeyMachine {
         case .truth:
             register(id, need)
             return .done
-        case .saved(let revision):
+        case .saved(let revision), .savedEdit(let revision):
             if settledRevision >= revision { return .done }
             register(id, need)
         case .allSaved:
@@ -168,11 +168,15 @@ extension KeyMachine {
                 if invalidatePending { noteFailedSave(.invalidation, &turn) }
             }
             becomeRead(&turn)
+            readAgain(&turn)
+        } else if readAgainFinished(result, &turn) {
+            // The read was for a change of another user.
         } else if pendingKeys != nil {
             // A failed read has no keys to keep.
             adoptKeys(of: (try? result.get())?.record, &turn)
         }
         endTurn(&turn)
+        if rules.inheritsContext, reading == nil { turn.actions.append(.readEnded) }
     }
 
     /// Fails the callers that depend on the cacher alone: for `.cache`, and for an invalidation to be saved.
@@ -238,7 +242,10 @@ extension KeyMachine {
 extension CallerNeed {
     /// Whether the caller waits for the cacher alone and needs no content.
     var isSavedNeed: Bool {
-        if case .saved = self { true } else { false }
+        switch self {
+        case .saved, .savedEdit: true
+        default: false
+        }
     }
 
     /// Whether the caller requests a page of a list that is not known yet.

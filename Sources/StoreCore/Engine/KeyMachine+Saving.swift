@@ -15,6 +15,7 @@ extension KeyMachine {
     /// - Returns: The record to save; `nil` if the cacher is to remove the record.
     mutating func saveBegan() -> CacheRecord<Content>? {
         (isSaveRequested, saving) = (false, revision)
+        sharedSaveBegan()
         guard let record = held?.record, record.freshness.storage == .allowed else { return nil }
         return record
     }
@@ -24,16 +25,21 @@ extension KeyMachine {
     /// - Parameters:
     ///   - error: The cacher's error, if it failed.
     ///   - removing: Whether the record was removed.
+    ///   - sharedRevision: The revision of the record in a shared cacher.
     ///   - turn: The transition.
-    mutating func saveFinished(_ error: (any Error)?, removing: Bool, _ turn: inout Turn) {
+    mutating func saveFinished(
+        _ error: (any Error)?, removing: Bool, sharedRevision: Revision = .none, _ turn: inout Turn
+    ) {
         guard let saved = saving else { return }
         saving = nil
+        sharedSaveEnded(error == nil ? sharedRevision : nil)
         if let error {
             report(.cacherFault(removing ? .remove : .save, error), &turn)
         } else {
             report(removing ? .removed : .saved, &turn)
         }
         settle(saved, failure: error, &turn)
+        readAgain(&turn)
         endTurn(&turn)
     }
 
@@ -42,17 +48,21 @@ extension KeyMachine {
     /// A running save is the exception: its record is removed when it has ended.
     mutating func cacherIsEmptied(_ turn: inout Turn) {
         isSaveRequested = false
+        if saving == nil { sharing.pending = nil }
         if saving == nil { settle(revision, failure: nil, &turn) }
     }
 
     /// The cacher has taken the content of a revision, or failed to. Resumes the callers that wait for it.
-    private mutating func settle(_ revision: Ticket, failure: (any Error)?, _ turn: inout Turn) {
+    mutating func settle(_ revision: Ticket, failure: (any Error)?, _ turn: inout Turn) {
         settledRevision = revision
         noteFailedSave(failure == nil ? nil : .content, &turn)
         guard !callers.isEmpty else { return }
         let answer = failure.map { CallerAnswer<Content>.failure($0) } ?? .done
         answerCallers(&turn) { need in
-            if case .saved(let awaited) = need, awaited <= revision { answer } else { nil }
+            switch need {
+            case .saved(let awaited), .savedEdit(let awaited): awaited <= revision ? answer : nil
+            default: nil
+            }
         }
     }
 

@@ -11,7 +11,9 @@ extension KeyMachine {
     ///
     /// - Returns: The new revision.
     @discardableResult
-    mutating func updated(_ content: Content?, keys: PageKeys = .kept, _ turn: inout Turn) -> Ticket {
+    mutating func updated(
+        _ content: Content?, keys: PageKeys = .kept, as change: ContentChange = .set, _ turn: inout Turn
+    ) -> Ticket {
         guard let content else { return cleared(&turn) }
         turn.isWriting = true
         let forceRefresh = dropFlight(&turn) || forceRefreshPending
@@ -28,7 +30,7 @@ extension KeyMachine {
             pendingKeys = .adopt
             beginReading(&turn)
         }
-        accept(record, &turn)
+        accept(record, change, &turn)
         // Skips the scan if no caller can be resumed: thousands may wait for the cacher or for a refresh, and updates are as frequent.
         if fetchCallers > refreshCallers || !wasRead { answerAfterUpdate(&turn) }
         if forceRefresh || refreshCallers > 0 { restartIfWanted(forceRefresh: true, &turn) }
@@ -67,6 +69,7 @@ extension KeyMachine {
             (fields.nextKey, fields.prevKey) = (held.nextKey, held.prevKey)
         }
         if case .replaced(let next, let prev) = keys { (fields.nextKey, fields.prevKey) = (next, prev) }
+        if keys != .kept, rules.list?.window != nil { fields.pages = nil }
         return fields
     }
 
@@ -79,7 +82,7 @@ extension KeyMachine {
             held?.record.fields.prevKey = record.prevKey
             let pages = resized(record.fields.pages, from: record.content, to: content)
             held?.record.fields.pages = pages
-            truthChanged(&turn)
+            truthChanged(.derived, &turn)
         }
         readmitCallers(&turn)
     }
@@ -109,7 +112,7 @@ extension KeyMachine {
         mergeIndex = nil
         discardPatches(&turn) { _ in true }
         refetchesAtDeadline = false
-        truthChanged(&turn)
+        truthChanged(.set, &turn)
         if cacherIsCleared { cacherIsEmptied(&turn) }
         restartIfWanted(forceRefresh: forceRefresh, &turn)
         if !wasRead || hadPendingKeys { readmitCallers(&turn) }
@@ -136,13 +139,13 @@ extension KeyMachine {
         if held != nil {
             held?.invalidate()
             refetchesAtDeadline = false
-            truthChanged(&turn)
+            truthChanged(.invalidated, &turn)
         }
         restartIfWanted(forceRefresh: forceRefresh, &turn)
     }
 
     /// Callers that waited for a fetch of the old epoch wait for a fetch of the new one.
-    private mutating func restartIfWanted(forceRefresh: Bool, _ turn: inout Turn) {
+    mutating func restartIfWanted(forceRefresh: Bool, _ turn: inout Turn) {
         if isWanted { startFlight(forceRefresh: forceRefresh, &turn) }
     }
 }

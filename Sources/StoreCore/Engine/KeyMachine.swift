@@ -84,6 +84,8 @@ struct KeyMachine<Content: Sendable> {
     var invalidatePending = false
     /// A list was updated before the record with its page keys was read.
     var pendingKeys: PendingKeys?
+    /// The changes that others make of this key; unused if the cacher is not shared.
+    var sharing = SharedKey()
 
     init(rules: KeyRules<Content>) {
         self.rules = rules
@@ -118,6 +120,10 @@ struct KeyMachine<Content: Sendable> {
         var isPromised = false
         /// Whether the fetch sent the record's validator.
         var revalidates: Bool
+        /// The position of a shared cacher before the fetch began.
+        var base = Revision.none
+        /// Whether the fetch has not begun because a newer record of another user is being read.
+        var isParked = false
     }
 
     /// The distinguishing parts of a state. Contents and errors need no comparison: content has a number, and a loading state separates any
@@ -168,6 +174,8 @@ struct KeyMachine<Content: Sendable> {
         var isWriting = false
         /// Whether the state may have changed; decided at the end of the transition.
         var publishes = false
+        /// Whether the store itself causes the fact, so that a fetch started now has no caller.
+        var isOwn = false
         /// Whether observers get the new state.
         var isPublished = false
         /// Whether memory gets the record that `mirrored` returns.

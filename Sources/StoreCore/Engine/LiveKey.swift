@@ -21,6 +21,8 @@ struct LiveKey {
     var lastRestart: MonotonicInstant?
     /// The key's identity in the graph of waits; `nil` until its first fetch.
     private(set) var identity: FetchedKey?
+    /// The lease under which the content of this revision was fetched, until it is saved.
+    var lease: (lease: Lease, revision: Ticket)?
     var timer: (deadline: MonotonicInstant, id: CallerID, task: Task<Void, Never>)?
 
     init(param: BoxedKey, place: Int, rules: KeyRules<BoxedContent>) {

@@ -23,7 +23,17 @@ extension StoreEngine {
             case .write(let param):
                 // A key that has requested a save is live until the save has ended or the queue has dropped it.
                 guard let key = state.live[param] else { preconditionFailure("a save begins for a key that was forgotten") }
-                startSave(key.value.machine.saveBegan(), param, backing)
+                // A newer record of another user has made the save needless.
+                guard key.value.machine.isSaveRequested else {
+                    state.queue.callEnded(param)
+                    continue
+                }
+                let record = key.value.machine.saveBegan()
+                if let shared, let base = key.value.machine.sharing.saving?.base {
+                    startSave(record, param, shared, over: base)
+                } else {
+                    startSave(record, param, backing)
+                }
             case .keys(let id):
                 guard let reply = state.listings.removeValue(forKey: id) else { continue }
                 Task.detached(priority: Task.currentPriority) { [self] in
@@ -54,14 +64,21 @@ extension StoreEngine {
         }
     }
 
+    /// The same record with its age on the monotonic clock.
+    func date(_ record: CacheRecord<BoxedContent>, _ param: BoxedKey, _ backing: any Cacher<BoxedKey, BoxedContent>) -> HeldRecord<
+        BoxedContent
+    > {
+        let now = time.date
+        return date(record, now, time.now, needsRefresh: backing.needsRefresh(record, param: param, now: now))
+    }
+
     private func load(
         _ param: BoxedKey, from backing: any Cacher<BoxedKey, BoxedContent>
     ) async -> Result<HeldRecord<BoxedContent>?, any Error> {
         do {
             let record = try await backing.load(param: param)
             guard let record, !state.withLock({ $0.queue.isCleared(record.fetchedAt) }) else { return .success(nil) }
-            let now = time.date
-            return .success(date(record, now, time.now, needsRefresh: backing.needsRefresh(record, param: param, now: now)))
+            return .success(date(record, param, backing))
         } catch {
             return .failure(error)
         }
@@ -77,12 +94,15 @@ extension StoreEngine {
     }
 
     /// Reports the end of a call to its machine and to the queue. After a successful write, retries a failed save of another key.
-    private func callEnded(
+    func callEnded(
         _ param: BoxedKey, hasWritten: Bool = false, _ report: @Sendable (inout Key, inout Turn) -> Void
     ) {
         var effects = Effects()
         state.withLock { state in
-            if let key = state.live[param] { take(key, &state, &effects, report) }
+            if let key = state.live[param] {
+                take(key, &state, &effects, report)
+                if key.value.lease != nil { endLease(of: &key.value) }
+            }
             state.queue.callEnded(param)
             if hasWritten, let failed = state.queue.nextRetry(after: rules.policy.minimumInterval, now: time.now),
                 let key = state.live[failed]

@@ -139,8 +139,8 @@ extension StoreEngine {
             let updated = content
             let answer = await ask(param, id: nextID()) { machine, id, turn in
                 guard machine.revision == revision else { return .outdated }
-                let newRevision = machine.updated(updated, &turn)
-                return machine.callerArrived(id, needing: .saved(newRevision), &turn)
+                let newRevision = machine.updated(updated, as: .derived, &turn)
+                return machine.callerArrived(id, needing: .savedEdit(newRevision), &turn)
             }
             if case .outdated = answer { continue }
             return true

@@ -2,25 +2,35 @@
 
 extension StoreEngine {
     func startFetch(
-        _ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ scope: FetchScope, at start: MonotonicInstant?
+        _ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ scope: FetchScope, _ starter: FetchStarter?, at start: MonotonicInstant?
     ) -> Task<Void, Never> {
         // Weak, so that a store without references is released with its fetch. A fetch that runs to completion retains the store.
         let keeper = rules.policy.unwantedFetch == .complete ? self : nil
         let report = reporter(for: param)
+        if let starter {
+            return starter.run { [weak self, fetches] in
+                let result = await scope.run { await fetches.run(order, param, report, at: start) }
+                (keeper ?? self)?.fetchFinished(ticket, order, param, result, nil)
+            }
+        }
         // Detached: the task has the first caller's priority but not its task-locals, which would leak into the results of other callers.
         return Task.detached(priority: Task.currentPriority) { [weak self, fetches] in
             let result = await scope.run { await fetches.run(order, param, report, at: start) }
-            (keeper ?? self)?.fetchFinished(ticket, order, param, result)
+            (keeper ?? self)?.fetchFinished(ticket, order, param, result, nil)
         }
     }
 
-    private func fetchFinished(_ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ result: Result<Fetched<BoxedContent>, any Error>)
-    {
+    func fetchFinished(
+        _ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ result: Result<Fetched<BoxedContent>, any Error>, _ lease: Lease?
+    ) {
         let isLive = turnIfLive(param) { key, turn in
+            turn.isOwn = true
             _ = key.takeFetch(ticket)
             switch order {
             case .content:
+                let isAccepted = lease != nil && key.machine.flight?.ticket == ticket
                 key.machine.fetchFinished(ticket, result, &turn)
+                if let lease { self.settle(lease, of: &key, result, isAccepted: isAccepted) }
             case .page(let direction, key: _):
                 lendList(to: &key, direction, ticket, result, &turn)
                 key.machine.pageFinished(direction, ticket, result, &turn)
@@ -41,7 +51,7 @@ extension StoreEngine {
     }
 
     /// Creates the reporting closure of a fetch; `nil` without an event hook.
-    private func reporter(for param: BoxedKey) -> (@Sendable (StoreEventKind) -> Void)? {
+    func reporter(for param: BoxedKey) -> (@Sendable (StoreEventKind) -> Void)? {
         guard onEvent != nil else { return nil }
         return { [weak self] kind in self?.report(kind, param) }
     }

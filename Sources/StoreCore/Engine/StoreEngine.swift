@@ -13,6 +13,8 @@ final class StoreEngine: Sendable {
     let fetches: Fetches
     let front: FrontMemory?
     let backing: (any Cacher<BoxedKey, BoxedContent>)?
+    /// The cacher if others use it too.
+    let shared: (any SharedCacher<BoxedKey, BoxedContent>)?
     let rules: KeyRules<BoxedContent>
     let time: any TimeSource
     let onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?
@@ -29,12 +31,21 @@ final class StoreEngine: Sendable {
         fetches = Fetches(respond: respond, retry: policy.retry, list: list, time: time)
         self.front = front
         self.backing = backing
+        let cacher = backing as? any SharedCacher<BoxedKey, BoxedContent>
+        let shared = cacher?.isShared == true ? cacher : nil
+        self.shared = shared
         self.time = time
         self.onEvent = onEvent
         rules = KeyRules(
             expiry: expiry, policy: policy, hasFront: front != nil, hasBacking: backing != nil, reports: onEvent != nil,
-            list: list)
+            list: list, position: Self.position(of: shared))
         observeNotices()
+        observeChanges()
+    }
+
+    private static func position(of shared: (any SharedCacher<BoxedKey, BoxedContent>)?) -> (@Sendable () -> Revision)? {
+        guard let shared else { return nil }
+        return { shared.position }
     }
 
     /// Turns the cacher's notices into events.
@@ -143,7 +154,10 @@ final class StoreEngine: Sendable {
     ) {
         switch consume action {
         case .read(let ticket):
+            keepContext(of: key.param, &state)
             state.queue.load(key.param, ticket)
+        case .readEnded:
+            state.starters[key.param] = nil
         case .save:
             state.queue.write(key.param)
         case .saveFailed:
@@ -152,7 +166,15 @@ final class StoreEngine: Sendable {
             state.queue.saveRecovered(key.param)
         case .fetch(let ticket, let order):
             let start = turn.isWriting ? earliestRestart(of: &key) : nil
-            key.fetches.append((ticket, startFetch(ticket, order, key.param, FetchScope(key.identified()), at: start)))
+            // An explicit refresh returns the origin's current content, even if another user is fetching.
+            let isLeased = shared != nil && order.target == .content && key.machine.flight?.forceRefresh == false
+            let scope = FetchScope(key.identified())
+            let starter = takeContext(of: key.param, isOwn: turn.isOwn, &state)
+            let task =
+                isLeased
+                ? startLeasedFetch(ticket, order, key.param, scope, starter, at: start)
+                : startFetch(ticket, order, key.param, scope, starter, at: start)
+            key.fetches.append((ticket, task))
         case .cancel(let ticket):
             if let task = key.takeFetch(ticket) { effects.parcels.append(.cancellation(task)) }
         case .answer(let id, let answer):
@@ -178,6 +200,10 @@ struct EngineState {
     var triggers: [CallerID: Task<Void, Never>] = [:]
     var restingIndexes = RestingIndexes<BoxedKey>()
     var prefetching = PrefetchQueue<BoxedKey>()
+    /// The contexts of the callers that wait for a read of the cache, if fetches inherit them.
+    var starters: [BoxedKey: FetchStarter] = [:]
+    /// Ends with the store.
+    var changes: ChangeObservation?
 
     /// Forgets an idle key. Keeps one with a failed save, and forgets the oldest of too many.
     mutating func retire(_ cell: Cell<LiveKey>, _ effects: inout Effects) {

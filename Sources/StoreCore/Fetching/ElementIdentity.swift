@@ -24,8 +24,9 @@ public struct ElementIdentity<Element>: Sendable {
 
     /// The rules that a store needs for a list with this identity.
     @inlinable
-    func rules(isTwoWay: Bool) -> ListRules<[Element]> {
-        ListRules(merge: merge, count: { $0.count }, resize: resize, isTwoWay: isTwoWay)
+    func rules(isTwoWay: Bool, paging: PagingPolicy? = nil) -> ListRules<[Element]> {
+        ListRules(
+            merge: merge, count: { $0.count }, resize: resize, isTwoWay: isTwoWay, window: paging.map { PageWindow.elements($0) })
     }
 
     /// No identity: pages are joined as they arrive.

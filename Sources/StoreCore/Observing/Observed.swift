@@ -37,14 +37,35 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
         case keepingContent
     }
 
+    /// A key, and the store that it belongs to: two stores may have data under the same key.
+    private struct Subject {
+        let key: AnyHashable
+        /// Whether the key is that of a handle, and not one that the caller chose for a sequence.
+        private let hasStore: Bool
+        // Weak, because a model holds no store, and a later store may have the address of a released one.
+        private weak var engine: StoreEngine?
+
+        init(_ key: some Hashable, of engine: StoreEngine? = nil) {
+            self.key = AnyHashable(key)
+            hasStore = engine != nil
+            self.engine = engine
+        }
+
+        /// Whether both are the same key, and not known to be of different stores.
+        func matches(_ other: Subject?) -> Bool {
+            guard let other, key == other.key else { return false }
+            return !hasStore || !other.hasStore || (engine != nil && engine === other.engine)
+        }
+    }
+
     /// One call of `follow`.
     private final class Following {
-        let key: AnyHashable
+        let key: Subject
         /// `nil` before the first state.
         var state: LoadingState<Content>?
         let requestPage: PageRequester?
 
-        init(key: AnyHashable, state: LoadingState<Content>?, requestPage: PageRequester?) {
+        init(key: Subject, state: LoadingState<Content>?, requestPage: PageRequester?) {
             self.key = key
             self.state = state
             self.requestPage = requestPage
@@ -56,9 +77,9 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     private struct Shown {
         var state: LoadingState<Content>
         /// The key that the state belongs to; `nil` before the first `follow`.
-        var key: AnyHashable?
+        var key: Subject?
         /// The key that the content belongs to.
-        var contentKey: AnyHashable?
+        var contentKey: Subject?
     }
 
     private var shown: Shown
@@ -99,7 +120,8 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     ///
     /// - Parameter handle: The handle on the key. The model holds it only during the call.
     public func follow<Param>(_ handle: StoreFlowable<Param, Content>) async {
-        await follow(handle.publish(), Following(key: handle.param, state: handle.stateInMemory, requestPage: nil))
+        await follow(
+            handle.publish(), Following(key: Subject(handle.param, of: handle.engine), state: handle.stateInMemory, requestPage: nil))
     }
 
     /// Follows any states, such as those of mapped or combined sequences, until the task is canceled or the sequence ends.
@@ -108,7 +130,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     ///   - states: The states.
     ///   - id: The key of the data, for `state(for:)`.
     public func follow(_ states: LoadingStateSequence<Content>, as id: some Hashable) async {
-        await follow(states, Following(key: id, state: nil, requestPage: nil))
+        await follow(states, Following(key: Subject(id), state: nil, requestPage: nil))
     }
 
     /// Follows a list: observes it, and shows its states, until the task is canceled.
@@ -123,7 +145,8 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
             case .prev: await list.requestPrevData()
             }
         }
-        await follow(list.publish(), Following(key: list.param, state: list.list.stateInMemory, requestPage: requestPage))
+        let key = Subject(list.param, of: list.engine)
+        await follow(list.publish(), Following(key: key, state: list.list.stateInMemory, requestPage: requestPage))
     }
 
     private func follow(_ states: LoadingStateSequence<Content>, _ following: Following) async {
@@ -143,8 +166,8 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     private func showNewest() {
         // Without a running call, the last state stays.
         guard let newest = followings.last else { return }
-        let state = newest.state ?? (shown.key == newest.key ? shown.state : .loading(content: nil))
-        if case .loading(content: nil) = state, switching == .keepingContent, shown.contentKey != newest.key,
+        let state = newest.state ?? (newest.key.matches(shown.key) ? shown.state : .loading(content: nil))
+        if case .loading(content: nil) = state, switching == .keepingContent, !newest.key.matches(shown.contentKey),
             let content = shown.state.content
         {
             show(Shown(state: .loading(content: content), key: newest.key, contentKey: shown.contentKey))
@@ -158,12 +181,13 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     /// The state of a key: that of `follow` if the key is followed, and otherwise what memory has.
     ///
     /// SwiftUI evaluates `body` with a new key before its task follows the key. Until then, this method returns the valid content that the
-    /// store has in memory, if any, so that the first frame shows it. It never returns another key's content as completed.
+    /// store has in memory, if any, so that the first frame shows it. It never returns the content of another key, or of the same key
+    /// in another store, as completed.
     ///
     /// - Parameter handle: The handle on the key.
     /// - Returns: The state to show.
     public func state<Param>(for handle: StoreFlowable<Param, Content>) -> LoadingState<Content> {
-        state(for: handle.param, otherwise: handle.stateInMemory)
+        state(for: Subject(handle.param, of: handle.engine), otherwise: handle.stateInMemory)
     }
 
     /// The state of a list: that of `follow` if the list is followed, and otherwise what memory has.
@@ -172,7 +196,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     /// - Returns: The state to show.
     public func state<Param, Element>(for list: PaginationStoreFlowable<Param, Element>) -> LoadingState<Content>
     where Content == [Element] {
-        state(for: list.param, otherwise: list.list.stateInMemory)
+        state(for: Subject(list.param, of: list.engine), otherwise: list.list.stateInMemory)
     }
 
     /// The state of a key; loading without content until the key is followed.
@@ -182,12 +206,12 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     /// - Parameter id: The key.
     /// - Returns: The state to show.
     public func state(for id: some Hashable) -> LoadingState<Content> {
-        state(for: id, otherwise: nil)
+        state(for: Subject(id), otherwise: nil)
     }
 
-    private func state(for id: some Hashable, otherwise inMemory: @autoclosure () -> LoadingState<Content>?) -> LoadingState<Content> {
+    private func state(for key: Subject, otherwise inMemory: @autoclosure () -> LoadingState<Content>?) -> LoadingState<Content> {
         access(.key, .state)
-        if isPreview || shown.key == AnyHashable(id) { return shown.state }
+        if isPreview || key.matches(shown.key) { return shown.state }
         return inMemory() ?? .loading(content: switching == .keepingContent ? shown.state.content : nil)
     }
 
@@ -197,7 +221,10 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     /// - Returns: `false` if ``Switching/keepingContent`` shows the content of another key.
     public func isContent(of id: some Hashable) -> Bool {
         access(.key)
-        return isPreview || shown.contentKey == AnyHashable(id)
+        if isPreview { return true }
+        // The same key of another store is another key.
+        let isOfOtherStore = shown.key.map { $0.key == shown.contentKey?.key && !$0.matches(shown.contentKey) } ?? false
+        return Subject(id).matches(shown.contentKey) && !isOfOtherStore
     }
 
     /// The state of the followed key; loading without content before the first `follow`.
@@ -255,7 +282,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     private func hasChanged(_ part: Part, to new: Shown) -> Bool {
         let (old, state) = (shown.state, new.state)
         return switch part {
-        case .key: shown.key != new.key || shown.contentKey != new.contentKey
+        case .key: !isSame(shown.key, new.key) { $0.matches($1) } || !isSame(shown.contentKey, new.contentKey) { $0.matches($1) }
         case .state:
             old.isLoading != state.isLoading
                 || [Part.content, .error, .next, .previous].contains { hasChanged($0, to: new) }

@@ -51,14 +51,38 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
         self.init(of: cacher, fetcher, identity: identity, policy: policy, time: time, scope: scope, onEvent: onEvent)
     }
 
+    /// Creates a store of two-way lists that hold a limited number of pages.
+    ///
+    /// A one-way list cannot have a window, because its dropped pages could not be requested again.
+    ///
+    /// - Parameters:
+    ///   - cacher: The storage for lists and their page keys; give each store its own cacher.
+    ///   - fetcher: The source of pages. Each page needs the key of the page before it and of the page after it.
+    ///   - paging: The window: the number of pages that a list holds.
+    ///   - identity: The rule that decides when a new element replaces an older one.
+    ///   - policy: The rules for retries, intervals and other automatic behavior.
+    ///   - time: The source of time; tests pass a ``ManualTime``.
+    ///   - scope: A group of stores that are cleared together.
+    ///   - onEvent: Receives every event, outside all locks; it must return quickly.
+    @inlinable
+    public convenience init(
+        cacher: some Cacher<Param, [Element]>, fetcher: some TwoWayPaginationFetcher<Param, Element>, paging: PagingPolicy,
+        identity: ElementIdentity<Element> = .automatic, policy: StorePolicy = .default, time: some TimeSource = .system,
+        scope: CacheScope? = nil, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
+    ) {
+        self.init(
+            of: cacher, fetcher, paging: paging, identity: identity, policy: policy, time: time, scope: scope, onEvent: onEvent)
+    }
+
     @inlinable
     init(
-        of cacher: some Cacher<Param, [Element]>, _ fetcher: some PaginationFetcher<Param, Element>, identity: ElementIdentity<Element>,
-        policy: StorePolicy, time: some TimeSource, scope: CacheScope?, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)?
+        of cacher: some Cacher<Param, [Element]>, _ fetcher: some PaginationFetcher<Param, Element>, paging: PagingPolicy? = nil,
+        identity: ElementIdentity<Element>, policy: StorePolicy, time: some TimeSource, scope: CacheScope?,
+        onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)?
     ) {
         lists = Store(
             cacher: cacher, respond: fetcher.boxed(), policy: policy, time: time, scope: scope,
-            list: identity.rules(isTwoWay: fetcher is any TwoWayPaginationFetcher).boxed(), onEvent: onEvent)
+            list: identity.rules(isTwoWay: fetcher is any TwoWayPaginationFetcher, paging: paging).boxed(), onEvent: onEvent)
     }
 
     /// The handle on one list. It holds the key and one reference, so it costs nothing to create or discard.

@@ -42,6 +42,8 @@ public enum StoreEventKind: Sendable {
     case aboveCostLimit(cost: Int, limit: Int)
     /// A result arrived after its epoch had ended, and was dropped.
     case droppedAsOutdated(Target)
+    /// A save was refused because another user of the shared cacher has changed the key; the newer content replaces it.
+    case superseded
     /// A pending save was dropped because too many failed saves were waiting.
     case droppedUnsaved
 }
@@ -77,6 +79,10 @@ extension StoreEventKind {
         case remove
         /// Removing all records.
         case removeAll
+        /// Following the changes that other users of a shared cacher make.
+        case follow
+        /// Waiting for the right to fetch a key that others may fetch too.
+        case lease
     }
 }
 
@@ -105,6 +111,7 @@ extension StoreEventKind: CustomStringConvertible {
         case .evicted(let count): "evicted \(count)"
         case .aboveCostLimit(let cost, let limit): "not kept in memory: its cost of \(cost) is above the limit of \(limit)"
         case .droppedAsOutdated(let target): "fetch of \(target) was outdated; result dropped"
+        case .superseded: "superseded by a change of another user of the cacher"
         case .droppedUnsaved: "dropped a pending save"
         }
     }

@@ -18,6 +18,8 @@
 /// | ``refreshScope`` | first page | `refresh()` resets a list to its first page |
 /// | ``revalidatesAfterMutation`` | `true` | an observed key is fetched after its last mutation, unless that returned content |
 /// | ``prefetchWidth`` | 8 | keys that `prefetch` fetches at a time |
+/// | ``fetchContext`` | detached | a fetch has no task-local values |
+/// | ``leaseDuration`` | 30 s | the time for which a fetch keeps other users of a shared cacher from fetching the key |
 ///
 /// Cachers have their own defaults: content never expires, a ``MemoryCacher`` holds 10 000 entries, and a ``FileCacher`` holds 256 MB with
 /// ``Durability/crash``.
@@ -73,6 +75,14 @@ public struct StorePolicy: Sendable {
     /// The number of keys that `prefetch` fetches at a time; values below one count as one.
     public var prefetchWidth: Int
 
+    /// The time for which a fetch keeps other users of a shared cacher from fetching the same key.
+    ///
+    /// Choose a time longer than most fetches with their retries. When it has passed, another user takes over.
+    public var leaseDuration: Duration
+
+    /// The source of a fetch's task-local values.
+    public var fetchContext: FetchContext
+
     /// Creates a policy; omitted rules have their defaults.
     ///
     /// - Parameters:
@@ -86,11 +96,14 @@ public struct StorePolicy: Sendable {
     ///   - refreshScope: The part of a list that `refresh()` and `publish(forceRefresh: true)` fetch.
     ///   - revalidatesAfterMutation: Whether an observed key is fetched after its last mutation settles without the origin's content.
     ///   - prefetchWidth: The number of keys that `prefetch` fetches at a time.
+    ///   - leaseDuration: The time for which a fetch keeps other users of a shared cacher from fetching the key.
+    ///   - fetchContext: The source of a fetch's task-local values.
     public init(
         staleWhileRevalidate: Duration = .zero, staleIfError: Duration = .zero, revalidatesOnExpiry: Bool = false,
         minimumInterval: Duration = .seconds(1), retry: RetryPolicy = .never, errorExpiry: Duration = .zero,
         unwantedFetch: UnwantedFetch = .cancel(after: .seconds(1)), refreshScope: RefreshScope = .firstPage,
-        revalidatesAfterMutation: Bool = true, prefetchWidth: Int = 8
+        revalidatesAfterMutation: Bool = true, prefetchWidth: Int = 8, leaseDuration: Duration = .seconds(30),
+        fetchContext: FetchContext = .detached
     ) {
         self.staleWhileRevalidate = staleWhileRevalidate
         self.staleIfError = staleIfError
@@ -102,6 +115,8 @@ public struct StorePolicy: Sendable {
         self.refreshScope = refreshScope
         self.revalidatesAfterMutation = revalidatesAfterMutation
         self.prefetchWidth = prefetchWidth
+        self.leaseDuration = leaseDuration
+        self.fetchContext = fetchContext
     }
 
     /// The interval before a fetch that could cause itself.
@@ -116,6 +131,18 @@ public struct StorePolicy: Sendable {
         case cancel(after: Duration)
         /// The fetch runs to its end, and its result is kept.
         case complete
+    }
+
+    /// The source of a fetch's task-local values, such as the span of a trace.
+    public enum FetchContext: Hashable, Sendable {
+        /// A fetch has none, because it belongs to all of its callers.
+        case detached
+        /// A fetch inherits the values of the task that causes it: of its first caller or observer, or of the change that requires it.
+        ///
+        /// The retries of a fetch and its further pages have the same values. Callers that join the fetch do not change them. Their
+        /// cancellation, and that of the first caller, does not reach the fetch. A fetch that the store begins by itself has no values: after
+        /// expiry, by a trigger or by `prefetch`, and a page request that it repeats.
+        case firstCaller
     }
 
     /// The part of a list that an explicit refresh fetches.

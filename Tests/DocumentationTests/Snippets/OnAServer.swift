@@ -48,6 +48,10 @@ struct PriceFetcher: Fetcher {
     func fetch(param article: String) async throws -> Price { try await upstream.price(of: article) }
 }
 
+private enum Trace {
+    @TaskLocal static var span = 0
+}
+
 struct OnAServerTests {
     @Test func `a thousand requests cause one call upstream`() async throws {
         let service = PriceService(script: ScriptedFetcher { _ in .success(Price(cents: 250)) })
@@ -89,6 +93,17 @@ struct OnAServerTests {
         #expect(try await prices["lamp"].requireData().cents == 250)
         watching.cancel()
         await watching.value
+    }
+
+    @Test func `a fetch is part of the trace of its first caller`() async throws {
+        let upstream = PriceService(script: ScriptedFetcher { _ in .success(Price(cents: Trace.span)) })
+
+        let prices = Store(
+            cacher: MemoryCacher<String, Price>(), fetcher: PriceFetcher(upstream: upstream),
+            policy: StorePolicy(fetchContext: .firstCaller))
+
+        let handler = Trace.$span.withValue(7) { Task { try await prices["lamp"].requireData() } }
+        #expect(try await handler.value.cents == 7)
     }
 
     /// A warning of the article: without an observer a failure is forgotten, regardless of the policy.

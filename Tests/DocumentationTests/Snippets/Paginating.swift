@@ -34,6 +34,22 @@ struct ChatAPI: Sendable {
     }
 }
 
+/// Rooms with a page for each message.
+struct TimelineAPI: Sendable {
+    func page(_ key: String?) async throws -> Page<Message> {
+        let id = key.flatMap { Int($0) } ?? 0
+        return Page([Message(id: id)], nextKey: "\(id + 1)", prevKey: id > 0 ? "\(id - 1)" : nil)
+    }
+}
+
+struct TimelineFetcher: TwoWayPaginationFetcher {
+    let api: TimelineAPI
+
+    func fetch(param: String) async throws -> Page<Message> { try await api.page(nil) }
+    func fetchNext(nextKey: String, param: String) async throws -> Page<Message> { try await api.page(nextKey) }
+    func fetchPrev(prevKey: String, param: String) async throws -> Page<Message> { try await api.page(prevKey) }
+}
+
 /// A list on a screen.
 @MainActor
 final class MessageList {
@@ -228,6 +244,19 @@ struct PaginatingTests {
         try await fetcher.answer(2, with: page(6))
         _ = await (next, prev)
         #expect(try await rooms["swift"].requireData().map(\.id) == [4, 5, 6])
+    }
+
+    @Test func `a window of pages goes on and back`() async throws {
+        let api = TimelineAPI()
+
+        let rooms = PaginationStore(
+            cacher: MemoryCacher(), fetcher: TimelineFetcher(api: api), paging: PagingPolicy(maximumPages: 10))
+
+        _ = try await rooms["swift"].requireData()
+        for _ in 0..<20 { #expect(await rooms["swift"].requestNextData() == .loaded) }
+        #expect(try await rooms["swift"].requireData().map(\.id) == Array(11...20))
+        #expect(await rooms["swift"].requestPrevData() == .loaded)
+        #expect(try await rooms["swift"].requireData().map(\.id) == Array(10...19))
     }
 
     // MARK: Changing a list

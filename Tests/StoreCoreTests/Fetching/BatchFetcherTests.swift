@@ -151,6 +151,33 @@ struct BatchFetcherTests {
         #expect(test.requests == [[2, 1]])
     }
 
+    @Test func `C21: a request that waits for a key of its own batch fails, directly or through another batch`() async throws {
+        let stores = WatchedState<[Store<Int, Int>]>([])
+        let time = ManualTime()
+        let fetcher = BatchFetcher<Int, Int>(limit: 2, time: time) { params in
+            // The request of the keys 1 and 2 needs key 3, and the request of 3 and 4 needs key 2: a cycle.
+            let needed = params == [3, 4] ? 2 : params.contains(2) ? 3 : nil
+            if let needed { _ = try await stores.current[0][needed].requireData() }
+            return Dictionary(uniqueKeysWithValues: params.map { ($0, 10 * $0) })
+        }
+        let store = Store(cacher: MemoryCacher<Int, Int>(), fetcher: fetcher, time: time)
+        stores.update { $0 = [store] }
+        defer { stores.update { $0 = [] } }
+        let own = BatchFetcher<Int, Int>(limit: 1, time: time) { params in
+            [params[0]: try await stores.current[1][params[0]].requireData()]
+        }
+        let second = Store(cacher: MemoryCacher<Int, Int>(), fetcher: own, time: time)
+        stores.update { $0.append(second) }
+        let error = await #expect(throws: StoreError.self) { try await second[1].requireData() }
+        #expect(error?.code == .reentrantFetch)
+        let one = Task { try await store[1].requireData() }
+        try await until("the first fetch waits") { fetcher.waitingCount == 1 }
+        let two = Task { try await store[2].requireData() }
+        try await until("the request of 1 and 2 waits for key 3") { fetcher.waitingCount == 3 }
+        let four = Task { try await store[4].requireData() }
+        for caller in [one, two, four] { await #expect(throws: StoreError.self) { try await caller.value } }
+    }
+
     @Test func `C15, C21: batches leave nothing behind`() async throws {
         let counter = LifeCounter()
         let fetcher = BatchFetcher<Int, LifeCounter.Life>(limit: 4, delay: .zero) { params in

@@ -49,11 +49,11 @@ struct MachinePlay: CustomTestStringConvertible {
 extension ModelSetting {
     /// The rules of a table: content expires after two seconds.
     static func table(
-        front: Bool = false, backing: Bool = true, isList: Bool = false, validators: Bool = false,
+        front: Bool = false, backing: Bool = true, isList: Bool = false, window: Int? = nil, validators: Bool = false,
         _ change: (inout StorePolicy) -> Void = { _ in }
     ) -> ModelSetting {
         ModelSetting(
-            "a table", expiry: 2, front: front, backing: backing, isList: isList,
+            "a table", expiry: 2, front: front, backing: backing, isList: isList, window: window,
             world: validators ? .all : ModelSetting.Features.all.subtracting(.validators), needs: allNeeds, callers: 4, patches: 3, change)
     }
 }

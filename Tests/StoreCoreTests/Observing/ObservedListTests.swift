@@ -123,4 +123,21 @@ struct ObservedListTests {
         task.cancel()
         await task.value
     }
+
+    @Test func `C18, V3: a list with a window loads its pages in both directions`() async throws {
+        let fetcher = ScriptedPaginationFetcher<Int, Int> { request in
+            let page = request.pageKey.flatMap { Int($0) } ?? 0
+            return .page([page], nextKey: "\(page + 1)", prevKey: page > 0 ? "\(page - 1)" : nil)
+        }
+        let lists = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: fetcher, paging: PagingPolicy(maximumPages: 2))
+        let list = ObservedList<Int>()
+        let task = Task { await list.follow(lists[1]) }
+        try await until("the list is shown") { list.content == [0] }
+        for _ in 0..<3 { #expect(await list.loadNext() == .loaded) }
+        try await until("the window has moved") { list.content == [2, 3] && list.previous == .fixed(canRequestAdditionalData: true) }
+        for _ in 0..<2 { #expect(await list.loadPrevious() == .loaded) }
+        try await until("the window is back") { list.content == [0, 1] && list.previous == .fixed(canRequestAdditionalData: false) }
+        task.cancel()
+        await task.value
+    }
 }

@@ -211,6 +211,46 @@ struct ObservedTests {
         await first.value
     }
 
+    @Test(arguments: [Observed<Int>.Switching.clearing, .keepingContent])
+    func `V2: the same key of another store never shows the first store's content as its own`(_ switching: Observed<Int>.Switching)
+        async throws
+    {
+        let (first, second) = (Bench(), Bench())
+        await first.store[1].update(10)
+        let observed = Observed<Int>(whenSwitching: switching)
+        let task = Task { await observed.follow(first.store[1]) }
+        try await until("the first content is shown") { observed.state == .completed(10) }
+        let kept = switching == .keepingContent ? 10 : nil
+        #expect(observed.state(for: second.store[1]) == .loading(content: kept))
+        second.fetcher.hold()
+        let other = Task { await observed.follow(second.store[1]) }
+        try await second.fetcher.started(count: 1)
+        #expect(observed.state == .loading(content: kept) && observed.isContent(of: 1) == (kept == nil))
+        #expect(observed.state(for: first.store[1]) == .completed(10))
+        second.fetcher.release()
+        try await until("the second content is shown") { observed.state(for: second.store[1]) == .completed(1) }
+        #expect(observed.isContent(of: 1))
+        for task in [task, other] {
+            task.cancel()
+            await task.value
+        }
+    }
+
+    @Test func `V2: a store that takes the place of a released one does not show its content`() async throws {
+        let observed = Observed<Int>()
+        for content in 1...20 {
+            let store = Store(cacher: MemoryCacher<Int, Int>()) { $0 }
+            let (waiting, shown) = (observed.state(for: store[7]), observed.state)
+            #expect(waiting == .loading(content: nil) && (content == 1 || shown == .completed(content - 1)))
+            await store[7].update(content)
+            let task = Task { await observed.follow(store[7]) }
+            try await until("the content is shown") { observed.state == .completed(content) }
+            #expect(observed.state(for: store[7]) == .completed(content))
+            task.cancel()
+            await task.value
+        }
+    }
+
     @Test func `V2: two views that follow one key with one model fetch once, and one of them may leave`() async throws {
         let bench = Bench()
         let observed = Observed<Int>()

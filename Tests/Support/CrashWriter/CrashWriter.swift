@@ -35,6 +35,9 @@ enum CrashWriter {
         case "nobody":
             becomeNobody()
             await tryToSave(directory, lengths: [100])
+        case "share":
+            let mode = arguments.next() ?? ""
+            try await SharedModes.run(mode, directory, Array(arguments))
         default:
             say("unknown mode \(mode)")
         }

@@ -35,3 +35,30 @@ public func becomeNobody() {
     _ = setgid(65534)
     _ = setuid(65534)
 }
+
+/// Appends a line to a file in one step, so that lines of several processes do not mix.
+public func appendLine(_ path: String, _ line: String) {
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { return }
+    let bytes = Array((line + "\n").utf8)
+    _ = write(descriptor, bytes, bytes.count)
+    close(descriptor)
+}
+
+#if os(Linux)
+/// Opens as many file watchers as the user may have, and returns them.
+public func exhaustWatchers() -> [Int32] {
+    var watchers: [Int32] = []
+    while watchers.count < 100_000 {
+        let watcher = inotify_init1(O_CLOEXEC)
+        guard watcher >= 0 else { break }
+        watchers.append(watcher)
+    }
+    return watchers
+}
+
+/// Closes file watchers.
+public func closeWatchers(_ watchers: [Int32]) {
+    for watcher in watchers { close(watcher) }
+}
+#endif

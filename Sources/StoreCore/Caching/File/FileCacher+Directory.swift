@@ -19,7 +19,7 @@ extension FileCacher {
     @concurrent
     public func removeAll() async throws {
         defer { state.withLock { $0.ledger.allRemoved() } }
-        try RecordFiles.removeAll(in: directory)
+        if let shared { try await shared.perform { try shared.removeAll() } } else { try RecordFiles.removeAll(in: directory) }
         if options.durability == .power, try directory.status() != nil { try directory.synchronize() }
     }
 
@@ -149,6 +149,15 @@ extension FileCacher {
         let keep = hasChanges ? 0 : 1
         var survivors: [Found] = []
         var count = 0
+        // The revisions of removed records are forgotten first, so that no older content takes their place.
+        if shared != nil {
+            var (rest, victims) = (total, [SHA256.Digest]())
+            for oldest in found.dropFirst(keep).reversed() where rest > target {
+                rest -= oldest.status.size
+                victims.append(oldest.name)
+            }
+            try await forgetRevisions(of: victims)
+        }
         while total > target, found.count > keep, let oldest = found.popLast() {
             let isChanged = state.withLock { $0.ledger.isChanged(oldest.name) }
             let name = RecordFiles.name(of: oldest.name)

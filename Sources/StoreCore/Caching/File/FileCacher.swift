@@ -41,6 +41,10 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
     private let onFault: @Sendable (FileCacherFault) -> Void
     /// The observers of notices; the list only grows.
     private let observers = Lock<[@Sendable (CacherNotice<Param>) -> Void]>([])
+    /// The directory's changes and locks, if other processes use it too.
+    let shared: SharedDirectory?
+    /// The observers of the changes made by others.
+    let changeObservers = Lock(ChangeObservers())
     /// The sizes of the files and the running scan; guarded by one lock, so that there is never a second scan.
     let state: Lock<State>
 
@@ -61,20 +65,22 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
     ///   - durability: The events that a save survives.
     ///   - protection: The periods during which the files can be read, on Apple's systems.
     ///   - backup: Whether backups include the directory, on Apple's systems.
+    ///   - sharing: The other users of the directory. A ``Store`` over a directory shared by processes shows their changes, and fetches a
+    ///     missing key once for all of them.
     ///   - onFault: Called for each damaged or unreadable file, and for a failed sweep; runs on any thread.
     public convenience init(
         directory: URL, expiry: Expiry = .never, version: Int = 1, limit: Int = 256_000_000, durability: Durability = .crash,
-        protection: FileProtection = .inherited, backup: FileBackup = .inherited,
+        protection: FileProtection = .inherited, backup: FileBackup = .inherited, sharing: FileSharing = .none,
         onFault: @escaping @Sendable (FileCacherFault) -> Void = { _ in }
     ) {
         self.init(
             directory: directory, expiry: expiry, version: version, limit: limit, backup: backup,
-            options: FileWriteOptions(durability: durability, protection: protection), onFault: onFault)
+            options: FileWriteOptions(durability: durability, protection: protection), sharing: sharing, onFault: onFault)
     }
 
     package init(
         directory: URL, expiry: Expiry = .never, version: Int = 1, limit: Int = 256_000_000, backup: FileBackup = .inherited,
-        options: FileWriteOptions, onFault: @escaping @Sendable (FileCacherFault) -> Void = { _ in }
+        options: FileWriteOptions, sharing: FileSharing = .none, onFault: @escaping @Sendable (FileCacherFault) -> Void = { _ in }
     ) {
         precondition(directory.isFileURL, "a FileCacher needs the file URL of a directory, not \(directory)")
         self.directory = Directory(path: directory.standardizedFileURL.path(percentEncoded: false))
@@ -88,12 +94,14 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
         self.options = options
         self.onFault = onFault
         state = Lock(State(ledger: FileLedger(limit: limit)))
+        shared = sharing == .none ? nil : SharedDirectory(self.directory, durability: options.durability)
         let text = CanonicalJSON.nonConforming
         encoder.outputFormatting = .withoutEscapingSlashes
         encoder.nonConformingFloatEncodingStrategy = .convertToString(
             positiveInfinity: text.positiveInfinity, negativeInfinity: text.negativeInfinity, nan: text.nan)
         decoder.nonConformingFloatDecodingStrategy = .convertFromString(
             positiveInfinity: text.positiveInfinity, negativeInfinity: text.negativeInfinity, nan: text.nan)
+        shared?.observe { [weak self] notice in self?.handle(notice) }
     }
 
     /// Loads the record of a key; runs off the caller's actor.
@@ -104,6 +112,11 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
     ///   cannot be encoded. Cancellation has no effect.
     @concurrent
     public func load(param: Param) async throws -> CacheRecord<Content>? {
+        if shared != nil { await attach() }
+        return try loadRecord(param)
+    }
+
+    private func loadRecord(_ param: Param) throws -> CacheRecord<Content>? {
         let key = try FileKey(param)
         let name = key.fileName
         guard let file = try openFile(name, param) else { return nil }
@@ -127,7 +140,7 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
         }
         do {
             let content = try decoder.decode(Content.self, from: data[header.content])
-            let details = header.details.isEmpty ? nil : try decoder.decode(RecordDetails.Fields.self, from: data[header.details])
+            let details = try decodeDetails(data[header.details])
             let fetchedAt = Date(timeIntervalSinceReferenceDate: Double(bitPattern: header.fetchedAt))
             let record = CacheRecord(content: content, fetchedAt: fetchedAt, details: details.flatMap(RecordDetails.init))
             if isUnusedForLong(status) { file.touch() }
@@ -150,24 +163,8 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
     ///   or the key cannot be encoded, or if the record exceeds the limit. The older record then stays. Cancellation has no effect.
     @concurrent
     public func save(_ record: CacheRecord<Content>, param: Param) async throws {
-        let key = try FileKey(param)
-        let bytes: [UInt8]
-        do {
-            bytes = FileRecordFormat.encode(
-                key: key.json, fetchedAt: record.fetchedAt.timeIntervalSinceReferenceDate.bitPattern,
-                details: try record.details.map { try encoder.encode($0.fields) }, content: try encoder.encode(record.content),
-                schema: schema)
-        } catch {
-            throw StoreError(
-                .unwritableRecord, "encoding the record of key \(param); let \(Content.self) encode every value it can have",
-                underlyingError: error)
-        }
-        guard bytes.count <= limit else {
-            throw StoreError(
-                .unwritableRecord,
-                "saving the record of key \(param): its \(bytes.count) bytes are more than the limit of \(limit); raise the limit")
-        }
-        try change(key, to: bytes.count) { () throws(StoreError) in try write(bytes, as: key.fileName) }
+        let encoded = try encode(record, param)
+        if shared != nil { _ = try await commit(encoded, over: nil) } else { try write(encoded) }
     }
 
     /// Removes the record of a key, of any schema version; runs off the caller's actor.
@@ -177,6 +174,10 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
     ///   encoded.
     @concurrent
     public func remove(param: Param) async throws {
+        guard shared == nil else {
+            _ = try await commit(tombstone(of: param), over: nil)
+            return
+        }
         let key = try FileKey(param)
         try change(key, to: 0) { () throws(StoreError) in
             let wasThere = try directory.remove(key.fileName)
@@ -186,6 +187,43 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
 }
 
 extension FileCacher {
+    /// Encodes a record.
+    func encode(_ record: CacheRecord<Content>, _ param: Param) throws -> Encoded {
+        let key = try FileKey(param)
+        let encoded: Encoded
+        do {
+            encoded = Encoded(
+                key: key, fetchedAt: record.fetchedAt.timeIntervalSinceReferenceDate.bitPattern,
+                details: try record.details.map { try encoder.encode($0.fields) }, content: try encoder.encode(record.content),
+                schema: schema)
+        } catch {
+            throw StoreError(
+                .unwritableRecord, "encoding the record of key \(param); let \(Content.self) encode every value it can have",
+                underlyingError: error)
+        }
+        let size = encoded.size(isShared: shared != nil)
+        guard size <= limit else {
+            throw StoreError(
+                .unwritableRecord,
+                "saving the record of key \(param): its \(size) bytes are more than the limit of \(limit); raise the limit")
+        }
+        return encoded
+    }
+
+    /// Writes the file of a record that has no revision.
+    func write(_ encoded: Encoded) throws {
+        let bytes = encoded.bytes(nil)
+        try change(encoded.key, to: bytes.count) { () throws(StoreError) in try write(bytes, as: encoded.key.fileName) }
+    }
+
+    /// Decodes the details of a record; `nil` if they have their defaults.
+    private func decodeDetails(_ bytes: Data) throws -> RecordDetails.Fields? {
+        guard !bytes.isEmpty else { return nil }
+        guard RecordRevision.read(bytes) != nil else { return try decoder.decode(RecordDetails.Fields.self, from: bytes) }
+        let details = Data(RecordRevision.removing(from: bytes))
+        return details == Encoded.defaultDetails ? nil : try decoder.decode(RecordDetails.Fields.self, from: details)
+    }
+
     /// Decodes a key from its canonical JSON.
     func decodeKey(_ json: [UInt8]) throws -> Param {
         try decoder.decode(Param.self, from: Data(json))
@@ -206,6 +244,13 @@ extension FileCacher {
         let failure = (error as? StoreError) ?? StoreError(.fileSystem, "sweeping \(directory.path)", underlyingError: error)
         onFault(FileCacherFault(.sweepFailed, file: URL(filePath: directory.path), error: failure))
         notify(.fault(.save, nil, failure))
+    }
+
+    /// Reports that the changes of other processes cannot be followed for now.
+    func reportLostChanges(_ error: any Error) {
+        let failure = (error as? StoreError) ?? StoreError(.fileSystem, "following \(directory.path)", underlyingError: error)
+        onFault(FileCacherFault(.changesLost, file: URL(filePath: directory.path), error: failure))
+        notify(.fault(.follow, nil, failure))
     }
 
     func notify(_ notice: CacherNotice<Param>) {

@@ -52,5 +52,7 @@ public struct FileCacherFault: Error, Sendable, CustomStringConvertible {
         public static let foreign = Kind(rawValue: "foreign")
         /// The scan of the directory or the removal of records failed; the next scan tries again.
         public static let sweepFailed = Kind(rawValue: "sweepFailed")
+        /// The changes of other processes cannot be followed; the cacher tries again, and then all records count as changed.
+        public static let changesLost = Kind(rawValue: "changesLost")
     }
 }

@@ -126,6 +126,45 @@ enum FileRecordFormat {
         return try result.get()
     }
 
+    /// Reads the key in a record's file; `nil` if there is no such record.
+    static func key(in directory: Directory, _ name: String) -> [UInt8]? {
+        // A file that cannot be read has no known key.
+        guard let file = try? OpenFile(reading: directory.path(of: name)), let status = try? file.status() else { return nil }
+        return prefix(of: file, size: status.size) { bytes, header in Array(bytes[header.key]) }
+    }
+
+    /// Returns the revision of a record; `.none` if it has none, `nil` if there is no intact record of this key.
+    static func revision(of name: String, in directory: Directory) throws(StoreError) -> Revision? {
+        guard let file = try OpenFile(reading: directory.path(of: name)) else { return nil }
+        let status = try file.status()
+        guard status.kind == .regular else { return nil }
+        return prefix(of: file, size: status.size) { bytes, header in
+            RecordRevision.read(bytes[header.details].prefix(RecordRevision.size)) ?? .none
+        }
+    }
+
+    /// Reads the beginning of a record's file up to the revision in its details.
+    private static func prefix<Result>(
+        of file: borrowing OpenFile, size: Int, _ body: (UnsafeRawBufferPointer, Header) -> Result
+    ) -> Result? {
+        var capacity = 512
+        for _ in 0..<2 {
+            var bytes = [UInt8](repeating: 0, count: min(capacity, size))
+            guard let count = try? bytes.withUnsafeMutableBytes({ try file.read(into: $0) }), count == bytes.count else { return nil }
+            let (result, wanted) = bytes.withUnsafeBytes { bytes -> (Result?, Int?) in
+                guard let end = sizeOfHeaderAndKey(bytes, fileSize: size) else { return (nil, nil) }
+                let wanted = min(size, end + RecordRevision.size)
+                guard wanted <= bytes.count else { return (nil, wanted) }
+                guard var header = try? readHeader(bytes, fileSize: size) else { return (nil, nil) }
+                header.details = header.details.clamped(to: 0..<bytes.count)
+                return (body(bytes, header), nil)
+            }
+            guard let wanted else { return result }
+            capacity = wanted
+        }
+        return nil
+    }
+
     private static func headerChecksum(_ bytes: UnsafeRawBufferPointer, keyEnd: Int) -> UInt64 {
         let seed = Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[..<56]))
         return Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[headerSize..<keyEnd]), seed: seed)

@@ -33,6 +33,14 @@ enum RecordFiles {
     ///   - depth: The scope of the removal.
     /// - Throws: The first error, after all other files are removed.
     static func removeAll(in directory: Directory, depth: Depth = .directory) throws(StoreError) {
+        let shared = SharedDirectory(directory)
+        guard try shared.exists() else { return try removeFiles(in: directory, depth: depth) }
+        // The other processes that use the directory must know.
+        try shared.removeAllAndWait(depth: depth)
+    }
+
+    /// Removes all records and their temporary files; a shared directory's other users do not notice.
+    static func removeFiles(in directory: Directory, depth: Depth) throws(StoreError) {
         var failure: StoreError?
         // Listed first: some file systems skip entries of a directory while others are removed.
         var files: [String] = []

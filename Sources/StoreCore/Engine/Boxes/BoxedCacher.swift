@@ -15,6 +15,14 @@ extension CacheRecord {
 /// The engine's view of a cacher.
 struct BoxedCacher<Param: Hashable & Sendable, Value: Sendable>: NoticingCacher {
     let cacher: any Cacher<Param, Value>
+    /// The same cacher if its records are shared.
+    let shared: (any SharedCacher<Param, Value>)?
+
+    init(cacher: any Cacher<Param, Value>) {
+        self.cacher = cacher
+        let shared = cacher as? any SharedCacher<Param, Value>
+        self.shared = shared?.isShared == true ? shared : nil
+    }
 
     var expiry: Expiry { cacher.expiry }
 
@@ -44,6 +52,54 @@ struct BoxedCacher<Param: Hashable & Sendable, Value: Sendable>: NoticingCacher 
             case .fault(let operation, let param, let error): observer(.fault(operation, param.map { BoxedKey($0) }, error))
             case .evicted(let count): observer(.evicted(count: count))
             }
+        }
+    }
+}
+
+extension BoxedCacher: SharedCacher {
+    var isShared: Bool { shared != nil }
+
+    var position: Revision { shared?.position ?? .none }
+
+    func observeChanges(_ observer: @escaping @Sendable (CacherChange<BoxedKey>) -> Void) -> ChangeObservation {
+        guard let shared else { return ChangeObservation {} }
+        return shared.observeChanges { change in
+            switch change {
+            case .changed(let param, let revision): observer(.changed(BoxedKey(param), revision))
+            case .removedAll(let revision): observer(.removedAll(revision))
+            case .gap: observer(.gap)
+            }
+        }
+    }
+
+    func save(_ record: CacheRecord<BoxedContent>, param: BoxedKey, over base: Revision) async throws -> SaveOutcome<BoxedContent> {
+        guard let shared else {
+            try await save(record, param: param)
+            return .saved(.none)
+        }
+        let record = record.holding(record.content.value(as: Value.self))
+        return try await shared.save(record, param: param.value(as: Param.self), over: base).boxed()
+    }
+
+    func remove(param: BoxedKey, over base: Revision) async throws -> SaveOutcome<BoxedContent> {
+        guard let shared else {
+            try await remove(param: param)
+            return .saved(.none)
+        }
+        return try await shared.remove(param: param.value(as: Param.self), over: base).boxed()
+    }
+
+    func lease(_ param: BoxedKey, for duration: Duration) async throws -> LeaseOutcome {
+        guard let shared else { return .notNeeded }
+        return try await shared.lease(param.value(as: Param.self), for: duration)
+    }
+}
+
+extension SaveOutcome {
+    fileprivate func boxed() -> SaveOutcome<BoxedContent> {
+        switch self {
+        case .saved(let revision): .saved(revision)
+        case .superseded(let newer, let revision): .superseded(by: newer.map { $0.holding(BoxedContent($0.content)) }, revision)
         }
     }
 }

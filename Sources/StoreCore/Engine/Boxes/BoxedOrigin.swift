@@ -35,6 +35,13 @@ extension ListRules where Content: Sendable {
             },
             count: { count($0.value(as: Content.self)) },
             resize: { sizes, old, new in resize(sizes, old.value(as: Content.self), new.value(as: Content.self)) },
-            isTwoWay: isTwoWay)
+            isTwoWay: isTwoWay,
+            window: window.map { window in
+                PageWindow<BoxedContent>(maximumPages: window.maximumPages) { list, number, direction in
+                    var dropped: Content?
+                    list.change(as: Content.self) { dropped = window.drop(&$0, number, direction) }
+                    return dropped.map { BoxedContent($0) }
+                }
+            })
     }
 }

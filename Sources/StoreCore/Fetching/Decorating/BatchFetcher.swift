@@ -31,7 +31,7 @@ public final class BatchFetcher<Param: Hashable & Sendable, Content: Sendable>: 
     ///   - delay: The time for which a batch collects keys.
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - fetch: Fetches the content of keys, which are distinct and in the order of their fetches. It runs in a task of its own, which is
-    ///     canceled when no fetch waits for it.
+    ///     canceled when no fetch waits for it. It must not wait for a key of its batch.
     public init(
         limit: Int = 100, delay: Duration = .milliseconds(5), time: some TimeSource = .system,
         fetch: @escaping @Sendable (_ params: [Param]) async throws -> [Param: Content]
@@ -50,9 +50,17 @@ public final class BatchFetcher<Param: Hashable & Sendable, Content: Sendable>: 
     ///   task is canceled, without effect on other fetches.
     public func fetch(param: Param) async throws -> Content {
         try Task.checkCancellation()
-        let (number, isFirst, full) = batches.update { $0.join(param, limit: limit) }
+        let (number, subject, isFirst, full) = batches.update { $0.join(param, limit: limit) }
         defer { leave(number, param) }
         if let full { send(full, number) } else if isFirst { startTimer(number) }
+        // A request that needs a key whose fetch waits for the request would never end.
+        let wait = FetchScope.active.map { FetchWait($0) }
+        defer { wait?.end() }
+        if wait?.begin(awaiting: subject) == false {
+            throw StoreError(
+                .reentrantFetch,
+                "cannot fetch key \(param) in a batch that waits for the key itself; let its request take the data from the origin")
+        }
         return try await batches.wait(for: number) { $0.result(of: param, in: number) }.get()
     }
 
@@ -74,11 +82,8 @@ public final class BatchFetcher<Param: Hashable & Sendable, Content: Sendable>: 
         collected.timer?.cancel()
         // Detached: a batch belongs to many fetches, so it inherits the task-local values of none.
         let task = Task.detached(priority: Task.currentPriority) { [self] in
-            let result: Result<[Param: Content], any Error>
-            do {
-                result = .success(try await request(collected.params))
-            } catch {
-                result = .failure(error)
+            let result: Result<[Param: Content], any Error> = await FetchScope(collected.subject).run {
+                do { return .success(try await request(collected.params)) } catch { return .failure(error) }
             }
             let unused = batches.update { $0.requestEnded(number, result) }
             // Released outside the lock, because the content is the user's.
@@ -104,6 +109,8 @@ private struct Batches<Param: Hashable & Sendable, Content: Sendable>: Sendable 
         }
 
         var phase = Phase.collecting
+        /// The request in the graph of waits.
+        let subject = FetchedKey()
         /// The distinct keys in the order of their first fetches, and the number of fetches that wait for each.
         var params: [Param] = []
         var members: [Param: Int] = [:]
@@ -123,20 +130,22 @@ private struct Batches<Param: Hashable & Sendable, Content: Sendable>: Sendable 
     /// The keys of a batch that is sent, and its timer.
     struct Collected: Sendable {
         let params: [Param]
+        let subject: FetchedKey
         let timer: Task<Void, Never>?
     }
 
     /// Adds a fetch to the batch that collects keys, or to a new batch.
     ///
-    /// - Returns: The number of the batch, whether it is new, and its keys if it is full now; then no other fetch joins it.
-    mutating func join(_ param: Param, limit: Int) -> (number: Int, isFirst: Bool, full: Collected?) {
+    /// - Returns: The number of the batch, its place in the graph of waits, whether it is new, and its keys if it is full now; then no
+    ///   other fetch joins it.
+    mutating func join(_ param: Param, limit: Int) -> (number: Int, subject: FetchedKey, isFirst: Bool, full: Collected?) {
         let isFirst = batches[lastNumber]?.isCollecting != true
         if isFirst { lastNumber += 1 }
         var batch = batches.removeValue(forKey: lastNumber) ?? Batch()
         if batch.members[param] == nil { batch.params.append(param) }
         batch.members[param, default: 0] += 1
         batches[lastNumber] = batch
-        return (lastNumber, isFirst, batch.params.count < limit ? nil : send(lastNumber))
+        return (lastNumber, batch.subject, isFirst, batch.params.count < limit ? nil : send(lastNumber))
     }
 
     /// Ends the collection of keys; returns `nil` if it has ended before.
@@ -144,7 +153,7 @@ private struct Batches<Param: Hashable & Sendable, Content: Sendable>: Sendable 
         guard let batch = batches[number], batch.isCollecting else { return nil }
         batches[number]?.phase = .sent
         batches[number]?.task = nil
-        return Collected(params: batch.params, timer: batch.task)
+        return Collected(params: batch.params, subject: batch.subject, timer: batch.task)
     }
 
     /// Registers a timer; returns `false` if its batch collects keys no longer.

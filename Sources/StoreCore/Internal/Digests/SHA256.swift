@@ -68,7 +68,7 @@ extension SHA256 {
         }
 
         /// Creates a digest from 32 bytes, the most significant first.
-        fileprivate init(bigEndianBytes bytes: UnsafeRawBufferPointer) {
+        init(bigEndianBytes bytes: UnsafeRawBufferPointer) {
             func word(_ index: Int) -> UInt64 { UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: index * 8, as: UInt64.self)) }
             self.init(word(0), word(1), word(2), word(3))
         }

@@ -99,6 +99,21 @@ package struct OpenFile: ~Copyable, Sendable {
         throw .fileSystem("reading", path: path, errno: errno)
     }
 
+    /// Returns whether another holder has locked the file.
+    ///
+    /// Closing this file causes no event for processes that watch for writers, unlike closing a ``WritableFile``.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``, also if the file system has no locks.
+    func isLocked() throws(StoreError) -> Bool {
+        if uninterrupted({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 {
+            _ = flock(descriptor, LOCK_UN)
+            return false
+        }
+        let code = errno
+        if code == EWOULDBLOCK { return true }
+        throw .fileSystem("locking", path: path, errno: code)
+    }
+
     /// Marks the file as used now through its modification time; has no effect if that is not permitted.
     package func touch() {
         // An error needs no handling: only eviction reads the time, and a read-only disk evicts nothing.

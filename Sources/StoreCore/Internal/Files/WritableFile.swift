@@ -154,6 +154,20 @@ package final class WritableFile: Sendable {
         _ = flock(descriptor, LOCK_UN)
     }
 
+    /// Runs a change under an exclusive lock, for which the call blocks its thread.
+    ///
+    /// - Parameter body: The change.
+    /// - Throws: ``StoreError/Code/fileSystem`` if the file system has no locks; the error of `body`.
+    func withLock<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
+        guard uninterrupted({ flock(descriptor, LOCK_EX) }) == 0 else { throw .fileSystem("locking", path: path, errno: errno) }
+        // A process forked meanwhile has the descriptor too, so that closing it would not release the lock.
+        defer { unlock() }
+        return try body()
+    }
+
+    /// Whether the file's path still leads to it.
+    var isNamed: Bool { FileStatus.isNamed(path, descriptor) }
+
     /// Writes all bytes at a position.
     ///
     /// - Parameters:

@@ -42,8 +42,10 @@ struct History {
         policy.revalidatesAfterMutation = rules.refetchesAfterMutation
         if rules.completesUnwanted { policy.unwantedFetch = .complete }
         isCacherFast = dice.below(2) == 0
+        if dice.below(2) == 0 { rules.window = 1 + dice.below(3) }
         model = HistoryModel(rules: rules, keys: Self.keyCount)
-        world = HistoryWorld(backing, expiry: rules.lifetime.map { .after(.milliseconds($0)) } ?? .never, policy: policy)
+        world = HistoryWorld(
+            backing, expiry: rules.lifetime.map { .after(.milliseconds($0)) } ?? .never, policy: policy, window: rules.window)
         steps.append("\(rules), \(isCacherFast ? "fast" : "slow") cacher")
     }
 
@@ -123,8 +125,10 @@ struct History {
             let (stored, expected) = (world.cacher.record(of: key), model.stored[key])
             try same("stored \(key)", stored?.content, expected?.content)
             try same("stored \(key) is invalidated", stored?.isInvalidated, expected?.isInvalidated)
-            let pages = stored.map { [$0.pageCounts.next, $0.pageCounts.prev] }
-            try same("stored pages of \(key)", pages, expected.map { [$0.nextPages, $0.prevPages] })
+            let pages = stored?.pages.map {
+                HistoryModel.Page(direction: $0.direction, key: $0.key, returnKey: $0.returnKey, count: $0.count)
+            }
+            try same("stored pages of \(key)", pages, expected.map { $0.pages.map(\.direction) == [nil] ? [] : $0.pages })
             try same("stored validator of \(key)", stored?.validator?.entityTag, expected?.validator)
         }
         if inside.sawPoison { throw Difference(description: "an observer saw the result of a canceled fetch") }

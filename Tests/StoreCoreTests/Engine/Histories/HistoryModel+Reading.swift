@@ -188,10 +188,8 @@ extension HistoryModel {
         if explicit { supersedePages(key) } else { interruptPages(key) }
         if self[key].truth != nil, !isValid(key) { self[key].refetches = false }
         var flight = Flight(isExplicit: explicit)
-        if let truth = self[key].truth, !(explicit && rules.resetsOnRefresh) {
-            (flight.nextPages, flight.prevPages) = (truth.nextPages, truth.prevPages)
-        }
-        if flight.nextPages + flight.prevPages == 0 { flight.validator = self[key].truth?.validator }
+        if let truth = self[key].truth, !(explicit && rules.resetsOnRefresh) { refetchPages(of: truth, in: &flight) }
+        if flight.nextPages + flight.prevPages == 0, !flight.startsInside { flight.validator = self[key].truth?.validator }
         self[key].flight = flight
         self[key].isTriggered = false
         begun += 1
@@ -244,20 +242,24 @@ extension HistoryModel {
     mutating func flightFetched(_ key: Int, _ page: Record) {
         guard var flight = self[key].flight else { return }
         var list = flight.soFar ?? page
-        switch flight.asking {
-        case nil: break
+        let added = Page(direction: flight.asking, key: flight.askedKey, returnKey: flight.asking == .next ? page.prevKey : page.nextKey)
+        let asked = flight.soFar == nil ? nil : flight.asking
+        switch asked {
+        case nil: if flight.startsInside { list.pages = [added] }
         case .next:
             list.content += page.content
             list.nextKey = page.nextKey
-            list.nextPages += 1
+            list.pages.append(added)
         case .prev:
             list.content = page.content + list.content
             list.prevKey = page.prevKey
-            list.prevPages += 1
+            list.pages.insert(added, at: 0)
         }
-        if list.nextPages < flight.nextPages, flight.asking != .prev, let next = list.nextKey {
+        let loaded = { (direction: PageDirection) in list.pages.count { $0.direction == direction } }
+        let loadedNext = flight.startsInside ? list.pages.count - 1 : loaded(.next)
+        if loadedNext < flight.nextPages, asked != .prev, let next = list.nextKey {
             (flight.asking, flight.askedKey) = (.next, next)
-        } else if list.prevPages < flight.prevPages, let prev = list.prevKey {
+        } else if flight.prevPages > 0, loaded(.prev) < flight.prevPages, let prev = list.prevKey {
             (flight.asking, flight.askedKey) = (.prev, prev)
         } else {
             list.fetchedAt = now
@@ -321,10 +323,14 @@ extension HistoryModel {
     mutating func pageFetched(_ key: Int, _ direction: PageDirection, _ page: (elements: [Int], key: String?)?) {
         self[key].sides[direction] = Side()
         if let page {
+            makeRoom(key, direction, page.key)
             let content = self[key].truth?.content ?? []
             self[key].truth?.content = direction == .next ? content + page.elements : page.elements + content
+            let asked = pageKey(direction, self[key])
+            let added = Page(direction: direction, key: asked, returnKey: page.key)
+            let place = direction == .next ? self[key].truth?.pages.count ?? 0 : 0
+            self[key].truth?.pages.insert(added, at: place)
             if direction == .next { self[key].truth?.nextKey = page.key } else { self[key].truth?.prevKey = page.key }
-            if direction == .next { self[key].truth?.nextPages += 1 } else { self[key].truth?.prevPages += 1 }
             for place in self[key].patches.indices { self[key].patches[place].isBeforePage = true }
             truthChanged(key)
             answerPage(key, direction, asked: "loaded", joined: "joined")

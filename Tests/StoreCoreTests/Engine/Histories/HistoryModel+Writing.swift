@@ -55,7 +55,8 @@ extension HistoryModel {
             key,
             Record(
                 content: content, deadline: rules.lifetime.map { now + $0 }, nextKey: keys.map(\.next) ?? old?.nextKey,
-                prevKey: keys.map(\.prev) ?? old?.prevKey, fetchedAt: now, nextPages: old?.nextPages ?? 0, prevPages: old?.prevPages ?? 0))
+                prevKey: keys.map(\.prev) ?? old?.prevKey, fetchedAt: now, pages: pages(of: keys == nil ? old : nil, or: old, content.count)
+            ))
         let (text, revision) = (text(key), self[key].revision)
         answer(key) { need in
             switch need {
@@ -89,8 +90,8 @@ extension HistoryModel {
         if adopts, let record, self[key].truth != nil {
             self[key].truth?.nextKey = record.nextKey
             self[key].truth?.prevKey = record.prevKey
-            self[key].truth?.nextPages = record.nextPages
-            self[key].truth?.prevPages = record.prevPages
+            let pages = pages(of: record, or: nil, self[key].truth?.content.count ?? 0)
+            self[key].truth?.pages = pages
             truthChanged(key)
         }
         readmit(key)
@@ -210,7 +211,7 @@ extension HistoryModel {
             key,
             Record(
                 content: [response], deadline: rules.lifetime.map { now + $0 }, nextKey: old?.nextKey, prevKey: old?.prevKey,
-                fetchedAt: now, nextPages: old?.nextPages ?? 0, prevPages: old?.prevPages ?? 0))
+                fetchedAt: now, pages: pages(of: old, or: nil, 1)))
         self[key].owesFetch = false
         let text = text(key)
         answer(key) { need in
@@ -249,6 +250,8 @@ extension HistoryModel {
         self[key].patches.removeFirst(confirmed.count)
         if !confirmed.isEmpty, self[key].truth != nil {
             self[key].truth?.content += confirmed.map(\.number)
+            let pages = pages(of: self[key].truth, or: nil, self[key].truth?.content.count ?? 0)
+            self[key].truth?.pages = pages
             self[key].truth?.validator = nil
             truthChanged(key)
         }

@@ -15,6 +15,16 @@ struct HistoryModel: Sendable {
         var completesUnwanted = false
         var resetsOnRefresh = true
         var refetchesAfterMutation = true
+        /// The largest number of pages of a list.
+        var window: Int?
+    }
+
+    /// One page of a list: the request that loaded it, the key of its opposite direction, and the number of its elements.
+    struct Page: Hashable, Sendable {
+        var direction: PageDirection?
+        var key: String?
+        var returnKey: String?
+        var count = 1
     }
 
     struct Record: Hashable, Sendable {
@@ -29,9 +39,8 @@ struct HistoryModel: Sendable {
         var isNeverValid = false
         /// The lifetime given by the origin.
         var lifetime: Int?
-        /// The pages besides the first one.
-        var nextPages = 0
-        var prevPages = 0
+        /// The pages in the order of the list; one without a direction is the initial page.
+        var pages = [Page()]
     }
 
     enum Need: Hashable, Sendable {
@@ -71,6 +80,8 @@ struct HistoryModel: Sendable {
         /// The pages still to fetch, the page being fetched, and the list so far.
         var nextPages = 0, prevPages = 0
         var asking: PageDirection?, askedKey: String?
+        /// Whether it begins with another page than the initial one.
+        var startsInside = false
         var soFar: Record?
     }
     enum PendingKeys: Hashable, Sendable { case adopt, ignore }

@@ -23,18 +23,25 @@ final class HistoryWorld: Sendable {
     let inside = WatchedState(Inside())
     let bell = TriggerTests.Bell()
 
-    init(_ backing: Backing, expiry: Expiry, policy: StorePolicy) {
+    init(_ backing: Backing, expiry: Expiry, policy: StorePolicy, window: Int?) {
         let cacher = GatedCacher<Int, [Int]>(expiry: expiry)
         cacher.hold(.load, .save, .remove, .removeAll)
         self.cacher = cacher
         lists =
             switch backing {
-            case .memory:
-                PaginationStore(cacher: MemoryCacher(expiry: expiry), fetcher: origin, identity: .none, policy: policy, time: time)
-            case .tiered: PaginationStore(cacher: TieredCacher(over: cacher), fetcher: origin, identity: .none, policy: policy, time: time)
-            case .plain: PaginationStore(cacher: cacher, fetcher: origin, identity: .none, policy: policy, time: time)
+            case .memory: Self.lists(MemoryCacher(expiry: expiry), origin, policy, window, time)
+            case .tiered: Self.lists(TieredCacher(over: cacher), origin, policy, window, time)
+            case .plain: Self.lists(cacher, origin, policy, window, time)
             }
         lists.revalidate(on: bell)
+    }
+
+    private static func lists(
+        _ cacher: some Cacher<Int, [Int]>, _ origin: HistoryOrigin, _ policy: StorePolicy, _ window: Int?, _ time: ManualTime
+    ) -> PaginationStore<Int, Int> {
+        guard let window else { return PaginationStore(cacher: cacher, fetcher: origin, identity: .none, policy: policy, time: time) }
+        return PaginationStore(
+            cacher: cacher, fetcher: origin, paging: PagingPolicy(maximumPages: window), identity: .none, policy: policy, time: time)
     }
 
     /// Runs a call and records its result.

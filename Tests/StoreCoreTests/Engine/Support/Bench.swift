@@ -109,6 +109,7 @@ extension StoreEventKind {
         case .evicted: "evicted"
         case .aboveCostLimit: "aboveCostLimit"
         case .droppedAsOutdated: "outdated"
+        case .superseded: "superseded"
         case .droppedUnsaved: "droppedUnsaved"
         }
     }

@@ -65,6 +65,9 @@ struct ModelFingerprint: Hashable {
         add(tag: truth.tag)
         add(truth.loaded.next * 4 + truth.loaded.prev)
         for page in truth.pages { add(page.count) }
+        if setting.window != nil {
+            for page in truth.pages { add(page.direction == nil, page.direction == .next, page.key != nil, page.returnKey != nil) }
+        }
         if !truth.isInvalidated, let expiry = setting.expiry {
             // After the last window of its policies, the age of a record does not matter.
             let window = max(whole(setting.rules.policy.staleWhileRevalidate), whole(setting.rules.policy.staleIfError))

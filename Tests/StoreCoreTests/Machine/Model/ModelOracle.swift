@@ -35,6 +35,8 @@ struct ModelOracle {
     var invalidationWaits = false
     var lastEnded: Int?
     var graceEnds: Int?
+    /// Whether the last page to arrive has dropped another one.
+    var hasDropped = false
 
     struct Truth: Equatable {
         var content: [Int]
@@ -49,6 +51,38 @@ struct ModelOracle {
 
         var loaded: PageCounts {
             PageCounts(next: pages.count { $0.direction == .next }, prev: pages.count { $0.direction == .prev })
+        }
+
+        /// The pages that a fetch loads again: from the initial page, or else from the first page with its key (C18).
+        func refetched(_ window: Int?) -> PageCounts {
+            let most = window.map { $0 - 1 } ?? .max
+            if let first = pages.first, let direction = first.direction, let key = first.key,
+                !pages.contains(where: { $0.direction == nil })
+            {
+                return PageCounts(next: min(most, pages.count - 1), start: .page(direction, key: key))
+            }
+            let next = min(most, loaded.next)
+            return PageCounts(next: next, prev: min(most - next, loaded.prev))
+        }
+
+        /// Drops the page at one end. Its key becomes the page key of that end (C18).
+        ///
+        /// - Returns: `false` if its key is unknown.
+        mutating func dropPage(at side: PageDirection) -> Bool {
+            guard let page = side == .next ? pages.last : pages.first else { return false }
+            let rest = Array(side == .next ? pages.dropLast() : pages.dropFirst())
+            // The page that is being added returns this key for the other direction.
+            let back = rest.isEmpty ? "x" : (side == .next ? rest.last : rest.first)?.returnKey
+            guard let key = page.direction == side ? page.key : back else { return false }
+            pages = rest
+            if side == .next {
+                content.removeLast(page.count)
+                nextKey = key
+            } else {
+                content.removeFirst(page.count)
+                prevKey = key
+            }
+            return true
         }
 
         /// Replaces the content; its elements belong to the first page.
@@ -150,7 +184,8 @@ extension ModelOracle {
         epoch += 1
         invalidationWaits = false
         failedSides = [:]
-        let new = said(content, keys: keys)
+        var new = said(content, keys: keys)
+        if keys != nil, setting.window != nil { new.pages = [] }
         // The page keys of a list are kept, even if the record that holds them has not been read.
         if keys != nil { keysWait = false } else if !isKnown, setting.isList { keysWait = true }
         let keysWait = keysWait
@@ -221,11 +256,18 @@ extension ModelOracle {
         owesFetch = false
     }
 
-    mutating func append(_ page: [Int], _ direction: PageDirection, asked: String?, key: String?) {
+    mutating func append(_ page: [Int], _ direction: PageDirection, asked: String?, key: String?, window: Int?) {
         failedSides[direction] = nil
         for place in patches.indices { patches[place].isBeforePage = true }
         guard var longer = truth else { return }
         if longer.pages.isEmpty { longer.pages = [LoadedPage(count: longer.content.count)] }
+        if let window {
+            let side: PageDirection = direction == .next ? .prev : .next
+            while longer.pages.count >= window, longer.dropPage(at: side) {
+                failedSides[side] = nil
+                hasDropped = true
+            }
+        }
         let described = LoadedPage(direction: direction, key: asked, returnKey: "x", count: page.count)
         longer.pages.insert(described, at: direction == .next ? longer.pages.count : 0)
         switch direction {

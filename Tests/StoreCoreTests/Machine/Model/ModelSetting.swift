@@ -51,7 +51,8 @@ final class ModelSetting: Sendable, CustomStringConvertible {
     }
 
     init(
-        _ name: String, expiry: Int? = nil, front: Bool = false, backing: Bool = true, isList: Bool = false, world: Features = .all,
+        _ name: String, expiry: Int? = nil, front: Bool = false, backing: Bool = true, isList: Bool = false, window: Int? = nil,
+        world: Features = .all,
         needs: [CallerNeed] = [.content, .origin, .cached, .freshness, .refresh, .truth],
         observers: Int = 2, callers: Int = 2, patches: Int = 2, _ change: (inout StorePolicy) -> Void = { _ in }
     ) {
@@ -63,10 +64,12 @@ final class ModelSetting: Sendable, CustomStringConvertible {
         (maxObservers, maxCallers, maxPatches) = (observers, callers, patches)
         rules = KeyRules(
             expiry: expiry.map { .after(.seconds($0)) } ?? .never, policy: policy, hasFront: front, hasBacking: backing,
-            list: isList ? checkedList : nil)
+            list: isList ? checkedList(window) : nil)
     }
 
     var isList: Bool { rules.isList }
+    /// The largest number of pages of the list.
+    var window: Int? { rules.list?.window?.maximumPages }
     var expiry: Int? { rules.expiry.lifetime.map(whole) }
     var description: String { name }
 
@@ -105,8 +108,11 @@ private final class ListCopy {
 }
 
 /// Elements are identified by their numbers.
-private let checkedList = ListRules<[Int]>(
-    merge: checkedMerge, count: { $0.count }, resize: ElementIdentity<Int>.by { $0 }.resize)
+private func checkedList(_ window: Int?) -> ListRules<[Int]> {
+    ListRules(
+        merge: checkedMerge, count: { $0.count }, resize: ElementIdentity<Int>.by { $0 }.resize,
+        window: window.map { .elements(PagingPolicy(maximumPages: $0)) })
+}
 
 /// Merges pages, and adds a marker element if the machine passes the index of another list.
 private let checkedMerge: PageMerge<[Int]> = { list, page, direction, index in

@@ -29,6 +29,10 @@ extension ModelSetting {
         ModelSetting("a list", isList: true, needs: listNeeds),
         ModelSetting("a list, all loaded pages", expiry: 2, front: true, isList: true, needs: listNeeds) { $0.refreshScope = .loadedPages },
         ModelSetting("a list without grace", isList: true, needs: listNeeds) { $0.unwantedFetch = .cancel(after: .zero) },
+        ModelSetting("a list with a window of one page", isList: true, window: 1, needs: listNeeds),
+        ModelSetting("a list with a window, all loaded pages", expiry: 2, front: true, isList: true, window: 2, needs: listNeeds) {
+            $0.refreshScope = .loadedPages
+        },
     ]
 
     /// Histories that lead to states in which more can go wrong than at the beginning.
@@ -111,6 +115,12 @@ extension ModelSetting {
         ModelSetting(
             "paging", isList: true, world: [.failures, .late],
             needs: [.refresh, .page(.next, continueWhenError: true), .page(.prev, continueWhenError: false)], observers: 1),
+        ModelSetting(
+            "paging in a window", isList: true, window: 2, world: [.failures, .late],
+            needs: [.refresh, .origin, .page(.next, continueWhenError: true), .page(.prev, continueWhenError: false)], observers: 1),
+        ModelSetting(
+            "paging in a window and writing", isList: true, window: 2, world: [.writes],
+            needs: [.origin, .page(.next, continueWhenError: true), .page(.prev, continueWhenError: true)], observers: 1, callers: 2),
         ModelSetting(
             "paging and mutating", isList: true, world: [.patches], needs: [.page(.next, continueWhenError: true)], observers: 1,
             callers: 1),

@@ -98,7 +98,10 @@ struct ModelFetch {
     /// The pages of the list that it returns; the first page has the only element.
     var loaded: [LoadedPage] {
         guard pages != PageCounts() else { return [] }
-        return (0..<pages.prev).map { _ in LoadedPage(direction: .prev, key: "p", count: 0) } + [LoadedPage(count: 1)]
-            + (0..<pages.next).map { _ in LoadedPage(direction: .next, key: "n", count: 0) }
+        let further = (0..<pages.next).map { _ in LoadedPage(direction: .next, key: "n", count: 0) }
+        if case .page(let direction, let key) = pages.start {
+            return [LoadedPage(direction: direction, key: key, returnKey: "x", count: 1)] + further
+        }
+        return (0..<pages.prev).map { _ in LoadedPage(direction: .prev, key: "p", count: 0) } + [LoadedPage(count: 1)] + further
     }
 }

@@ -23,6 +23,7 @@ extension ModelWorld {
         case .save:
             check(!saveWaits, "C6", "requests a save twice")
             saveWaits = true
+        case .readEnded: violate("C22", "reports the end of a read, although no fetch inherits a context")
         case .saveFailed: isFailureNoted = true
         case .saveRecovered: isFailureNoted = false
         case .fetch(let ticket, .content(let validator, let pages)):
@@ -77,7 +78,7 @@ extension ModelWorld {
         check(isWanted || moment.servedStale || isBeingServedStale, "C1", "an unwanted fetch")
         check(oracle.isKnown, "C1", "a fetch before the accepted content is known")
         let resets = isAskedByName && setting.rules.policy.refreshScope == .firstPage
-        let pages = resets ? PageCounts() : oracle.truth?.loaded ?? PageCounts()
+        let pages = resets ? PageCounts() : oracle.truth?.refetched(setting.window) ?? PageCounts()
         check(fetch.pages == pages, "C13", "fetches \(fetch.pages) instead of \(pages)")
         check(fetch.tag == (pages == PageCounts() ? oracle.truth?.tag : nil), "C5", "sends a validator of another record")
         checkCause()

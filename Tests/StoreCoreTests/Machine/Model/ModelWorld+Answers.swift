@@ -22,7 +22,7 @@ extension ModelWorld {
         switch need {
         case .content, .cached, .freshness, .prefetch: "C3"
         case .origin: "C5"
-        case .refresh, .saved, .allSaved, .truth: "C6"
+        case .refresh, .saved, .savedEdit, .allSaved, .truth: "C6"
         case .page, .pageAfterFetch, .joinedPage: "C13"
         }
     }

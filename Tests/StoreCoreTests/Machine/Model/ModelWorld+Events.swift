@@ -13,6 +13,7 @@ extension ModelWorld {
         if !isLive, event.makesLive { becomeLive(&turn) }
         let before = ModelShown(machine.state)
         moment = Moment()
+        oracle.hasDropped = false
         moment.event = event
         moment.wasWanted = isWanted
         moment.hadFlight = flight != nil

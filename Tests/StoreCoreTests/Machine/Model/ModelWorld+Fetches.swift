@@ -88,10 +88,10 @@ extension ModelWorld {
             let name = direction == .next ? "n" : "p"
             let key: String? = (loaded ?? 0) > 0 ? nil : name
             let page = [nextNumber("page")]
-            oracle.append(page, direction, asked: fetch.key, key: key)
+            oracle.append(page, direction, asked: fetch.key, key: key, window: setting.window)
             if outcome == .unstorable { oracle.truth?.isForbidden = true }
             let freshness = Freshness(storage: outcome == .unstorable ? .forbidden : .allowed)
-            // The key that a page returns for the other direction is ignored.
+            // The key that a page returns for the other direction counts only after a page was dropped.
             let (next, prev): (String?, String?) = direction == .next ? (key, "x") : ("x", key)
             let response = OriginResponse(.modified(page, freshness), nextKey: next, prevKey: prev)
             machine.pageFinished(direction, fetch.ticket, .success(Fetched(response) { $0 }), &turn)

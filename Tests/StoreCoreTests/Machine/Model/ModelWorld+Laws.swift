@@ -94,7 +94,9 @@ extension ModelWorld {
             let isOutdated = fetch.epoch < oracle.epoch || (fetch.tag != nil && fetch.tag != oracle.truth?.tag)
             let isSuperseded = !fetch.isOfContent && flight != nil
             let isUnwanted = !isWanted && !fetch.isPromised && setting.grace != nil && (moment.event == .timer || setting.grace == 0)
-            check(isOutdated || isSuperseded || isUnwanted, "C9", "cancels a fetch for no reason")
+            // The page belongs behind one that was just dropped, and is requested again with the key of that one.
+            let isBehindDropped = fetch.direction != nil && fetch.direction != moment.pageEnded && oracle.hasDropped
+            check(isOutdated || isSuperseded || isUnwanted || isBehindDropped, "C9", "cancels a fetch for no reason")
         }
     }
 

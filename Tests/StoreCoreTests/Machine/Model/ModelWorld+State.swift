@@ -69,7 +69,7 @@ extension ModelWorld {
     /// Whether running work will resume the caller.
     private func isServed(_ caller: Caller) -> Bool {
         switch caller.need {
-        case .saved, .allSaved: return call != nil || saveWaits
+        case .saved, .savedEdit, .allSaved: return call != nil || saveWaits
         case .refresh where caller.awaits != nil: return call != nil || saveWaits
         case .page(let direction, continueWhenError: _):
             if caller.part == .asked || caller.part == .joined {

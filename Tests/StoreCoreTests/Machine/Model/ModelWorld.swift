@@ -152,7 +152,7 @@ extension CallerNeed {
         case .freshness: 3
         case .refresh: 4
         case .truth: 5
-        case .saved: 6
+        case .saved, .savedEdit: 6
         case .page(.next, let continues): continues ? 7 : 8
         case .page(.prev, let continues): continues ? 9 : 10
         case .pageAfterFetch: 11

@@ -1,0 +1,110 @@
+import Console
+import Foundation
+import StoreCore
+import Trials
+
+/// Several processes with one cache: workers that fetch once for all, see each other's changes, and succeed one that is killed.
+@main
+enum Fleet {
+    static func main() async {
+        var arguments = Array(CommandLine.arguments.dropFirst())
+        do {
+            switch arguments.first {
+            case "origin":
+                try await FleetOrigin.run(log: arguments[1])
+            case "worker":
+                try await Worker(Array(arguments.dropFirst())).run()
+            default:
+                let options = try FleetOptions(&arguments)
+                guard !options.helps else { return say(FleetOptions.usage) }
+                try await exit(Supervisor(options).run() ? 0 : 1)
+            }
+        } catch let mistake as FleetOptions.Mistake {
+            say("\(mistake)\n\n\(FleetOptions.usage)")
+            exit(64)
+        } catch {
+            say("fleet: \(error)")
+            exit(2)
+        }
+    }
+}
+
+/// The parsed command line.
+struct FleetOptions {
+    var workers = 4
+    var seconds = 10
+    var checksFigures = false
+    var isPlain = false
+    var helps = false
+
+    struct Mistake: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    static let usage = """
+        usage: fleet [--workers <count>] [--seconds <count>] [--check] [--plain]
+
+        Starts worker processes on one directory and an origin that counts fetches. Kills a worker halfway, and checks at the end that
+        each key was fetched once, that no update was lost, and that all workers have the same content.
+
+            --workers <count>   the number of worker processes, 2 to 64; 4 by default
+            --seconds <count>   the duration, 2 to 3600; 10 by default
+            --check             also fails if the 99th percentile of the time between a change and its sight exceeds 20 ms
+            --plain             prints plain lines, as if the output were not a terminal
+
+        exit codes: 0 all checks passed, 1 a check failed, 2 the fleet could not run, 64 invalid arguments.
+        """
+
+    init(_ arguments: inout [String]) throws {
+        func value(_ option: String, in range: ClosedRange<Int>) throws -> Int {
+            guard !arguments.isEmpty else { throw Mistake(description: "\(option) needs a value") }
+            let text = arguments.removeFirst()
+            guard let number = Int(text), range.contains(number) else {
+                throw Mistake(description: "\(option) \(text): use a number from \(range.lowerBound) to \(range.upperBound)")
+            }
+            return number
+        }
+        while !arguments.isEmpty {
+            switch arguments.removeFirst() {
+            case "--workers": workers = try value("--workers", in: 2...64)
+            case "--seconds": seconds = try value("--seconds", in: 2...3600)
+            case "--check": checksFigures = true
+            case "--plain": isPlain = true
+            case "--help", "-h": helps = true
+            case let other: throw Mistake(description: "unknown argument \(other)")
+            }
+        }
+    }
+}
+
+/// The status of a worker, which it appends to its log as a line of JSON.
+struct Status: Codable, Sendable {
+    var worker: Int
+    var isFinal = false
+    /// The keys requested, and the requests answered.
+    var rounds = 0
+    var answers = 0
+    /// The fetches of this worker, and the changes of others that its observer has seen.
+    var fetches = 0
+    var changes = 0
+    /// The additions that are saved.
+    var additions = 0
+    /// The delays of the changes, in microseconds.
+    var delays: [Int] = []
+    /// The content at the end.
+    var shared: Item?
+    var sum: Int?
+
+    func percentile(_ share: Double) -> Int? {
+        let sorted = delays.sorted()
+        return sorted.isEmpty ? nil : sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))]
+    }
+}
+
+/// The content of a key.
+struct Item: Codable, Hashable, Sendable {
+    var value: Int
+    var writer = 0
+    /// The time of the change on the machine's monotonic clock, in nanoseconds.
+    var time: Int64 = 0
+}

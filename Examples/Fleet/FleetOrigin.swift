@@ -1,0 +1,18 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Trials
+
+/// The origin: a process of its own, so that the workers do not count their own fetches.
+enum FleetOrigin {
+    /// Serves until the process is killed; appends a line for each fetch to the log.
+    static func run(log: String) async throws {
+        let origin = try LoopbackOrigin()
+        origin.on(.get, "/items/:key") { request in
+            appendLine(log, request.parameter("key"))
+            return .json(Item(value: 0)).misbehaving(.delayHead(by: .milliseconds(20)))
+        }
+        say("\(origin.port)")
+        while true { try await Task.sleep(for: .seconds(3600)) }
+    }
+}

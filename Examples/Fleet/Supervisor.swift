@@ -1,0 +1,98 @@
+import Console
+import Foundation
+import StoreCore
+import Trials
+
+/// Starts the processes, shows them as a table, kills one of them, and checks the outcome.
+struct Supervisor {
+    let options: FleetOptions
+    private let console: Console
+    private let directory: URL
+
+    init(_ options: FleetOptions) throws {
+        self.options = options
+        console = Console(isPlain: options.isPlain)
+        directory = FileManager.default.temporaryDirectory.appending(path: "fleet-\(UUID().uuidString)", directoryHint: .isDirectory)
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    }
+
+    private func path(_ name: String) -> String { directory.appending(path: name).path(percentEncoded: false) }
+
+    /// - Returns: Whether all checks passed.
+    func run() async throws -> Bool {
+        // Nothing else uses the directory.
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let origin = try ChildProcess("Fleet", ["origin", path("fetches")])
+        guard let port = origin.readLine() else { throw FleetOptions.Mistake(description: "the origin did not start") }
+        let start = Date().timeIntervalSince1970
+        func worker(_ number: Int) throws -> ChildProcess {
+            let log = path("worker-\(number)")
+            return try ChildProcess(
+                "Fleet", ["worker", "\(number)", path("cache"), "http://127.0.0.1:\(port)", log, "\(start)", "\(options.seconds)"])
+        }
+        var workers = try (0..<options.workers).map { try worker($0) }
+        var wasKilled = false
+        while workers.contains(where: \.isRunning) {
+            try await Task.sleep(for: .milliseconds(500))
+            if !wasKilled, Date().timeIntervalSince1970 - start > Double(options.seconds) / 2 {
+                wasKilled = true
+                workers[0].kill()
+                workers.append(try worker(options.workers))
+                if !console.isLive { say("killed worker 0, started worker \(options.workers)") }
+            }
+            show(statuses())
+        }
+        origin.kill()
+        return check(statuses())
+    }
+
+    /// The latest status of each worker.
+    private func statuses() -> [Status] {
+        (0...options.workers).compactMap { number in
+            // The last line may still be incomplete, or the worker has not begun.
+            guard let log = try? String(contentsOfFile: path("worker-\(number)"), encoding: .utf8) else { return nil }
+            return log.split(separator: "\n").reversed().lazy.compactMap { line in
+                try? JSONDecoder().decode(Status.self, from: Data(line.utf8))
+            }.first
+        }
+    }
+
+    private func show(_ statuses: [Status]) {
+        let lines = statuses.map { status in
+            let delay = status.percentile(0.5).map { "\($0) µs" } ?? "–"
+            return "worker \(status.worker): \(status.rounds) keys, \(status.answers) answers, \(status.fetches) fetches, "
+                + "\(status.changes) changes seen after \(delay), \(status.additions) additions"
+        }
+        if console.isLive {
+            say("\u{1B}[2J\u{1B}[H" + lines.map { console.fitted($0) }.joined(separator: "\n"))
+        } else if let last = lines.last {
+            say(last)
+        }
+    }
+
+    private func check(_ statuses: [Status]) -> Bool {
+        let fetches = ((try? String(contentsOfFile: path("fetches"), encoding: .utf8)) ?? "").split(separator: "\n")
+        let counts = Dictionary(fetches.map { ($0, 1) }, uniquingKeysWith: +)
+        let repeated = counts.values.reduce(0) { $0 + $1 - 1 }
+        let additions = statuses.reduce(0) { $0 + $1.additions }
+        let finals = statuses.filter(\.isFinal)
+        let sum = finals.first?.sum ?? -1
+        let answers = statuses.reduce(0) { $0 + $1.answers }
+        let delays = statuses.flatMap(\.delays).sorted()
+        let tail = delays.isEmpty ? 0 : delays[min(delays.count - 1, delays.count * 99 / 100)]
+        let median = delays.isEmpty ? 0 : delays[delays.count / 2]
+        let checks: [(Bool, String)] = [
+            (finals.count == options.workers, "\(finals.count) of \(options.workers) workers reached the end, one was killed and replaced"),
+            // The fetch of the killed worker may be repeated by its successor.
+            (repeated <= 1 && !counts.isEmpty, "\(counts.count) keys, \(answers) requests, \(fetches.count) fetches"),
+            // The killed worker may have saved an addition without a word of it.
+            (sum >= additions && sum <= additions + 1, "\(additions) additions, sum \(sum)"),
+            (Set(finals.map(\.shared)).count == 1 && Set(finals.map(\.sum)).count == 1, "all workers end with the same content"),
+            (!options.checksFigures || tail <= 20_000, "changes seen after \(median) µs (median), \(tail) µs (99th percentile)"),
+        ]
+        for (holds, text) in checks {
+            say((holds ? console.paint(.green, "ok    ") : console.paint(.red, "FAILED")) + " " + text)
+        }
+        return checks.allSatisfy(\.0)
+    }
+}

@@ -1,0 +1,115 @@
+import Foundation
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+import StoreCore
+import Trials
+
+/// One process of the fleet: requests a new key every 100 ms with many callers, changes two keys, and observes one of them.
+final class Worker: Sendable {
+    private let number: Int
+    private let log: String
+    private let start: Double
+    private let seconds: Double
+    private let store: Store<String, Item>
+    private let counters: Counters
+
+    /// The status, which the fetcher changes too.
+    private final class Counters: Sendable {
+        let status: Lock<Status>
+
+        init(_ number: Int) { status = Lock(Status(worker: number)) }
+    }
+
+    static let callers = 100
+    static let roundsPerSecond = 10.0
+
+    init(_ arguments: [String]) throws {
+        guard arguments.count == 6, let number = Int(arguments[0]), let origin = URL(string: arguments[2]),
+            let start = Double(arguments[4]), let seconds = Double(arguments[5])
+        else { throw FleetOptions.Mistake(description: "a worker is started by fleet only") }
+        (self.number, log, self.start, self.seconds) = (number, arguments[3], start, seconds)
+        let counters = Counters(number)
+        self.counters = counters
+        let files = FileCacher<String, Item>(directory: URL(filePath: arguments[1], directoryHint: .isDirectory), sharing: .processes)
+        store = Store(cacher: TieredCacher(over: files)) { key in
+            counters.status.withLock { $0.fetches += 1 }
+            let (data, _) = try await URLSession.shared.data(from: origin.appending(path: "items/\(key)"))
+            return try JSONDecoder().decode(Item.self, from: data)
+        }
+    }
+
+    func run() async throws {
+        _ = try await store["sum"].requireData()
+        let tasks = [
+            Task { await self.observe() }, Task { try await self.request() }, Task { try await self.change() },
+        ]
+        while elapsed < seconds {
+            try await Task.sleep(for: .milliseconds(200))
+            report()
+        }
+        for task in tasks.dropFirst() { _ = await task.result }
+        try await store.waitUntilSaved()
+        // The last changes of the others are under way.
+        try await Task.sleep(for: .seconds(1))
+        let (shared, sum) = (await store["shared"].getData(from: .cache), await store["sum"].getData(from: .cache))
+        counters.status.withLock { status in
+            (status.isFinal, status.shared, status.sum) = (true, shared, sum?.value)
+        }
+        report()
+        tasks[0].cancel()
+    }
+
+    private var elapsed: Double { Date().timeIntervalSince1970 - start }
+
+    /// The machine's monotonic clock, which all processes share.
+    private static func now() -> Int64 { Int64(ProcessInfo.processInfo.systemUptime * 1_000_000_000) }
+
+    private func report() {
+        let status = counters.status.withLock { $0 }
+        guard let json = try? JSONEncoder().encode(status) else { return }
+        appendLine(log, String(decoding: json, as: UTF8.self))
+    }
+
+    private func observe() async {
+        var last: Item?
+        for await item in store["shared"].publish().contents() where item != last {
+            last = item
+            guard item.writer != number, item.time > 0 else { continue }
+            let delay = Int((Self.now() - item.time) / 1_000)
+            counters.status.withLock { status in
+                status.changes += 1
+                status.delays.append(delay)
+            }
+        }
+    }
+
+    /// Requests one new key in each round, which all workers begin at the same time.
+    private func request() async throws {
+        var round = Int(elapsed * Self.roundsPerSecond) + 1
+        while elapsed < seconds {
+            let wait = Double(round) / Self.roundsPerSecond - elapsed
+            if wait > 0 { try await Task.sleep(for: .seconds(wait)) }
+            let key = "round-\(round)"
+            let callers = (0..<Self.callers).map { _ in Task { try await store[key].requireData() } }
+            for caller in callers {
+                _ = try await caller.value
+                counters.status.withLock { $0.answers += 1 }
+            }
+            counters.status.withLock { $0.rounds += 1 }
+            round += 1
+        }
+    }
+
+    /// Sets one key, and adds to another one.
+    private func change() async throws {
+        var value = 0
+        while elapsed < seconds {
+            value += 1
+            await store["shared"].update(Item(value: value, writer: number, time: Self.now()))
+            if await store["sum"].update({ $0.value += 1 }) { counters.status.withLock { $0.additions += 1 } }
+            report()
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+}

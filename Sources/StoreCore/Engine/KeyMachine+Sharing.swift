@@ -1,0 +1,227 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+
+// A key whose record other users of a shared cacher change too (D1 to D3).
+//
+// Each change of the content is decided on over a base: the position up to which the content contains all changes of others. The cacher
+// refuses a save if another user has changed the key since.
+
+/// What a machine knows of the changes that others make of its key.
+struct SharedKey: Hashable {
+    /// The revision that the content is known to contain: of its own last save, or of the record that superseded a save.
+    var known = Revision.none
+    /// The changes of the content that have not begun to be saved, and those that are being saved.
+    var pending: PendingSave?
+    var saving: PendingSave?
+    /// The base while a change of others has not been read; `nil` if all are read.
+    var unreadBase: Revision?
+    /// The latest change of others that has not been read, and the one that the running read includes.
+    var unread = Revision.none
+    var reading: Revision?
+    /// Whether another change came during the running read, which may have missed it.
+    var isReadOutdated = false
+
+    /// Changes of the content on their way to the cacher.
+    struct PendingSave: Hashable {
+        /// The base; `nil` saves above every change of others.
+        var base: Revision?
+        /// Whether the content is derived from the content before; otherwise it replaces it.
+        var isDerived: Bool
+        /// Whether the content was marked as out of date.
+        var invalidates = false
+    }
+
+    /// A change of a gap, later than every revision.
+    static var gap: Revision { Revision(number: .max, writer: .max) }
+}
+
+/// The origin of a change of the content.
+enum ContentChange: Hashable {
+    /// A caller has set or removed the content.
+    case set
+    /// The result of a fetch.
+    case fetched(over: Revision)
+    /// The content was changed or extended.
+    case derived
+    /// The content was marked as out of date.
+    case invalidated
+}
+
+extension KeyMachine {
+    /// The position up to which the content contains all changes of others.
+    var base: Revision { sharing.unreadBase ?? max(rules.position?() ?? .none, sharing.known) }
+
+    /// Records a change of the content that is to be saved.
+    mutating func note(_ change: ContentChange) {
+        guard rules.isShared else { return }
+        switch change {
+        case .set:
+            sharing.pending = SharedKey.PendingSave(base: nil, isDerived: false)
+        case .fetched(let base):
+            sharing.pending = SharedKey.PendingSave(base: base, isDerived: false)
+        case .derived, .invalidated:
+            if sharing.pending == nil {
+                // Derived from content that is still being saved, over the same base.
+                let origin = sharing.saving
+                sharing.pending = SharedKey.PendingSave(base: origin.flatMap(\.base) ?? base, isDerived: true)
+            }
+            if change == .invalidated { sharing.pending?.invalidates = true }
+        }
+    }
+
+    // MARK: Saving
+
+    /// The requested save begins.
+    mutating func sharedSaveBegan() {
+        guard rules.isShared else { return }
+        sharing.saving = sharing.pending
+        sharing.pending = nil
+    }
+
+    /// The running save has ended.
+    ///
+    /// - Parameters:
+    ///   - revision: The revision of the saved record; `nil` if the save failed.
+    mutating func sharedSaveEnded(_ revision: Revision?) {
+        guard rules.isShared else { return }
+        // A save that failed is tried again as it was.
+        if revision == nil, sharing.pending == nil { sharing.pending = sharing.saving }
+        sharing.saving = nil
+        if let revision { learn(revision) }
+    }
+
+    private mutating func learn(_ revision: Revision) {
+        sharing.known = max(sharing.known, revision)
+        guard sharing.unread <= sharing.known else { return }
+        (sharing.unread, sharing.unreadBase) = (.none, nil)
+    }
+
+    /// The cacher has refused the running save because another user has changed the key.
+    ///
+    /// - Parameters:
+    ///   - newer: The newer record; `nil` if it was removed.
+    ///   - revision: Its revision.
+    mutating func saveSuperseded(by newer: HeldRecord<Content>?, _ revision: Revision, _ turn: inout Turn) {
+        guard let saved = saving else { return }
+        let refused = sharing.saving
+        (saving, sharing.saving) = (nil, nil)
+        report(.superseded, &turn)
+        if let pending = sharing.pending, !pending.isDerived {
+            // Newer content of this store replaces the refused one, and has a base of its own.
+            settle(saved, failure: nil, &turn)
+            return endTurn(&turn)
+        }
+        let invalidates = refused?.invalidates == true || sharing.pending?.invalidates == true
+        sharing.pending = nil
+        isSaveRequested = false
+        learn(revision)
+        // The changes of these callers are applied again, to the newer content.
+        answerCallers(&turn) { need in if case .savedEdit = need { .outdated } else { nil } }
+        adopt(newer, &turn)
+        if invalidates, held != nil { applyInvalidation(&turn) }
+        readAgain(&turn)
+        endTurn(&turn)
+    }
+
+    // MARK: Changes of others
+
+    /// Another user has changed the key.
+    ///
+    /// - Parameter revision: The revision of the change; ``SharedKey/gap`` if changes may have been lost.
+    mutating func changedElsewhere(_ revision: Revision, _ turn: inout Turn) {
+        guard revision > sharing.known else { return }
+        if sharing.unreadBase == nil { sharing.unreadBase = base }
+        sharing.unread = max(sharing.unread, revision)
+        sharing.isReadOutdated = true
+        readAgain(&turn)
+        endTurn(&turn)
+    }
+
+    /// Another user has removed all records.
+    mutating func clearedElsewhere(_ revision: Revision, _ turn: inout Turn) {
+        learn(revision)
+        cleared(cacherIsCleared: true, &turn)
+    }
+
+    /// Reads the record again if a change of others is unread, once no save is pending: a pending save finds out by itself.
+    mutating func readAgain(_ turn: inout Turn) {
+        guard sharing.unreadBase != nil, isRead, reading == nil, pendingKeys == nil, settledRevision == revision, saving == nil else {
+            return
+        }
+        (sharing.reading, sharing.isReadOutdated) = (sharing.unread, false)
+        beginReading(&turn)
+    }
+
+    /// The record has been read again.
+    ///
+    /// - Returns: `false` if this was not the purpose of the read.
+    mutating func readAgainFinished(_ result: Result<HeldRecord<Content>?, any Error>, _ turn: inout Turn) -> Bool {
+        guard let read = sharing.reading else { return false }
+        sharing.reading = nil
+        switch result {
+        case .success(let newer):
+            // A change made meanwhile is saved over the old base, and learns of the newer record if it is refused.
+            guard settledRevision == revision, saving == nil else { return true }
+            if !sharing.isReadOutdated { (sharing.unread, sharing.unreadBase) = (.none, nil) }
+            if read != SharedKey.gap { sharing.known = max(sharing.known, read) }
+            adopt(newer, &turn)
+            readAgain(&turn)
+        case .failure:
+            // The base stays, so the next save finds out. A fetch that waited for the record goes on without it.
+            if flight?.isParked == true { restartIfWanted(forceRefresh: dropFlight(&turn), &turn) }
+        }
+        return true
+    }
+
+    /// Accepts the record of another user; it is saved already.
+    private mutating func adopt(_ newer: HeldRecord<Content>?, _ turn: inout Turn) {
+        guard let newer else {
+            cleared(cacherIsCleared: true, &turn)
+            return
+        }
+        turn.isWriting = true
+        let wasFetching = flight != nil
+        let forceRefresh = dropFlight(&turn) || forceRefreshPending
+        forceRefreshPending = false
+        supersedePages(&turn)
+        epoch = turn.tickets.next()
+        // A record that has expired is the result of a fetch if it is newer than the one here; then another fetch would bring no more.
+        let isNewer = newer.record.fetchedAt > held?.record.fetchedAt ?? .distantPast
+        let isUsable = !newer.record.isInvalidated && (isNewer || newer.isValid(at: turn.now))
+        if let old = held?.record.content { turn.discarded.append(old) }
+        held = newer
+        contentNumber += 1
+        mergeIndex = nil
+        forgetFailures(into: &turn.leftovers)
+        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && newer.expires(after: turn.now)
+        revision = turn.tickets.next()
+        rebuildOverlay(&turn)
+        mirror(&turn)
+        turn.publishes = true
+        settle(revision, failure: nil, &turn)
+        if isUsable {
+            if fetchCallers > refreshCallers { answerAfterUpdate(&turn) }
+            if forceRefresh || refreshCallers > 0 { restartIfWanted(forceRefresh: true, &turn) }
+        } else if wasFetching || newer.record.isInvalidated {
+            restartIfWanted(forceRefresh: forceRefresh, &turn)
+        }
+    }
+
+    // MARK: Leases
+
+    /// The lease for a fetch was granted.
+    ///
+    /// - Returns: Whether to fetch; otherwise the record is being read, or the fetch has been dropped.
+    mutating func leaseGranted(_ ticket: Ticket, at position: Revision) -> Bool {
+        guard flight?.ticket == ticket else { return false }
+        guard sharing.unreadBase == nil else {
+            flight?.isParked = true
+            return false
+        }
+        flight?.base = position
+        return true
+    }
+}

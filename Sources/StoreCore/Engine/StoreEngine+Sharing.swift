@@ -1,0 +1,129 @@
+// A cacher that others use too: their changes, saves that they may supersede, and fetches that only one user runs (D1 to D5).
+
+extension StoreEngine {
+    /// Follows the changes of others; the cacher begins to deliver them at its first load.
+    func observeChanges() {
+        guard let shared else { return }
+        let changes = shared.observeChanges { [weak self] change in self?.changed(change) }
+        state.withLock { $0.changes = changes }
+    }
+
+    private func changed(_ change: CacherChange<BoxedKey>) {
+        var effects = Effects()
+        state.withLock { state in
+            switch change {
+            case .changed(let param, let revision):
+                if let drop = front?.remove(param) { effects.leftovers.append(drop) }
+                guard let key = state.live[param] else { return }
+                take(key, &state, &effects) { key, turn in key.machine.changedElsewhere(revision, &turn) }
+            case .removedAll(let revision):
+                forgetFront(&state, &effects)
+                for key in state.live.values {
+                    take(key, &state, &effects) { key, turn in key.machine.clearedElsewhere(revision, &turn) }
+                }
+            case .gap:
+                forgetFront(&state, &effects)
+                for key in state.live.values {
+                    take(key, &state, &effects) { key, turn in key.machine.changedElsewhere(SharedKey.gap, &turn) }
+                }
+            }
+        }
+        effects.deliver(onEvent)
+    }
+
+    private func forgetFront(_ state: inout EngineState, _ effects: inout Effects) {
+        if let front { effects.leftovers.append(front.removeAll()) }
+        state.restingIndexes.removeAll(&effects.leftovers)
+    }
+
+    /// Saves or removes a record unless another user has changed the key since.
+    func startSave(
+        _ record: CacheRecord<BoxedContent>?, _ param: BoxedKey, _ shared: any SharedCacher<BoxedKey, BoxedContent>, over base: Revision
+    ) {
+        Task.detached(priority: Task.currentPriority) { [self] in
+            do {
+                let outcome =
+                    if let record { try await shared.save(record, param: param, over: base) } else {
+                        try await shared.remove(param: param, over: base)
+                    }
+                switch outcome {
+                case .saved(let revision):
+                    callEnded(param, hasWritten: true) { key, turn in
+                        key.machine.saveFinished(nil, removing: record == nil, sharedRevision: revision, &turn)
+                    }
+                case .superseded(let newer, let revision):
+                    let newer = newer.map { date($0, param, shared) }
+                    callEnded(param) { key, turn in key.machine.saveSuperseded(by: newer, revision, &turn) }
+                }
+            } catch {
+                callEnded(param) { key, turn in key.machine.saveFinished(error, removing: record == nil, &turn) }
+            }
+        }
+    }
+
+    // MARK: Leases
+
+    /// Fetches content once this store has the lease of the key. While another user has it, that user's record is expected.
+    func startLeasedFetch(
+        _ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ scope: FetchScope, _ starter: FetchStarter?, at start: MonotonicInstant?
+    ) -> Task<Void, Never> {
+        let keeper = rules.policy.unwantedFetch == .complete ? self : nil
+        let report = reporter(for: param)
+        let work: FetchStarter.Work = { [weak self, shared, fetches, duration = rules.policy.leaseDuration] in
+            var lease: Lease?
+            do {
+                switch try await shared?.lease(param, for: duration) {
+                case .granted(let granted):
+                    // A store that was released, or a fetch that was dropped, abandons the lease by releasing it.
+                    guard (keeper ?? self)?.leaseGranted(ticket, param, at: granted.position) == true else { return }
+                    lease = granted
+                case .failed(let failure):
+                    (keeper ?? self)?.fetchFinished(ticket, order, param, .failure(failure), nil)
+                    return
+                case .notNeeded, nil:
+                    break
+                }
+            } catch {
+                // A store that has dropped the fetch has canceled this task. Otherwise each user fetches for itself.
+                if Task.isCancelled { return }
+                (keeper ?? self)?.report(.cacherFault(.lease, error), param)
+            }
+            let result = await scope.run { await fetches.run(order, param, report, at: start) }
+            (keeper ?? self)?.fetchFinished(ticket, order, param, result, lease)
+        }
+        return starter?.run(work) ?? Task.detached(priority: Task.currentPriority, operation: work)
+    }
+
+    private func leaseGranted(_ ticket: Ticket, _ param: BoxedKey, at position: Revision) -> Bool {
+        state.withLock { state in state.live[param]?.value.machine.leaseGranted(ticket, at: position) ?? false }
+    }
+
+    /// Ends a lease with the result of its fetch, or keeps it until the result is saved.
+    ///
+    /// - Parameter isAccepted: Whether the result was accepted.
+    func settle(_ lease: Lease, of key: inout Key, _ result: Fetches.Outcome, isAccepted: Bool) {
+        // Ending a lease only hands it to the cacher, so it may happen under the lock.
+        switch result {
+        case .failure(let error) where isAccepted: lease.end(.failed(FetchFailedElsewhere(error)))
+        case .success where isAccepted:
+            key.lease = (lease, key.machine.revision)
+            endLease(of: &key)
+        default: lease.end(.abandoned)
+        }
+    }
+
+    /// Ends the lease of a key whose content is saved, or cannot be.
+    func endLease(of key: inout Key) {
+        guard let (lease, revision) = key.lease else { return }
+        if let held = key.machine.held, held.record.freshness.storage == .forbidden {
+            lease.end(.notStored)
+        } else if key.machine.failedSave != nil {
+            lease.end(.notStored)
+        } else if key.machine.settledRevision >= revision {
+            lease.end(.saved)
+        } else {
+            return
+        }
+        key.lease = nil
+    }
+}

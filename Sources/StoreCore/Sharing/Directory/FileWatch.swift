@@ -1,0 +1,200 @@
+internal import Dispatch
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#endif
+
+/// A watch on one file or directory; it ends when it is released.
+///
+/// The system wakes the process for each batch of events. Between events, a watch costs no processor time.
+final class FileWatch: Sendable {
+    /// What is watched.
+    enum Interest: Sendable {
+        /// The content of a file, and the loss of its name.
+        case content
+        /// The appearance and disappearance of names in a directory, and the loss of its own name.
+        case names
+        /// The disappearance of names from a directory, and files in it that a writer has closed.
+        case endings
+    }
+
+    /// An event of a watched file or directory.
+    struct Event: Sendable {
+        /// The name of the file in the watched directory, if the system reports it.
+        var name: String?
+        /// Whether the path may lead to another file from now on, which then needs a watch of its own.
+        var mayHaveLostPath = true
+    }
+
+    #if canImport(Darwin)
+    private let source: any DispatchSourceFileSystemObject
+
+    /// Whether the watch still receives events.
+    var isValid: Bool { !source.isCancelled }
+
+    /// Watches a path.
+    ///
+    /// - Returns: `nil` if nothing exists at the path.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    init?(_ path: String, for interest: Interest, _ onEvent: @escaping @Sendable (Event) -> Void) throws(StoreError) {
+        let descriptor = uninterrupted { open(path, O_EVTONLY | O_CLOEXEC) }
+        guard descriptor >= 0 else {
+            let code = errno
+            if code == ENOENT { return nil }
+            throw .fileSystem("watching", path: path, errno: code)
+        }
+        source = DispatchSource.makeFileSystemObjectSource(
+            fileDescriptor: descriptor, eventMask: [.write, .extend, .attrib, .delete, .rename], queue: .global())
+        source.setEventHandler { onEvent(Event()) }
+        source.setCancelHandler { _ = close(descriptor) }
+        source.activate()
+    }
+
+    deinit { source.cancel() }
+    #else
+    private let number: Int32
+    private let id: UInt64
+
+    /// Whether the watch still receives events; the system ends it when the file is removed.
+    var isValid: Bool { Inotify.shared.isValid(number, id) }
+
+    /// Watches a path.
+    ///
+    /// - Returns: `nil` if nothing exists at the path.
+    /// - Throws: ``StoreError/Code/fileSystem``, also if the system allows no further watch.
+    init?(_ path: String, for interest: Interest, _ onEvent: @escaping @Sendable (Event) -> Void) throws(StoreError) {
+        guard let (number, id) = try Inotify.shared.add(path, interest.mask, onEvent) else { return nil }
+        self.number = number
+        self.id = id
+    }
+
+    deinit { Inotify.shared.remove(number, id) }
+    #endif
+}
+
+#if !canImport(Darwin)
+extension FileWatch.Interest {
+    fileprivate var mask: UInt32 {
+        switch self {
+        // `IN_ATTRIB` reports that the file has lost its name, even while it is open.
+        case .content: UInt32(IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF)
+        case .names: UInt32(IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_MOVE_SELF | IN_DELETE_SELF)
+        case .endings: UInt32(IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_FROM | IN_MOVE_SELF | IN_DELETE_SELF)
+        }
+    }
+}
+
+/// The watches of this process: one descriptor for all of them, because a user may have only 128 such descriptors by default.
+final class Inotify: Sendable {
+    static let shared = Inotify()
+
+    typealias Handler = @Sendable (FileWatch.Event) -> Void
+
+    private struct State: Sendable {
+        /// The descriptor; `nil` before the first watch.
+        var descriptor: Int32?
+        /// The handlers by watch. The system gives two watches on one file the same number.
+        var handlers: [Int32: [UInt64: Handler]] = [:]
+        var lastID: UInt64 = 0
+    }
+
+    private let state = Lock(State())
+    private let queue = DispatchQueue(label: "StoreCore.Inotify")
+
+    /// Adds a watch.
+    ///
+    /// - Returns: The number of the watch and that of its handler; `nil` if nothing exists at the path.
+    func add(_ path: String, _ mask: UInt32, _ handler: @escaping Handler) throws(StoreError) -> (Int32, UInt64)? {
+        let (result, isNew) = try state.withLock { state throws(StoreError) -> ((Int32, UInt64)?, Bool) in
+            var isNew = false
+            if state.descriptor == nil {
+                let descriptor = inotify_init1(O_NONBLOCK | O_CLOEXEC)
+                guard descriptor >= 0 else { throw .fileSystem("watching", path: path, errno: errno) }
+                state.descriptor = descriptor
+                isNew = true
+            }
+            // Added under the lock, so that an event finds its handler. A second watch on one file adds to the first one's events.
+            let number = inotify_add_watch(state.descriptor ?? -1, path, mask | UInt32(IN_MASK_ADD))
+            guard number >= 0 else {
+                let code = errno
+                if code == ENOENT { return (nil, isNew) }
+                throw .fileSystem("watching", path: path, errno: code)
+            }
+            state.lastID += 1
+            state.handlers[number, default: [:]][state.lastID] = handler
+            return ((number, state.lastID), isNew)
+        }
+        if isNew { start() }
+        return result
+    }
+
+    func remove(_ number: Int32, _ id: UInt64) {
+        // Released outside the lock: a handler may hold the last reference to its owner.
+        let released = state.withLock { state -> Handler? in
+            guard let handler = state.handlers[number]?.removeValue(forKey: id) else { return nil }
+            if state.handlers[number]?.isEmpty == true, let descriptor = state.descriptor {
+                state.handlers[number] = nil
+                // Fails if the system has ended the watch, which is as good.
+                _ = inotify_rm_watch(descriptor, number)
+            }
+            return handler
+        }
+        _ = released
+    }
+
+    func isValid(_ number: Int32, _ id: UInt64) -> Bool {
+        state.withLock { $0.handlers[number]?[id] != nil }
+    }
+
+    private func start() {
+        guard let descriptor = state.withLock({ $0.descriptor }) else { return }
+        let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
+        // The handler retains its source, which exists as long as the process.
+        source.setEventHandler { withExtendedLifetime(source) { self.read(descriptor) } }
+        source.activate()
+    }
+
+    /// Reads all events and calls their handlers.
+    private func read(_ descriptor: Int32) {
+        let size = 64 * 1024
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: MemoryLayout<inotify_event>.alignment)
+        defer { buffer.deallocate() }
+        while true {
+            #if canImport(Glibc)
+            let count = uninterrupted { Glibc.read(descriptor, buffer.baseAddress, size) }
+            #else
+            let count = uninterrupted { Musl.read(descriptor, buffer.baseAddress, size) }
+            #endif
+            guard count > 0 else { return }
+            handle(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+        }
+    }
+
+    private func handle(_ events: UnsafeRawBufferPointer) {
+        let headerSize = MemoryLayout<inotify_event>.size
+        var rest = events
+        while rest.count >= headerSize {
+            let event = rest.loadUnaligned(as: inotify_event.self)
+            let end = min(rest.count, headerSize + Int(event.len))
+            let name = rest[headerSize..<end].prefix { $0 != 0 }
+            handle(event, name.isEmpty ? nil : String(decoding: name, as: UTF8.self))
+            rest = UnsafeRawBufferPointer(rebasing: rest[end...])
+        }
+    }
+
+    private func handle(_ event: inotify_event, _ name: String?) {
+        let handlers = state.withLock { state -> [Handler] in
+            // The queue of the system has overflowed: any watch may have lost events.
+            if event.mask & UInt32(IN_Q_OVERFLOW) != 0 { return state.handlers.values.flatMap { $0.values } }
+            // The system has ended the watch, and may give its number to another one.
+            if event.mask & UInt32(IN_IGNORED) != 0 { return Array((state.handlers.removeValue(forKey: event.wd) ?? [:]).values) }
+            return Array((state.handlers[event.wd] ?? [:]).values)
+        }
+        let changes = UInt32(IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_FROM)
+        for handler in handlers { handler(FileWatch.Event(name: name, mayHaveLostPath: name == nil && event.mask & changes == 0)) }
+    }
+}
+#endif

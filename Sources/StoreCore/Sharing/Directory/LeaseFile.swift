@@ -1,0 +1,115 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+
+/// How a lease is held.
+enum LeaseKind: Hashable, Sendable {
+    /// By a lock on the lease's file, which the system releases when the holder ends.
+    case locked
+    /// By a date in the lease's file. A holder that ends without a word keeps its lease until then.
+    case dated
+
+    /// The kind for this platform: a system that suspends processes ends those that hold a lock meanwhile.
+    static var ofPlatform: LeaseKind {
+        #if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
+        .dated
+        #else
+        .locked
+        #endif
+    }
+}
+
+/// The content of a lease's file, in JSON. It is read and written under the lock of the directory only.
+struct LeaseNote: Codable, Hashable, Sendable {
+    /// The random number of the lease that is held; `nil` if none is.
+    var holder: UInt64?
+    /// The seconds since 1970 at which the held lease ends.
+    var expires: Double = 0
+    /// The lease that ended last, if its waiters need to know how.
+    var ended: Ended?
+
+    struct Ended: Codable, Hashable, Sendable {
+        var holder: UInt64
+        /// The failure; `nil` if the result cannot be stored.
+        var failure: Failure?
+    }
+
+    struct Failure: Codable, Hashable, Sendable {
+        var kind: String
+        var retryAfter: Double?
+        var allowsStale: Bool
+        var message: String
+    }
+
+    private static let sizeLimit = 16_384
+
+    init(holder: UInt64? = nil, expires: Double = 0, ended: Ended? = nil) {
+        self.holder = holder
+        self.expires = expires
+        self.ended = ended
+    }
+
+    /// Reads the note in a lease's file, and whether the file is locked; without a file, an empty note.
+    static func read(_ name: String, in folder: DirectoryHandle) throws(StoreError) -> (note: LeaseNote, isLocked: Bool) {
+        guard let file = try OpenFile(reading: name, in: folder) else { return (LeaseNote(), false) }
+        var bytes = [UInt8](repeating: 0, count: sizeLimit)
+        let count = try bytes.withUnsafeMutableBufferPointer { buffer throws(StoreError) in
+            try file.read(into: UnsafeMutableRawBufferPointer(buffer))
+        }
+        return (LeaseNote(Array(bytes[..<count])), try file.isLocked())
+    }
+
+    /// Reads a note; an empty or damaged file holds an empty note, because a holder may be killed while it writes.
+    init(reading file: WritableFile) throws(StoreError) {
+        self.init(try file.readAll(atMost: Self.sizeLimit))
+    }
+
+    private init(_ json: [UInt8]) {
+        // A damaged note is as good as none: the lock tells whether the lease is held.
+        self = (try? JSONDecoder().decode(LeaseNote.self, from: Data(json))) ?? LeaseNote()
+    }
+
+    func write(to file: WritableFile) throws(StoreError) {
+        let data: Data
+        do { data = try JSONEncoder().encode(self) } catch {
+            throw StoreError(.unwritableRecord, "encoding the state of a lease", underlyingError: error)
+        }
+        try file.write(Array(data), at: 0)
+        try file.truncate(to: data.count)
+    }
+
+    /// The time until the held lease ends, at most `duration`: a clock that was set back must not prolong a lease.
+    func remaining(atMost duration: Duration) -> Duration {
+        min(duration, Duration(saturating: expires - Date().timeIntervalSince1970))
+    }
+}
+
+extension LeaseNote.Failure {
+    init(_ failure: FetchFailedElsewhere) {
+        kind =
+            switch failure.failureKind {
+            case .transient: "transient"
+            case .permanent: "permanent"
+            case .fatal: "fatal"
+            case .cancelled: "cancelled"
+            }
+        retryAfter = failure.retryAfter.map { $0 / .seconds(1) }
+        allowsStale = failure.allowsStale
+        message = failure.message
+    }
+
+    /// The failure for the waiters; an unknown kind counts as transient.
+    var failure: FetchFailedElsewhere {
+        let kind: FailureKind =
+            switch kind {
+            case "permanent": .permanent
+            case "fatal": .fatal
+            case "cancelled": .cancelled
+            default: .transient
+            }
+        return FetchFailedElsewhere(
+            failureKind: kind, retryAfter: retryAfter.map { Duration(saturating: $0) }, allowsStale: allowsStale, message: message)
+    }
+}

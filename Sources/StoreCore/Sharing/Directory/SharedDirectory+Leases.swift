@@ -1,0 +1,182 @@
+internal import Dispatch
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+
+// Leases: one file for each key that is being fetched, and a wait for its end that needs no thread.
+
+/// The number of events of each lease for which a task waits.
+struct LeaseEvents: Sendable {
+    struct Waited: Sendable {
+        var tasks = 0
+        var events: UInt64 = 0
+    }
+
+    var waited: [String: Waited] = [:]
+    /// The watch on the ends of leases; `nil` while no task waits.
+    var watch: FileWatch?
+}
+
+extension SharedDirectory {
+    /// The state of a lease after an attempt to get it.
+    private enum Attempt: Sendable {
+        case granted(HeldLease)
+        case ended(LeaseNote.Ended)
+        case held(by: UInt64, remaining: Duration)
+    }
+
+    /// A lease of this process.
+    private struct HeldLease: Sendable {
+        let id: UInt64
+        let name: String
+        let file: WritableFile
+    }
+
+    /// Waits for the lease of a key.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``; `CancellationError` as soon as the task is canceled.
+    func lease(_ digest: SHA256.Digest, for duration: Duration) async throws -> LeaseOutcome {
+        let name = digest.hex + ".lease"
+        var isWaiting = false
+        defer { if isWaiting { stopWaiting(name) } }
+        var awaited: (id: UInt64, deadline: ContinuousClock.Instant)?
+        // Attempts in quick succession after an event: the system announces the end of a holder before it releases the holder's lock.
+        var quickAttempts = 0
+        while true {
+            try Task.checkCancellation()
+            let events = leaseEvents.read { $0.waited[name]?.events ?? 0 }
+            let (waitedFor, isOver) = (awaited?.id, awaited.map { ContinuousClock.now >= $0.deadline } ?? false)
+            switch try await perform({ try self.attempt(name, after: waitedFor, takesOver: isOver, for: duration) }) {
+            case .granted(let held):
+                return .granted(Lease(position: position) { [weak self] ending in self?.end(held, ending) })
+            case .ended(let ended):
+                return ended.failure.map { .failed($0.failure) } ?? .notNeeded
+            case .held(let id, let remaining):
+                if awaited?.id != id {
+                    awaited = (id, .now + remaining)
+                    quickAttempts = 0
+                }
+                guard isWaiting else {
+                    startWaiting(name)
+                    isWaiting = true
+                    // The lease may have ended before the watch began.
+                    continue
+                }
+                var timeout = ContinuousClock.now.duration(to: awaited?.deadline ?? .now)
+                if quickAttempts > 0 { timeout = min(timeout, .milliseconds(1 << (9 - quickAttempts))) }
+                timeout = min(timeout, longestWait)
+                let hasEvent = try await wait(for: name, after: events, timeout: timeout)
+                quickAttempts = hasEvent ? 9 : max(0, quickAttempts - 1)
+            }
+        }
+    }
+
+    /// The longest wait between two attempts.
+    private var longestWait: Duration {
+        #if canImport(Darwin)
+        // The system does not announce the end of a holder.
+        .milliseconds(500)
+        #else
+        leaseEvents.read { $0.watch?.isValid == true } ? .forever : .milliseconds(100)
+        #endif
+    }
+
+    /// Waits for an event of a lease.
+    ///
+    /// - Returns: Whether there was one before the timeout.
+    private func wait(for name: String, after events: UInt64, timeout: Duration) async throws -> Bool {
+        do {
+            return try await leaseEvents.wait(for: name, timeout: max(.zero, timeout)) { state -> Bool? in
+                (state.waited[name]?.events ?? 0) > events ? true : nil
+            }
+        } catch is WaitTimedOut {
+            return false
+        }
+    }
+
+    private func startWaiting(_ name: String) {
+        let path = path
+        leaseEvents.update { state in
+            state.waited[name, default: LeaseEvents.Waited()].tasks += 1
+            guard state.watch?.isValid != true else { return }
+            // Without a watch, the waiters look now and then.
+            state.watch = try? FileWatch(path, for: .endings) { [weak self] event in self?.noteEvent(event.name) }
+        }
+    }
+
+    private func stopWaiting(_ name: String) {
+        leaseEvents.update { state in
+            state.waited[name]?.tasks -= 1
+            if state.waited[name]?.tasks == 0 { state.waited[name] = nil }
+            if state.waited.isEmpty { state.watch = nil }
+        }
+    }
+
+    /// Counts an event of a lease; without a name, of all leases.
+    private func noteEvent(_ name: String?) {
+        leaseEvents.update { state in
+            if let name {
+                state.waited[name]?.events += 1
+            } else {
+                for name in state.waited.keys { state.waited[name]?.events += 1 }
+            }
+        }
+    }
+
+    // MARK: On the queue
+
+    /// Tries to get a lease.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the lease's file.
+    ///   - awaited: The lease for which the caller waits.
+    ///   - takesOver: Whether that lease has ended by its duration.
+    ///   - duration: The duration of the new lease.
+    private func attempt(_ name: String, after awaited: UInt64?, takesOver: Bool, for duration: Duration) throws(StoreError) -> Attempt {
+        try transact { transaction throws(StoreError) -> Attempt in
+            let folder = transaction.files.folder
+            let (note, isLocked) = try LeaseNote.read(name, in: folder)
+            if let ended = note.ended, ended.holder == awaited { return .ended(ended) }
+            let remaining = note.remaining(atMost: duration)
+            let isHeld = leaseKind == .locked ? isLocked : note.holder != nil && remaining > .zero
+            if isHeld {
+                let holder = note.holder ?? 0
+                guard takesOver, holder == awaited else { return .held(by: holder, remaining: max(.zero, remaining)) }
+                // The old file keeps its lock, so the new holder needs a new file.
+                try folder.remove(name)
+            }
+            let file = try WritableFile(name, in: folder, mode: 0o600)
+            if leaseKind == .locked { _ = try file.lock() }
+            let id = UInt64.random(in: 1...UInt64.max)
+            let expires = Date().timeIntervalSince1970 + duration / .seconds(1)
+            do throws(StoreError) {
+                try LeaseNote(holder: id, expires: expires, ended: note.ended).write(to: file)
+            } catch {
+                file.unlock()
+                throw error
+            }
+            return .granted(HeldLease(id: id, name: name, file: file))
+        }
+    }
+
+    /// Ends a lease of this process.
+    private func end(_ lease: HeldLease, _ ending: Lease.Ending) {
+        queue.async {
+            defer { lease.file.unlock() }
+            // If this fails, the waiters go on when the lock is released or the lease's duration has passed.
+            _ = try? self.transact { transaction throws(StoreError) in
+                let note = try LeaseNote(reading: lease.file)
+                // Another process has taken the lease over.
+                guard lease.file.isNamed, note.holder == lease.id else { return }
+                switch ending {
+                case .saved, .abandoned: try transaction.files.folder.remove(lease.name)
+                case .notStored: try LeaseNote(ended: .init(holder: lease.id)).write(to: lease.file)
+                case .failed(let failure):
+                    try LeaseNote(ended: .init(holder: lease.id, failure: .init(failure))).write(to: lease.file)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,324 @@
+internal import Dispatch
+internal import Foundation
+
+/// The changes of a directory that several processes share: their order, their delivery, and the lock under which they are made.
+///
+/// All work runs on one serial queue: a thread that waits for the lock of another process must not be a thread of Swift's pool. Changes of
+/// other processes are delivered on the queue, outside the file lock.
+final class SharedDirectory: Sendable {
+    /// The name of the subdirectory for everything that is not a record.
+    static let folderName = ".sharing"
+    private static let ringName = "changes"
+
+    let directory: Directory
+    /// The random number of this user of the directory.
+    let writer: UInt64
+    let queue: DispatchQueue
+    let leaseKind: LeaseKind
+    private let slots: UInt32
+    private let durability: Durability
+    /// Receives the notices; set once, before the first access.
+    private let observer = Lock<(@Sendable (Notice) -> Void)?>(nil)
+    /// Everything that changes. Only the queue changes it; other threads read the position.
+    let state = Lock(State())
+    /// Wakes the tasks that wait for the end of a lease.
+    let leaseEvents = WatchedState(LeaseEvents())
+
+    /// A fact that concerns the user of the directory.
+    enum Notice: Sendable {
+        /// Another user saved or removed a record. The key is its canonical JSON.
+        case changed(key: [UInt8], Revision)
+        case removedAll(Revision)
+        /// Changes may have been lost.
+        case gap
+        /// The directory cannot be followed, for this reason. It is reported once, until following works again.
+        case lost(StoreError)
+    }
+
+    struct State: Sendable {
+        /// The last delivered change: `nil` before the first access, `.none` while there is no directory.
+        var position: Revision?
+        /// The start of the ring to which the position belongs.
+        var start: UInt64 = 0
+        var files: Files?
+        var following = Following()
+    }
+
+    /// The open files.
+    struct Files: Sendable {
+        let folder: DirectoryHandle
+        let ring: WritableFile
+    }
+
+    init(
+        _ directory: Directory, durability: Durability = .crash, slots: UInt32 = ChangeRing.defaultSlots,
+        leaseKind: LeaseKind = .ofPlatform
+    ) {
+        self.directory = directory
+        self.durability = durability
+        self.slots = slots
+        self.leaseKind = leaseKind
+        writer = .random(in: 1...UInt64.max)
+        queue = DispatchQueue(label: "StoreCore.SharedDirectory")
+    }
+
+    var path: String { directory.path(of: Self.folderName) }
+    var ringPath: String { path + "/" + Self.ringName }
+
+    /// The revision up to which all changes have been delivered.
+    var position: Revision { state.withLock { $0.position ?? .none } }
+
+    /// Sets the receiver of notices, which is called on the queue.
+    func observe(_ observer: @escaping @Sendable (Notice) -> Void) { self.observer.withLock { $0 = observer } }
+
+    func onNotice(_ notice: Notice) { observer.withLock { $0 }?(notice) }
+
+    /// Runs work on the queue.
+    func perform<Result: Sendable>(_ work: @escaping @Sendable () throws -> Result) async throws -> Result {
+        try await withCheckedThrowingContinuation { continuation in
+            queue.async { continuation.resume(with: Swift.Result { try work() }) }
+        }
+    }
+
+    // MARK: Transactions
+
+    /// What a transaction may read and change, under the lock of the directory.
+    struct Transaction {
+        let files: Files
+        var header: ChangeRing.Header
+        fileprivate let writer: UInt64
+
+        /// Enters a change.
+        ///
+        /// - Parameters:
+        ///   - kind: The kind of change.
+        ///   - key: The key; `nil` for a change of all keys.
+        ///   - known: The revision of the existing record. A ring that a power loss set back continues above it.
+        /// - Returns: The revision of the change.
+        mutating func append(_ kind: ChangeRing.Entry.Kind, _ key: FileKey?, above known: Revision = .none) throws(StoreError) -> Revision {
+            let revision = Revision(number: max(header.head, known.number) &+ 1, writer: writer)
+            let digest = key?.digest ?? SHA256.Digest(0, 0, 0, 0)
+            let entry = ChangeRing.Entry(revision, kind, digest, key: key?.json)
+            try files.ring.write(entry.bytes, at: Self.offset(of: revision.number, header))
+            header.head = revision.number
+            if kind == .removedAll { header.floor = revision.number }
+            try files.ring.write(header.bytes, at: 0)
+            return revision
+        }
+
+        /// Records that files were removed whose keys were changed at this number at the latest.
+        mutating func raiseFloor(to number: UInt64) throws(StoreError) {
+            guard number > header.floor else { return }
+            header.floor = min(number, header.head)
+            try files.ring.write(header.bytes, at: 0)
+        }
+
+        /// Returns the changes after a position; `nil` if some are lost.
+        func entries(after position: UInt64) throws(StoreError) -> [ChangeRing.Entry]? {
+            guard position != header.head else { return [] }
+            guard let numbers = header.numbers(after: position) else { return nil }
+            var entries: [ChangeRing.Entry] = []
+            entries.reserveCapacity(numbers.count)
+            for number in numbers {
+                let bytes = try files.ring.read(ChangeRing.slotSize, at: Self.offset(of: number, header))
+                guard let entry = ChangeRing.Entry(bytes, number: number) else { return nil }
+                entries.append(entry)
+            }
+            return entries
+        }
+
+        private static func offset(of number: UInt64, _ header: ChangeRing.Header) -> Int {
+            ChangeRing.headerSize + Int(number % UInt64(header.slots)) * ChangeRing.slotSize
+        }
+    }
+
+    /// Runs a transaction on the queue, then delivers the changes of others up to its end.
+    ///
+    /// - Parameter body: Runs under the lock of the directory, in this process and in all others.
+    func transact<Result>(_ body: (inout Transaction) throws(StoreError) -> Result) throws(StoreError) -> Result {
+        guard let result = try attempt(creating: true, body) else {
+            throw .fileSystem("sharing", path: directory.path, errno: ENOENT)
+        }
+        return result
+    }
+
+    /// Delivers the changes of others, if the directory exists.
+    ///
+    /// - Returns: Whether it exists.
+    @discardableResult
+    func catchUp() throws(StoreError) -> Bool {
+        if try isUpToDate() { return true }
+        if try attempt(creating: false, { (_) throws(StoreError) in true }) == true { return true }
+        state.withLock { state in
+            if state.position == nil { state.position = Revision.none }
+        }
+        return false
+    }
+
+    /// Whether every change has been delivered; a look at the header that needs no lock.
+    private func isUpToDate() throws(StoreError) -> Bool {
+        let (files, position, start) = state.withLock { ($0.files, $0.position, $0.start) }
+        guard let files, let position, files.ring.isNamed else { return false }
+        let header = ChangeRing.Header(try files.ring.read(ChangeRing.headerSize, at: 0))
+        return header?.start == start && header?.head == position.number
+    }
+
+    private func attempt<Result>(
+        creating: Bool, _ body: (inout Transaction) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result? {
+        dispatchPrecondition(condition: .onQueue(queue))
+        // Retries, because another process may remove the directory at any moment.
+        for _ in 0..<8 {
+            guard let files = try open(creating: creating) else { return nil }
+            var delivery = Delivery.nothing
+            var failure: StoreError?
+            let result = try files.ring.withLock { () throws(StoreError) -> Result? in
+                guard files.ring.isNamed else { return nil }
+                var transaction = Transaction(files: files, header: try header(of: files), writer: writer)
+                delivery = try prepareDelivery(transaction)
+                do throws(StoreError) {
+                    let result = try body(&transaction)
+                    delivery.end = transaction.header.head
+                    return result
+                } catch {
+                    delivery.end = transaction.header.head
+                    failure = error
+                    return nil
+                }
+            }
+            deliver(delivery)
+            if let failure { throw failure }
+            if let result { return result }
+            state.withLock { $0.files = nil }
+        }
+        return nil
+    }
+
+    /// Reads the header, and begins a new ring if there is none.
+    private func header(of files: Files) throws(StoreError) -> ChangeRing.Header {
+        if let header = ChangeRing.Header(try files.ring.read(ChangeRing.headerSize, at: 0)) { return header }
+        let header = ChangeRing.Header(slots: slots, now: FileStatus.now())
+        try files.ring.write(header.bytes, at: 0)
+        return header
+    }
+
+    private func open(creating: Bool) throws(StoreError) -> Files? {
+        if let files = state.withLock({ $0.files }), files.ring.isNamed { return files }
+        var parent = try DirectoryHandle(opening: directory)
+        if parent == nil, creating {
+            try directory.create(durability: durability)
+            parent = try DirectoryHandle(opening: directory)
+        }
+        guard let parent else { return nil }
+        let folder =
+            if creating { try parent.makeDirectory(Self.folderName, durability: durability, mode: 0o700) } else {
+                try parent.directory(Self.folderName)
+            }
+        guard let folder else { return nil }
+        // Opening would create it.
+        if !creating, try folder.status(of: Self.ringName) == nil { return nil }
+        let files = Files(folder: folder, ring: try WritableFile(Self.ringName, in: folder, mode: 0o600))
+        state.withLock { $0.files = files }
+        return files
+    }
+
+    /// Removes all records for all users of the directory.
+    ///
+    /// A save that was decided on before is superseded, so nothing older comes back.
+    func removeAll(depth: RecordFiles.Depth = .directory) throws(StoreError) {
+        try transact { transaction throws(StoreError) in
+            _ = try transaction.append(.removedAll, nil)
+            try RecordFiles.removeFiles(in: directory, depth: depth)
+        }
+    }
+
+    /// The same from another thread than the queue's, which it blocks.
+    func removeAllAndWait(depth: RecordFiles.Depth) throws(StoreError) {
+        let result = queue.sync { Result { () throws(StoreError) in try removeAll(depth: depth) } }
+        try result.get()
+    }
+
+    /// Whether any process has shared the directory.
+    func exists() throws(StoreError) -> Bool { try FileStatus.of(path: ringPath) != nil }
+
+    // MARK: Delivery
+
+    /// The changes to deliver after a transaction.
+    private struct Delivery {
+        /// The changes of all users since the last delivery; `nil` if some are lost.
+        var entries: [ChangeRing.Entry]?
+        var isFirst = false
+        var start: UInt64 = 0
+        /// The number up to which everything is delivered afterward.
+        var end: UInt64 = 0
+
+        static var nothing: Delivery { Delivery(entries: []) }
+    }
+
+    private func prepareDelivery(_ transaction: Transaction) throws(StoreError) -> Delivery {
+        let (position, start) = state.withLock { ($0.position, $0.start) }
+        var delivery = Delivery(entries: [], start: transaction.header.start, end: transaction.header.head)
+        guard let position else {
+            delivery.isFirst = true
+            return delivery
+        }
+        if position == .none {
+            // There was no directory, so every change in the ring is new.
+            delivery.entries = try transaction.entries(after: delivery.start)
+        } else {
+            // A ring with another start replaces one that was removed.
+            delivery.entries = start == delivery.start ? try transaction.entries(after: position.number) : nil
+        }
+        return delivery
+    }
+
+    private func deliver(_ delivery: Delivery) {
+        guard delivery.start != 0 else { return }
+        if let entries = delivery.entries {
+            for entry in entries {
+                if entry.revision.writer != writer { deliver(entry) }
+                move(to: entry.revision.number, delivery.start)
+            }
+        } else {
+            onNotice(.gap)
+        }
+        move(to: delivery.end, delivery.start)
+    }
+
+    private func deliver(_ entry: ChangeRing.Entry) {
+        switch entry.kind {
+        case .removedAll: onNotice(.removedAll(entry.revision))
+        case .changed:
+            // A long key is only in the file of its record. Without the file, it is unknown which key has changed.
+            guard let key = entry.key ?? FileRecordFormat.key(in: directory, RecordFiles.name(of: entry.digest)) else {
+                return onNotice(.gap)
+            }
+            onNotice(.changed(key: key, entry.revision))
+        }
+    }
+
+    private func move(to number: UInt64, _ start: UInt64) {
+        state.withLock { state in
+            // After every change of this number by any writer.
+            state.position = Revision(number: number, writer: .max)
+            state.start = start
+        }
+    }
+}
+
+extension WritableFile {
+    /// Reads at most this many bytes at a place.
+    fileprivate func read(_ count: Int, at offset: Int) throws(StoreError) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        let read = try bytes.withUnsafeMutableBufferPointer { buffer throws(StoreError) in
+            try self.read(into: UnsafeMutableRawBufferPointer(buffer), at: offset)
+        }
+        bytes.removeLast(count - read)
+        return bytes
+    }
+
+    /// Writes an array of bytes at a place.
+    func write(_ bytes: [UInt8], at offset: Int) throws(StoreError) {
+        try bytes.withUnsafeBufferPointer { bytes throws(StoreError) in try write(UnsafeRawBufferPointer(bytes), at: offset) }
+    }
+}

@@ -1,0 +1,111 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// How the wait for a lease has ended.
+public enum LeaseOutcome: Sendable {
+    /// The caller holds the lease and fetches.
+    case granted(Lease)
+    /// The other holder failed to fetch; the waiters fail with it.
+    case failed(FetchFailedElsewhere)
+    /// The other holder's result cannot be stored, or the cacher grants no leases: every waiter fetches for itself.
+    case notNeeded
+}
+
+/// The right to fetch a key while all other users of a shared cacher wait.
+///
+/// The holder ends the lease once the result is saved. A lease that is released without ending counts as abandoned.
+public final class Lease: Sendable {
+    /// The position of the cacher when the lease was granted.
+    ///
+    /// A result that is fetched under the lease is saved over this position.
+    public let position: Revision
+
+    /// The action that ends the lease; `nil` once it has run.
+    private let onEnd: Lock<(@Sendable (Ending) -> Void)?>
+
+    /// Creates a lease, for authors of shared cachers.
+    ///
+    /// - Parameters:
+    ///   - position: The position at the time of the grant, after all earlier changes were delivered.
+    ///   - onEnd: Ends the lease; called once, must return quickly.
+    public init(position: Revision, onEnd: @escaping @Sendable (_ ending: Ending) -> Void) {
+        self.position = position
+        self.onEnd = Lock(onEnd)
+    }
+
+    deinit { end(.abandoned) }
+
+    /// Ends the lease; later calls have no effect.
+    ///
+    /// - Parameter ending: The outcome for the waiters.
+    public func end(_ ending: Ending) {
+        let action = onEnd.withLock { action in
+            defer { action = nil }
+            return action
+        }
+        action?(ending)
+    }
+
+    /// How a lease ends.
+    public enum Ending: Hashable, Sendable {
+        /// The result is saved; the waiters load it.
+        case saved
+        /// The result cannot be saved; the waiters fetch side by side.
+        case notStored
+        /// The fetch failed; the waiters fail too.
+        case failed(FetchFailedElsewhere)
+        /// The fetch was canceled; the next waiter takes over.
+        case abandoned
+    }
+}
+
+/// A failed fetch of another user of a shared cacher, as far as it can be passed on.
+///
+/// Callers that wait for the fetch of another process throw this error when that fetch fails. The next call fetches again.
+public struct FetchFailedElsewhere: LocalizedError, FailureAdvising, Hashable, Sendable, CustomStringConvertible {
+    /// The kind of failure.
+    public var failureKind: FailureKind
+    /// The delay that the origin asked for.
+    public var retryAfter: Duration?
+    /// Whether stale content may be served in place of the failure.
+    public var allowsStale: Bool
+    /// The description of the original error.
+    public var message: String
+    /// The failure and the remedy.
+    public var description: String {
+        "FetchFailedElsewhere: another process fetched the key and failed: \(message); call again to fetch it here".escapedForDisplay()
+    }
+    /// The same text as `description`, for `localizedDescription`.
+    public var errorDescription: String? { description }
+    /// At least two: the holder of the lease has tried, so the waiters must not retry on their own.
+    public var attempts: Int { 2 }
+
+    /// Describes a failed fetch.
+    ///
+    /// - Parameter error: The error of the fetch; ``FailureAdvising`` supplies the advice.
+    public init(_ error: any Error) {
+        let advice = error as? any FailureAdvising
+        failureKind = advice?.failureKind ?? .transient
+        retryAfter = advice?.retryAfter
+        allowsStale = advice?.allowsStale ?? true
+        // Bounded, because an error may carry a whole response.
+        message = String("\(error)".prefix(500))
+    }
+
+    /// Creates the description of a failed fetch, for authors of shared cachers.
+    ///
+    /// - Parameters:
+    ///   - failureKind: The kind of failure.
+    ///   - retryAfter: The delay that the origin asked for.
+    ///   - allowsStale: Whether stale content may be served in place of the failure.
+    ///   - message: The description of the original error.
+    public init(failureKind: FailureKind, retryAfter: Duration?, allowsStale: Bool, message: String) {
+        self.failureKind = failureKind
+        self.retryAfter = retryAfter
+        self.allowsStale = allowsStale
+        self.message = message
+    }
+}

@@ -1,0 +1,40 @@
+internal import Foundation
+internal import StoreCore
+internal import Testing
+
+struct SharingACacheTests {
+    @Test func `an observer in one process sees the update of another one`() async throws {
+        let printed = try await Self.output()
+        #expect(printed == [["the widget shows Ada", "the widget shows Grace"]])
+    }
+
+    static func output() async throws -> [[String]] {
+        let api = UserAPI()
+        let directory = FileManager.default.temporaryDirectory.appending(path: "sharing-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+
+        let files = FileCacher<User.ID, User>(directory: directory, sharing: .processes)
+        let users = Store(cacher: TieredCacher(over: files), fetcher: UserFetcher(api: api))
+
+        // Another process has a cacher of its own.
+        let widgetFiles = FileCacher<User.ID, User>(directory: directory, sharing: .processes)
+        let widgetUsers = Store(cacher: TieredCacher(over: widgetFiles), fetcher: UserFetcher(api: api))
+        return try await tell { printed in
+            for await user in widgetUsers[1].publish().contents() {
+                print("the widget shows \(user.name)")
+                if user.name == "Grace" { break }
+                await users[1].update(User(id: 1, name: "Grace"))
+            }
+            return [try await printed.next(2)]
+        }
+    }
+}
+
+#if canImport(Darwin)
+private func container() -> URL? {
+    #if canImport(Darwin)
+    let container = FileManager.default.containerURL(forSecurityApplicationGroupIdentifier: "group.com.example.users")
+    #endif
+    return container
+}
+#endif

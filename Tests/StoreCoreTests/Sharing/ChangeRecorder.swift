@@ -1,0 +1,44 @@
+import Foundation
+@testable import StoreCore
+
+/// A cacher on a shared directory, as one process of several would have it, and the changes that it is told of.
+final class SharedUser: Sendable {
+    let cacher: FileCacher<Int, Int>
+    private let recorded = Lock<[CacherChange<Int>]>([])
+    private let observation: Lock<ChangeObservation?>
+
+    init(_ directory: URL, limit: Int = 256_000_000, faults: FaultRecorder = FaultRecorder()) {
+        cacher = FileCacher(directory: directory, limit: limit, sharing: .processes) { faults.record($0) }
+        observation = Lock(nil)
+        let observation = cacher.observeChanges { [weak self] change in self?.recorded.withLock { $0.append(change) } }
+        self.observation.withLock { $0 = observation }
+    }
+
+    var changes: [CacherChange<Int>] { recorded.withLock { $0 } }
+
+    /// The keys of the changes, in order.
+    var keys: [Int] {
+        changes.compactMap { if case .changed(let key, _) = $0 { key } else { nil } }
+    }
+
+    var gaps: Int { changes.count { $0 == .gap } }
+
+    func stopObserving() { observation.withLock { $0 = nil } }
+
+    /// Begins to follow the changes.
+    func attach() async throws { _ = try await cacher.load(param: -1) }
+
+    @discardableResult
+    func save(_ value: Int, _ key: Int, over base: Revision) async throws -> SaveOutcome<Int> {
+        try await cacher.save(record(value), param: key, over: base)
+    }
+
+    func content(_ key: Int) async throws -> Int? { try await cacher.load(param: key)?.content }
+}
+
+extension SaveOutcome {
+    var isSaved: Bool { if case .saved = self { true } else { false } }
+}
+
+/// Returns the lease; `nil` if it was not granted.
+func granted(_ outcome: LeaseOutcome) -> Lease? { if case .granted(let lease) = outcome { lease } else { nil } }

@@ -1,0 +1,276 @@
+import Foundation
+import Testing
+import Trials
+@testable import StoreCore
+
+/// Tests D1 to D4, D7 and D8 with several cachers on one directory.
+struct SharedDirectoryTests {
+    private let place: TemporaryDirectory
+    private let faults = FaultRecorder()
+
+    init() throws { place = try TemporaryDirectory() }
+
+    private func user(limit: Int = 256_000_000) async throws -> SharedUser {
+        let user = SharedUser(place.url, limit: limit, faults: faults)
+        try await user.attach()
+        return user
+    }
+
+    // MARK: Changes arrive
+
+    @Test func `D1: a save and a removal reach the observers of other cachers in order`() async throws {
+        let (a, b) = (try await user(), try await user())
+        for key in 1...3 { try await a.cacher.save(record(key), param: key) }
+        try await a.cacher.remove(param: 2)
+        try await until { b.keys == [1, 2, 3, 2] }
+        #expect(try await b.content(1) == 1)
+        #expect(try await b.content(2) == nil)
+        #expect(b.gaps == 0)
+    }
+
+    @Test func `D1: a cacher that began before the directory existed is told of its first record`() async throws {
+        let missing = place.file("a/b/c")
+        let (a, b) = (SharedUser(missing), SharedUser(missing))
+        try await b.attach()
+        #expect(try place.names.isEmpty)
+        try await a.cacher.save(record(1), param: 7)
+        try await until { b.keys == [7] }
+        #expect(b.gaps == 0)
+    }
+
+    @Test func `D1: a key too long for the ring is read from its record`() async throws {
+        let writer = FileCacher<String, Int>(directory: place.url, sharing: .processes)
+        let reader = FileCacher<String, Int>(directory: place.url, sharing: .processes)
+        let seen = Lock<[String]>([])
+        let observation = reader.observeChanges { change in
+            if case .changed(let key, _) = change { seen.withLock { $0.append(key) } }
+        }
+        let key = String(repeating: "long ", count: 400)
+        _ = try await reader.load(param: key)
+        try await writer.save(record(1), param: key)
+        try await until { seen.withLock { $0 } == [key] }
+        withExtendedLifetime(observation) {}
+    }
+
+    @Test func `D2: a cacher is not told of its own changes`() async throws {
+        let (a, b) = (try await user(), try await user())
+        for value in 1...20 { try await a.save(value, 1, over: a.cacher.position) }
+        try await a.cacher.remove(param: 1)
+        try await a.cacher.removeAll()
+        try await until { b.changes.count >= 22 }
+        try await b.cacher.save(record(1), param: 2)
+        try await until { !a.changes.isEmpty }
+        #expect(a.keys == [2])
+        #expect(a.changes.count == 1)
+    }
+
+    // MARK: No lost update
+
+    @Test func `D3: content decided on before another user's change is not saved over it`() async throws {
+        let (a, b) = (try await user(), try await user())
+        try await a.cacher.save(record(1), param: 1)
+        try await until { b.keys == [1] }
+        let base = b.cacher.position
+        try await a.cacher.save(record(2), param: 1)
+        guard case .superseded(let newer, let revision) = try await b.save(100, 1, over: base) else {
+            Issue.record("the older content was saved")
+            return
+        }
+        #expect(newer?.content == 2)
+        #expect(revision.writer == a.cacher.shared?.writer)
+        #expect(try await b.content(1) == 2)
+        #expect(try await b.save(3, 1, over: revision).isSaved)
+        #expect(try await a.content(1) == 3)
+    }
+
+    @Test func `D3: the own changes of a cacher never supersede its saves`() async throws {
+        let a = try await user()
+        let base = a.cacher.position
+        for value in 1...5 { #expect(try await a.save(value, 1, over: base).isSaved) }
+        #expect(try await a.content(1) == 5)
+    }
+
+    @Test func `D3: a removal leaves a mark that an older save does not overwrite`() async throws {
+        let (a, b) = (try await user(), try await user())
+        let base = b.cacher.position
+        try await a.cacher.save(record(1), param: 1)
+        try await a.cacher.remove(param: 1)
+        guard case .superseded(nil, let revision) = try await b.save(100, 1, over: base) else {
+            Issue.record("the removed record came back")
+            return
+        }
+        #expect(revision.number == a.cacher.position.number)
+        #expect(try await a.content(1) == nil)
+        #expect(try await a.cacher.keys() == [])
+        // Another key is not affected.
+        #expect(try await b.save(100, 2, over: base).isSaved)
+        #expect(faults.faults.isEmpty)
+    }
+
+    @Test func `D3: an older save does not take the place of a newer record that was evicted`() async throws {
+        let (a, b) = (try await user(limit: 4_000), try await user())
+        let base = b.cacher.position
+        try await a.cacher.save(record(1), param: 1)
+        try place.age(fileName(1), by: .seconds(7200))
+        for key in 2...40 { try await a.cacher.save(record(key), param: key) }
+        await a.cacher.settle()
+        #expect(try await a.content(1) == nil)
+        #expect(!(try await b.save(100, 1, over: base).isSaved))
+        try await until { b.keys.count == 40 }
+        // What is decided on after the eviction is saved.
+        #expect(try await b.save(200, 1, over: b.cacher.position).isSaved)
+    }
+
+    @Test func `D3: a record without revision is older than any change`() async throws {
+        let plain = FileCacher<Int, Int>(directory: place.url)
+        try await plain.save(record(5), param: 1)
+        let a = try await user()
+        #expect(try await a.content(1) == 5)
+        #expect(try await a.save(6, 1, over: a.cacher.position).isSaved)
+        #expect(try await plain.load(param: 1)?.content == 6)
+        #expect(faults.faults.isEmpty)
+    }
+
+    @Test(arguments: [
+        nil,
+        RecordDetails.Fields(freshness: .fresh(for: .seconds(9)), validator: Validator(entityTag: "v"), nextKey: "n", isInvalidated: true),
+    ])
+    func `a shared record keeps its details, and a cacher without sharing reads it`(fields: RecordDetails.Fields?) async throws {
+        let a = try await user()
+        var saved = record(1)
+        saved.fields = fields ?? RecordDetails.Fields()
+        try await a.cacher.save(saved, param: 1)
+        #expect(try await a.cacher.load(param: 1) == saved)
+        #expect(try await FileCacher<Int, Int>(directory: place.url).load(param: 1) == saved)
+        #expect(FileRecordFormat.key(in: place.directory, try fileName(1)) == Array("1".utf8))
+        #expect(try FileRecordFormat.revision(of: try fileName(1), in: place.directory)?.writer == a.cacher.shared?.writer)
+    }
+
+    @Test func `the default details have the defaults`() throws {
+        let fields = try JSONDecoder().decode(RecordDetails.Fields.self, from: FileCacher<Int, Int>.Encoded.defaultDetails)
+        #expect(fields == RecordDetails.Fields())
+    }
+
+    // MARK: Emptying
+
+    @Test func `D7: removing all records reaches other cachers, and nothing older is saved after it`() async throws {
+        let (a, b) = (try await user(), try await user())
+        let base = b.cacher.position
+        for key in 1...5 { try await a.cacher.save(record(key), param: key) }
+        try await a.cacher.removeAll()
+        try await until { if case .removedAll? = b.changes.last { true } else { false } }
+        #expect(!(try await b.save(100, 1, over: base).isSaved))
+        #expect(!(try await b.save(100, 77, over: base).isSaved))
+        #expect(try await b.cacher.keys() == [])
+        #expect(try await b.save(1, 1, over: b.cacher.position).isSaved)
+    }
+
+    @Test func `D7: clearing a scope empties a shared directory whose store is not open`() async throws {
+        let scope = CacheScope(directory: place.url)
+        let user = SharedUser(scope.directory(named: "users"))
+        try await user.attach()
+        let other = SharedUser(scope.directory(named: "users"))
+        try await other.cacher.save(record(1), param: 1)
+        try await until { user.keys == [1] }
+        try await scope.clear()
+        try await until { if case .removedAll? = user.changes.last { true } else { false } }
+        #expect(try await user.content(1) == nil)
+    }
+
+    // MARK: Gaps
+
+    @Test func `D4: a reader that the ring has overtaken is told of a gap`() async throws {
+        let (a, b) = (try await user(), try await user())
+        // The reader's queue is busy meanwhile.
+        let gate = DispatchSemaphore(value: 0)
+        b.cacher.shared?.queue.async { gate.wait() }
+        for key in 0..<1030 { try await a.cacher.save(record(key), param: key) }
+        gate.signal()
+        try await until { b.gaps == 1 }
+        #expect(b.cacher.position.number == a.cacher.position.number)
+        try await a.cacher.save(record(1), param: 5000)
+        try await until { b.keys == [5000] }
+    }
+
+    @Test func `D4: a directory that was removed and made again is a gap, and changes arrive again`() async throws {
+        let (a, b) = (try await user(), try await user())
+        try await a.cacher.save(record(1), param: 1)
+        try await until { b.keys == [1] }
+        for round in 1...3 {
+            let gaps = b.gaps
+            try FileManager.default.removeItem(at: place.url)
+            try await a.cacher.save(record(2), param: 10 * round)
+            try await until { b.gaps > gaps }
+            try await a.cacher.save(record(3), param: 10 * round + 1)
+            // The first change comes too if the new ring was seen before it.
+            try await until { b.keys.last == 10 * round + 1 }
+        }
+    }
+
+    @Test func `D4: a damaged ring is begun anew and is a gap`() async throws {
+        let (a, b) = (try await user(), try await user())
+        try await a.cacher.save(record(1), param: 1)
+        try await until { b.keys == [1] }
+        try place.write(Array("garbage".utf8), ".sharing/changes")
+        try await a.cacher.save(record(2), param: 1)
+        try await until { b.gaps > 0 }
+        #expect(try await b.content(1) == 2)
+        // The position advances after the gap was delivered.
+        try await until { try await b.save(3, 1, over: b.cacher.position).isSaved }
+    }
+
+    @Test func `a ring that lost its latest changes continues above the records' revisions`() async throws {
+        let a = try await user()
+        try await a.cacher.save(record(1), param: 1)
+        let old = try place.bytes(".sharing/changes")
+        for value in 2...9 { try await a.cacher.save(record(value), param: 1) }
+        let revision = a.cacher.position
+        try place.write(old, ".sharing/changes")
+        let b = try await user()
+        try await b.cacher.save(record(10), param: 1)
+        #expect(b.cacher.position > revision)
+    }
+
+    // MARK: Degrading
+
+    @Test func `D8: an obstacle is reported once, and changes arrive when it is gone`() async throws {
+        let ring = place.file(".sharing/changes")
+        try FileManager.default.createDirectory(at: ring, withIntermediateDirectories: true)
+        let plain = FileCacher<Int, Int>(directory: place.url)
+        try await plain.save(record(1), param: 1)
+        let b = SharedUser(place.url, faults: faults)
+        // Loads still work.
+        for _ in 0..<3 { #expect(try await b.content(1) == 1) }
+        #expect(faults.kinds == [.changesLost])
+        await #expect(throws: StoreError.self) { try await b.cacher.save(record(2), param: 1) }
+        try FileManager.default.removeItem(at: ring)
+        let a = SharedUser(place.url)
+        var value = 1
+        try await until {
+            value += 1
+            try await a.cacher.save(record(value), param: 1)
+            return b.keys.last == 1 || b.gaps > 0
+        }
+        #expect(faults.kinds == [.changesLost])
+    }
+
+    @Test func `foreign files in the directory are ignored`() async throws {
+        try FileManager.default.createDirectory(at: place.file(".sharing"), withIntermediateDirectories: true)
+        try place.write([1], ".sharing/notes.txt")
+        try place.write([2], "notes.txt")
+        let (a, b) = (try await user(), try await user())
+        try await a.cacher.save(record(1), param: 1)
+        try await until { b.keys == [1] }
+        try await a.cacher.removeAll()
+        #expect(try place.bytes(".sharing/notes.txt") == [1])
+        #expect(try place.bytes("notes.txt") == [2])
+    }
+
+    @Test func `a cacher that is no longer observed does not follow`() async throws {
+        let (a, b) = (try await user(), try await user())
+        b.stopObserving()
+        try await a.cacher.save(record(1), param: 1)
+        #expect(b.cacher.shared?.state.withLock { $0.following.watches.isEmpty } == true)
+        #expect(b.changes.isEmpty)
+    }
+}

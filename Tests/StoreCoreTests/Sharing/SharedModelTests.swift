@@ -1,0 +1,376 @@
+import Foundation
+import Testing
+import Trials
+@testable import StoreCore
+
+/// Checks D2 and D3 in every order of the steps of two stores over one shared cacher: the machines and queues are real, the cacher is a model.
+///
+/// `STOREHOUSE_SEEDS=N` checks N times as many orders of each scenario.
+struct SharedModelTests {
+    static let scenarios: [[[SharedModel.Operation]]] = [
+        [[.edit], [.edit]],
+        [[.edit, .edit], [.edit]],
+        [[.set], [.edit]],
+        [[.set], [.set]],
+        [[.clear], [.edit]],
+        [[.fetch], [.set]],
+        [[.fetch], [.edit]],
+        [[.fetch], [.clear]],
+        [[.fetch, .edit], [.edit]],
+        [[.invalidate], [.edit]],
+        [[.invalidate], [.set]],
+        [[.fetch, .set], [.fetch]],
+        [[.removeAll], [.edit]],
+        [[.removeAll], [.fetch]],
+        [[.edit, .removeAll], [.set, .edit]],
+    ]
+
+    @Test(arguments: scenarios)
+    func `D2, D3: in every order of steps two stores end with one record and lose no update`(scenario: [[SharedModel.Operation]]) {
+        var choices: [(taken: Int, count: Int)] = []
+        var runs = 0
+        let limit = 800 * max(1, rounds(1))
+        repeat {
+            let model = SharedModel(scenario)
+            model.run(&choices)
+            runs += 1
+            if let violation = model.violation {
+                Issue.record("\(violation), after \(model.history)")
+                return
+            }
+            // The next order: the last choice that has another option.
+            while let last = choices.last, last.taken + 1 >= last.count { choices.removeLast() }
+            if !choices.isEmpty { choices[choices.count - 1].taken += 1 }
+        } while !choices.isEmpty && runs < limit
+        // The orders beyond the limit are sampled.
+        guard !choices.isEmpty else { return }
+        for seed in 0..<limit {
+            let model = SharedModel(scenario)
+            model.run(random: SplitMix(seed: seed))
+            if let violation = model.violation {
+                Issue.record("\(violation), with seed \(seed), after \(model.history)")
+                return
+            }
+        }
+    }
+}
+
+/// Two stores and the cacher between them.
+final class SharedModel {
+    enum Operation: String, Sendable { case edit, set, clear, fetch, invalidate, removeAll }
+
+    /// A step that may come next.
+    enum Step: Hashable {
+        /// The next operation of a user begins, or an edit that was refused is applied again.
+        case begin(Int), reapply(Int)
+        /// The oldest call of a user reaches the cacher, and returns.
+        case perform(Int), end(Int)
+        /// A user learns of the next change.
+        case deliver(Int)
+        case endFetch(Int)
+    }
+
+    /// The cacher: one key, and the log of its changes.
+    private struct Server {
+        var content: Int?
+        var isInvalidated = false
+        var revision = Revision.none
+        var floor: UInt64 = 0
+        var log: [(revision: Revision, removesAll: Bool)] = []
+        /// The time and the writer of each change that is no result of a fetch.
+        var updates: [(time: Int, writer: UInt64)] = []
+
+        var next: UInt64 { (log.last?.revision.number ?? 0) + 1 }
+    }
+
+    private enum Call {
+        case load(Ticket, Int??, isInvalidated: Bool)
+        case save(CacheRecord<Int>?, Revision?, SaveOutcome<Int>?)
+        case removeAll(Revision?)
+    }
+
+    private final class User {
+        let writer: UInt64
+        let position = Position()
+        var machine: KeyMachine<Int>
+        var queue = CacherQueue<Int>()
+        var operations: [Operation]
+        var delivered = 0
+        var calls: [Call] = []
+        var fetch: (ticket: Ticket, content: Int)?
+        var edits: [CallerID: Int] = [:]
+        var refused: [Int] = []
+
+        init(_ writer: UInt64, _ operations: [Operation]) {
+            self.writer = writer
+            self.operations = operations
+            machine = KeyMachine(rules: KeyRules(position: { [position] in position.value.withLock { $0 } }))
+        }
+    }
+
+    private final class Position: Sendable {
+        let value = Lock(Revision.none)
+    }
+
+    private var server = Server()
+    private let users: [User]
+    private var tickets = TicketCounter()
+    private var time = 0
+    private var lastID: CallerID = 0
+    private var nextBit = 1
+    /// The time at which the fetch of a content began.
+    private var fetchTimes: [Int: Int] = [:]
+    private let onlyEdits: Bool
+    private(set) var history: [Step] = []
+    private(set) var violation: String?
+    private let clock = ManualTime()
+
+    init(_ scenario: [[Operation]]) {
+        users = scenario.enumerated().map { User(UInt64($0.offset + 1), $0.element) }
+        onlyEdits = scenario.joined().allSatisfy { $0 == .edit }
+        server.content = 0
+        server.revision = Revision(number: 1, writer: 9)
+        server.log = [(server.revision, false)]
+        for user in users {
+            user.delivered = 1
+            user.position.value.withLock { $0 = server.revision }
+            // An observer keeps the key live.
+            turn(user) { $0.observerJoined(forceRefresh: false, &$1) }
+        }
+    }
+
+    /// Runs all steps, in the order of the choices; choices beyond their end are the first option.
+    func run(_ choices: inout [(taken: Int, count: Int)]) {
+        var index = 0
+        while violation == nil {
+            let steps = steps
+            if steps.isEmpty { break }
+            if index == choices.count { choices.append((0, steps.count)) }
+            apply(steps[choices[index].taken])
+            index += 1
+        }
+        checkEnd()
+    }
+
+    func run(random: SplitMix) {
+        var random = random
+        while violation == nil {
+            let steps = steps
+            if steps.isEmpty { break }
+            apply(steps[random.below(steps.count)])
+        }
+        checkEnd()
+    }
+
+    // MARK: Steps
+
+    private var steps: [Step] {
+        guard history.count < 400 else {
+            violation = "the stores do not come to rest"
+            return []
+        }
+        return users.indices.flatMap { index -> [Step] in
+            let user = users[index]
+            var steps: [Step] = []
+            if !user.operations.isEmpty, user.machine.isRead { steps.append(.begin(index)) }
+            if !user.refused.isEmpty, user.machine.isRead { steps.append(.reapply(index)) }
+            switch user.calls.first {
+            case nil: break
+            case .load(_, .none, _), .save(_, _, nil), .removeAll(nil): steps.append(.perform(index))
+            default: steps.append(.end(index))
+            }
+            if user.delivered < server.log.count { steps.append(.deliver(index)) }
+            if user.fetch != nil { steps.append(.endFetch(index)) }
+            return steps
+        }
+    }
+
+    private func apply(_ step: Step) {
+        history.append(step)
+        time += 1
+        switch step {
+        case .begin(let index): begin(users[index].operations.removeFirst(), users[index])
+        case .reapply(let index): edit(users[index].refused.removeFirst(), users[index])
+        case .perform(let index): perform(users[index])
+        case .end(let index): end(users[index])
+        case .deliver(let index): deliver(users[index])
+        case .endFetch(let index):
+            let user = users[index]
+            guard let fetch = user.fetch else { return }
+            user.fetch = nil
+            turn(user) { $0.fetchFinished(fetch.ticket, .success(Fetched(content: fetch.content, details: nil)), &$1) }
+        }
+    }
+
+    private func begin(_ operation: Operation, _ user: User) {
+        switch operation {
+        case .edit:
+            let bit = nextBit
+            nextBit *= 2
+            edit(bit, user)
+        case .set: turn(user) { [time] in $0.updated(1_000 * time, &$1) }
+        case .clear: turn(user) { $0.cleared(&$1) }
+        case .invalidate: turn(user) { $0.invalidated(&$1) }
+        case .fetch:
+            lastID += 1
+            let id = lastID
+            turn(user) { _ = $0.callerArrived(id, needing: .refresh, &$1) }
+        case .removeAll:
+            user.queue.removeAll(0)
+            turn(user) { $0.cleared(cacherIsCleared: true, &$1) }
+        }
+    }
+
+    private func edit(_ bit: Int, _ user: User) {
+        // Without content there is nothing to change.
+        guard let content = user.machine.held?.record.content else { return }
+        lastID += 1
+        let id = lastID
+        user.edits[id] = bit
+        turn(user) { machine, turn in
+            let revision = machine.updated(content | bit, as: .derived, &turn)
+            if machine.callerArrived(id, needing: .savedEdit(revision), &turn) != nil { user.edits[id] = nil }
+        }
+    }
+
+    private func turn(_ user: User, _ body: (inout KeyMachine<Int>, inout KeyMachine<Int>.Turn) -> Void) {
+        var turn = KeyMachine<Int>.Turn(time: clock, tickets: tickets)
+        body(&user.machine, &turn)
+        tickets = turn.tickets
+        turn.actions.takeAll().consumeEach { action in
+            switch action {
+            case .read(let ticket): user.queue.load(0, ticket)
+            case .save: user.queue.write(0)
+            case .fetch(let ticket, _):
+                let content = 1_000_000 * time
+                fetchTimes[content] = time
+                user.fetch = (ticket, content)
+            case .cancel(let ticket): if user.fetch?.ticket == ticket { user.fetch = nil }
+            case .answer(let id, let answer):
+                guard let bit = user.edits.removeValue(forKey: id) else { return }
+                if case .outdated = answer { user.refused.append(bit) }
+            case .readEnded, .saveFailed, .saveRecovered, .report: break
+            }
+        }
+        startCalls(user)
+    }
+
+    private func startCalls(_ user: User) {
+        for call in user.queue.takeCalls() {
+            switch call {
+            case .load(_, let ticket): user.calls.append(.load(ticket, .none, isInvalidated: false))
+            case .write:
+                guard user.machine.isSaveRequested else {
+                    user.queue.callEnded(0)
+                    startCalls(user)
+                    continue
+                }
+                let record = user.machine.saveBegan()
+                user.calls.append(.save(record, user.machine.sharing.saving?.base, nil))
+            case .keys: break
+            case .removeAll: user.calls.append(.removeAll(nil))
+            }
+        }
+    }
+
+    // MARK: The cacher
+
+    private func perform(_ user: User) {
+        switch user.calls[0] {
+        case .load(let ticket, _, _): user.calls[0] = .load(ticket, .some(server.content), isInvalidated: server.isInvalidated)
+        case .save(let record, let base, _): user.calls[0] = .save(record, base, commit(record, base, user))
+        case .removeAll:
+            let revision = Revision(number: server.next, writer: user.writer)
+            server.log.append((revision, true))
+            (server.content, server.revision, server.floor) = (nil, revision, revision.number)
+            server.updates.append((time, user.writer))
+            user.calls[0] = .removeAll(revision)
+        }
+    }
+
+    private func commit(_ record: CacheRecord<Int>?, _ base: Revision?, _ user: User) -> SaveOutcome<Int> {
+        if let base, server.revision > base, server.revision.writer != user.writer || server.floor > base.number {
+            let newer = server.content.map { self.record($0, server.isInvalidated) }
+            return .superseded(by: newer, server.revision)
+        }
+        let began = record.flatMap { fetchTimes[$0.content / 1_000 * 1_000] }
+        if let began, record.map({ $0.content % 1_000 == 0 && !$0.isInvalidated }) == true {
+            // A change before this store's own last change has been overwritten by that.
+            let others = server.updates.reversed().prefix { $0.writer != user.writer }
+            if others.contains(where: { $0.time > began }) {
+                violation = "the result of an older fetch was saved over a newer change"
+            }
+        } else {
+            server.updates.append((time, user.writer))
+        }
+        let revision = Revision(number: server.next, writer: user.writer)
+        server.log.append((revision, false))
+        (server.content, server.isInvalidated, server.revision) = (record?.content, record?.isInvalidated ?? false, revision)
+        return .saved(revision)
+    }
+
+    private func record(_ content: Int, _ isInvalidated: Bool) -> CacheRecord<Int> {
+        var record = CacheRecord(content: content, fetchedAt: clock.date)
+        record.isInvalidated = isInvalidated
+        return record
+    }
+
+    private func held(_ record: CacheRecord<Int>) -> HeldRecord<Int> {
+        HeldRecord(record, remaining: .forever, needsRefresh: false, now: clock.now)
+    }
+
+    private func end(_ user: User) {
+        switch user.calls.removeFirst() {
+        case .load(let ticket, let content, let isInvalidated):
+            let loaded = (content ?? nil).map { held(record($0, isInvalidated)) }
+            turn(user) { $0.cacheReadFinished(ticket, .success(loaded), &$1) }
+            user.queue.callEnded(0)
+        case .save(let record, _, .saved(let revision)?):
+            turn(user) { $0.saveFinished(nil, removing: record == nil, sharedRevision: revision, &$1) }
+            user.queue.callEnded(0)
+        case .save(_, _, .superseded(let newer, let revision)?):
+            turn(user) { [self] in $0.saveSuperseded(by: newer.map { held($0) }, revision, &$1) }
+            user.queue.callEnded(0)
+        case .removeAll:
+            _ = user.queue.clearingEnded(began: clock.date, fails: false)
+        case .save(_, _, nil): break
+        }
+        startCalls(user)
+    }
+
+    private func deliver(_ user: User) {
+        let change = server.log[user.delivered]
+        user.delivered += 1
+        if change.revision.writer != user.writer {
+            turn(user) { machine, turn in
+                if change.removesAll {
+                    machine.clearedElsewhere(change.revision, &turn)
+                } else {
+                    machine.changedElsewhere(change.revision, &turn)
+                }
+            }
+        }
+        user.position.value.withLock { $0 = Revision(number: change.revision.number, writer: .max) }
+    }
+
+    // MARK: Laws
+
+    private func checkEnd() {
+        guard violation == nil else { return }
+        for user in users {
+            let machine = user.machine
+            if machine.settledRevision != machine.revision || machine.saving != nil || machine.reading != nil {
+                violation = "store \(user.writer) is not at rest"
+            } else if machine.held?.record.content != server.content {
+                violation =
+                    "store \(user.writer) has \(String(describing: machine.held?.record.content)) "
+                    + "and the cacher \(String(describing: server.content))"
+            } else if machine.sharing.unreadBase != nil || machine.sharing.pending != nil {
+                violation = "store \(user.writer) waits for a change"
+            } else if !user.edits.isEmpty {
+                violation = "the caller of an edit waits forever"
+            }
+        }
+        if onlyEdits, server.content != nextBit - 1 { violation = "an edit was lost: \(String(describing: server.content))" }
+    }
+}

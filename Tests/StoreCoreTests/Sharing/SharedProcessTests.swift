@@ -1,0 +1,170 @@
+import Foundation
+import Testing
+import Trials
+@testable import StoreCore
+
+#if os(macOS) || os(Linux)
+
+/// Tests D1 to D6 with real processes that are killed or stopped.
+@Suite(.serialized)
+struct SharedProcessTests {
+    private let place: TemporaryDirectory
+    private let program: String
+
+    init() throws {
+        place = try TemporaryDirectory()
+        program = try ChildProcess.path(of: "CrashWriter")
+    }
+
+    private func start(_ mode: String, _ arguments: String...) throws -> ChildProcess {
+        try ChildProcess(program, ["share", place.directory.path, mode] + arguments)
+    }
+
+    @Test func `D1: a save of one process reaches an observer in another one`() async throws {
+        let user = SharedUser(place.url)
+        try await user.attach()
+        #expect(try start("save", "3", "42").wait())
+        try await until { user.keys == [3] }
+        #expect(try await user.content(3) == 42)
+    }
+
+    @Test func `D3: additions of several processes are never lost, whenever one of them is killed`() async throws {
+        let keys = 3
+        let workers = 3
+        var acknowledged = 0
+        var kills = 0
+        for round in 0..<rounds(6) {
+            let children = try (0..<workers).map { _ in try start("count", "\(keys)", "\(round == 0 ? 100 : 1_000_000)") }
+            var lines = 0
+            for child in children where round > 0 {
+                for _ in 0..<Int.random(in: 1...60) where child.readLine() != nil { lines += 1 }
+                for _ in 0..<Int.random(in: 0...2000) { _ = SHA256.digest(of: []) }
+                child.kill()
+                kills += 1
+            }
+            for child in children {
+                while let line = child.readLine() { if line != "done" { lines += 1 } }
+                child.wait()
+            }
+            // The first line of each says that it has begun.
+            acknowledged += lines - workers
+        }
+        var sum = 0
+        let cacher = FileCacher<Int, Int>(directory: place.url, sharing: .processes)
+        for key in 0..<keys { sum += try await cacher.load(param: key)?.content ?? 0 }
+        // A process may be killed between its save and its word of it.
+        #expect(sum >= acknowledged && sum <= acknowledged + kills, "\(sum) of \(acknowledged), with \(kills) kills")
+    }
+
+    @Test func `D4: after thousands of changes at once, every key is known to have changed`() async throws {
+        let count = isLongRun ? 5000 : 1500
+        let user = SharedUser(place.url)
+        try await user.attach()
+        let children = try (0..<2).map { _ in try start("fill", "\(count)") }
+        for child in children { #expect(child.wait()) }
+        try await until { try user.cacher.position.number == headOfRing() }
+        let seen = Set(user.keys)
+        #expect(user.gaps > 0 || seen == Set(0..<count))
+    }
+
+    private func headOfRing() throws -> UInt64 {
+        ChangeRing.Header(try place.bytes(".sharing/changes"))?.head ?? 0
+    }
+
+    // MARK: Leases
+
+    @Test func `D5: of several processes one fetches a missing key`() async throws {
+        let log = place.file("log").path(percentEncoded: false)
+        for round in 1...rounds(10) {
+            let children = try (0..<4).map { _ in try start("race", "\(round)", log) }
+            for child in children { #expect(child.wait()) }
+            let fetches = try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n").count
+            #expect(fetches == round)
+        }
+    }
+
+    @Test func `D5: a holder that is killed is succeeded at once`() async throws {
+        for _ in 0..<rounds(5) {
+            let holder = try start("lease", "1", "100000")
+            #expect(holder.readLine() == "granted")
+            let cacher = FileCacher<Int, Int>(directory: place.url, sharing: .processes)
+            let waiter = Task { granted(try await cacher.lease(1, for: .seconds(100_000))) }
+            try await until { cacher.shared?.leaseEvents.current.waited.count == 1 }
+            holder.kill()
+            #expect(try await waiter.value != nil)
+        }
+    }
+
+    @Test func `D5: a holder that is stopped keeps its lease for its duration`() async throws {
+        let holder = try start("lease", "1", "1")
+        #expect(holder.readLine() == "granted")
+        holder.send(SIGSTOP)
+        let cacher = FileCacher<Int, Int>(directory: place.url, sharing: .processes)
+        #expect(granted(try await cacher.lease(1, for: .seconds(100_000))) != nil)
+        holder.send(SIGCONT)
+    }
+
+    @Test func `D5: a failure crosses processes`() async throws {
+        let holder = try start("lease", "1", "100000", "fail")
+        #expect(holder.readLine() == "granted")
+        let waiter = try start("lease", "1", "100000")
+        #expect(waiter.readLine() == "failed permanent out of order")
+    }
+
+    // MARK: Idle
+
+    #if os(Linux)
+    @Test func `D6: an idle process that follows a directory is not woken and holds no lock`() async throws {
+        let child = try start("observe")
+        let user = SharedUser(place.url)
+        #expect(child.readLine() == "observing")
+        try await user.cacher.save(record(1), param: 1)
+        #expect(child.readLine() == "changed 1")
+        // A process that does not follow: the runtime wakes each process about once a second.
+        let resting = try start("rest")
+        #expect(resting.readLine() == "resting")
+        let id = try #require(processID("observe"))
+        let control = try #require(processID("rest"))
+        // The threads of the pool end after some seconds without work.
+        try await Task.sleep(for: .seconds(7))
+        let (before, controlBefore) = (try switches(of: id), try switches(of: control))
+        try await Task.sleep(for: .seconds(isLongRun ? 10 : 4))
+        let (woken, wokenControl) = (try switches(of: id) - before, try switches(of: control) - controlBefore)
+        #expect(woken <= wokenControl + 2, "\(woken) switches, and \(wokenControl) of a process that does not follow")
+        let locks = try String(contentsOfFile: "/proc/locks", encoding: .utf8)
+        #expect(!locks.split(separator: "\n").contains { $0.split(separator: " ").contains { $0 == "\(id)" } })
+        try await user.cacher.save(record(2), param: 2)
+        #expect(child.readLine() == "changed 2")
+    }
+
+    @Test func `D8: beyond the limit of watches, changes arrive as soon as a watch is possible`() async throws {
+        let user = SharedUser(place.url)
+        try await user.cacher.save(record(0), param: 0)
+        let child = try start("observe-beyond-limit")
+        #expect(child.readLine() == "fault changesLost")
+        #expect(child.readLine() == "observing")
+        try await user.cacher.save(record(1), param: 1)
+        #expect(child.readLine() == "changed 1")
+    }
+
+    private func processID(_ mode: String) -> Int? {
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? [] {
+            guard let id = Int(name), let line = try? String(contentsOfFile: "/proc/\(name)/cmdline", encoding: .utf8) else { continue }
+            if line.contains(place.directory.path), line.contains(mode) { return id }
+        }
+        return nil
+    }
+
+    /// The number of context switches of all threads: a thread that is woken switches at least once.
+    private func switches(of id: Int) throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/\(id)/task").reduce(0) { sum, task in
+            let status = try String(contentsOfFile: "/proc/\(id)/task/\(task)/status", encoding: .utf8)
+            return sum
+                + status.split(separator: "\n").filter { $0.hasPrefix("voluntary") }.compactMap { Int($0.split(separator: "\t")[1]) }
+                .reduce(0, +)
+        }
+    }
+    #endif
+}
+
+#endif

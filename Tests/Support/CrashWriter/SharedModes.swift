@@ -1,0 +1,134 @@
+import Foundation
+import StoreCore
+import Trials
+
+/// The modes in which the process shares its directory with others.
+enum SharedModes {
+    static func run(_ mode: String, _ directory: URL, _ arguments: [String]) async throws {
+        let cacher = FileCacher<Int, Int>(directory: directory, sharing: .processes) { say("fault \($0.kind.rawValue)") }
+        func number(_ index: Int) -> Int { arguments.indices.contains(index) ? Int(arguments[index]) ?? 0 : 0 }
+        switch mode {
+        case "count": try await count(cacher, keys: number(0), rounds: number(1))
+        case "fill": try await fill(cacher, count: number(0))
+        case "save":
+            try await cacher.save(record(number(1)), param: number(0))
+            say("saved")
+        case "save-slowly": try await saveSlowly(cacher, key: number(0), count: number(1))
+        case "remove-all":
+            try await cacher.removeAll()
+            say("removed")
+        case "lease": try await lease(cacher, key: number(0), seconds: number(1), ending: arguments.count > 2 ? arguments[2] : "hold")
+        case "race": try await race(cacher, key: number(0), log: arguments[1])
+        case "observe": try await observe(cacher)
+        case "rest":
+            _ = try await FileCacher<Int, Int>(directory: directory).load(param: 0)
+            say("resting")
+            _ = try await WatchedState(0).wait { _ -> Bool? in nil }
+        #if os(Linux)
+        case "observe-beyond-limit":
+            let watchers = exhaustWatchers()
+            // The first failure is reported before the watchers are closed.
+            try await observe(cacher) { closeWatchers(watchers) }
+        #endif
+        default: say("unknown mode \(mode)")
+        }
+    }
+
+    static func record(_ value: Int) -> CacheRecord<Int> { CacheRecord(content: value, fetchedAt: Date()) }
+
+    /// Adds one to random keys; no addition of any process may be lost.
+    static func count(_ cacher: FileCacher<Int, Int>, keys: Int, rounds: Int) async throws {
+        let observation = cacher.observeChanges { _ in }
+        defer { withExtendedLifetime(observation) {} }
+        say("began")
+        for _ in 0..<rounds {
+            let key = Int.random(in: 0..<keys)
+            var base = cacher.position
+            var value = try await cacher.load(param: key)?.content ?? 0
+            if base == .none {
+                // The first load has begun to count the position.
+                base = cacher.position
+                value = try await cacher.load(param: key)?.content ?? 0
+            }
+            adding: while true {
+                switch try await cacher.save(record(value + 1), param: key, over: base) {
+                case .saved: break adding
+                case .superseded(let newer, let revision): (value, base) = (newer?.content ?? 0, revision)
+                }
+            }
+            say("\(key)")
+        }
+        say("done")
+    }
+
+    static func fill(_ cacher: FileCacher<Int, Int>, count: Int) async throws {
+        for key in 0..<count { try await cacher.save(record(key), param: key) }
+        say("done")
+    }
+
+    /// Saves the time of each save, so that a reader can tell how long the change was under way.
+    static func saveSlowly(_ cacher: FileCacher<Int, Int>, key: Int, count: Int) async throws {
+        for _ in 0..<count {
+            let now = Int(Date().timeIntervalSince1970 * 1_000_000)
+            try await cacher.save(record(now), param: key)
+            try await Task.sleep(for: .milliseconds(1))
+        }
+        say("done")
+    }
+
+    static func lease(_ cacher: FileCacher<Int, Int>, key: Int, seconds: Int, ending: String) async throws {
+        switch try await cacher.lease(key, for: .seconds(seconds)) {
+        case .granted(let lease):
+            say("granted")
+            switch ending {
+            case "hold":
+                while true { try await Task.sleep(for: .seconds(1000)) }
+            case "fail":
+                try await Task.sleep(for: .milliseconds(200))
+                let failure = FetchFailedElsewhere(
+                    failureKind: .permanent, retryAfter: .seconds(7), allowsStale: false, message: "out of order")
+                lease.end(.failed(failure))
+            default:
+                lease.end(.saved)
+            }
+            // Ending is asynchronous.
+            try await Task.sleep(for: .seconds(1))
+        case .failed(let failure): say("failed \(failure.failureKind) \(failure.message)")
+        case .notNeeded: say("not needed")
+        }
+    }
+
+    /// Fetches a missing key once among all processes; a fetch adds a line to the log.
+    static func race(_ cacher: FileCacher<Int, Int>, key: Int, log: String) async throws {
+        say("began")
+        while try await cacher.load(param: key) == nil {
+            guard case .granted(let lease) = try await cacher.lease(key, for: .seconds(30)) else { continue }
+            guard try await cacher.load(param: key) == nil else {
+                lease.end(.abandoned)
+                break
+            }
+            appendLine(log, "fetched")
+            try await Task.sleep(for: .milliseconds(20))
+            _ = try await cacher.save(record(1), param: key, over: lease.position)
+            lease.end(.saved)
+        }
+        say("done")
+    }
+
+    /// Prints every change until the process is killed.
+    static func observe(_ cacher: FileCacher<Int, Int>, afterLoad: () -> Void = {}) async throws {
+        let observation = cacher.observeChanges { change in
+            switch change {
+            case .changed(let key, _): say("changed \(key)")
+            case .removedAll: say("removed all")
+            case .gap: say("gap")
+            }
+        }
+        _ = try await cacher.load(param: 0)
+        afterLoad()
+        say("observing")
+        // Not a sleep, because its timer would wake the process.
+        _ = try await WatchedState(0).wait { _ -> Bool? in nil }
+        withExtendedLifetime(observation) {}
+    }
+}
