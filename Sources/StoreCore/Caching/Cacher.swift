@@ -48,13 +48,13 @@ public protocol Cacher<Param, Content>: Sendable {
     ///   - record: The record, which must be stored completely or not at all.
     ///   - param: The key.
     /// - Throws: Any error; the store keeps the record and reports the error. It retries when the content changes, in `waitUntilSaved()`,
-    ///   or after a save of another key succeeds, at the earliest ``StorePolicy/minimumInterval`` later.
+    ///   or after a save or removal of another key succeeds, at the earliest ``StorePolicy/minimumInterval`` later.
     func save(_ record: CacheRecord<Content>, param: Param) async throws
 
     /// Removes the record of a key; does nothing if there is none.
     ///
     /// - Parameter param: The key.
-    /// - Throws: Any error; the store treats the record as removed and reports the error.
+    /// - Throws: Any error; the store treats the record as removed, reports the error, and retries like a failed save.
     func remove(param: Param) async throws
 
     /// Removes every record.

@@ -197,21 +197,31 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
     /// The cacher has the newest content of a key.
     mutating func saveRecovered(_ key: Key) { failures[key] = nil }
 
-    /// Returns the key to save again after the cacher took another record: the oldest failure, if it is older than `interval`.
+    /// Returns the key to save again after the cacher saved or removed another record: the oldest failure that may be retried, if it is
+    /// older than `interval`.
     ///
     /// One key for each success: a disk that is writable again is not flooded.
-    func nextRetry(after interval: Duration, now: @autoclosure () -> MonotonicInstant) -> Key? {
-        guard !failures.isEmpty, let (key, failure) = failures.min(by: { $0.value.order < $1.value.order }) else { return nil }
+    ///
+    /// - Parameters:
+    ///   - interval: The least time between two attempts of one key.
+    ///   - now: The present moment.
+    ///   - mayRetry: Whether a key can be saved again now. Keys that cannot do not block those behind them.
+    func nextRetry(
+        after interval: Duration, now: @autoclosure () -> MonotonicInstant, where mayRetry: (Key) -> Bool
+    ) -> Key? {
+        guard !failures.isEmpty else { return nil }
+        let candidates = failures.filter { mayRetry($0.key) }
+        guard let (key, failure) = candidates.min(by: { $0.value.order < $1.value.order }) else { return nil }
         return failure.time.advanced(by: max(.zero, interval)) <= now() ? key : nil
     }
 
     /// Drops the oldest failed save of an idle key if there are too many of them.
     ///
-    /// - Parameter isIdle: Whether a key is kept only because its save failed.
+    /// - Parameter isAtRest: Whether a key is kept only because its save failed.
     /// - Returns: The dropped key.
-    mutating func dropExcessFailure(where isIdle: (Key) -> Bool) -> Key? {
+    mutating func dropExcessFailure(where isAtRest: (Key) -> Bool) -> Key? {
         guard failures.count > Self.failureLimit else { return nil }
-        let idle = failures.filter { isIdle($0.key) }
+        let idle = failures.filter { isAtRest($0.key) }
         guard idle.count > Self.failureLimit, let oldest = idle.min(by: { $0.value.order < $1.value.order })?.key else { return nil }
         failures[oldest] = nil
         return oldest

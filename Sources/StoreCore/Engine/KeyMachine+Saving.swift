@@ -102,17 +102,27 @@ extension KeyMachine {
         return nil
     }
 
-    /// Requests the failed save again, unless newer content is being saved.
+    /// Whether the failed save can be tried again now.
+    var mayRetrySave: Bool {
+        switch failedSave {
+        case nil: false
+        // Otherwise newer content is being saved.
+        case .content: settledRevision == revision
+        // Otherwise observers and callers of the key were told that it has no content, and have a fetch.
+        case .invalidation: isAtRest
+        }
+    }
+
+    /// Makes the failed save due again; `endTurn` requests it.
     private mutating func retrySave(_ turn: inout Turn) {
+        guard mayRetrySave else { return }
         switch failedSave {
         case nil:
             break
         case .content:
-            guard settledRevision == revision else { return }
+            // The same content under a new number, so that it counts as unsaved, and callers can wait for this attempt.
             revision = turn.tickets.next()
         case .invalidation:
-            // Observers and callers of the key were told that it has no content, and have a fetch.
-            guard isAtRest else { return }
             noteFailedSave(nil, &turn)
             forgetFailures(into: &turn.leftovers)
             (isRead, invalidatePending) = (false, true)

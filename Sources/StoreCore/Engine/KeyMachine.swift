@@ -20,7 +20,7 @@ struct KeyMachine<Content: Sendable> {
 
     /// The newest accepted record; `nil` if the key has no content.
     var held: HeldRecord<Content>?
-    /// The number of the last change of the accepted content.
+    /// The number of the last change of the accepted content, or of the last retry of its save.
     var revision = Ticket(number: 0)
     /// The last revision that the cacher took or failed to take.
     var settledRevision = Ticket(number: 0)
@@ -57,7 +57,7 @@ struct KeyMachine<Content: Sendable> {
     var isSaveRequested = false
     /// The revision that the running save saves.
     var saving: Ticket?
-    /// The save that the cacher failed; the key stays live until it has succeeded.
+    /// What the cacher lacks after a failed call; the key stays live until the call has succeeded.
     var failedSave: FailedSave?
 
     // MARK: Observers and callers

@@ -93,7 +93,7 @@ extension StoreEngine {
         }
     }
 
-    /// Reports the end of a call to its machine and to the queue. After a successful write, retries a failed save of another key.
+    /// Reports the end of a call to its machine and to the queue. After a successful save or removal, retries a failed save of another key.
     func callEnded(
         _ param: BoxedKey, hasWritten: Bool = false, _ report: @Sendable (inout Key, inout Turn) -> Void
     ) {
@@ -104,7 +104,9 @@ extension StoreEngine {
                 if key.value.lease != nil { endLease(of: &key.value) }
             }
             state.queue.callEnded(param)
-            if hasWritten, let failed = state.queue.nextRetry(after: rules.policy.minimumInterval, now: time.now),
+            if hasWritten,
+                let failed = state.queue.nextRetry(
+                    after: rules.policy.minimumInterval, now: time.now, where: { state.live[$0]?.value.machine.mayRetrySave ?? false }),
                 let key = state.live[failed]
             {
                 take(key, &state, &effects) { key, turn in key.machine.cacherRecovered(&turn) }

@@ -40,7 +40,7 @@ public struct StorePolicy: Sendable {
     /// The least time between the end of a fetch and a fetch of the same key that expiry or a trigger causes.
     ///
     /// Expiry never causes a fetch sooner than ``shortestInterval``, even if this value is smaller. A trigger may: its elements set the
-    /// pace.
+    /// pace. A failed save is also retried after this interval at the earliest, when another key has been saved.
     public var minimumInterval: Duration
 
     /// The least interval between fetches that could cause themselves: 100 ms.

@@ -69,6 +69,25 @@ struct FaultTests {
         #expect(bench.cacher.calls(.save).compactMap(\.param) == [1, 2, 3, 9, 1])
     }
 
+    @Test(arguments: Backing.withCacher)
+    func `C6: a failed invalidation of a key in use does not keep other records from being saved again`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.cacher.put(bench.record(3), param: 1)
+        bench.cacher.fail(.load)
+        bench.fetcher.hold()
+        await bench.store[1].invalidate()
+        let observer = RecordingObserver(bench.store[1].publish())
+        try await observer.next { $0.isLoading }
+        bench.cacher.recover()
+        bench.cacher.fail(.save)
+        await bench.store[2].update(70)
+        bench.cacher.recover()
+        bench.time.advance(by: .seconds(1))
+        await bench.store[3].update(71)
+        try await until("the record is saved") { bench.cacher.record(of: 2)?.content == 70 }
+        #expect(observer.summary == "loading(nil)")
+    }
+
     // MARK: Invalidation
 
     @Test(arguments: Backing.withCacher)
