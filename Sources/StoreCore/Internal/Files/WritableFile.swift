@@ -65,6 +65,9 @@ package final class WritableFile: Sendable {
         }
     }
 
+    /// The word in the temporary names of replacements. A process that is killed leaves such a file behind.
+    static let replacementKind = "replacement"
+
     /// Creates a file under a name in one step, and replaces a file that has the name.
     ///
     /// - Parameters:
@@ -77,7 +80,7 @@ package final class WritableFile: Sendable {
     package static func replacement(
         for name: String, in directory: DirectoryHandle, mode: UInt16 = 0o666, prepare: (WritableFile) throws(StoreError) -> Void
     ) throws(StoreError) -> WritableFile {
-        let temporary = TemporaryFile.makeName(kind: "replacement")
+        let temporary = TemporaryFile.makeName(kind: replacementKind)
         let file = try WritableFile(temporary, in: directory, mode: mode)
         do throws(StoreError) {
             try prepare(file)
