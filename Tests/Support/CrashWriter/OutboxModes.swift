@@ -12,8 +12,10 @@ enum OutboxModes {
         case "limited":
             limitFileSize(number(0))
             tryToAppend(directory, lengths: [[100], [100, 100_000, 100], [100]])
+            tryToCompact(directory, lengths: [3000, 3000])
         case "full":
             tryToAppend(directory, lengths: [[1000], [1000, 500_000], [1000]])
+            tryToCompact(directory, lengths: [100_000, 100_000])
         case "nobody":
             becomeNobody()
             tryToAppend(directory, lengths: [[100]])
@@ -57,7 +59,7 @@ enum OutboxModes {
         say("done")
     }
 
-    /// Makes appends with records of these lengths; prints each result and the number of records that another reader finds.
+    /// Makes appends with records of these lengths; prints each result, what another reader finds, and the file's size.
     static func tryToAppend(_ directory: URL, lengths: [[Int]]) {
         do {
             let log = try OutboxLog(directory: directory)
@@ -69,10 +71,30 @@ enum OutboxModes {
                     say("failed \(error.code.rawValue) \(error.fileSystemErrno ?? 0) \(error.message)")
                 }
                 let news = try OutboxLog(directory: directory).read()
-                say("read \(news.records.count) damages \(news.damages.count)")
+                let size = try Directory(path: directory.path(percentEncoded: false)).status(of: "log")?.size
+                say("read \(news.records.count) damages \(news.damages.count) size \(size ?? -1)")
             }
         } catch {
             say("cannot open \(error.code.rawValue) \(error.fileSystemErrno ?? 0) \(error.message)")
+        }
+    }
+
+    /// Compacts the log to records of these lengths; prints the result, what another reader finds, and the names in the directory.
+    static func tryToCompact(_ directory: URL, lengths: [Int]) {
+        do {
+            try OutboxLog(directory: directory).compact { _ in lengths.map { Data(repeating: 120, count: $0) } }
+            say("compacted")
+        } catch let error as StoreError {
+            say("failed \(error.code.rawValue) \(error.fileSystemErrno ?? 0)")
+        } catch {
+            say("failed otherwise \(error)")
+        }
+        do {
+            let news = try OutboxLog(directory: directory).read()
+            let names = try FileManager.default.contentsOfDirectory(atPath: directory.path(percentEncoded: false)).sorted()
+            say("read \(news.records.count) damages \(news.damages.count) files \(names.joined(separator: " "))")
+        } catch {
+            say("failed otherwise \(error)")
         }
     }
 

@@ -96,7 +96,9 @@ package final class OutboxLog: Sendable {
         try access { files, state throws(StoreError) in
             try Self.removeOrphans(in: files.folder)
             // Only checks the format; the first reading returns the records.
-            _ = try Self.unread(files, state)
+            let log = try Self.openLog(files)
+            guard try !OutboxLogFormat.isCurrentHeader(log.read(OutboxLogFormat.headerSize, at: 0)) else { return }
+            _ = try Self.unread(log, from: 0, size: log.status().size)
         }
     }
 
@@ -220,11 +222,15 @@ package final class OutboxLog: Sendable {
         if let log = state.log, log.isNamed, case let size = try log.status().size, size >= state.position {
             return try unread(log, from: state.position, size: size)
         }
-        // The file must have no other name, such as in a backup, under which a change would be visible too.
-        let log = try WritableFile.unshared(logName, in: files.folder, isCopied: true, mode: 0o600)
+        let log = try openLog(files)
         var unread = try unread(log, from: 0, size: log.status().size)
         unread.news.wasReplaced = state.log != nil
         return unread
+    }
+
+    private static func openLog(_ files: Files) throws(StoreError) -> WritableFile {
+        // The file must have no other name, such as in a backup, under which a change would be visible too.
+        try .unshared(logName, in: files.folder, isCopied: true, mode: 0o600)
     }
 
     private static func unread(_ log: WritableFile, from position: Int, size: Int) throws(StoreError) -> Unread {

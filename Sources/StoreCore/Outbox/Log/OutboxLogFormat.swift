@@ -189,6 +189,9 @@ enum OutboxLogFormat {
         return .entry(record: start..<end, following: load(bytes, at + 8, UInt32.self), isIntact: isIntact)
     }
 
+    /// Returns whether a file begins with an intact header of this version.
+    static func isCurrentHeader(_ bytes: [UInt8]) -> Bool { bytes == header }
+
     private static func isHeader(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard bytes.count >= headerSize, bytes.starts(with: magic) else { return false }
         let sum = UInt32(truncatingIfNeeded: Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[..<12])))

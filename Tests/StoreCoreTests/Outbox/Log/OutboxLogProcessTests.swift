@@ -151,33 +151,40 @@ struct OutboxLogProcessTests {
 
     // MARK: Disks
 
-    @Test func `O14: an append beyond the file size limit fails with its reason and changes nothing`() throws {
+    /// The size of a log of single records with these lengths.
+    private func size(_ lengths: Int...) -> Int {
+        OutboxLogFormat.headerSize + lengths.reduce(0) { $0 + OutboxLogFormat.entryHeaderSize + $1 }
+    }
+
+    @Test func `O14: an append beyond the file size limit fails with its reason and changes nothing, as does a compaction`() throws {
         let child = try start("limited", "4096")
         #expect(child.readLine() == "appended 1")
-        #expect(child.readLine() == "read 1 damages 0")
+        #expect(child.readLine() == "read 1 damages 0 size \(size(100))")
         let failure = try #require(child.readLine())
         #expect(failure.hasPrefix("failed fileSystem \(EFBIG) writing \(path)/log"))
-        #expect(child.readLine() == "read 1 damages 0")
+        #expect(child.readLine() == "read 1 damages 0 size \(size(100))")
         #expect(child.readLine() == "appended 1")
-        #expect(child.readLine() == "read 2 damages 0")
-        child.wait()
-        let size = OutboxLogFormat.headerSize + 2 * (OutboxLogFormat.entryHeaderSize + 100)
-        #expect(try place.bytes("log").count == size)
+        #expect(child.readLine() == "read 2 damages 0 size \(size(100, 100))")
+        // A compaction that does not fit leaves the old log, and nothing else.
+        #expect(child.readLine() == "failed fileSystem \(EFBIG)")
+        #expect(child.readLine() == "read 2 damages 0 files lock log")
     }
 
     /// Uses a small disk that disappears with the process that mounted it.
     @Test(.enabled(if: canMountSmallDisks()))
-    func `O14: an append to a full disk fails with its reason and changes nothing`() throws {
+    func `O14: an append to a full disk fails with its reason and changes nothing, as does a compaction`() throws {
         let script = "mount -t tmpfs -o size=128k,mode=700 none '\(path)' && exec '\(program)' outbox '\(path)' full"
         let child = try ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script])
         #expect(child.readLine() == "appended 1")
-        #expect(child.readLine() == "read 1 damages 0")
+        #expect(child.readLine() == "read 1 damages 0 size \(size(1000))")
         let failure = try #require(child.readLine())
         #expect(failure.hasPrefix("failed fileSystem \(ENOSPC) writing \(path)/log"))
         #expect(failure.contains("free some space"))
-        #expect(child.readLine() == "read 1 damages 0")
+        #expect(child.readLine() == "read 1 damages 0 size \(size(1000))")
         #expect(child.readLine() == "appended 1")
-        #expect(child.readLine() == "read 2 damages 0")
+        #expect(child.readLine() == "read 2 damages 0 size \(size(1000, 1000))")
+        #expect(child.readLine() == "failed fileSystem \(ENOSPC)")
+        #expect(child.readLine() == "read 2 damages 0 files lock log")
     }
 
     @Test(.enabled(if: canMountSmallDisks()))
