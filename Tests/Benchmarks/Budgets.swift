@@ -89,6 +89,8 @@ extension Budget {
         .ratio("file-load-small", to: .mutex, 3),
         .ratio("file-load-large", to: .mutex, 3),
         .ratio("file-list", to: .mutex, 1.5),
+        .ratio("outbox-append", to: .mutex, 1.5, noisy: false),
+        .ratio("outbox-read", to: .mutex, 2),
 
         // Wire, compared with `URLSession` with a delegate of the same kind
         .beyond("exchange", .mutex, by: 50_000, noisy: false),

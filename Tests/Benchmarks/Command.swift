@@ -4,7 +4,8 @@ internal import Console
 struct Command {
     static let experiments: [Experiment] =
         Experiment.hits + [.sharedFetch, .prefetch] + Experiment.observing + [.pages] + Experiment.memory + Experiment.files
-        + Experiment.exchanges + Experiment.outsideExchanges + Experiment.routes + Experiment.texts + Experiment.synchronizing
+        + Experiment.outboxLog + Experiment.exchanges + Experiment.outsideExchanges + Experiment.routes + Experiment.texts
+        + Experiment.synchronizing
         + Experiment.mirroring + Experiment.outsideMirrors
 
     static func main() async {

@@ -86,8 +86,8 @@ package struct RequestBuilder: Sendable {
         if let accept = options.accept { own.append("Accept", accept.rawValue) }
         if options.cachePolicy == .neverStore { own.append("Cache-Control", "no-store") }
         switch options.idempotencyKey {
-        case .unique: own.append("Idempotency-Key", UUID().uuidString)
-        case .key(let key): own.append("Idempotency-Key", key)
+        case .unique: own.append("Idempotency-Key", try structuredString(UUID().uuidString))
+        case .key(let key): own.append("Idempotency-Key", try structuredString(key))
         case nil: break
         }
         var fields = HTTPFields()
@@ -95,6 +95,14 @@ package struct RequestBuilder: Sendable {
         try fields.replace(by: own)
         try fields.replace(by: headers)
         return fields
+    }
+
+    /// Returns a string of a structured field: quoted, of printable ASCII characters (RFC 9651 §3.3.3).
+    private func structuredString(_ text: String) throws(RouteFault) -> String {
+        guard text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
+            throw RouteFault(.invalidField, in: "idempotency key", "it has a character that is not printable ASCII; encode the key")
+        }
+        return "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
     }
 }
 

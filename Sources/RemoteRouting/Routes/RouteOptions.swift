@@ -110,10 +110,13 @@ public struct RouteOptions: Sendable {
     }
 
     /// The key that makes an unsafe request repeatable.
+    ///
+    /// It is sent as a string of a structured field, which has quotes (draft-ietf-httpapi-idempotency-key-header §2.1). For a server that
+    /// wants the key without quotes, set the field `Idempotency-Key` in the route's headers instead.
     public enum IdempotencyKey: Hashable, Sendable {
         /// A new UUID per request, the same for all its attempts.
         case unique
-        /// A custom key.
+        /// A custom key, of printable ASCII characters.
         case key(String)
     }
 }

@@ -50,6 +50,22 @@ struct RetryTests {
     }
 
     @Test(arguments: RealTransport.available)
+    func `H7, O4: a call with an idempotency key repeats it in all attempts and in later calls`(_ transport: RealTransport) async throws {
+        let bench = try Bench(transport.kind)
+        bench.on("POST", "/x", inTurn: .status(503), .json([1]), .status(503), .status(204), .json([1]))
+        let host = bench.host { $0.random = { 0 } }
+        let key = UUID()
+        // The key of the call replaces that of the route.
+        let route = Route(path: "/x", method: .post, options: RouteOptions(idempotencyKey: .unique))
+        #expect(try await host.send(route, idempotencyKey: key, as: [Int].self) == [1])
+        try await host.send(route, idempotencyKey: key)
+        #expect(bench.asked.map { $0["Idempotency-Key"] } == Array(repeating: "\"\(key.uuidString)\"", count: 4))
+        let other = UUID()
+        try await host.send(route, idempotencyKey: other)
+        #expect(bench.asked.last?["Idempotency-Key"] == "\"\(other.uuidString)\"")
+    }
+
+    @Test(arguments: RealTransport.available)
     func `H7: a body that is not replayable is sent once`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         bench.on("PUT", "/x") { _ in .status(503) }

@@ -140,7 +140,23 @@ struct RequestBuilderTests {
         let error = #expect(throws: RouteFault.self) { try builder().request(for: route) }
         #expect(error?.code == .invalidField)
         #expect(error?.part == "header X-Secret")
-        #expect(try code(Route(path: "/", options: RouteOptions(idempotencyKey: .key(value)))) == .invalidField)
+    }
+
+    @Test(arguments: ["a\r\nX: y", "a\n", "\u{0}", "a\u{7F}", "\ta", "ä", "\u{80}"])
+    func `H3: an idempotency key that is not printable ASCII is refused and not shown`(key: String) throws {
+        let route = Route(path: "/", options: RouteOptions(idempotencyKey: .key(key)))
+        let error = #expect(throws: RouteFault.self) { try builder().request(for: route) }
+        #expect(error?.code == .invalidField)
+        #expect(error?.part == "idempotency key")
+    }
+
+    @Test(arguments: [("k", #""k""#), ("", #""""#), (" a b ", #"" a b ""#), (#"a"b\c"#, #""a\"b\\c""#)])
+    func `H3: an idempotency key is a string of a structured field`(key: String, value: String) throws {
+        let route = Route(path: "/", options: RouteOptions(idempotencyKey: .key(key)))
+        #expect(try builder().request(for: route).fields["Idempotency-Key"] == value)
+        // The field itself is sent as it is.
+        let bare = Route(path: "/", headers: ["Idempotency-Key": "bare"], options: RouteOptions(idempotencyKey: .key(key)))
+        #expect(try builder().request(for: bare).fields.values(of: "Idempotency-Key") == ["bare"])
     }
 
     @Test(arguments: ["", "a b", "ä\tö", "x\u{80}"])
@@ -184,7 +200,7 @@ struct RequestBuilderTests {
         let fields = try builder(defaults: ["Accept": "a/b"]).request(for: Route(path: "/", options: options)).fields
         #expect(fields.values(of: "Accept") == ["application/problem+json"])
         #expect(fields["Cache-Control"] == "no-store")
-        #expect(fields["Idempotency-Key"] == "k")
+        #expect(fields["Idempotency-Key"] == "\"k\"")
     }
 
     @Test func `a unique idempotency key differs in each request`() throws {

@@ -28,7 +28,7 @@ extension SharedDirectory {
     }
 
     /// A lease of this process.
-    private struct HeldLease: Sendable {
+    struct HeldLease: Sendable {
         let id: UInt64
         let name: String
         let file: WritableFile
@@ -38,7 +38,24 @@ extension SharedDirectory {
     ///
     /// - Throws: ``StoreError/Code/fileSystem``; `CancellationError` as soon as the task is canceled.
     func lease(_ digest: SHA256.Digest, for duration: Duration) async throws -> LeaseOutcome {
-        let name = digest.hex + ".lease"
+        switch try await hold(digest.hex + ".lease", for: duration) {
+        case .granted(let held): .granted(Lease(position: position) { [weak self] ending in self?.end(held, ending) })
+        case .ended(let ended): ended.failure.map { .failed($0.failure) } ?? .notNeeded
+        }
+    }
+
+    /// How the wait for a lease has ended.
+    enum Hold: Sendable {
+        /// This process holds the lease until ``end(_:_:)``.
+        case granted(HeldLease)
+        /// The other holder's result cannot be stored, or it has failed.
+        case ended(LeaseNote.Ended)
+    }
+
+    /// Waits for the lease with a file name.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``; `CancellationError` as soon as the task is canceled.
+    func hold(_ name: String, for duration: Duration) async throws -> Hold {
         var isWaiting = false
         defer { if isWaiting { stopWaiting(name) } }
         var awaited: (id: UInt64, deadline: ContinuousClock.Instant)?
@@ -49,10 +66,8 @@ extension SharedDirectory {
             let events = leaseEvents.read { $0.waited[name]?.events ?? 0 }
             let (waitedFor, isOver) = (awaited?.id, awaited.map { ContinuousClock.now >= $0.deadline } ?? false)
             switch try await perform({ try self.attempt(name, after: waitedFor, takesOver: isOver, for: duration) }) {
-            case .granted(let held):
-                return .granted(Lease(position: position) { [weak self] ending in self?.end(held, ending) })
-            case .ended(let ended):
-                return ended.failure.map { .failed($0.failure) } ?? .notNeeded
+            case .granted(let held): return .granted(held)
+            case .ended(let ended): return .ended(ended)
             case .held(let id, let remaining):
                 if awaited?.id != id {
                     awaited = (id, .now + remaining)
@@ -161,8 +176,21 @@ extension SharedDirectory {
         }
     }
 
+    /// Prolongs a lease of this process; runs on the queue.
+    ///
+    /// - Returns: Whether this process still holds the lease.
+    func prolong(_ lease: HeldLease, for duration: Duration) throws(StoreError) -> Bool {
+        try transact { _ throws(StoreError) in
+            var note = try LeaseNote(reading: lease.file)
+            guard lease.file.isNamed, note.holder == lease.id else { return false }
+            note.expires = Date().timeIntervalSince1970 + duration / .seconds(1)
+            try note.write(to: lease.file)
+            return true
+        }
+    }
+
     /// Ends a lease of this process.
-    private func end(_ lease: HeldLease, _ ending: Lease.Ending) {
+    func end(_ lease: HeldLease, _ ending: Lease.Ending) {
         queue.async {
             defer { lease.file.unlock() }
             // If this fails, the waiters go on when the lock is released or the lease's duration has passed.

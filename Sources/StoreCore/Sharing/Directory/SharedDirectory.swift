@@ -308,7 +308,7 @@ final class SharedDirectory: Sendable {
 
 extension WritableFile {
     /// Reads at most this many bytes at a place.
-    fileprivate func read(_ count: Int, at offset: Int) throws(StoreError) -> [UInt8] {
+    func read(_ count: Int, at offset: Int) throws(StoreError) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
         let read = try bytes.withUnsafeMutableBufferPointer { buffer throws(StoreError) in
             try self.read(into: UnsafeMutableRawBufferPointer(buffer), at: offset)

@@ -1,0 +1,77 @@
+internal import Dispatch
+
+// Following the appends of other processes: an event of the file system, and no work between two events.
+
+extension OutboxLog {
+    /// How the log is followed.
+    struct Watching: Sendable {
+        /// Called on the queue; `nil` while the log is not followed.
+        var onNews: (@Sendable () -> Void)?
+        /// The watch on the log; `nil` if there can be none.
+        var watch: FileWatch?
+        /// Whether an event waits on the queue to be handled; further events add nothing.
+        var isScheduled = false
+        /// Whether the path may lead to another file than the watched one.
+        var mayHaveLostPath = true
+        /// Whether the log is looked at once a second, because it cannot be watched.
+        var isPolling = false
+    }
+
+    /// Begins to follow the log, and replaces an earlier closure.
+    ///
+    /// - Parameter onNews: Called after appends and replacements, at least once after the last; runs on a queue of the log.
+    package func observe(_ onNews: @escaping @Sendable () -> Void) {
+        watching.withLock { $0.onNews = onNews }
+        schedule(lostPath: true)
+    }
+
+    /// Ends following; a call that is under way may still happen.
+    package func endObserving() {
+        // Released outside the lock, because the end of a watch takes the lock of all watches.
+        let ended = watching.withLock { watching in
+            defer { watching = Watching() }
+            return (watching.onNews, watching.watch)
+        }
+        _ = ended
+    }
+
+    private func schedule(lostPath: Bool) {
+        let isNew = watching.withLock { watching in
+            watching.mayHaveLostPath = watching.mayHaveLostPath || lostPath
+            defer { watching.isScheduled = true }
+            return !watching.isScheduled && watching.onNews != nil
+        }
+        guard isNew else { return }
+        queue.async { [weak self] in self?.handleEvent() }
+    }
+
+    private func handleEvent() {
+        // Cleared first: an event that arrives from here on may announce an append that this call does not see.
+        let isLost = watching.withLock { watching in
+            watching.isScheduled = false
+            defer { watching.mayHaveLostPath = false }
+            return watching.mayHaveLostPath || watching.watch?.isValid != true
+        }
+        if isLost { watch() }
+        if !isUpToDate { watching.withLock { $0.onNews }?() }
+    }
+
+    private func watch() {
+        // Without a watch, such as beyond the system's limit, polling takes its place.
+        let watch = try? FileWatch(logPath, for: .content) { [weak self] event in self?.schedule(lostPath: event.mayHaveLostPath) }
+        let (ended, polls) = watching.withLock { watching in
+            let ended = watching.watch
+            watching.watch = watching.onNews == nil ? nil : watch
+            let polls = watch == nil && watching.onNews != nil && !watching.isPolling
+            if polls { watching.isPolling = true }
+            return (ended, polls)
+        }
+        _ = ended
+        guard polls else { return }
+        queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
+            guard let self else { return }
+            watching.withLock { $0.isPolling = false }
+            schedule(lostPath: true)
+        }
+    }
+}

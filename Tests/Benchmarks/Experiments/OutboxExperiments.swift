@@ -1,0 +1,95 @@
+internal import Foundation
+internal import StoreCore
+
+extension Experiment {
+    /// The log of an outbox, compared with handwritten code that encodes, checksums, locks and appends the same records.
+    static var outboxLog: [Experiment] { [append, read] }
+
+    private static var append: Experiment {
+        let figure = Figure(name: "outbox-append", title: "append a command of 200 bytes to a log", unit: .nanoseconds)
+        return Experiment(section: .files, figures: [figure]) { scale in
+            let place = BenchmarkDirectory()
+            let times = scale.times(5_000, quick: 1_000)
+            return [
+                (
+                    .mutex,
+                    {
+                        let path = try place.makeDirectory()
+                        let log = try HandwrittenLog(path)
+                        let encoder = JSONEncoder()
+                        let watch = Stopwatch()
+                        for number in 0..<times { try encoder.encode(Like.some(number)).withUnsafeBytes { try log.append($0) } }
+                        return [watch.nanoseconds / Double(times)]
+                    }
+                ),
+                (
+                    .storehouse,
+                    {
+                        let log = try OutboxLog(directory: URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory))
+                        let encoder = JSONEncoder()
+                        let watch = Stopwatch()
+                        for number in 0..<times { _ = try log.append([encoder.encode(Like.some(number))], durability: .crash) }
+                        return [watch.nanoseconds / Double(times)]
+                    }
+                ),
+            ]
+        }
+    }
+
+    private static var read: Experiment {
+        let figure = Figure(name: "outbox-read", title: "10 000 commands read from a log and decoded", unit: .nanoseconds)
+        return Experiment(section: .files, figures: [figure]) { _ in
+            let place = BenchmarkDirectory()
+            let (plain, own) = (try place.makeDirectory(), URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory))
+            let (byHand, log) = (try HandwrittenLog(plain), try OutboxLog(directory: own))
+            for number in 0..<10_000 {
+                let record = try JSONEncoder().encode(Like.some(number))
+                try record.withUnsafeBytes { try byHand.append($0) }
+                _ = try log.append([record], durability: .crash)
+            }
+            return [
+                (
+                    .mutex,
+                    {
+                        let decoder = JSONDecoder()
+                        let watch = Stopwatch()
+                        var count = 0
+                        try HandwrittenLog.read(plain + "/log") { count += try decoder.decode(Like.self, from: Data($0)).post }
+                        blackHole(count)
+                        return [watch.nanoseconds]
+                    }
+                ),
+                (
+                    .storehouse,
+                    {
+                        let decoder = JSONDecoder()
+                        let watch = Stopwatch()
+                        var count = 0
+                        for record in try OutboxLog(directory: own).read().records {
+                            count += try decoder.decode(Like.self, from: record).post
+                        }
+                        blackHole(count)
+                        withExtendedLifetime(place) {}
+                        return [watch.nanoseconds]
+                    }
+                ),
+            ]
+        }
+    }
+}
+
+/// A typical command of an app with the details that an outbox adds: about 200 bytes of JSON.
+private struct Like: Codable, Sendable {
+    var id: UUID
+    var name: String
+    var lane: String
+    var submitted: Date
+    var post: Int
+    var text: String
+
+    static func some(_ number: Int) -> Like {
+        Like(
+            id: UUID(), name: "like", lane: "posts/\(number)", submitted: Date(timeIntervalSinceReferenceDate: 800_000_000), post: number,
+            text: "a change that survives")
+    }
+}
