@@ -52,6 +52,8 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
         var ledger: FileLedger
         /// The running scan; `nil` if there is none.
         var sweep: Task<Void, Never>?
+        /// The records of a shared directory that this cacher has removed.
+        var removals = 0
     }
 
     /// Creates a cacher; the first save creates the directory, for this user only.
