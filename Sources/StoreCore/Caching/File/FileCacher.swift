@@ -56,7 +56,7 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
         var removals = 0
     }
 
-    /// Creates a cacher; the first save creates the directory, for this user only.
+    /// Creates a cacher; the first save creates the directory, for this user only. In a shared directory, so does the first load of a store.
     ///
     /// - Parameters:
     ///   - directory: A directory that no other cacher uses, as a file URL.
