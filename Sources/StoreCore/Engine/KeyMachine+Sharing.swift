@@ -141,7 +141,11 @@ extension KeyMachine {
     }
 
     /// Another user has removed all records.
+    ///
+    /// A pending save finds out by itself: content set here is newer than the removal, and the cacher refuses content that is older.
     mutating func clearedElsewhere(_ revision: Revision, _ turn: inout Turn) {
+        guard revision > sharing.known else { return }
+        guard settledRevision == self.revision, saving == nil else { return changedElsewhere(revision, &turn) }
         learn(revision)
         cleared(cacherIsCleared: true, &turn)
     }

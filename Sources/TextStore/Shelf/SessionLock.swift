@@ -25,7 +25,7 @@ struct SessionLock {
         do throws(StoreError) {
             guard let handle = try DirectoryHandle(opening: directory) else { return nil }
             let file = try WritableFile(Self.fileName, in: handle)
-            guard try lock(file) else {
+            guard try file.lock(within: patience) else {
                 throw StoreError(
                     .fileSystem, "another process has held \(directory.path(of: Self.fileName)) for \(patience); end that process")
             }
@@ -34,25 +34,6 @@ struct SessionLock {
             if let code = error.fileSystemErrno, [ENOLCK, ENOTSUP, EOPNOTSUPP, ENOSYS, EINVAL].contains(code) { return nil }
             throw TextStoreError(.fileSystem, "cannot lock the session: \(error.message)", underlyingError: error)
         }
-    }
-
-    /// Waits for the lock of a file.
-    ///
-    /// The kernel's wait has no time limit, so another thread waits on a copy of the file. After the timeout that thread remains until the
-    /// other holder releases the lock. It then closes the copy, which releases the lock.
-    ///
-    /// - Returns: `false` if the patience has ended first.
-    private func lock(_ file: WritableFile) throws(StoreError) -> Bool {
-        if try file.lock() { return true }
-        let copy = try file.copy(), hasEnded = DispatchSemaphore(value: 0)
-        let failure = Lock<StoreError?>(nil)
-        DispatchQueue(label: "TextStore.lock").async {
-            do throws(StoreError) { try copy.waitForLock() } catch { failure.withLock { $0 = error } }
-            hasEnded.signal()
-        }
-        guard hasEnded.wait(timeout: .now() + patience.timeInterval) == .success else { return false }
-        if let failure = failure.withLock({ $0 }) { throw failure }
-        return true
     }
 }
 

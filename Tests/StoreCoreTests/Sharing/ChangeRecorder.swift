@@ -10,9 +10,15 @@ final class SharedUser: Sendable {
     init(_ directory: URL, limit: Int = 256_000_000, faults: FaultRecorder = FaultRecorder()) {
         cacher = FileCacher(directory: directory, limit: limit, sharing: .processes) { faults.record($0) }
         observation = Lock(nil)
+        observe()
+    }
+
+    func observe() {
         let observation = cacher.observeChanges { [weak self] change in self?.recorded.withLock { $0.append(change) } }
         self.observation.withLock { $0 = observation }
     }
+
+    var isWatching: Bool { cacher.shared?.state.withLock { $0.files?.watch != nil } == true }
 
     var changes: [CacherChange<Int>] { recorded.withLock { $0 } }
 

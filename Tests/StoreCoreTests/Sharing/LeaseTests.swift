@@ -134,6 +134,44 @@ struct LeaseTests {
         }
     }
 
+    // MARK: Old files
+
+    private var leaseFiles: [String] {
+        get throws { try FileManager.default.contentsOfDirectory(atPath: place.file(".sharing").path).filter { $0.hasSuffix(".lease") } }
+    }
+
+    @Test(arguments: [LeaseKind.locked, .dated])
+    func `D5: the file of a lease that failed is removed once its waiters have read it`(kind: LeaseKind) async throws {
+        let user = SharedDirectory(place.directory, leaseKind: kind, endingTime: .zero)
+        for number in 0..<20 as Range<UInt8> {
+            let lease = try #require(granted(try await user.lease(SHA256.digest(of: [number]), for: .seconds(600))))
+            lease.end(number.isMultiple(of: 2) ? .notStored : .failed(FetchFailedElsewhere(CancellationError())))
+        }
+        let last = granted(try await user.lease(key, for: .seconds(600)))
+        #expect(try leaseFiles == [key.hex + ".lease"])
+        withExtendedLifetime(last) {}
+    }
+
+    @Test(arguments: [LeaseKind.locked, .dated])
+    func `D5: old files of ended leases are removed, and those of held leases stay`(kind: LeaseKind) async throws {
+        let user = directory(kind)
+        let held = try #require(granted(try await user.lease(key, for: .seconds(100_000))))
+        for (name, content) in [("dead", #"{"holder":7,"expires":5}"#), ("failed", #"{"ended":{"holder":7},"expires":0}"#), ("empty", "")] {
+            try place.write(Array(content.utf8), ".sharing/\(name).lease")
+        }
+        try place.write([], ".sharing/young.lease")
+        for name in try leaseFiles where name != "young.lease" { try place.age(".sharing/" + name, by: .seconds(7200)) }
+        try await user.perform { try user.removeOldLeases(age: .seconds(3600)) }
+        #expect(try leaseFiles.sorted() == [key.hex + ".lease", "young.lease"].sorted())
+        // A scan does the same.
+        try place.age(".sharing/young.lease", by: .seconds(7200))
+        let cacher = cacher()
+        try await cacher.save(record(1), param: 1)
+        await cacher.settle()
+        #expect(try leaseFiles.contains("young.lease") == false)
+        withExtendedLifetime(held) {}
+    }
+
     @Test func `D5: without sharing a lease is not needed`() async throws {
         guard case .notNeeded = try await FileCacher<Int, Int>(directory: place.url).lease(1, for: .seconds(1)) else {
             Issue.record("there is a lease")

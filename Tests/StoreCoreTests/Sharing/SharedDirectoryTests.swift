@@ -32,7 +32,6 @@ struct SharedDirectoryTests {
         let missing = place.file("a/b/c")
         let (a, b) = (SharedUser(missing), SharedUser(missing))
         try await b.attach()
-        #expect(try place.names.isEmpty)
         try await a.cacher.save(record(1), param: 7)
         try await until { b.keys == [7] }
         #expect(b.gaps == 0)
@@ -121,6 +120,26 @@ struct SharedDirectoryTests {
         #expect(try await b.save(200, 1, over: b.cacher.position).isSaved)
     }
 
+    @Test func `D3: the mark of a removal is removed when it is old, and still refuses older content`() async throws {
+        let (a, b) = (try await user(), try await user())
+        let base = b.cacher.position
+        for key in 1...3 { try await a.cacher.save(record(key), param: key) }
+        for key in 1...2 { try await a.cacher.remove(param: key) }
+        for key in [1, 3] { try place.age(fileName(key), by: .seconds(7200)) }
+        // The first save of a cacher scans the directory.
+        let c = try await user()
+        try await c.cacher.save(record(4), param: 4)
+        await c.cacher.settle()
+        #expect(try place.directory.status(of: fileName(1)) == nil)
+        // A young mark, and an old record.
+        #expect(try place.directory.status(of: fileName(2)) != nil)
+        #expect(try await c.content(3) == 3)
+        #expect(!(try await b.save(100, 1, over: base).isSaved))
+        #expect(try await b.content(1) == nil)
+        #expect(try await b.save(100, 1, over: b.cacher.position).isSaved)
+        #expect(faults.faults.isEmpty)
+    }
+
     @Test func `D3: a record without revision is older than any change`() async throws {
         let plain = FileCacher<Int, Int>(directory: place.url)
         try await plain.save(record(5), param: 1)
@@ -183,11 +202,17 @@ struct SharedDirectoryTests {
         let (a, b) = (try await user(), try await user())
         // The reader's queue is busy meanwhile.
         let gate = DispatchSemaphore(value: 0)
-        b.cacher.shared?.queue.async { gate.wait() }
+        let isBusy = Lock(false)
+        b.cacher.shared?.queue.async {
+            isBusy.withLock { $0 = true }
+            gate.wait()
+        }
+        try await until { isBusy.withLock { $0 } }
         for key in 0..<1030 { try await a.cacher.save(record(key), param: key) }
         gate.signal()
         try await until { b.gaps == 1 }
-        #expect(b.cacher.position.number == a.cacher.position.number)
+        // The position advances after the gap was delivered.
+        try await until { b.cacher.position.number == a.cacher.position.number }
         try await a.cacher.save(record(1), param: 5000)
         try await until { b.keys == [5000] }
     }
@@ -205,6 +230,17 @@ struct SharedDirectoryTests {
             // The first change comes too if the new ring was seen before it.
             try await until { b.keys.last == 10 * round + 1 }
         }
+    }
+
+    @Test func `D4: the removal of a followed directory is a gap, and the directory is made again`() async throws {
+        let (a, b) = (try await user(), try await user())
+        try await a.cacher.save(record(1), param: 1)
+        try await until { b.keys == [1] }
+        try FileManager.default.removeItem(at: place.url)
+        try await until { a.gaps == 1 && b.gaps == 1 }
+        #expect(try await b.content(1) == nil)
+        try await a.cacher.save(record(2), param: 2)
+        try await until { b.keys == [1, 2] }
     }
 
     @Test func `D4: a damaged ring is begun anew and is a gap`() async throws {
@@ -254,6 +290,26 @@ struct SharedDirectoryTests {
         #expect(faults.kinds == [.changesLost])
     }
 
+    @Test func `D8: a process that is stopped in the middle of a write blocks no other process for long`() async throws {
+        try await user().cacher.save(record(1), param: 1)
+        let folder = try #require(try DirectoryHandle(opening: Directory(path: place.directory.path(of: ".sharing"))))
+        // A lock belongs to the open file, so this is the lock of another process.
+        let stopped = try WritableFile("changes", in: folder)
+        #expect(try stopped.lock())
+        let shared = SharedDirectory(place.directory, patience: .milliseconds(100))
+        let write: @Sendable () async throws -> Void = {
+            _ = try await shared.perform { try shared.transact { transaction throws(StoreError) in try transaction.append(.changed, nil) } }
+        }
+        for _ in 0..<3 {
+            let error = await #expect(throws: StoreError.self) { try await write() }
+            #expect(error?.message.contains("another process has held") == true)
+        }
+        stopped.unlock()
+        // The thread that waited takes the lock before it gives it back.
+        try await until { (try? await write()) != nil }
+        try await write()
+    }
+
     @Test func `foreign files in the directory are ignored`() async throws {
         try FileManager.default.createDirectory(at: place.file(".sharing"), withIntermediateDirectories: true)
         try place.write([1], ".sharing/notes.txt")
@@ -269,8 +325,38 @@ struct SharedDirectoryTests {
     @Test func `a cacher that is no longer observed does not follow`() async throws {
         let (a, b) = (try await user(), try await user())
         b.stopObserving()
+        try await until { !b.isWatching }
         try await a.cacher.save(record(1), param: 1)
-        #expect(b.cacher.shared?.state.withLock { $0.following.watches.isEmpty } == true)
         #expect(b.changes.isEmpty)
+        #expect(a.isWatching)
+    }
+
+    @Test func `D1: a cacher that is observed again receives changes again`() async throws {
+        let (a, b) = (try await user(), try await user())
+        for round in 1...5 {
+            b.stopObserving()
+            // These events may arrive before the watch ends.
+            for key in 1...20 { try await a.cacher.save(record(key), param: key) }
+            b.observe()
+            try await b.attach()
+            try await a.cacher.save(record(1), param: 1000 + round)
+            try await until { b.keys.last == 1000 + round }
+        }
+    }
+
+    @Test func `D1: changes arrive however the ring is replaced while a watch begins`() async throws {
+        let a = try await user()
+        let ring = place.file(".sharing/changes")
+        for round in 1...rounds(30) {
+            let b = SharedUser(place.url)
+            // Either may see the old ring, no ring, or the new one.
+            async let removal: Void? = try? FileManager.default.removeItem(at: ring)
+            try await b.attach()
+            _ = await removal
+            try await a.cacher.save(record(round), param: round)
+            try await until { b.keys.last == round || b.gaps > 0 }
+            try await a.cacher.save(record(round), param: 1000 + round)
+            try await until { b.keys.last == 1000 + round }
+        }
     }
 }

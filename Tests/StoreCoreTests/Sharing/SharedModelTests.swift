@@ -22,6 +22,8 @@ struct SharedModelTests {
         [[.fetch, .set], [.fetch]],
         [[.removeAll], [.edit]],
         [[.removeAll], [.fetch]],
+        [[.removeAll], [.set]],
+        [[.removeAll], [.set, .edit]],
         [[.edit, .removeAll], [.set, .edit]],
     ]
 
@@ -95,6 +97,8 @@ final class SharedModel {
         var machine: KeyMachine<Int>
         var queue = CacherQueue<Int>()
         var operations: [Operation]
+        /// Whether any of the operations removes the content.
+        let clears: Bool
         var delivered = 0
         var calls: [Call] = []
         var fetch: (ticket: Ticket, content: Int)?
@@ -104,6 +108,7 @@ final class SharedModel {
         init(_ writer: UInt64, _ operations: [Operation]) {
             self.writer = writer
             self.operations = operations
+            clears = operations.contains(.clear) || operations.contains(.removeAll)
             machine = KeyMachine(rules: KeyRules(position: { [position] in position.value.withLock { $0 } }))
         }
     }
@@ -293,6 +298,7 @@ final class SharedModel {
             let newer = server.content.map { self.record($0, server.isInvalidated) }
             return .superseded(by: newer, server.revision)
         }
+        if record == nil, !user.clears { violation = "a record was removed that no store has cleared" }
         let began = record.flatMap { fetchTimes[$0.content / 1_000 * 1_000] }
         if let began, record.map({ $0.content % 1_000 == 0 && !$0.isInvalidated }) == true {
             // A change before this store's own last change has been overwritten by that.

@@ -65,6 +65,8 @@ struct SharedStoreTests {
         try await until(observer, shows: 1)
         await a.store[1].clear()
         try await until(observer, shows: 2)
+        // A store invalidates the content that it knows.
+        try await Trials.until("the fetched content arrives") { await a.store[1].getData(from: .cache) == 2 }
         await a.store[1].invalidate()
         try await until(observer, shows: 3)
     }
@@ -251,7 +253,12 @@ struct SharedStoreTests {
         // The reader's queue is busy while the ring wraps.
         let shared = try #require(b.cacher.shared)
         let gate = DispatchSemaphore(value: 0)
-        shared.queue.async { gate.wait() }
+        let isBusy = Lock(false)
+        shared.queue.async {
+            isBusy.withLock { $0 = true }
+            gate.wait()
+        }
+        try await Trials.until("the queue is busy") { isBusy.withLock { $0 } }
         await a.store[1].update(10)
         await a.store[2].update(21)
         for key in 0..<1030 { try await a.cacher.save(record(key), param: 100 + key % 3) }

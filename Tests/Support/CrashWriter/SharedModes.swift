@@ -14,6 +14,15 @@ enum SharedModes {
             try await cacher.save(record(number(1)), param: number(0))
             say("saved")
         case "save-slowly": try await saveSlowly(cacher, key: number(0), count: number(1))
+        case "stop-in-write":
+            try await cacher.save(record(1), param: 0)
+            let path = directory.appending(path: ".sharing").path(percentEncoded: false)
+            guard let folder = try DirectoryHandle(opening: Directory(path: path)) else { return }
+            let ring = try WritableFile("changes", in: folder)
+            if try ring.lock() { say("writing") }
+            _ = readLine()
+            ring.unlock()
+            say("written")
         case "remove-all":
             try await cacher.removeAll()
             say("removed")

@@ -53,6 +53,9 @@ public final class ChildProcess {
         if isRunning { Foundation.kill(id, signal) }
     }
 
+    /// Writes a line to the input of the process.
+    public func write(_ line: String) throws { try input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8)) }
+
     /// Whether the process has not ended yet.
     public var isRunning: Bool { status.current == nil }
 

@@ -8,7 +8,7 @@ internal import Foundation
 
 extension FileCacher {
     /// A record found by a scan.
-    private struct Found {
+    struct Found {
         var name: SHA256.Digest
         var status: FileStatus
     }
@@ -88,6 +88,7 @@ extension FileCacher {
             do {
                 excludeFromBackup()
                 var found = try await scan()
+                try await removeOldMarks(&found)
                 let count = found.count
                 try await sweep(&found)
                 let evicted = count - found.count

@@ -107,6 +107,9 @@ extension FileCacher {
         /// The schema of a file that stands for a removed record; a miss for every cacher.
         static var tombstone: Int64 { .min }
 
+        /// The size of such a file with a key of usual length. Those of longer keys remain until the limit removes them.
+        static var largestTombstone: Int { 1024 }
+
         /// The details of a record that has none of its own, if it has a revision: all fields with their defaults.
         static var defaultDetails: Data {
             Data(#"{"freshness":{"mustRevalidate":false,"storage":"allowed"},"isInvalidated":false}"#.utf8)
@@ -158,6 +161,7 @@ extension FileCacher {
                 try self.change(encoded.key, to: bytes.count) { () throws(StoreError) in
                     try self.write(bytes, as: encoded.key.fileName)
                 }
+                if encoded.schema == Encoded.tombstone { self.countRemoval() }
                 return .made(revision)
             }
         }
@@ -213,6 +217,36 @@ extension FileCacher {
             return reportLostChanges(error)
         }
         for observer in changeObservers.withLock({ Array($0.all.values) }) { observer(change) }
+    }
+
+    /// Removes what removed records and ended processes have left behind in a shared directory.
+    ///
+    /// - Parameter found: The records that a scan has found; it keeps the others.
+    func removeOldMarks(_ found: inout [Found]) async throws {
+        guard let shared else { return }
+        let age = TemporaryFile.orphanAge
+        try await shared.perform { try shared.removeOldLeases(age: age) }
+        let end = FileStatus.now() - age.saturatedNanoseconds
+        var old: [SHA256.Digest: FileStatus] = [:]
+        for (index, record) in found.enumerated() where record.status.modified < end && record.status.size <= Encoded.largestTombstone {
+            if index.isMultiple(of: 128) { await Task.yield() }
+            guard try FileRecordFormat.schema(of: RecordFiles.name(of: record.name), in: directory) == Encoded.tombstone else { continue }
+            old[record.name] = record.status
+        }
+        guard !old.isEmpty else { return }
+        // From here on, the floor refuses what the marks refused.
+        try await forgetRevisions(of: Array(old.keys))
+        for (name, status) in old where try !directory.remove(RecordFiles.name(of: name), ifStill: status) { old[name] = nil }
+        found.removeAll { old[$0.name] != nil }
+    }
+
+    /// Counts the marks of removed records, and starts a scan once there are many.
+    private func countRemoval() {
+        state.withLock { state in
+            state.removals += 1
+            guard state.removals.isMultiple(of: 4096), state.ledger.scanAgain() == .scan else { return }
+            state.sweep = Task.detached(priority: .utility) { await self.scanAndSweep() }
+        }
     }
 
     /// Raises the floor above the records that a sweep is about to remove.

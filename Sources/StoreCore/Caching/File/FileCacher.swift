@@ -52,9 +52,11 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
         var ledger: FileLedger
         /// The running scan; `nil` if there is none.
         var sweep: Task<Void, Never>?
+        /// The records of a shared directory that this cacher has removed.
+        var removals = 0
     }
 
-    /// Creates a cacher; the first save creates the directory, for this user only.
+    /// Creates a cacher; the first save creates the directory, for this user only. In a shared directory, so does the first load of a store.
     ///
     /// - Parameters:
     ///   - directory: A directory that no other cacher uses, as a file URL.

@@ -84,6 +84,13 @@ struct FileLedger {
         }
     }
 
+    /// Requests a scan below the limit too, unless one is running or the next save begins one.
+    mutating func scanAgain() -> Action {
+        guard case .scanned = phase else { return .none }
+        phase = .scanning(changed: [:], isVoid: false)
+        return .scan
+    }
+
     /// Records the removal of all files, or of some if the removal failed; the next save scans again.
     mutating func allRemoved() {
         bytes = 0

@@ -143,6 +143,12 @@ enum FileRecordFormat {
         }
     }
 
+    /// Returns the schema of a record; `nil` if there is no intact record.
+    static func schema(of name: String, in directory: Directory) throws(StoreError) -> Int64? {
+        guard let file = try OpenFile(reading: directory.path(of: name)) else { return nil }
+        return prefix(of: file, size: try file.status().size) { _, header in header.schema }
+    }
+
     /// Reads the beginning of a record's file up to the revision in its details.
     private static func prefix<Result>(
         of file: borrowing OpenFile, size: Int, _ body: (UnsafeRawBufferPointer, Header) -> Result

@@ -143,14 +143,14 @@ package final class WritableFile: Sendable {
     /// The wait has no time limit and cannot be canceled, so it belongs on a thread of its own and on a ``copy()`` of the file.
     ///
     /// - Throws: ``StoreError/Code/fileSystem``, also on a disk without locks.
-    package func waitForLock() throws(StoreError) {
+    func waitForLock() throws(StoreError) {
         guard uninterrupted({ flock(descriptor, LOCK_EX) }) == 0 else { throw .fileSystem("locking", path: path, errno: errno) }
     }
 
     /// Returns another reference to the open file; the two share the lock, which ends when both are closed.
     ///
     /// - Throws: ``StoreError/Code/fileSystem``.
-    package func copy() throws(StoreError) -> WritableFile {
+    func copy() throws(StoreError) -> WritableFile {
         let copy = uninterrupted { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
         guard copy >= 0 else { throw .fileSystem("locking", path: path, errno: errno) }
         return WritableFile(descriptor: copy, path: path)
@@ -160,17 +160,6 @@ package final class WritableFile: Sendable {
     package func unlock() {
         // Closing the file releases the lock in any case, so an error needs no handling.
         _ = flock(descriptor, LOCK_UN)
-    }
-
-    /// Runs a change under an exclusive lock, for which the call blocks its thread.
-    ///
-    /// - Parameter body: The change.
-    /// - Throws: ``StoreError/Code/fileSystem`` if the file system has no locks; the error of `body`.
-    func withLock<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
-        guard uninterrupted({ flock(descriptor, LOCK_EX) }) == 0 else { throw .fileSystem("locking", path: path, errno: errno) }
-        // A process forked meanwhile has the descriptor too, so that closing it would not release the lock.
-        defer { unlock() }
-        return try body()
     }
 
     /// Whether the file's path still leads to it.

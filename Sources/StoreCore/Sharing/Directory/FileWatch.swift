@@ -15,19 +15,12 @@ final class FileWatch: Sendable {
     enum Interest: Sendable {
         /// The content of a file, and the loss of its name.
         case content
-        /// The appearance and disappearance of names in a directory, and the loss of its own name.
-        case names
         /// The disappearance of names from a directory, and files in it that a writer has closed.
         case endings
     }
 
-    /// An event of a watched file or directory.
-    struct Event: Sendable {
-        /// The name of the file in the watched directory, if the system reports it.
-        var name: String?
-        /// Whether the path may lead to another file from now on, which then needs a watch of its own.
-        var mayHaveLostPath = true
-    }
+    /// Receives the name of the file in the watched directory; `nil` if the system reports none, and if events may have been lost.
+    typealias Handler = @Sendable (_ name: String?) -> Void
 
     #if canImport(Darwin)
     private let source: any DispatchSourceFileSystemObject
@@ -39,7 +32,7 @@ final class FileWatch: Sendable {
     ///
     /// - Returns: `nil` if nothing exists at the path.
     /// - Throws: ``StoreError/Code/fileSystem``.
-    init?(_ path: String, for interest: Interest, _ onEvent: @escaping @Sendable (Event) -> Void) throws(StoreError) {
+    init?(_ path: String, for interest: Interest, _ onEvent: @escaping Handler) throws(StoreError) {
         let descriptor = uninterrupted { open(path, O_EVTONLY | O_CLOEXEC) }
         guard descriptor >= 0 else {
             let code = errno
@@ -48,7 +41,7 @@ final class FileWatch: Sendable {
         }
         source = DispatchSource.makeFileSystemObjectSource(
             fileDescriptor: descriptor, eventMask: [.write, .extend, .attrib, .delete, .rename], queue: .global())
-        source.setEventHandler { onEvent(Event()) }
+        source.setEventHandler { onEvent(nil) }
         source.setCancelHandler { _ = close(descriptor) }
         source.activate()
     }
@@ -65,7 +58,7 @@ final class FileWatch: Sendable {
     ///
     /// - Returns: `nil` if nothing exists at the path.
     /// - Throws: ``StoreError/Code/fileSystem``, also if the system allows no further watch.
-    init?(_ path: String, for interest: Interest, _ onEvent: @escaping @Sendable (Event) -> Void) throws(StoreError) {
+    init?(_ path: String, for interest: Interest, _ onEvent: @escaping Handler) throws(StoreError) {
         guard let (number, id) = try Inotify.shared.add(path, interest.mask, onEvent) else { return nil }
         self.number = number
         self.id = id
@@ -81,7 +74,6 @@ extension FileWatch.Interest {
         switch self {
         // `IN_ATTRIB` reports that the file has lost its name, even while it is open.
         case .content: UInt32(IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF)
-        case .names: UInt32(IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_MOVE_SELF | IN_DELETE_SELF)
         case .endings: UInt32(IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_FROM | IN_MOVE_SELF | IN_DELETE_SELF)
         }
     }
@@ -91,7 +83,7 @@ extension FileWatch.Interest {
 final class Inotify: Sendable {
     static let shared = Inotify()
 
-    typealias Handler = @Sendable (FileWatch.Event) -> Void
+    typealias Handler = FileWatch.Handler
 
     private struct State: Sendable {
         /// The descriptor; `nil` before the first watch.
@@ -193,8 +185,7 @@ final class Inotify: Sendable {
             if event.mask & UInt32(IN_IGNORED) != 0 { return Array((state.handlers.removeValue(forKey: event.wd) ?? [:]).values) }
             return Array((state.handlers[event.wd] ?? [:]).values)
         }
-        let changes = UInt32(IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_FROM)
-        for handler in handlers { handler(FileWatch.Event(name: name, mayHaveLostPath: name == nil && event.mask & changes == 0)) }
+        for handler in handlers { handler(name) }
     }
 }
 #endif

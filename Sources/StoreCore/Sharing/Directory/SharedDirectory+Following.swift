@@ -1,29 +1,26 @@
 internal import Dispatch
+internal import Foundation
 
 // Following the changes of others: an event of the file system for each batch of changes, and no work between two events.
+//
+// An event carries no information. It causes a pass, which compares the open files with the path and the position with the ring. So an
+// event too many costs a look, and the order of events has no effect.
 
 extension SharedDirectory {
-    /// How the directory is followed.
+    /// How the directory is followed. Only the queue watches and ends a watch.
     struct Following: Sendable {
         /// Whether changes are wanted.
         var isWanted = false
-        var target = Target.nothing
-        var watches: [FileWatch] = []
-        /// The number of events after which the watched path may lead elsewhere.
-        var lossCount = 0
-        /// Whether an event waits on the queue to be handled; further events add nothing.
+        /// Whether a pass waits on the queue; further events add nothing.
         var isScheduled = false
+        /// Whether a pass waits for its time.
+        var isDelayed = false
         /// The delay before the next attempt; `nil` while following works.
         var backOff: Duration?
-
-        enum Target: Sendable {
-            case nothing
-            /// The ring: its events announce changes.
-            case ring
-            /// A directory above the ring: its events announce that the ring may exist now.
-            case ancestor
-        }
     }
+
+    /// The delay before a removed directory is made again: a new file would make its removal fail.
+    private static var removalTime: Duration { .seconds(1) }
 
     /// Begins to follow the changes at the first call; runs on the queue.
     func follow() {
@@ -31,97 +28,67 @@ extension SharedDirectory {
             defer { state.following.isWanted = true }
             return !state.following.isWanted
         }
-        if isFirst { update() }
+        if isFirst { update(creating: true) }
     }
 
     /// Ends following; events that are under way have no effect.
     func unfollow() {
-        state.withLock { state in
-            state.following.isWanted = false
-            state.following.watches = []
-            state.following.target = .nothing
-        }
-    }
-
-    /// Watches what exists, and delivers the changes made before.
-    private func update() {
-        do throws(StoreError) {
-            // The watch comes first, so that a change made meanwhile causes an event.
-            for _ in 0..<16 {
-                try beginWatch()
-                let exists = try catchUp()
-                let isRing = state.withLock { if case .ring = $0.following.target { true } else { false } }
-                if exists == isRing { break }
+        state.withLock { $0.following.isWanted = false }
+        queue.async { [weak self] in
+            self?.state.withLock { state in
+                if !state.following.isWanted { state.files?.watch = nil }
             }
-            state.withLock { $0.following.backOff = nil }
-        } catch {
-            retry(after: error)
         }
     }
 
-    private func beginWatch() throws(StoreError) {
-        let (isCurrent, losses) = state.withLock { state in
-            let isRing = if case .ring = state.following.target { true } else { false }
-            return (isRing && !state.following.watches.isEmpty && state.following.watches.allSatisfy(\.isValid), state.following.lossCount)
-        }
-        if isCurrent, state.withLock({ $0.files?.ring.isNamed == true }) { return }
-        let onEvent: @Sendable (FileWatch.Event) -> Void = { [weak self] event in
-            guard let self else { return }
-            // Ends the watch even if the file that was opened last has its name: the watch may be on an older file, which other processes
-            // keep open.
-            if event.mayHaveLostPath { endWatches() }
-            schedule()
-        }
-        if let watch = try FileWatch(ringPath, for: .content, onEvent) {
-            return set([watch], .ring, losses)
-        }
-        var missing = Directory(path: ringPath)
-        while let place = missing.parent {
-            // First the parent: a directory that a process keeps open reports its removal only there.
-            let parent = try place.parent.flatMap { (parent) throws(StoreError) in try FileWatch(parent.path, for: .names, onEvent) }
-            if let watch = try FileWatch(place.path, for: .names, onEvent) {
-                set([watch] + (parent.map { [$0] } ?? []), .ancestor, losses)
-                // It may have appeared before the watch began; then it is the one to watch.
-                guard try missing.status() != nil else { return }
-                return try beginWatch()
-            }
-            missing = place
-        }
-    }
-
-    /// Keeps watches, unless their path has been lost since they began.
-    private func set(_ watches: [FileWatch], _ target: Following.Target, _ losses: Int) {
-        // Released outside the lock, because the end of a watch takes the lock of all watches.
-        let ended = state.withLock { state in
-            let ended = state.following.watches
-            state.following.target = target
-            state.following.watches = state.following.isWanted && state.following.lossCount == losses ? watches : []
-            return ended
-        }
-        _ = ended
-    }
-
-    private func endWatches() {
-        let ended = state.withLock { state in
-            defer { state.following.watches = [] }
-            state.following.lossCount += 1
-            return state.following.watches
-        }
-        _ = ended
-    }
-
-    /// Handles an event on the queue; many events in a row are handled once.
-    private func schedule() {
+    /// Schedules a pass on the queue; many events in a row cause one.
+    func schedule() {
         let isNew = state.withLock { state in
-            defer { state.following.isScheduled = true }
-            return !state.following.isScheduled && state.following.isWanted
+            guard state.following.isWanted, !state.following.isScheduled else { return false }
+            state.following.isScheduled = true
+            return true
         }
         guard isNew else { return }
         queue.async { [weak self] in
             guard let self else { return }
             // Cleared first: an event that arrives from here on may announce a change that this pass does not see.
             state.withLock { $0.following.isScheduled = false }
-            update()
+            update(creating: false)
+        }
+    }
+
+    /// Watches the ring and delivers the changes made before.
+    ///
+    /// - Parameter creating: Whether to create the directory and the ring. They exist while the directory is followed, so there is always
+    ///   a file to watch.
+    private func update(creating: Bool) {
+        guard state.withLock({ $0.following.isWanted }) else { return }
+        do throws(StoreError) {
+            // Repeated, because another process may replace the ring before the watch begins.
+            for _ in 0..<8 {
+                guard let files = try open(creating: creating) else { return update(after: Self.removalTime) }
+                if files.watch?.isValid != true { try beginWatch(files) }
+                // The watch comes first, so that a change made meanwhile causes an event.
+                guard try catchUp(), isWatched else { continue }
+                return state.withLock { $0.following.backOff = nil }
+            }
+            throw .fileSystem("following", path: ringPath, errno: ESTALE)
+        } catch {
+            retry(after: error)
+        }
+    }
+
+    /// Whether the file at the path of the ring is watched.
+    private var isWatched: Bool {
+        guard let files = state.withLock({ $0.files }) else { return false }
+        return files.watch?.isValid == true && files.ring.isNamed
+    }
+
+    private func beginWatch(_ files: Files) throws(StoreError) {
+        let watch = try FileWatch(ringPath, for: .content) { [weak self] _ in self?.schedule() }
+        // The watch may be on another file than the one that was opened. Then the latter is no longer named, and is opened again.
+        state.withLock { state in
+            if state.files?.ring === files.ring { state.files?.watch = watch }
         }
     }
 
@@ -137,9 +104,20 @@ extension SharedDirectory {
             state.withLock { $0.position = Revision.none }
         }
         if isFirst { onNotice(.lost(error)) }
+        update(after: delay)
+    }
+
+    /// Schedules a pass for later, unless one is scheduled.
+    private func update(after delay: Duration) {
+        let isNew = state.withLock { state in
+            defer { state.following.isDelayed = true }
+            return !state.following.isDelayed
+        }
+        guard isNew else { return }
         queue.asyncAfter(deadline: .now() + .nanoseconds(Int(delay.saturatedNanoseconds))) { [weak self] in
-            guard let self, state.withLock({ $0.following.isWanted }) else { return }
-            update()
+            guard let self else { return }
+            state.withLock { $0.following.isDelayed = false }
+            update(creating: true)
         }
     }
 }

@@ -19,6 +19,13 @@ struct LeaseEvents: Sendable {
     var watch: FileWatch?
 }
 
+/// A lease whose file tells its waiters how it has ended.
+struct EndedLease: Sendable {
+    let name: String
+    let id: UInt64
+    let end = ContinuousClock.now
+}
+
 extension SharedDirectory {
     /// The state of a lease after an attempt to get it.
     private enum Attempt: Sendable {
@@ -26,6 +33,8 @@ extension SharedDirectory {
         case ended(LeaseNote.Ended)
         case held(by: UInt64, remaining: Duration)
     }
+
+    private static let leaseSuffix = ".lease"
 
     /// A lease of this process.
     struct HeldLease: Sendable {
@@ -38,7 +47,7 @@ extension SharedDirectory {
     ///
     /// - Throws: ``StoreError/Code/fileSystem``; `CancellationError` as soon as the task is canceled.
     func lease(_ digest: SHA256.Digest, for duration: Duration) async throws -> LeaseOutcome {
-        switch try await hold(digest.hex + ".lease", for: duration) {
+        switch try await hold(digest.hex + Self.leaseSuffix, for: duration) {
         case .granted(let held): .granted(Lease(position: position) { [weak self] ending in self?.end(held, ending) })
         case .ended(let ended): ended.failure.map { .failed($0.failure) } ?? .notNeeded
         }
@@ -94,7 +103,8 @@ extension SharedDirectory {
         // The system does not announce the end of a holder.
         .milliseconds(500)
         #else
-        leaseEvents.read { $0.watch?.isValid == true } ? .forever : .milliseconds(100)
+        // The watch is on a directory that may have been replaced meanwhile.
+        leaseEvents.read { $0.watch?.isValid == true } ? .seconds(1) : .milliseconds(100)
         #endif
     }
 
@@ -117,7 +127,7 @@ extension SharedDirectory {
             state.waited[name, default: LeaseEvents.Waited()].tasks += 1
             guard state.watch?.isValid != true else { return }
             // Without a watch, the waiters look now and then.
-            state.watch = try? FileWatch(path, for: .endings) { [weak self] event in self?.noteEvent(event.name) }
+            state.watch = try? FileWatch(path, for: .endings) { [weak self] name in self?.noteEvent(name) }
         }
     }
 
@@ -152,6 +162,7 @@ extension SharedDirectory {
     private func attempt(_ name: String, after awaited: UInt64?, takesOver: Bool, for duration: Duration) throws(StoreError) -> Attempt {
         try transact { transaction throws(StoreError) -> Attempt in
             let folder = transaction.files.folder
+            try removeEndedLeases(in: folder)
             let (note, isLocked) = try LeaseNote.read(name, in: folder)
             if let ended = note.ended, ended.holder == awaited { return .ended(ended) }
             let remaining = note.remaining(atMost: duration)
@@ -200,10 +211,52 @@ extension SharedDirectory {
                 guard lease.file.isNamed, note.holder == lease.id else { return }
                 switch ending {
                 case .saved, .abandoned: try transaction.files.folder.remove(lease.name)
-                case .notStored: try LeaseNote(ended: .init(holder: lease.id)).write(to: lease.file)
-                case .failed(let failure):
-                    try LeaseNote(ended: .init(holder: lease.id, failure: .init(failure))).write(to: lease.file)
+                case .notStored: try self.write(.init(holder: lease.id), to: lease)
+                case .failed(let failure): try self.write(.init(holder: lease.id, failure: .init(failure)), to: lease)
                 }
+            }
+        }
+    }
+
+    private func write(_ ended: LeaseNote.Ended, to lease: HeldLease) throws(StoreError) {
+        try LeaseNote(ended: ended).write(to: lease.file)
+        state.withLock { $0.endedLeases.append(EndedLease(name: lease.name, id: lease.id)) }
+    }
+
+    // MARK: Old files
+
+    /// Removes the files of this process's leases that all waiters have read; runs in a transaction.
+    private func removeEndedLeases(in folder: DirectoryHandle) throws(StoreError) {
+        let now = ContinuousClock.now
+        let old = state.withLock { state in
+            let old = state.endedLeases.prefix { $0.end + endingTime <= now }
+            state.endedLeases.removeFirst(old.count)
+            return old
+        }
+        for lease in old {
+            let (note, isLocked) = try LeaseNote.read(lease.name, in: folder)
+            if !isLocked, note.holder == nil, note.ended?.holder == lease.id { try folder.remove(lease.name) }
+        }
+    }
+
+    /// Removes the lease files that processes have left behind; runs on the queue.
+    ///
+    /// - Parameter age: The age below which a file is kept, because a process may wait for its lease.
+    func removeOldLeases(age: Duration) throws(StoreError) {
+        guard let folder = try open(creating: false)?.folder else { return }
+        let end = FileStatus.now() - age.saturatedNanoseconds
+        var names: [String] = []
+        var listing = try folder.list()
+        while let entry = try listing.next() {
+            guard entry.name.hasSuffix(Self.leaseSuffix), let status = try listing.status(of: entry) else { continue }
+            if status.modified < end { names.append(entry.name) }
+        }
+        for name in names {
+            try transact { transaction throws(StoreError) in
+                let folder = transaction.files.folder
+                let (note, isLocked) = try LeaseNote.read(name, in: folder)
+                let isHeld = leaseKind == .locked ? isLocked : note.holder != nil && note.remaining(atMost: age) > .zero
+                if !isHeld { try folder.remove(name) }
             }
         }
     }

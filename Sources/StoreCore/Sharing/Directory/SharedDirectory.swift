@@ -23,6 +23,12 @@ final class SharedDirectory: Sendable {
     let state = Lock(State())
     /// Wakes the tasks that wait for the end of a lease.
     let leaseEvents = WatchedState(LeaseEvents())
+    /// The longest wait for the lock of the directory, which a process holds for one write.
+    private let patience: Duration
+    /// The time within which waiters read how a lease has ended.
+    let endingTime: Duration
+    /// Whether a thread waits for the lock.
+    private let isBlocked = Lock(false)
 
     /// A fact that concerns the user of the directory.
     enum Notice: Sendable {
@@ -42,22 +48,28 @@ final class SharedDirectory: Sendable {
         var start: UInt64 = 0
         var files: Files?
         var following = Following()
+        /// The leases of this process whose files tell their waiters how they ended.
+        var endedLeases: [EndedLease] = []
     }
 
     /// The open files.
     struct Files: Sendable {
         let folder: DirectoryHandle
         let ring: WritableFile
+        /// The watch on the ring; `nil` while the directory is not followed.
+        var watch: FileWatch?
     }
 
     init(
         _ directory: Directory, durability: Durability = .crash, slots: UInt32 = ChangeRing.defaultSlots,
-        leaseKind: LeaseKind = .ofPlatform
+        leaseKind: LeaseKind = .ofPlatform, patience: Duration = .seconds(5), endingTime: Duration = .seconds(60)
     ) {
         self.directory = directory
         self.durability = durability
         self.slots = slots
         self.leaseKind = leaseKind
+        self.patience = patience
+        self.endingTime = endingTime
         writer = .random(in: 1...UInt64.max)
         queue = DispatchQueue(label: "StoreCore.SharedDirectory")
     }
@@ -172,7 +184,7 @@ final class SharedDirectory: Sendable {
             guard let files = try open(creating: creating) else { return nil }
             var delivery = Delivery.nothing
             var failure: StoreError?
-            let result = try files.ring.withLock { () throws(StoreError) -> Result? in
+            let result = try withLock(files) { () throws(StoreError) -> Result? in
                 guard files.ring.isNamed else { return nil }
                 var transaction = Transaction(files: files, header: try header(of: files), writer: writer)
                 delivery = try prepareDelivery(transaction)
@@ -194,6 +206,29 @@ final class SharedDirectory: Sendable {
         return nil
     }
 
+    /// Runs a change under the lock of the directory.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem`` if another process has held the lock for too long, or if the disk has no locks.
+    private func withLock<Result>(_ files: Files, _ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
+        guard let holder = try lock(files) else {
+            throw StoreError(.fileSystem, "another process has held \(ringPath) for \(patience); continue or end that process")
+        }
+        // A process forked meanwhile has the descriptor too, so that closing it would not release the lock.
+        defer { holder.unlock() }
+        return try body()
+    }
+
+    /// Takes the lock; returns `nil` if another process has held it for too long, for example because it is stopped in the middle of a write.
+    private func lock(_ files: Files) throws(StoreError) -> WritableFile? {
+        if try files.ring.lock() { return files.ring }
+        // One thread waits, however many transactions fail.
+        guard !isBlocked.withLock({ $0 }) else { return nil }
+        // Opened again, because the waiting thread keeps the file after a timeout.
+        let file = try WritableFile(Self.ringName, in: files.folder, mode: 0o600)
+        isBlocked.withLock { $0 = true }
+        return try file.lock(within: patience, onEnd: { [weak self] in self?.isBlocked.withLock { $0 = false } }) ? file : nil
+    }
+
     /// Reads the header, and begins a new ring if there is none.
     private func header(of files: Files) throws(StoreError) -> ChangeRing.Header {
         if let header = ChangeRing.Header(try files.ring.read(ChangeRing.headerSize, at: 0)) { return header }
@@ -202,7 +237,10 @@ final class SharedDirectory: Sendable {
         return header
     }
 
-    private func open(creating: Bool) throws(StoreError) -> Files? {
+    /// Opens the files, unless they are open and still have their names.
+    ///
+    /// - Returns: `nil` if they are missing and not to be created.
+    func open(creating: Bool) throws(StoreError) -> Files? {
         if let files = state.withLock({ $0.files }), files.ring.isNamed { return files }
         var parent = try DirectoryHandle(opening: directory)
         if parent == nil, creating {
@@ -219,6 +257,8 @@ final class SharedDirectory: Sendable {
         if !creating, try folder.status(of: Self.ringName) == nil { return nil }
         let files = Files(folder: folder, ring: try WritableFile(Self.ringName, in: folder, mode: 0o600))
         state.withLock { $0.files = files }
+        // The new files need a watch.
+        schedule()
         return files
     }
 
