@@ -11,8 +11,8 @@ extension OutboxLog {
         var watch: FileWatch?
         /// Whether an event waits on the queue to be handled; further events add nothing.
         var isScheduled = false
-        /// Whether the path may lead to another file than the watched one.
-        var mayHaveLostPath = true
+        /// The log that was open before the watch began. If it has lost its name, the watch may be on a file that was replaced.
+        var watchedLog: WritableFile?
         /// Whether the log is looked at once a second, because it cannot be watched.
         var isPolling = false
     }
@@ -22,7 +22,7 @@ extension OutboxLog {
     /// - Parameter onNews: Called after appends and replacements, at least once after the last; runs on a queue of the log.
     package func observe(_ onNews: @escaping @Sendable () -> Void) {
         watching.withLock { $0.onNews = onNews }
-        schedule(lostPath: true)
+        schedule()
     }
 
     /// Ends following; a call that is under way may still happen.
@@ -35,9 +35,8 @@ extension OutboxLog {
         _ = ended
     }
 
-    private func schedule(lostPath: Bool) {
+    private func schedule() {
         let isNew = watching.withLock { watching in
-            watching.mayHaveLostPath = watching.mayHaveLostPath || lostPath
             defer { watching.isScheduled = true }
             return !watching.isScheduled && watching.onNews != nil
         }
@@ -47,21 +46,22 @@ extension OutboxLog {
 
     private func handleEvent() {
         // Cleared first: an event that arrives from here on may announce an append that this call does not see.
-        let isLost = watching.withLock { watching in
+        let (isValid, watchedLog) = watching.withLock { watching in
             watching.isScheduled = false
-            defer { watching.mayHaveLostPath = false }
-            return watching.mayHaveLostPath || watching.watch?.isValid != true
+            return (watching.watch?.isValid == true, watching.watchedLog)
         }
-        if isLost { watch() }
+        if !isValid || watchedLog?.isNamed != true { watch() }
         if !isUpToDate { watching.withLock { $0.onNews }?() }
     }
 
     private func watch() {
+        let log = openLog
         // Without a watch, such as beyond the system's limit, polling takes its place.
-        let watch = try? FileWatch(logPath, for: .content) { [weak self] event in self?.schedule(lostPath: event.mayHaveLostPath) }
+        let watch = try? FileWatch(logPath, for: .content) { [weak self] _ in self?.schedule() }
         let (ended, polls) = watching.withLock { watching in
             let ended = watching.watch
             watching.watch = watching.onNews == nil ? nil : watch
+            watching.watchedLog = log
             let polls = watch == nil && watching.onNews != nil && !watching.isPolling
             if polls { watching.isPolling = true }
             return (ended, polls)
@@ -71,7 +71,7 @@ extension OutboxLog {
         queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
             guard let self else { return }
             watching.withLock { $0.isPolling = false }
-            schedule(lostPath: true)
+            schedule()
         }
     }
 }

@@ -47,6 +47,7 @@ package final class OutboxLog: Sendable {
     let directory: Directory
     /// What this user has read, and the open files. Held during a whole call, so that the calls of two threads do not mix.
     private let state = Lock(State())
+    private let lock = PatientLock()
     let watching = Lock(Watching())
     let queue = DispatchQueue(label: "StoreCore.OutboxLog")
     /// The leases of the deliverer; their files are in a folder of their own.
@@ -181,6 +182,8 @@ package final class OutboxLog: Sendable {
 
     /// Whether the log has no unread records; needs no lock.
     var isUpToDate: Bool { state.withLock { Self.isUpToDate($0) } }
+    /// The file that was read last.
+    var openLog: WritableFile? { state.withLock(\.log) }
 
     private static func isUpToDate(_ state: State) -> Bool {
         guard let log = state.log, log.isNamed, let status = try? log.status() else { return false }
@@ -195,7 +198,7 @@ package final class OutboxLog: Sendable {
             // Retries, because the directory may be removed at any moment.
             for _ in 0..<8 {
                 guard let files = try Self.open(directory, &state) else { continue }
-                let result = try files.lock.withLock { () throws(StoreError) -> Result? in
+                let result = try lock.withLock(files.lock, named: Self.lockName, in: files.folder) { () throws(StoreError) -> Result? in
                     files.lock.isNamed ? try body(files, &state) : nil
                 }
                 if let result { return result }

@@ -23,12 +23,10 @@ final class SharedDirectory: Sendable {
     let state = Lock(State())
     /// Wakes the tasks that wait for the end of a lease.
     let leaseEvents = WatchedState(LeaseEvents())
-    /// The longest wait for the lock of the directory, which a process holds for one write.
-    private let patience: Duration
+    /// The lock of the directory, which a process holds for one write.
+    private let lock: PatientLock
     /// The time within which waiters read how a lease has ended.
     let endingTime: Duration
-    /// Whether a thread waits for the lock.
-    private let isBlocked = Lock(false)
 
     /// A fact that concerns the user of the directory.
     enum Notice: Sendable {
@@ -68,7 +66,7 @@ final class SharedDirectory: Sendable {
         self.durability = durability
         self.slots = slots
         self.leaseKind = leaseKind
-        self.patience = patience
+        lock = PatientLock(patience: patience)
         self.endingTime = endingTime
         writer = .random(in: 1...UInt64.max)
         queue = DispatchQueue(label: "StoreCore.SharedDirectory")
@@ -184,7 +182,7 @@ final class SharedDirectory: Sendable {
             guard let files = try open(creating: creating) else { return nil }
             var delivery = Delivery.nothing
             var failure: StoreError?
-            let result = try withLock(files) { () throws(StoreError) -> Result? in
+            let result = try lock.withLock(files.ring, named: Self.ringName, in: files.folder) { () throws(StoreError) -> Result? in
                 guard files.ring.isNamed else { return nil }
                 var transaction = Transaction(files: files, header: try header(of: files), writer: writer)
                 delivery = try prepareDelivery(transaction)
@@ -204,29 +202,6 @@ final class SharedDirectory: Sendable {
             state.withLock { $0.files = nil }
         }
         return nil
-    }
-
-    /// Runs a change under the lock of the directory.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem`` if another process has held the lock for too long, or if the disk has no locks.
-    private func withLock<Result>(_ files: Files, _ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
-        guard let holder = try lock(files) else {
-            throw StoreError(.fileSystem, "another process has held \(ringPath) for \(patience); continue or end that process")
-        }
-        // A process forked meanwhile has the descriptor too, so that closing it would not release the lock.
-        defer { holder.unlock() }
-        return try body()
-    }
-
-    /// Takes the lock; returns `nil` if another process has held it for too long, for example because it is stopped in the middle of a write.
-    private func lock(_ files: Files) throws(StoreError) -> WritableFile? {
-        if try files.ring.lock() { return files.ring }
-        // One thread waits, however many transactions fail.
-        guard !isBlocked.withLock({ $0 }) else { return nil }
-        // Opened again, because the waiting thread keeps the file after a timeout.
-        let file = try WritableFile(Self.ringName, in: files.folder, mode: 0o600)
-        isBlocked.withLock { $0 = true }
-        return try file.lock(within: patience, onEnd: { [weak self] in self?.isBlocked.withLock { $0 = false } }) ? file : nil
     }
 
     /// Reads the header, and begins a new ring if there is none.
