@@ -48,7 +48,7 @@ struct PriceFetcher: Fetcher {
     func fetch(param article: String) async throws -> Price { try await upstream.price(of: article) }
 }
 
-private enum Trace {
+private enum ServerSpan {
     @TaskLocal static var span = 0
 }
 
@@ -96,13 +96,13 @@ struct OnAServerTests {
     }
 
     @Test func `a fetch is part of the trace of its first caller`() async throws {
-        let upstream = PriceService(script: ScriptedFetcher { _ in .success(Price(cents: Trace.span)) })
+        let upstream = PriceService(script: ScriptedFetcher { _ in .success(Price(cents: ServerSpan.span)) })
 
         let prices = Store(
             cacher: MemoryCacher<String, Price>(), fetcher: PriceFetcher(upstream: upstream),
             policy: StorePolicy(fetchContext: .firstCaller))
 
-        let handler = Trace.$span.withValue(7) { Task { try await prices["lamp"].requireData() } }
+        let handler = ServerSpan.$span.withValue(7) { Task { try await prices["lamp"].requireData() } }
         #expect(try await handler.value.cents == 7)
     }
 
