@@ -93,6 +93,12 @@ package struct FileStatus: Hashable, Sendable {
         }
     }
 
+    /// Returns the size of an open file; `nil` if the file has lost its last name, or if that cannot be determined.
+    static func sizeIfNamed(_ descriptor: Int32) -> Int? {
+        var info = stat()
+        return fstat(descriptor, &info) == 0 && info.st_nlink > 0 ? Int(info.st_size) : nil
+    }
+
     /// Returns whether an open file or directory has lost its last name.
     static func isRemoved(_ descriptor: Int32) -> Bool {
         var info = stat()

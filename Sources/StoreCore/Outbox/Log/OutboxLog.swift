@@ -57,12 +57,14 @@ package final class OutboxLog: Sendable {
         var files: Files?
         /// The log that was read; `nil` before the first reading.
         var log: WritableFile?
+        /// The directory of that log.
+        var folder: DirectoryHandle?
         /// The offset up to which the log was read. Everything before it is complete.
         var position = 0
         /// The log whose name is known to survive a loss of power.
         var synchronizedLog: WritableFile?
 
-        mutating func take(_ unread: Unread) { (log, position) = (unread.log, unread.end) }
+        mutating func take(_ unread: Unread) { (log, folder, position) = (unread.log, files?.folder, unread.end) }
     }
 
     /// The end of the log that this user has not read.
@@ -186,8 +188,8 @@ package final class OutboxLog: Sendable {
     var openLog: WritableFile? { state.withLock(\.log) }
 
     private static func isUpToDate(_ state: State) -> Bool {
-        guard let log = state.log, log.isNamed, let status = try? log.status() else { return false }
-        return status.size == state.position
+        // The lock is in the same directory, so it tells whether the directory was moved or removed.
+        state.files?.lock.isNamed == true && state.log?.sizeIfNamed == state.position
     }
 
     /// Runs a change under the lock of the log.
@@ -211,7 +213,8 @@ package final class OutboxLog: Sendable {
     }
 
     private static func open(_ directory: Directory, _ state: inout State) throws(StoreError) -> Files? {
-        if let files = state.files, files.lock.isNamed { return files }
+        // Whether the lock still has its name is checked under the lock.
+        if let files = state.files { return files }
         // A directory is created once, so its name may as well survive a loss of power.
         try directory.create(durability: .power)
         guard let folder = try DirectoryHandle(opening: directory) else { return nil }
@@ -222,7 +225,7 @@ package final class OutboxLog: Sendable {
     /// Reads the rest of the log, or all of the log that has replaced it.
     private static func unread(_ files: Files, _ state: State) throws(StoreError) -> Unread {
         // A log that has become shorter is no longer the log that was read.
-        if let log = state.log, log.isNamed, case let size = try log.status().size, size >= state.position {
+        if let log = state.log, state.folder === files.folder, let size = log.sizeIfNamed, size >= state.position {
             return try unread(log, from: state.position, size: size)
         }
         let log = try openLog(files)
@@ -290,7 +293,7 @@ package final class OutboxLog: Sendable {
             // A rename may reach the disk before the content of the file.
             try file.synchronize()
         }
-        (state.log, state.position) = (log, bytes.count)
+        (state.log, state.folder, state.position) = (log, files.folder, bytes.count)
         try files.folder.synchronize()
         state.synchronizedLog = log
     }
