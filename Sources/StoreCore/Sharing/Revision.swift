@@ -4,8 +4,8 @@
 /// makes a later revision smaller than an earlier one.
 ///
 /// ```swift
-/// let base = users.position
-/// let outcome = try await users.save(record, param: id, over: base)
+/// let base = files.position
+/// let outcome = try await files.save(record, param: id, over: base)
 /// ```
 public struct Revision: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
     /// The number of the change; greater for later changes.

@@ -8,6 +8,19 @@ struct SharingACacheTests {
         #expect(printed == [["the widget shows Ada", "the widget shows Grace"]])
     }
 
+    @Test func `a record is saved over the newest position`() async throws {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "sharing-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let files = FileCacher<User.ID, User>(directory: directory, sharing: .processes)
+        let (id, record) = (1, CacheRecord(content: User(id: 1, name: "Ada"), fetchedAt: .now))
+        let base = files.position
+        let outcome = try await files.save(record, param: id, over: base)
+        guard case .saved = outcome else {
+            Issue.record("\(outcome)")
+            return
+        }
+    }
+
     static func output() async throws -> [[String]] {
         let api = UserAPI()
         let directory = FileManager.default.temporaryDirectory.appending(path: "sharing-\(UUID().uuidString)")

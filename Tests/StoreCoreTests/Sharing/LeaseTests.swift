@@ -113,7 +113,7 @@ struct LeaseTests {
         #expect(lease != nil)
     }
 
-    @Test func `D5: a dated lease whose date is far away ends with the waiter's duration`() async throws {
+    @Test func `D5: a dated lease with a date far away ends with the waiter's duration`() async throws {
         try await cacher().save(record(1), param: 1)
         try place.write(Array(#"{"holder":77,"expires":99999999999}"#.utf8), ".sharing/\(key.hex).lease")
         let lease = granted(try await directory(.dated).lease(key, for: .milliseconds(200)))

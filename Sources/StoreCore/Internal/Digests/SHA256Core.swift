@@ -66,7 +66,7 @@ struct SHA256Core: Sendable {
         return SHA256.Digest(pair(state.a, state.b), pair(state.c, state.d), pair(state.e, state.f), pair(state.g, state.h))
     }
 
-    /// Compresses whole blocks of a message whose length so far is known; long messages with the system's library.
+    /// Compresses whole blocks of a message; the system's library does so for long messages. `length` is the message's length so far.
     private static func compress(_ state: inout State, blocks: UnsafeRawBufferPointer, of length: UInt64) {
         #if os(Linux)
         if length >= SystemSHA256.worthwhileLength, blocks.count >= 1024,

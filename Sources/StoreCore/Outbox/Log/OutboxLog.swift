@@ -61,7 +61,7 @@ package final class OutboxLog: Sendable {
         var folder: DirectoryHandle?
         /// The offset up to which the log was read. Everything before it is complete.
         var position = 0
-        /// The log whose name is known to survive a loss of power.
+        /// The log with a name that survives a loss of power.
         var synchronizedLog: WritableFile?
 
         mutating func take(_ unread: Unread) { (log, folder, position) = (unread.log, files?.folder, unread.end) }

@@ -19,7 +19,7 @@ struct LeaseEvents: Sendable {
     var watch: FileWatch?
 }
 
-/// A lease whose file tells its waiters how it has ended.
+/// An ended lease. Its file tells the waiters how it has ended.
 struct EndedLease: Sendable {
     let name: String
     let id: UInt64

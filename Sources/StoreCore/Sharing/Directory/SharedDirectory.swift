@@ -116,7 +116,7 @@ final class SharedDirectory: Sendable {
             return revision
         }
 
-        /// Records that files were removed whose keys were changed at this number at the latest.
+        /// Records the removal of files with keys that were changed at this number at the latest.
         mutating func raiseFloor(to number: UInt64) throws(StoreError) {
             guard number > header.floor else { return }
             header.floor = min(number, header.head)

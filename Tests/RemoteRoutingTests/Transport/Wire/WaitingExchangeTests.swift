@@ -40,7 +40,8 @@ struct WaitingExchangeTests {
         server = nil
         try await until("nothing listens") { !isListening(port) }
         let failed = await codes(host, 50)
-        #expect(failed == Array(repeating: .connectionRefused, count: 50), "\(failed)")
+        // The end of a connection may not have arrived yet when an exchange takes the connection.
+        #expect(failed.allSatisfy { $0 == .connectionRefused || $0 == .connectionLost }, "\(failed)")
         let transport = try #require(host.transport as? CurlTransport)
         try await until("all have ended") { transport.exchangeCount == 0 }
     }

@@ -65,7 +65,7 @@ struct DeliveryLeaseTests {
         lease.release()
     }
 
-    @Test func `O13: a holder whose date has passed is succeeded, and finds that it is no longer the deliverer`() async throws {
+    @Test func `O13: a holder is succeeded after its date has passed, and finds that it is no longer the deliverer`() async throws {
         let (a, b) = (try user(.dated), try user(.dated))
         let lease = try await a.acquireDelivery()
         // As if the process had been suspended for a while.
