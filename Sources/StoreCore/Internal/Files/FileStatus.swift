@@ -67,10 +67,13 @@ package struct FileStatus: Hashable, Sendable {
     }
 
     /// Returns whether a path still names the file opened at it; `false` if that cannot be determined.
-    package static func isNamed(_ path: String, _ descriptor: Int32) -> Bool {
+    package static func isNamed(_ path: String, _ descriptor: Int32) -> Bool { sizeIfNamed(path, descriptor) != nil }
+
+    /// Returns the size of an open file; `nil` if its path no longer names it, or if that cannot be determined.
+    static func sizeIfNamed(_ path: String, _ descriptor: Int32) -> Int? {
         var (opened, named) = (stat(), stat())
-        return fstat(descriptor, &opened) == 0 && lstat(path, &named) == 0 && opened.st_ino == named.st_ino
-            && opened.st_dev == named.st_dev
+        guard fstat(descriptor, &opened) == 0, lstat(path, &named) == 0 else { return nil }
+        return opened.st_ino == named.st_ino && opened.st_dev == named.st_dev ? Int(named.st_size) : nil
     }
 
     /// Returns whether a path leads to an open file, following links as `open` does; `false` if that cannot be determined.
@@ -91,12 +94,6 @@ package struct FileStatus: Hashable, Sendable {
         guard uninterrupted({ fchmod(descriptor, mode_t(mode)) }) == 0 else {
             throw .fileSystem("changing the permissions of", path: path, errno: errno)
         }
-    }
-
-    /// Returns the size of an open file; `nil` if the file has lost its last name, or if that cannot be determined.
-    static func sizeIfNamed(_ descriptor: Int32) -> Int? {
-        var info = stat()
-        return fstat(descriptor, &info) == 0 && info.st_nlink > 0 ? Int(info.st_size) : nil
     }
 
     /// Returns whether an open file or directory has lost its last name.

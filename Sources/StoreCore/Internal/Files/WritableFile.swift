@@ -165,8 +165,8 @@ package final class WritableFile: Sendable {
     /// Whether the file's path still leads to it.
     var isNamed: Bool { FileStatus.isNamed(path, descriptor) }
 
-    /// The size in bytes; `nil` if the file has lost its last name, because it was removed or replaced.
-    var sizeIfNamed: Int? { FileStatus.sizeIfNamed(descriptor) }
+    /// The size in bytes; `nil` if the file's path no longer leads to it.
+    var sizeIfNamed: Int? { FileStatus.sizeIfNamed(path, descriptor) }
 
     /// Writes all bytes at a position.
     ///

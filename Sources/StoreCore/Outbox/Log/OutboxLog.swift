@@ -57,14 +57,12 @@ package final class OutboxLog: Sendable {
         var files: Files?
         /// The log that was read; `nil` before the first reading.
         var log: WritableFile?
-        /// The directory of that log.
-        var folder: DirectoryHandle?
         /// The offset up to which the log was read. Everything before it is complete.
         var position = 0
         /// The log with a name that survives a loss of power.
         var synchronizedLog: WritableFile?
 
-        mutating func take(_ unread: Unread) { (log, folder, position) = (unread.log, files?.folder, unread.end) }
+        mutating func take(_ unread: Unread) { (log, position) = (unread.log, unread.end) }
     }
 
     /// The end of the log that this user has not read.
@@ -188,8 +186,7 @@ package final class OutboxLog: Sendable {
     var openLog: WritableFile? { state.withLock(\.log) }
 
     private static func isUpToDate(_ state: State) -> Bool {
-        // The lock is in the same directory, so it tells whether the directory was moved or removed.
-        state.files?.lock.isNamed == true && state.log?.sizeIfNamed == state.position
+        state.log?.sizeIfNamed == state.position
     }
 
     /// Runs a change under the lock of the log.
@@ -225,7 +222,7 @@ package final class OutboxLog: Sendable {
     /// Reads the rest of the log, or all of the log that has replaced it.
     private static func unread(_ files: Files, _ state: State) throws(StoreError) -> Unread {
         // A log that has become shorter is no longer the log that was read.
-        if let log = state.log, state.folder === files.folder, let size = log.sizeIfNamed, size >= state.position {
+        if let log = state.log, let size = log.sizeIfNamed, size >= state.position {
             return try unread(log, from: state.position, size: size)
         }
         let log = try openLog(files)
@@ -293,7 +290,7 @@ package final class OutboxLog: Sendable {
             // A rename may reach the disk before the content of the file.
             try file.synchronize()
         }
-        (state.log, state.folder, state.position) = (log, files.folder, bytes.count)
+        (state.log, state.position) = (log, bytes.count)
         try files.folder.synchronize()
         state.synchronizedLog = log
     }
