@@ -134,6 +134,8 @@ typedef struct {
     const wire_tls *_Nullable tls;
     /// The number of the secrets that a connection is made with; connections with another number are not used.
     uint64_t owner;
+    /// The local port of a new connection, which tests choose; 0 for any.
+    int local_port;
 } wire_request;
 
 /// Creates a transfer for a context and copies the callbacks; NULL if memory is exhausted.
