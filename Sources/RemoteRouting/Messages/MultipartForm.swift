@@ -10,8 +10,8 @@ public import Foundation
 /// ]
 /// ```
 ///
-/// Names and file names are escaped by the HTML standard: a quote is `%22`, CR and LF are `%0D` and `%0A`, other characters are plain
-/// UTF-8. Other control characters are refused. The length is known in advance, and files are read while they are sent.
+/// Names and file names are escaped as the HTML standard requires: a quote is `%22`, CR and LF are `%0D` and `%0A`, other characters are
+/// plain UTF-8. Other control characters are refused. The length is known in advance, and files are read while they are sent.
 public struct MultipartForm: Sendable, ExpressibleByArrayLiteral {
     /// One part.
     public struct Part: Sendable {

@@ -72,13 +72,17 @@ private struct Download: Sendable {
         while true {
             let before = try file.length()
             do {
-                guard var response = try await once(plain, into: file, wantsWhole: wantsWhole) else {
+                switch try await once(plain, into: file, wantsWhole: wantsWhole) {
+                case .complete(var response):
+                    response.attempts = attempt
+                    return response
+                case .incomplete:
+                    // Each part contains at least one byte.
+                    attempt = 1
+                case .unusable:
                     // The partial file is unusable. This cannot recur, because the next request is for the whole file.
                     wantsWhole = true
-                    continue
                 }
-                response.attempts = attempt
-                return response
             } catch var error as RemoteError {
                 error.attempts = attempt
                 // Attempts that receive bytes do not count, because a long download may be interrupted often.
@@ -97,8 +101,16 @@ private struct Download: Sendable {
         }
     }
 
-    /// Performs one attempt; returns `nil` if the partial file is unusable and the whole file must be requested.
-    private func once(_ plain: RouteCall, into file: PartialFile, wantsWhole: Bool) async throws -> RemoteResponse<URL>? {
+    /// The result of one attempt.
+    private enum Attempt {
+        case complete(RemoteResponse<URL>)
+        /// A part was appended that is not known to be the last: the next one must be requested.
+        case incomplete
+        /// The partial file is unusable: the whole file must be requested.
+        case unusable
+    }
+
+    private func once(_ plain: RouteCall, into file: PartialFile, wantsWhole: Bool) async throws -> Attempt {
         let known = try wantsWhole ? nil : state(for: plain.request)
         if known == nil { try file.empty() }
         let there = try file.length()
@@ -119,13 +131,15 @@ private struct Download: Sendable {
         case .restart(let total):
             try file.empty()
             try remember(response.fields, plain.request, total: total)
-            try await write(call, response, to: file, from: 0, total: total)
-        case .append(let total):
-            try await write(call, response, to: file, from: offset ?? 0, total: total)
+            try await write(call, response, to: file, from: 0, end: total, total: total)
+        case .append(let end, let total):
+            try await write(call, response, to: file, from: offset ?? 0, end: end, total: total)
+            // A server may send less than the rest of the file (RFC 9110 §15.3.7). Without the total, the digest may prove the end.
+            guard try end == total || isExpected(file) else { return .incomplete }
         case .complete:
             break
         case .askAgain:
-            return nil
+            return .unusable
         case .refuse(let message):
             // The server would repeat its response to the same range, so the next call requests the whole file.
             try directory.remove(stateName)
@@ -137,11 +151,12 @@ private struct Download: Sendable {
         try file.commit(as: target.path)
         try directory.remove(stateName)
         if let onDigest, let found { onDigest(found) }
-        return response.map(target)
+        return .complete(response.map(target))
     }
 
     private func write(
-        _ call: RouteCall, _ response: RemoteResponse<HTTPResponse.Body>, to file: PartialFile, from start: Int64, total: Int64?
+        _ call: RouteCall, _ response: RemoteResponse<HTTPResponse.Body>, to file: PartialFile, from start: Int64, end: Int64?,
+        total: Int64?
     ) async throws {
         var offset = start
         onProgress(TransferProgress(bytes: offset, total: total))
@@ -156,11 +171,17 @@ private struct Download: Sendable {
         } catch {
             throw call.error(for: error, call.sentRequest)
         }
-        if let total, offset != total {
+        if let end, offset != end {
             throw call.error(
-                .transport, offset < total ? .connectionLost : .wrongRange, call.sentRequest, "received \(offset) of \(total) bytes",
+                .transport, offset < end ? .connectionLost : .wrongRange, call.sentRequest, "received \(offset) of \(end) bytes",
                 status: response.status, fields: response.fields)
         }
+    }
+
+    /// Whether the file has the expected digest, so that it is complete.
+    private func isExpected(_ file: PartialFile) throws -> Bool {
+        guard let digest else { return false }
+        return try file.digest().hex == digest
     }
 
     /// Returns the digest of the file after comparing it with the expected one; `nil` if no digest is needed.

@@ -15,8 +15,8 @@ struct DownloadState: Codable, Hashable, Sendable {
 enum DownloadDecision: Hashable {
     /// The response contains the whole file: write from the first byte.
     case restart(total: Int64?)
-    /// The response contains the missing rest of the file: append it.
-    case append(total: Int64?)
+    /// The response contains the bytes up to an end: append them. The file is complete only if the end is the total.
+    case append(end: Int64, total: Int64?)
     /// The partial file is complete.
     case complete
     /// The partial file is unusable: request the whole file.
@@ -52,7 +52,9 @@ enum DownloadDecision: Hashable {
             if let before = known?.validator, let now = fields[before.hasPrefix("\"") ? "ETag" : "Last-Modified"], now != before {
                 return .refuse("the part belongs to another version of the file")
             }
-            return .append(total: range.total ?? known?.total)
+            let total = range.total ?? known?.total
+            if let total, last >= total { return .refuse("the part ends at byte \(last), behind the end of the file") }
+            return .append(end: last + 1, total: total)
         case 416:
             guard let offset else { return .refuse("the server rejected a range, but the request had none") }
             let total = ContentRange(fields["Content-Range"])?.total ?? known?.total

@@ -25,6 +25,8 @@ struct RemoteEvents: AsyncSequence, Sendable {
         private var ready: [ServerSentEvent] = []
         private var failures = 0
         private var isFirst = true
+        /// The method and the address of the last connection.
+        private var operation = ""
         private var hadEvent = true
         /// The delay that the server requested when the last connection failed (`Retry-After`).
         private var requestedDelay: Duration?
@@ -54,12 +56,13 @@ struct RemoteEvents: AsyncSequence, Sendable {
                 } catch var error as RemoteError where error.failureKind == .transient {
                     bytes = nil
                     failures += 1
+                    operation = error.operation
                     error.attempts = failures
                     requestedDelay = error.retryAfter
                     guard failures < retry.attempts, retry.shouldRetry(error) else { throw error }
                 } catch let error as EventStreamParser.TooLarge {
                     bytes = nil
-                    throw RemoteError(.decode, .bodyTooLarge, operation: "GET events", error.description, underlyingError: error)
+                    throw RemoteError(.decode, .bodyTooLarge, operation: operation, error.description, underlyingError: error)
                 }
             }
         }
@@ -76,7 +79,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
                 do {
                     try await time.sleep(until: time.now.advanced(by: wait))
                 } catch {
-                    throw RemoteError(.cancelled, .cancelled, operation: "GET events", "the task was canceled", underlyingError: error)
+                    throw RemoteError(.cancelled, .cancelled, operation: operation, "the task was canceled", underlyingError: error)
                 }
             }
             isFirst = false
@@ -84,6 +87,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
             requestedDelay = nil
             parser = parser.forNextConnection()
             let body = try await events.connect(lastEventID: parser.lastEventID)
+            operation = "GET \(body.response.url.withoutSecrets)"
             guard body.response.status != 204 else { return false }
             bytes = body.makeAsyncIterator()
             return true

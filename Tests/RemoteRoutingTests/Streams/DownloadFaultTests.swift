@@ -68,6 +68,54 @@ struct DownloadFaultTests {
         #expect(try Data(contentsOf: place.target) == content)
     }
 
+    /// Serves parts of at most 60 000 bytes without the total, and refuses the range after the last byte with a field.
+    private func originOfParts(_ place: Place, atEnd field: String?) throws -> LoopbackOrigin {
+        let content = content
+        let origin = try LoopbackOrigin { request in
+            guard let start = request.headers["Range"].flatMap({ Int($0.dropFirst("bytes=".count).dropLast()) }) else {
+                return .data(content).tagged("v1")
+            }
+            guard start < content.count else {
+                return field.map { .status(416).setting("Content-Range", to: $0) } ?? .status(416)
+            }
+            let end = min(start + 60_000, content.count)
+            return .data(content[start..<end], status: 206).tagged("v1").setting("Content-Range", to: "bytes \(start)-\(end - 1)/*")
+        }
+        try place.leavePart(content.prefix(1000), from: origin.url.absoluteString + "/f", validator: "\"v1\"")
+        return origin
+    }
+
+    private func ranges(_ origin: LoopbackOrigin) -> [String?] { origin.requests.map { $0.headers["Range"] } }
+
+    private static let ranges = ["bytes=1000-", "bytes=61000-", "bytes=121000-", "bytes=181000-"]
+
+    @Test(arguments: RealTransport.available)
+    func `H11: a part without the total is not taken for the end of the file`(_ transport: RealTransport) async throws {
+        let place = try Place()
+        let origin = try originOfParts(place, atEnd: "bytes */200000")
+        try await host(origin, transport).download(Route(path: "/f"), to: place.target)
+        #expect(try Data(contentsOf: place.target) == content)
+        #expect(ranges(origin) == DownloadFaultTests.ranges + ["bytes=200000-"])
+    }
+
+    @Test(arguments: RealTransport.available)
+    func `H11: a server that never sends the total is asked for the whole file`(_ transport: RealTransport) async throws {
+        let place = try Place()
+        let origin = try originOfParts(place, atEnd: nil)
+        try await host(origin, transport).download(Route(path: "/f"), to: place.target)
+        #expect(try Data(contentsOf: place.target) == content)
+        #expect(ranges(origin) == DownloadFaultTests.ranges + ["bytes=200000-", nil])
+    }
+
+    @Test(arguments: RealTransport.available)
+    func `H11: the digest shows which part without the total is the last`(_ transport: RealTransport) async throws {
+        let place = try Place()
+        let origin = try originOfParts(place, atEnd: nil)
+        try await host(origin, transport).download(Route(path: "/f"), to: place.target, sha256: hex(content))
+        #expect(try Data(contentsOf: place.target) == content)
+        #expect(ranges(origin) == DownloadFaultTests.ranges)
+    }
+
     private static func decide(_ fields: [String: String], known validator: String) throws -> DownloadDecision {
         var header = HTTPFields()
         try header.append("Content-Range", "bytes 5-9/10")
@@ -88,7 +136,7 @@ struct DownloadFaultTests {
         _ fields: [String: String], _ validator: String, _ fits: Bool
     ) throws {
         let decision = try DownloadFaultTests.decide(fields, known: validator)
-        #expect((decision == .append(total: 10)) == fits)
+        #expect((decision == .append(end: 10, total: 10)) == fits)
     }
 
     @Test(arguments: ["\"a", "\"a\", \"b\"", "\"", "a", "*", "W/\"a\""])

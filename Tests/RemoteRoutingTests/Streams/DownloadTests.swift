@@ -192,6 +192,8 @@ struct DownloadTests {
     @Test(arguments: [
         Row(status: 200, expected: "restart"), Row(status: 200, offset: nil, expected: "restart"),
         Row(status: 206, range: "bytes 5-9/10", expected: "append"), Row(status: 206, range: "bytes 5-9/*", expected: "append"),
+        Row(status: 206, range: "bytes 5-8/*", expected: "append"), Row(status: 206, range: "bytes 5-10/*", expected: "refuse"),
+        Row(status: 206, range: "bytes 5-8/*", total: nil, expected: "append"),
         Row(status: 206, range: "bytes 5-9/10", tag: nil, expected: "append"),
         Row(status: 206, range: "bytes 4-9/10", expected: "refuse"), Row(status: 206, range: "bytes 6-9/10", expected: "refuse"),
         Row(status: 206, range: "bytes 5-8/10", expected: "refuse"), Row(status: 206, range: "bytes 5-11/12", expected: "refuse"),

@@ -83,7 +83,21 @@ struct EventFaultTests {
             bench.on("GET", "/x", inTurn: event(line))
             let error = try await remoteError { for try await _ in bench.host().events(for: Route(path: "/x")) {} }
             #expect(error.code == .bodyTooLarge)
+            #expect(error.operation.hasPrefix("GET http") && error.operation.hasSuffix("/x"))
         }
+    }
+
+    @Test func `an error between two connections names the address`() async throws {
+        let bench = try Bench(.memory)
+        bench.on("GET", "/x", inTurn: event("data: a\n\n"))
+        let time = ManualTime()
+        let host = bench.host(time: time) { $0.timeouts = .init() }
+        let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }
+        try await time.sleepers(atLeast: 1)
+        task.cancel()
+        let error = try await remoteError { try await task.value }
+        #expect(error.code == .cancelled)
+        #expect(error.operation.hasPrefix("GET http") && error.operation.hasSuffix("/x"))
     }
 
     @Test func `a byte order mark in the middle is content`() throws {

@@ -22,7 +22,7 @@ package struct HeadReader {
     /// Parses the next line, including its line ending.
     ///
     /// - Returns: The head, after the empty line that ends it.
-    /// - Throws: `WireFailure` if the head is too large or contradicts itself.
+    /// - Throws: `WireFailure` if the head is too large, contradicts itself, or has an invalid status or an unsupported transfer coding.
     package mutating func take(_ line: UnsafeRawBufferPointer) throws(WireFailure) -> WireHead? {
         bytes += line.count
         count += 1
@@ -63,10 +63,22 @@ package struct HeadReader {
         }
         isDone = true
         let head = WireHead(status: status, fields: fields)
-        guard (100..<1000).contains(status), HeadReader.hasOneLength(head), HeadReader.hasKnownCoding(head) else {
-            throw WireFailure(.protocolViolation, "the head of the response contradicts itself; check the server")
-        }
+        if let fault = HeadReader.fault(of: head) { throw WireFailure(.protocolViolation, fault) }
         return head
+    }
+
+    /// The reason to refuse a head, and the remedy; `nil` if it is acceptable.
+    private static func fault(of head: WireHead) -> String? {
+        if !(100..<1000).contains(head.status) {
+            return "the response has no status of three digits; check that the address and the port are those of an HTTP server"
+        }
+        if !hasOneLength(head) {
+            return "the Content-Length of the response is not a number, or has several values; correct the server or the proxy before it"
+        }
+        if !hasKnownCoding(head) {
+            return "the Transfer-Encoding of the response is not chunked alone; configure the server to compress with Content-Encoding only"
+        }
+        return nil
     }
 
     private static func status(of line: Slice<UnsafeRawBufferPointer>) -> Int {

@@ -35,6 +35,8 @@ package struct WireRequest: Sendable {
     package var tls: WireTLS?
     /// The proxy.
     package var proxy = WireProxy.system
+    /// The local port of a new connection, for tests; 0 for any.
+    package var localPort: Int32 = 0
     /// Whether HTTP/2 may be used if the server offers it.
     package var allowsHTTP2 = true
     /// The key of the exchanges that may share a connection with this one.

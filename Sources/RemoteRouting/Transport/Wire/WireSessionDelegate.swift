@@ -21,6 +21,11 @@ package final class WireSessionDelegate: NSObject, URLSessionDataDelegate, Senda
         receivers.withLock { $0[task.taskIdentifier] }
     }
 
+    /// Removes the receiver of a task, whose next call is its last.
+    private func takeReceiver(of task: URLSessionTask) -> (any WireReceiver)? {
+        receivers.withLock { $0.removeValue(forKey: task.taskIdentifier) }
+    }
+
     package func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
@@ -32,12 +37,12 @@ package final class WireSessionDelegate: NSObject, URLSessionDataDelegate, Senda
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
-        guard let response = challenge.failureResponse as? HTTPURLResponse, let receiver = receiver(of: task) else {
+        guard let response = challenge.failureResponse as? HTTPURLResponse else {
             // The challenge concerns the connection, such as a server certificate or a proxy.
             return completionHandler(.performDefaultHandling, nil)
         }
         // The 401 is the response. FoundationNetworking has already reported its head and body, and hangs without a disposition.
-        _ = receiver.received(WireHead(response), Data(), isComplete: true)
+        _ = takeReceiver(of: task)?.received(WireHead(response), Data(), isComplete: true)
         completionHandler(.cancelAuthenticationChallenge, nil)
     }
 
@@ -45,14 +50,13 @@ package final class WireSessionDelegate: NSObject, URLSessionDataDelegate, Senda
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
     ) {
-        let receiver = receiver(of: dataTask)
-        if let response = response as? HTTPURLResponse {
-            // FoundationNetworking also reports interim responses (RFC 9110 §15.2).
-            let isInterim = (100..<200).contains(response.statusCode) && response.statusCode != 101
-            if !isInterim { _ = receiver?.received(WireHead(response), Data(), isComplete: false) }
-        } else {
-            receiver?.failed(WireFailure(.protocolViolation, "the response is not HTTP; check the address"))
+        guard let response = response as? HTTPURLResponse else {
+            takeReceiver(of: dataTask)?.failed(WireFailure(.protocolViolation, "the response is not HTTP; check the address"))
+            return completionHandler(.cancel)
         }
+        // FoundationNetworking also reports interim responses (RFC 9110 §15.2).
+        let isInterim = (100..<200).contains(response.statusCode) && response.statusCode != 101
+        if !isInterim { _ = receiver(of: dataTask)?.received(WireHead(response), Data(), isComplete: false) }
         completionHandler(.allow)
     }
 
@@ -61,7 +65,7 @@ package final class WireSessionDelegate: NSObject, URLSessionDataDelegate, Senda
     }
 
     package func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        guard let receiver = receivers.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
+        guard let receiver = takeReceiver(of: task) else { return }
         if let error {
             receiver.failed(
                 WireFailure(.unreachable, "the exchange failed; check the network, then try again", underlyingError: error))

@@ -105,7 +105,7 @@ final class WireTransfer {
                                 url: url, method: method, fields: fields, body: form,
                                 bytes: copied.bindMemory(to: CChar.self).baseAddress ?? url, length: length,
                                 buffer_bytes: request.isStream ? 131_072 : 16_384, needs_fresh_connection: isFresh ? 1 : 0,
-                                certificates: certificates, tls: tls, owner: request.connectionOwner)
+                                certificates: certificates, tls: tls, owner: request.connectionOwner, local_port: request.localPort)
                             return body(&wire)
                         }
                     }

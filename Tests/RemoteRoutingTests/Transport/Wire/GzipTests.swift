@@ -1,5 +1,6 @@
 #if os(Linux)
 import Foundation
+import Glibc
 import LoopbackOrigin
 import RemoteRouting
 import StoreCore
@@ -47,6 +48,21 @@ struct GzipTests {
         var generator = SplitMix(seed: 7)
         let data = Data((0..<700_000).map { _ in UInt8(truncatingIfNeeded: generator.next() % 23) })
         #expect(try decode(try gzip(data), pieces: 16_384) == data)
+    }
+
+    @Test func `W7: bytes beyond the first 4 GiB of a push are not skipped`() throws {
+        let gzip = try self.gzip(Data(GzipTests.text.utf8))
+        // zlib takes 32-bit counts, and the low 32 bits of this count are those of one member.
+        let count = 1 << 32 + gzip.count
+        // Unused pages take no memory.
+        let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
+        let mapped = try #require(mmap(nil, count, PROT_READ | PROT_WRITE, flags, -1, 0))
+        try #require(mapped != MAP_FAILED)
+        mapped.copyMemory(from: gzip, byteCount: gzip.count)
+        let inflater = try #require(Inflater())
+        inflater.push(Data(bytesNoCopy: mapped, count: count, deallocator: .unmap))
+        #expect(try inflater.next() == Data(GzipTests.text.utf8))
+        #expect(throws: WireFailure.self) { try inflater.next() }
     }
 
     /// Compresses with the system's gzip.

@@ -64,6 +64,19 @@ struct HeadReaderTests {
         #expect { try read("HTTP/1.1 200 OK\r\n\(lines)\r\n\r\n") } throws: { ($0 as? WireFailure)?.code == .protocolViolation }
     }
 
+    @Test(arguments: [
+        ("HTTP/1.1 200 OK\r\nContent-Length: 1, 2", "Content-Length"), ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip", "chunked"),
+        ("HTTP/1.1 099 OK", "status"), ("HTTP/1.1 OK", "status"), ("HTTP/1.1 1000 OK", "status"), ("A: 1", "status"),
+    ])
+    func `W1: the error of a refused head names the reason and the remedy`(_ head: String, _ word: String) {
+        #expect {
+            try read("\(head)\r\n\r\n")
+        } throws: { error in
+            let failure = error as? WireFailure
+            return failure?.code == .protocolViolation && failure?.message.contains(word) == true && failure?.message.contains(";") == true
+        }
+    }
+
     @Test(arguments: ["Content-Length: 7\r\nContent-Length: 7", "Content-Length: 7 , 7", "Transfer-Encoding: Chunked"])
     func `a head with consistent duplicates is accepted`(_ lines: String) throws {
         #expect(try read("HTTP/1.1 200 OK\r\n\(lines)\r\n\r\n")?.status == 200)

@@ -70,28 +70,9 @@ static int on_timer(CURLM *multi, long milliseconds, void *context) {
     return 0;
 }
 
-static void free_tables(wire_loop *loop) {
-    free(loop->sockets);
-    free(loop->is_exclusive);
-    free(loop->owners);
-    free(loop->arrivals);
-    free(loop->users);
-}
-
 wire_loop *wire_loop_make(int library, int event, long cached_connections) {
     wire_loop *loop = calloc(1, sizeof *loop);
     if (!loop) return NULL;
-    // About a megabyte in all, of which the system allocates only the used pages.
-    loop->sockets = calloc(65536, sizeof *loop->sockets);
-    loop->is_exclusive = calloc(65536, 1);
-    loop->owners = calloc(65536, sizeof *loop->owners);
-    loop->arrivals = calloc(65536, sizeof *loop->arrivals);
-    loop->users = calloc(65536, sizeof *loop->users);
-    if (!loop->sockets || !loop->is_exclusive || !loop->owners || !loop->arrivals || !loop->users) {
-        free_tables(loop);
-        free(loop);
-        return NULL;
-    }
     loop->curl = wire_library_of(library);
     loop->event = event;
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -115,7 +96,6 @@ failed:
     for (pool *each = loop->pools; each < loop->pools + POOLS; each++)
         if (each->multi) loop->curl->curl_multi_cleanup(each->multi);
     if (loop->epoll >= 0) close(loop->epoll);
-    free_tables(loop);
     free(loop);
     return NULL;
 }
@@ -130,7 +110,7 @@ void wire_loop_free(wire_loop *loop) {
     for (pool *each = loop->pools; each < loop->pools + POOLS; each++) loop->curl->curl_multi_cleanup(each->multi);
     wire_process_leave();
     close(loop->epoll);
-    free_tables(loop);
+    wire_connections_free(loop);
     free(loop);
 }
 

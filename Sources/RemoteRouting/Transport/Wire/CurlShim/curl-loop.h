@@ -4,7 +4,38 @@
 
 #include "curl-library.h"
 
-enum { IDLE_TRANSFERS = 64 };
+enum { IDLE_TRANSFERS = 64, CONNECTION_BUCKETS = 1024 };
+
+/// An end of a connection, without padding.
+typedef struct {
+    int family;
+    int port;
+    uint8_t address[16];
+} endpoint;
+
+/// Both ends of a connection. One end alone does not identify it: connections with different destinations may have one local port.
+typedef struct {
+    endpoint local;
+    endpoint remote;
+} endpoints;
+
+/// A connection that has carried a request.
+typedef struct connection connection;
+struct connection {
+    /// The next connection of the bucket.
+    connection *next;
+    endpoints ends;
+    /// Negative after it was closed.
+    int socket;
+    /// Whether it has carried an HTTP/1 response, so that responses cannot share it.
+    int is_exclusive;
+    /// The secrets that it was made with.
+    uint64_t owner;
+    /// The number of response parts that have arrived.
+    uint32_t arrivals;
+    /// The number of transfers that sent a request on it and have not ended.
+    uint32_t users;
+};
 
 /// Connections and the transfers that use them.
 typedef struct {
@@ -31,10 +62,12 @@ struct wire_transfer {
     int offers_http2;
     /// A hash of the secrets with which the connection must have been made; 0 without secrets.
     uint64_t owner;
+    /// The local port of a new connection; 0 for any.
+    int local_port;
     /// The number of arrivals on the connection when the request was sent.
     uint32_t arrivals;
-    /// The local port of the request's connection; 0 before the request is sent.
-    int port;
+    /// The connection of the request; NULL before the request is sent.
+    connection *connection;
     /// The remote port of the last connection attempt.
     int remote_port;
     /// The sockets opened for the transfer; several if addresses race.
@@ -49,18 +82,25 @@ struct wire_loop {
     pool pools[POOLS];
     int epoll;
     int event;
-    /// For each local port, the socket of its request plus one; it may have been closed since.
-    int *sockets;
-    /// For each local port, whether its connection has carried an HTTP/1 response, so that responses cannot share it.
-    uint8_t *is_exclusive;
-    /// For each local port, the owner of its connection.
-    uint64_t *owners;
-    /// For each local port, the number of response parts that have arrived.
-    uint32_t *arrivals;
-    /// For each local port, the number of transfers that sent a request on its connection and have not ended.
-    uint16_t *users;
+    /// The open connections, by local port.
+    connection *connections[CONNECTION_BUCKETS];
     wire_transfer *idle[IDLE_TRANSFERS];
     int idle_count;
 };
+
+/// Reads the addresses that libcurl reports; 0 if they are not numeric.
+int wire_endpoints_read(endpoints *ends, const char *local, int local_port, const char *remote, int remote_port);
+/// Whether a socket has these ends.
+int wire_endpoints_match(const endpoints *ends, int socket);
+/// Returns the open connection with these ends; NULL if none is known.
+connection *wire_connection_find(wire_loop *loop, const endpoints *ends);
+/// Adds a connection; NULL if memory is exhausted.
+connection *wire_connection_add(wire_loop *loop, const endpoints *ends, int socket, uint64_t owner);
+/// Ends a transfer's use of a connection, and frees a closed connection after the last one.
+void wire_connection_leave(connection *connection);
+/// Closes a socket of libcurl and forgets its connection.
+int wire_connection_close(void *loop, int socket);
+/// Frees all connections.
+void wire_connections_free(wire_loop *loop);
 
 #endif

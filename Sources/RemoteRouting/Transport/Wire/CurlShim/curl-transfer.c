@@ -12,20 +12,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 /// The owner of a connection that must not be reused.
 static const uint64_t RETIRED = UINT64_MAX;
 
 static size_t on_header(char *bytes, size_t size, size_t count, void *transfer) {
     wire_transfer *own = transfer;
-    own->loop->arrivals[own->port]++;
-    if (own->port && size * count > 6 && memcmp(bytes, "HTTP/1", 6) == 0) own->loop->is_exclusive[own->port] = 1;
+    if (own->connection) {
+        own->connection->arrivals++;
+        if (size * count > 6 && memcmp(bytes, "HTTP/1", 6) == 0) own->connection->is_exclusive = 1;
+    }
     return own->callbacks.header(own->context, bytes, size * count);
 }
 
 static size_t on_body(char *bytes, size_t size, size_t count, void *transfer) {
     wire_transfer *own = transfer;
-    own->loop->arrivals[own->port]++;
+    if (own->connection) own->connection->arrivals++;
     return own->callbacks.body(own->context, bytes, size * count);
 }
 
@@ -48,6 +51,16 @@ typedef struct {
     struct sockaddr address;
 } curl_address;
 
+/// Binds a socket to a port that other sockets may share, as long as they have other destinations.
+static int bind_port(int socket, int family, int port) {
+    int yes = 1;
+    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    struct sockaddr_storage local = {.ss_family = (sa_family_t)family};
+    // The port has the same offset in both address families.
+    ((struct sockaddr_in *)&local)->sin_port = htons((uint16_t)port);
+    return bind(socket, (struct sockaddr *)&local, family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+}
+
 static int on_open(void *transfer, int purpose, curl_address *address) {
     (void)purpose;
     wire_transfer *own = transfer;
@@ -55,51 +68,61 @@ static int on_open(void *transfer, int purpose, curl_address *address) {
     // The port has the same offset in both address families.
     own->remote_port = ntohs(((struct sockaddr_in *)&address->address)->sin_port);
     int made = socket(address->family, address->type | SOCK_CLOEXEC, address->protocol);
-    if (made >= 0) own->opened[own->opened_count++ % 4] = made;
+    if (made < 0) return CURL_SOCKET_BAD;
+    if (own->local_port && bind_port(made, address->family, own->local_port) < 0) {
+        close(made);
+        return CURL_SOCKET_BAD;
+    }
+    own->opened[own->opened_count++ % 4] = made;
     return made;
 }
 
-/// Whether a socket connects two ports.
-static int is_connection(int socket, int local_port, int remote_port) {
-    struct sockaddr_storage local, remote;
-    socklen_t local_size = sizeof local, remote_size = sizeof remote;
-    if (getsockname(socket, (struct sockaddr *)&local, &local_size) < 0) return 0;
-    if (getpeername(socket, (struct sockaddr *)&remote, &remote_size) < 0) return 0;
-    // The port has the same offset in both address families.
-    return ntohs(((struct sockaddr_in *)&local)->sin_port) == local_port && ntohs(((struct sockaddr_in *)&remote)->sin_port) == remote_port;
+/// Returns the socket with these ends among those that were opened for a transfer; negative if there is none.
+static int opened_socket(const wire_transfer *own, const endpoints *ends) {
+    int count = own->opened_count < 4 ? own->opened_count : 4;
+    for (int index = 0; index < count; index++)
+        if (wire_endpoints_match(ends, own->opened[index])) return own->opened[index];
+    return -1;
+}
+
+/// Makes a connection the transfer's; NULL for none.
+static void use_connection(wire_transfer *own, connection *connection) {
+    if (connection) connection->users++;
+    if (own->connection) wire_connection_leave(own->connection);
+    own->connection = connection;
+    if (connection) own->arrivals = connection->arrivals;
 }
 
 static int on_will_send(void *transfer, char *remote, char *local, int remote_port, int local_port) {
-    (void)remote, (void)local;
     wire_transfer *own = transfer;
     long made = 1;
     own->loop->curl->curl_easy_getinfo(own->easy, CURLINFO_NUM_CONNECTS, &made);
-    int port = local_port & 0xFFFF, is_readable = 0;
-    if (own->port) own->loop->users[own->port]--;
-    own->port = port;
     own->remote_port = remote_port;
-    own->arrivals = own->loop->arrivals[port];
-    if (port) own->loop->users[port]++;
-    if (made > 0) {
-        own->loop->is_exclusive[port] = 0;
-        own->loop->owners[port] = own->owner;
-        int count = own->opened_count < 4 ? own->opened_count : 4;
-        for (int index = 0; index < count; index++)
-            if (is_connection(own->opened[index], local_port, remote_port)) own->loop->sockets[port] = own->opened[index] + 1;
-    } else if (own->loop->owners[port] != own->owner) {
-        // libcurl does not compare the client's key, the user of a tunnel's proxy, or the case of pins. The connection counts as closed.
+    endpoints ends;
+    int is_known = wire_endpoints_read(&ends, local, local_port, remote, remote_port);
+    connection *connection = is_known ? wire_connection_find(own->loop, &ends) : NULL;
+    // A transfer that opened a connection may still be sent on another one. Connections are forgotten when they close, so every known one
+    // was there before.
+    int is_new = made > 0 && !connection, is_readable = 0;
+    if (is_new && is_known) {
+        int socket = opened_socket(own, &ends);
+        if (socket >= 0) connection = wire_connection_add(own->loop, &ends, socket, own->owner);
+    }
+    use_connection(own, connection);
+    if (!is_new && (!connection || connection->owner != own->owner)) {
+        // libcurl does not compare the client's key, the user of a tunnel's proxy, or the case of pins. The connection counts as closed, as
+        // does one of unknown origin.
         is_readable = 1;
-    } else if (own->loop->is_exclusive[port]) {
+    } else if (connection && connection->is_exclusive) {
         // A shared connection may be readable because of other exchanges, and its frames name their request. An HTTP/1 connection is reused
         // only after a response, so every reused HTTP/1 connection is known here.
         //
-        // libcurl does not reveal the socket before it uses it, so the ports identify it. A socket that is not found or cannot be polled
-        // counts as closed, so a fresh connection follows.
-        int socket = own->loop->sockets[port] - 1;
-        struct pollfd look = {.fd = socket, .events = POLLIN | POLLRDHUP};
-        is_readable = socket < 0 || !is_connection(socket, local_port, remote_port) || poll(&look, 1, 0) != 0;
+        // libcurl does not reveal the socket before it uses it, so the addresses identify it. A socket that cannot be polled counts as
+        // closed, so a fresh connection follows.
+        struct pollfd look = {.fd = connection->socket, .events = POLLIN | POLLRDHUP};
+        is_readable = !wire_endpoints_match(&ends, connection->socket) || poll(&look, 1, 0) != 0;
     }
-    return own->callbacks.will_send(own->context, made == 0, is_readable);
+    return own->callbacks.will_send(own->context, !is_new, is_readable);
 }
 
 wire_transfer *wire_transfer_make(wire_loop *loop, const wire_callbacks *callbacks, void *context) {
@@ -122,7 +145,7 @@ wire_transfer *wire_transfer_make(wire_loop *loop, const wire_callbacks *callbac
     transfer->opened_count = 0;
     transfer->offers_http2 = 0;
     transfer->is_over = 0;
-    transfer->port = 0;
+    transfer->connection = NULL;
     transfer->remote_port = 0;
     return transfer;
 }
@@ -167,12 +190,16 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     curl->curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
     curl->curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
     curl->curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer);
+    // The connection outlives the transfer.
+    curl->curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, wire_connection_close);
+    curl->curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, transfer->loop);
     if (curl->version >= WIRE_ASKS_BEFORE_SENDING) {
         curl->curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_will_send);
         curl->curl_easy_setopt(easy, CURLOPT_PREREQDATA, transfer);
     }
     if (request->needs_fresh_connection) curl->curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
     transfer->owner = request->owner;
+    transfer->local_port = request->local_port;
     int code = request->tls ? wire_tls_apply(curl, easy, request->tls) : CURLE_OK;
     if (code) return code;
     code = curl->curl_easy_setopt(easy, CURLOPT_URL, request->url);
@@ -224,23 +251,20 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     return code;
 }
 
-/// Ends the transfer's use of its connection.
-static void leave_connection(wire_transfer *transfer) {
-    wire_loop *loop = transfer->loop;
-    int port = transfer->port, socket = loop->sockets[port] - 1;
-    loop->users[port]--;
-    int is_kept = loop->curl->version >= WIRE_RESETS_STREAMS && loop->owners[port] != RETIRED;
-    if (transfer->is_over || !transfer->is_running || loop->is_exclusive[port] || is_kept) return;
+/// Closes the connection of a canceled exchange if the server would not learn of the end otherwise.
+static void close_connection(const wire_transfer *transfer) {
+    const connection *connection = transfer->connection;
+    int is_kept = transfer->loop->curl->version >= WIRE_RESETS_STREAMS && connection->owner != RETIRED;
+    if (transfer->is_over || !transfer->is_running || connection->is_exclusive || is_kept) return;
     // libcurl delays the reset of a canceled stream until it sends something else (https://github.com/curl/curl/issues/17611). If nothing
     // else is in flight, closing the connection informs the server at once.
-    if (loop->users[port] == 0 && socket >= 0 && is_connection(socket, port, transfer->remote_port)) shutdown(socket, SHUT_RDWR);
+    if (connection->users == 1 && wire_endpoints_match(&connection->ends, connection->socket)) shutdown(connection->socket, SHUT_RDWR);
 }
 
 void wire_transfer_distrust(const wire_transfer *transfer) {
-    const wire_loop *loop = transfer->loop;
-    int port = transfer->port;
+    connection *connection = transfer->connection;
     // An HTTP/1 connection ends with the exchange. A silent connection that exchanges share would otherwise stay in use.
-    if (port && !loop->is_exclusive[port] && loop->arrivals[port] == transfer->arrivals) loop->owners[port] = RETIRED;
+    if (connection && !connection->is_exclusive && connection->arrivals == transfer->arrivals) connection->owner = RETIRED;
 }
 
 void wire_transfer_end(wire_transfer *transfer) {
@@ -249,7 +273,8 @@ void wire_transfer_end(wire_transfer *transfer) {
     wire_process_enter();
     // Removed before it is freed or reused.
     if (transfer->is_running) curl->curl_multi_remove_handle(transfer->pool->multi, transfer->easy);
-    if (transfer->port) leave_connection(transfer);
+    if (transfer->connection) close_connection(transfer);
+    use_connection(transfer, NULL);
     transfer->is_running = 0;
     // Before 8.2 a handle keeps a pointer to the last header of its last response, which is already freed. A response that begins with a
     // folded line would make libcurl dereference it.

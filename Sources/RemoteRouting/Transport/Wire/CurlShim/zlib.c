@@ -4,6 +4,7 @@
 #include "curl-shim.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,13 +87,16 @@ void wire_inflater_free(wire_inflater *inflater) {
 
 int wire_inflater_run(wire_inflater *inflater, const uint8_t *in, size_t *in_count, uint8_t *out, size_t *out_count) {
     z_stream *stream = &inflater->stream;
+    // zlib takes 32-bit counts; the caller passes what is left again.
+    unsigned in_part = *in_count > UINT_MAX ? UINT_MAX : (unsigned)*in_count;
+    unsigned out_part = *out_count > UINT_MAX ? UINT_MAX : (unsigned)*out_count;
     stream->next_in = in;
-    stream->avail_in = (unsigned)*in_count;
+    stream->avail_in = in_part;
     stream->next_out = out;
-    stream->avail_out = (unsigned)*out_count;
+    stream->avail_out = out_part;
     int result = run(stream, 0);
-    *in_count -= stream->avail_in;
-    *out_count -= stream->avail_out;
+    *in_count = in_part - stream->avail_in;
+    *out_count = out_part - stream->avail_out;
     // 1: end of the member. −5: no progress without more input or output space.
     return result == 1 ? 1 : result == 0 || result == -5 ? 0 : -1;
 }

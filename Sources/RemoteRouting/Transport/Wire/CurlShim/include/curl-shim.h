@@ -134,6 +134,8 @@ typedef struct {
     const wire_tls *_Nullable tls;
     /// A hash of the secrets with which a connection is made; connections with another hash are not used.
     uint64_t owner;
+    /// The local port of a new connection, which tests choose; 0 for any.
+    int local_port;
 } wire_request;
 
 /// Creates a transfer for a context and copies the callbacks; NULL if memory is exhausted.
