@@ -110,6 +110,7 @@ extension FetchOrder {
         switch self {
         case .content(let validator, pages: _): .content(param, revalidating: validator)
         case .page(let direction, let key): .page(direction, key: key, param)
+        case .values(let last): .content(param, revalidating: last)
         }
     }
 }

@@ -68,10 +68,13 @@ final class KeyRules<Content: Sendable>: Sendable {
     /// The position of a shared cacher; `nil` if the cacher is not shared.
     let position: (@Sendable () -> Revision)?
     let isShared: Bool
+    /// Whether the origin pushes.
+    let isLive: Bool
 
     init(
         expiry: Expiry = .never, policy: StorePolicy = .default, hasFront: Bool = false, hasBacking: Bool = true,
-        reports: Bool = true, list: ListRules<Content>? = nil, position: (@Sendable () -> Revision)? = nil
+        reports: Bool = true, list: ListRules<Content>? = nil, position: (@Sendable () -> Revision)? = nil,
+        isLive: Bool = false
     ) {
         self.expiry = expiry
         self.policy = policy
@@ -83,6 +86,7 @@ final class KeyRules<Content: Sendable>: Sendable {
         isTwoWay = list?.isTwoWay == true
         self.position = position
         isShared = position != nil
+        self.isLive = isLive
     }
 
     /// Whether content may have pages at this side.

@@ -67,6 +67,8 @@ extension KeyMachine {
         case .cached:
             return cachedAnswer(&turn)
         case .origin:
+            // The newest value of a connected stream is what the origin has.
+            if isConnected, let content { return .content(content) }
             register(id, need)
             startFlight(forceRefresh: false, &turn)
         case .refresh:

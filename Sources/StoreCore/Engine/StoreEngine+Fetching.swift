@@ -20,7 +20,7 @@ extension StoreEngine {
         let isLive = turnIfLive(param) { key, turn in
             _ = key.takeFetch(ticket)
             switch order {
-            case .content:
+            case .content, .values:
                 let isAccepted = lease != nil && key.machine.flight?.ticket == ticket
                 key.machine.fetchFinished(ticket, result, &turn)
                 if let lease { self.settle(lease, of: &key, result, isAccepted: isAccepted) }
