@@ -221,13 +221,18 @@ extension KeyMachine {
         stream = nil
     }
 
+    /// The accepted record with a lifetime that begins now; `nil` if its connection does not stand, or if it does not expire.
+    func heldAfterStream(_ now: MonotonicInstant, _ date: Date) -> HeldRecord<Content>? {
+        guard isConnected, var record = held?.record, (record.freshness.lifetime ?? rules.expiry.lifetime) != nil else { return nil }
+        record.fetchedAt = date
+        return HeldRecord(record, expiry: rules.expiry, now: now)
+    }
+
     /// The lifetime of the content begins when its connection ends (L5).
     private mutating func beginLifetime(_ turn: inout Turn) {
-        guard isConnected else { return }
+        let dated = heldAfterStream(turn.now, turn.date)
         stream?.value.connectedAt = nil
-        guard var record = held?.record, (record.freshness.lifetime ?? rules.expiry.lifetime) != nil else { return }
-        record.fetchedAt = turn.date
-        let dated = HeldRecord(record, expiry: rules.expiry, now: turn.now)
+        guard let dated else { return }
         refetchesAtDeadline = rules.policy.revalidatesOnExpiry && dated.expires(after: turn.now)
         held = dated
         truthChanged(.derived, &turn)

@@ -52,6 +52,16 @@ extension StoreEngine {
         }
     }
 
+    /// Begins the lifetime of the content of connected streams: memory outlives an engine that is released (L5).
+    func dateStreams() {
+        guard let front else { return }
+        let (now, date) = (time.now, time.date)
+        let dated = state.withLock { state in
+            state.live.values.compactMap { key in key.value.machine.heldAfterStream(now, date).map { (key.value.param, $0) } }
+        }
+        for (param, held) in dated { _ = front.put(param, held.record, held.deadline.nanoseconds, .none) }
+    }
+
     /// Removes content that is about to change from memory, which mirrors it again in the same transition. With a second reference, each
     /// token would copy the whole text.
     private func lendContent(to key: inout Key, _ ticket: Ticket, _ value: LiveValue<BoxedContent>, _ turn: inout Turn) {

@@ -27,6 +27,7 @@ extension ModelWorld {
         case .saveRecovered: isFailureNoted = false
         case .fetch(let ticket, .content(let validator, let pages)):
             beginFetch(ModelFetch(ticket: ticket, order: .content(revalidating: validator, pages: pages), epoch: oracle.epoch))
+        case .fetch(_, .values): violate("L1", "begins a stream")
         case .fetch(let ticket, .page(let direction, let key)):
             beginPage(ModelFetch(ticket: ticket, order: .page(direction, key: key), epoch: oracle.epoch), direction, key)
         case .cancel(let ticket): cancel(ticket)
