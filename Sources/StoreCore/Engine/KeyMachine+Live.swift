@@ -18,7 +18,9 @@ extension KeyMachine {
     /// - Returns: `false` if a connection must begin. An explicit refresh and a trigger end the stream before that.
     mutating func joinStream(forceRefresh: Bool, _ turn: inout Turn) -> Bool {
         guard stream != nil else { return false }
-        guard !forceRefresh, !triggerPending else {
+        // A trigger may have come too early.
+        let isTriggered = triggerPending && automaticFetchDue.map { $0 <= turn.now } == true
+        guard !forceRefresh, !isTriggered else {
             endStream(&turn)
             return false
         }
@@ -194,8 +196,12 @@ extension KeyMachine {
         }
         let pause = max(StorePolicy.shortestInterval, delay)
         report(.retried(.content, attempt: attempt, delay: pause, failure), &turn)
-        // Callers wait for the next connection.
         fail(failure, &turn)
+        if fetchCallers > 0 {
+            // The others wait for the next connection.
+            let stale = staleAnswer(failure, &turn)
+            answerCallers(&turn) { $0 == .content ? stale : nil }
+        }
         stream?.value.ticket = nil
         stream?.value.attempt = attempt + 1
         stream?.value.reconnectsAt = turn.now.advanced(by: pause)

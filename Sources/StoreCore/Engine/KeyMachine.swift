@@ -307,7 +307,7 @@ extension KeyMachine {
             case (let grace?, let due?): min(grace, due)
             case (let grace, let due): grace ?? due
             }
-        guard let streamWake = stream?.value.nextWake else { return wake }
+        guard let streamWake = stream?.value.nextWake(isWanted: isWanted) else { return wake }
         return min(wake ?? .distantFuture, streamWake)
     }
 }

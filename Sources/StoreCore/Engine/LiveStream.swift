@@ -27,9 +27,10 @@ struct LiveStream<Content: Sendable> {
         self.hasValue = hasValue
     }
 
-    /// The time of the next step that no fact causes.
-    var nextWake: MonotonicInstant? {
-        let wake = min(reconnectsAt ?? .distantFuture, silenceEnds ?? .distantFuture, saveDue ?? .distantFuture)
+    /// The time of the next step that no fact causes. An unwanted stream does not connect again.
+    func nextWake(isWanted: Bool) -> MonotonicInstant? {
+        let start = isWanted ? reconnectsAt : nil
+        let wake = min(start ?? .distantFuture, silenceEnds ?? .distantFuture, saveDue ?? .distantFuture)
         return wake == .distantFuture ? nil : wake
     }
 }

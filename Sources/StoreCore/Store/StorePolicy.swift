@@ -81,7 +81,7 @@ public struct StorePolicy: Sendable {
     /// Choose a time longer than most fetches with their retries. When it has passed, another user takes over.
     public var leaseDuration: Duration
 
-    /// The longest silence of a ``LiveFetcher``'s stream, after which its connection counts as lost; `nil` for any.
+    /// The longest silence of a live fetcher's stream, after which its connection counts as lost; `nil` for any.
     ///
     /// A connection whose other end has vanished may stay silent forever. Let the stream deliver ``LiveValue/current`` more often than this.
     public var idleTimeout: Duration?

@@ -4,8 +4,8 @@
 /// let feed = ScriptedLiveFetcher<String, Int>()
 /// let prices = Store(cacher: MemoryCacher(), fetcher: feed)
 /// let observer = RecordingObserver(prices["A"].publish())
-/// try await feed.send(.content(7))                    // returns when the store has accepted the value
-/// try await feed.end(throwing: URLError(.networkConnectionLost))
+/// try await feed.send(.content(7))  // returns when the store has accepted the value
+/// try await feed.end(throwing: Offline())
 /// #expect(feed.connections.map(\.param) == ["A"])
 /// ```
 public final class ScriptedLiveFetcher<Param: Hashable & Sendable, Content: Sendable>: LiveFetcher {
@@ -18,7 +18,7 @@ public final class ScriptedLiveFetcher<Param: Hashable & Sendable, Content: Send
         state = WatchedState(LiveScriptState(cancellation: cancellation))
     }
 
-    /// Connects: records the connection, whose values come from ``send(_:on:timeout:fileID:line:)``.
+    /// Records a connection, and returns the values that the test sends.
     ///
     /// - Parameters:
     ///   - param: The key; recorded.

@@ -7,7 +7,9 @@ struct LiveEpochTests {
     enum Change: CaseIterable, Sendable { case clear, clearAll, invalidate, refresh, forceRefresh }
 
     @Test(arguments: Change.allCases, [ScriptedCancellation.honoured, .ignored])
-    func `L3: a new epoch ends the stream, and nothing of it is accepted`(_ change: Change, _ cancellation: ScriptedCancellation) async throws {
+    func `L3: a new epoch ends the stream, and nothing of it is accepted`(
+        _ change: Change, _ cancellation: ScriptedCancellation
+    ) async throws {
         let bench = LiveBench(.tiered, cancellation: cancellation)
         let observer = bench.observe()
         try await bench.feed.send(.content("a", Validator("1")))

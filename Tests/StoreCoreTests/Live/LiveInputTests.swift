@@ -35,7 +35,7 @@ struct LiveInputTests {
         let flood = Flood(count: 1_000_000)
         let store = Store(cacher: MemoryCacher<Int, Int>(), fetcher: flood)
         let before = Memory.resident()
-        // An observer that takes the first state only, and one that takes all that it can.
+        // An observer that takes only the first state, and one that takes as many as it can.
         let slow = Task { for await _ in store[1].publish() { try await Task.sleep(for: .seconds(86_400)) } }
         let last = await store[1].publish().first { $0.content == flood.count }
         #expect(last?.content == flood.count)

@@ -2,9 +2,10 @@
 ///
 /// The next value is taken after `accept` has returned, so no buffer lies between the origin and the engine (L7).
 @usableFromInline
-typealias Follow = @Sendable (
-    _ key: BoxedKey, _ last: Validator?, _ accept: @escaping @Sendable (LiveValue<BoxedContent>) -> Bool
-) async throws -> Void
+typealias Follow =
+    @Sendable (
+        _ key: BoxedKey, _ last: Validator?, _ accept: @escaping @Sendable (LiveValue<BoxedContent>) -> Bool
+    ) async throws -> Void
 
 extension Origin {
     /// The engine's view of the origin's streams; `nil` if the origin does not push.

@@ -5,7 +5,7 @@
 ///     let api: PriceAPI
 ///
 ///     func values(param ticker: String, after last: Validator?) -> some AsyncSequence<LiveValue<Price>, any Error> {
-///         api.prices(of: ticker, after: last?.entityTag).map { .content($0.price, Validator(entityTag: $0.id)) }
+///         api.prices(of: ticker, after: last?.entityTag).map { LiveValue.content($0, Validator(entityTag: $0.id)) }
 ///     }
 /// }
 ///
@@ -62,7 +62,9 @@ extension LiveFetcher {
 
 extension StoreError {
     @usableFromInline static var endedWithoutValue: StoreError {
-        StoreError(.endedWithoutValue, "following the origin: its stream ended before its first value; let it throw if the connection is lost")
+        StoreError(
+            .endedWithoutValue,
+            "following the origin: its stream ended before its first value; let it throw if the connection is lost")
     }
 
     @usableFromInline static var nothingToChange: StoreError {
@@ -72,7 +74,9 @@ extension StoreError {
     }
 
     static func silent(for duration: Duration) -> StoreError {
-        StoreError(.silentStream, "following the origin: its stream was silent for \(duration.inWords); send LiveValue.current between values")
+        StoreError(
+            .silentStream,
+            "following the origin: its stream was silent for \(duration.inWords); send LiveValue.current between values")
     }
 }
 

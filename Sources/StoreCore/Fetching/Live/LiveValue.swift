@@ -11,7 +11,9 @@ public enum LiveValue<Content: Sendable>: Sendable {
     case current
 }
 
-/// The protocol of ``LiveValue``, its only conforming type. From it the compiler infers the content of a ``LiveFetcher``.
+/// An element of a live fetcher's sequence, from which the compiler infers the content.
+///
+/// ``LiveValue`` is its only conforming type.
 public protocol LiveElement<Content>: Sendable {
     /// The data itself.
     associatedtype Content: Sendable

@@ -35,6 +35,9 @@ struct ModelOracle {
     var invalidationWaits = false
     var lastEnded: Int?
     var graceEnds: Int?
+    var stream: ModelStream?
+    /// The number of changes that end a stream.
+    var streamEpoch = 0
 
     struct Truth: Equatable {
         var content: [Int]
@@ -86,6 +89,7 @@ extension ModelOracle {
     func deadline(_ setting: ModelSetting) -> Int? {
         guard let truth else { return nil }
         if truth.isInvalidated { return -1_000_000 }
+        if stream?.isConnected == true { return nil }
         return setting.expiry.map { truth.fetchedAt + $0 }
     }
 
