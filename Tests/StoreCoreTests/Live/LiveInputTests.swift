@@ -1,3 +1,4 @@
+import Foundation
 import StoreCore
 import Synchronization
 import Testing
@@ -43,7 +44,48 @@ struct LiveInputTests {
         slow.cancel()
     }
 
-    @Test func `L7: the next value is taken after the last one was accepted`() async throws {
+    /// An origin of changes that take a while; it counts how often it is asked for a value before the last one was accepted.
+    struct Sluggish: LiveFetcher {
+        let (count, state) = (50, State())
+
+        final class State: Sendable {
+            let pending = Atomic(0)
+            let hurried = Atomic(0)
+        }
+
+        struct Values: AsyncSequence, AsyncIteratorProtocol {
+            let count: Int
+            let state: State
+            var last = 0
+
+            func makeAsyncIterator() -> Values { self }
+
+            mutating func next() async throws -> LiveValue<Int>? {
+                if state.pending.load(ordering: .acquiring) > 0 { state.hurried.add(1, ordering: .relaxed) }
+                last += 1
+                if last == 1 { return .content(1) }
+                guard last <= count else { return nil }
+                state.pending.add(1, ordering: .relaxed)
+                return .change { [state] value in
+                    Thread.sleep(forTimeInterval: 0.002)
+                    value += 1
+                    state.pending.subtract(1, ordering: .releasing)
+                }
+            }
+        }
+
+        func values(param: Int, after last: Validator?) -> Values { Values(count: count, state: state) }
+    }
+
+    @Test func `L7: an origin is never asked for a value before the last one was accepted`() async throws {
+        let origin = Sluggish()
+        let store = Store(cacher: MemoryCacher<Int, Int>(), fetcher: origin)
+        let last = await store[1].publish().first { $0.content == origin.count }
+        #expect(last?.content == origin.count)
+        #expect(origin.state.hurried.load(ordering: .acquiring) == 0)
+    }
+
+    @Test func `L7: a value that was taken has been accepted`() async throws {
         let bench = LiveBench()
         let observer = bench.observe()
         // `send` returns when the store asks for the next value, so the content must be there at once.
