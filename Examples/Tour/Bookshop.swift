@@ -49,6 +49,23 @@ final class Bookshop: Sendable {
         origin.on(.get, "/texts/terms.txt") { .text(terms).tagged().revalidated(by: $0) }
     }
 
+    /// Publishes the price of a book as server-sent events; the connection is cut after the third one.
+    func publishPrices(_ cents: [Int], every pace: Duration) {
+        // Events of equal length, so that each drop of the response is one event.
+        let events = cents.enumerated().map { number, price in Data("id: \(number + 1)\ndata: {\"cents\":\(price)}\n\n".utf8) }
+        let length = events.first?.count ?? 1
+        origin.on(.get, "/books/1/price") { request in
+            let last = request.headers["Last-Event-ID"].flatMap { Int($0) } ?? 0
+            let rest = events.dropFirst(last)
+            let response = LoopbackOrigin.Response.data(rest.reduce(Data(), +) + Data(":\n\n".utf8), type: "text/event-stream")
+            let end: LoopbackOrigin.Misbehavior =
+                last == 0 ? .truncate(afterBodyBytes: 3 * length) : .stall(afterBodyBytes: rest.count * length)
+            // The second connection is slow, so that an update comes before its events.
+            let delay: Duration = last == 0 ? .zero : .milliseconds(300)
+            return response.misbehaving(.delayHead(by: delay), .drip(bytes: length, every: pace), end)
+        }
+    }
+
     /// Publishes covers; the first request for the seventh fails.
     func publishCovers(count: Int) {
         let hasFailed = Lock(false)

@@ -19,6 +19,7 @@ struct Chapters {
         try await restart()
         try await TextChapter(stage: stage, bookshop: bookshop, directory: directory).run()
         try await SyncChapter(stage: stage, bookshop: bookshop).run()
+        try await LiveChapter(stage: stage, bookshop: bookshop).run()
     }
 
     private func loading() async throws {

@@ -69,6 +69,7 @@ extension Budget {
         // Observing
         .ratio("fan-out", to: .handwritten, 0.5, noisy: false),
         .beyond("round-trip", .floor, by: 1_500, noisy: false),
+        .ratio("live-value", to: .mutex, 0.8, noisy: false),
 
         // Lists
         .ratio("pages", to: .handwritten, 1.2, noisy: false),

@@ -25,6 +25,8 @@ package struct EventStreamParser: Sendable {
     package private(set) var lastEventID: String
     /// The delay that the server requested before a reconnection; `nil` if it requested none.
     package private(set) var reconnectionTime: Duration?
+    /// The number of comments so far, which servers send to keep a connection open.
+    package private(set) var commentCount = 0
 
     private let limit: Int
     private var line: [UInt8] = []
@@ -81,7 +83,10 @@ package struct EventStreamParser: Sendable {
         guard !content.isEmpty else { return dispatch() }
         let colon = content.firstIndex(of: UInt8(ascii: ":"))
         // A line that begins with a colon is a comment.
-        if colon == content.startIndex { return nil }
+        if colon == content.startIndex {
+            commentCount += 1
+            return nil
+        }
         var value = colon.map { content[($0 + 1)...] } ?? []
         if value.first == UInt8(ascii: " ") { value = value.dropFirst() }
         take(field: content[..<(colon ?? content.endIndex)], value)

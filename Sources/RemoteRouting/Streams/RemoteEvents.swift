@@ -97,7 +97,8 @@ struct RemoteEvents: AsyncSequence, Sendable {
     /// Creates an iterator, which connects when the first event is requested.
     func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 
-    private func connect(lastEventID: String) async throws -> RemoteBytes {
+    /// Connects once.
+    func connect(lastEventID: String) async throws -> RemoteBytes {
         // Only the head has a deadline, because events may be far apart. The iterator counts failed connections.
         var host = host
         host.retry = .never

@@ -116,6 +116,7 @@ extension FetchOrder {
                 .content(param, revalidating: validator)
             }
         case .page(let direction, let key): .page(direction, key: key, param)
+        case .values(let last): .content(param, revalidating: last)
         }
     }
 }

@@ -70,10 +70,13 @@ final class KeyRules<Content: Sendable>: Sendable {
     let isShared: Bool
     /// Whether fetches inherit the context of their first callers.
     let inheritsContext: Bool
+    /// Whether the origin pushes.
+    let isLive: Bool
 
     init(
         expiry: Expiry = .never, policy: StorePolicy = .default, hasFront: Bool = false, hasBacking: Bool = true,
-        reports: Bool = true, list: ListRules<Content>? = nil, position: (@Sendable () -> Revision)? = nil
+        reports: Bool = true, list: ListRules<Content>? = nil, position: (@Sendable () -> Revision)? = nil,
+        isLive: Bool = false
     ) {
         self.expiry = expiry
         self.policy = policy
@@ -86,6 +89,7 @@ final class KeyRules<Content: Sendable>: Sendable {
         self.position = position
         isShared = position != nil
         inheritsContext = policy.fetchContext == .firstCaller
+        self.isLive = isLive
     }
 
     /// Whether content may have pages at this side.

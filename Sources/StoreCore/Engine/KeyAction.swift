@@ -78,10 +78,12 @@ enum FetchOrder: Hashable, Sendable {
     case content(revalidating: Validator?, pages: PageCounts)
     /// A single page.
     case page(PageDirection, key: String)
+    /// A connection of a stream, after the version that a validator names.
+    case values(after: Validator?)
 
     var target: StoreEventKind.Target {
         switch self {
-        case .content: .content
+        case .content, .values: .content
         case .page(let direction, key: _): .page(direction)
         }
     }

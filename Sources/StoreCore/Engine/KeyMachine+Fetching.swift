@@ -11,6 +11,7 @@ extension KeyMachine {
             report(.coalesced, &turn)
             return
         }
+        if stream != nil, joinStream(forceRefresh: forceRefresh, &turn) { return }
         // A caller for a refresh may still wait to be admitted.
         let forceRefresh = forceRefresh || refreshCallers > 0 || forceRefreshPending
         if forceRefresh { supersedePages(&turn) } else { interruptPages(&turn) }
@@ -24,7 +25,8 @@ extension KeyMachine {
         let validator = pages == PageCounts() ? held?.record.validator : nil
         let base = rules.isShared ? base : .none
         flight = Flight(ticket: ticket, forceRefresh: forceRefresh, revalidates: validator != nil, base: base)
-        turn.actions.append(.fetch(ticket, .content(revalidating: validator, pages: pages)))
+        let order = rules.isLive ? beginStream(ticket, after: validator, &turn) : .content(revalidating: validator, pages: pages)
+        turn.actions.append(.fetch(ticket, order))
         turn.publishes = true
     }
 
@@ -39,11 +41,26 @@ extension KeyMachine {
     /// - Returns: Whether the fetch was requested explicitly.
     @discardableResult
     mutating func dropFlight(_ turn: inout Turn) -> Bool {
+        if stream != nil {
+            let isExplicit = flight?.forceRefresh == true
+            endStream(&turn)
+            return isExplicit
+        }
         guard let dropped = flight else { return false }
         flight = nil
         turn.actions.append(.cancel(dropped.ticket))
         turn.publishes = true
         return dropped.forceRefresh
+    }
+
+    /// Cancels the running fetch before a change that an older result must not undo. A stream keeps running (L3).
+    ///
+    /// - Returns: The canceled fetch.
+    mutating func dropOvertakenFlight(_ turn: inout Turn) -> Flight? {
+        guard stream == nil else { return nil }
+        let dropped = flight
+        dropFlight(&turn)
+        return dropped
     }
 
     /// The grace period of an unwanted fetch has ended. Cancels the fetch and silently restores the state before it (C9).
@@ -88,6 +105,11 @@ extension KeyMachine {
             record.isInvalidated = false
             accept(record, keepingContent: true, .fetched(over: flight.base), &turn)
         }
+        answerAfterFetch(&turn)
+    }
+
+    /// Resumes the callers that waited for a fetch with its result.
+    mutating func answerAfterFetch(_ turn: inout Turn) {
         let (content, revision) = (self.content, self.revision)
         // Content with a lifetime of zero is valid for the callers that waited for this fetch (C11).
         answerCallers(&turn) { need in
@@ -104,9 +126,14 @@ extension KeyMachine {
         }
     }
 
-    private mutating func flightFailed(_ error: any Error, _ turn: inout Turn) {
+    /// Records the failure of a fetch.
+    mutating func fail(_ error: any Error, _ turn: inout Turn) {
         forgetFailure(into: &turn.leftovers)
         failure = Failure(error: error, holdsUntil: turn.now.advanced(by: max(.zero, rules.policy.errorExpiry)))
+    }
+
+    mutating func flightFailed(_ error: any Error, _ turn: inout Turn) {
+        fail(error, &turn)
         failInterruptedPages(error, &turn)
         let contentAnswer = failureAnswer(error, &turn)
         answerCallers(&turn) { need in
@@ -125,7 +152,9 @@ extension KeyMachine {
         _ record: consuming CacheRecord<Content>, keepingContent: Bool = false, _ change: ContentChange, _ turn: inout Turn
     ) {
         epoch = turn.tickets.next()
+        if stream != nil { keepValue() }
         var accepted = HeldRecord(record, expiry: rules.expiry, now: turn.now)
+        if isConnected { accepted.deadline = .distantFuture }
         refetchesAtDeadline = rules.policy.revalidatesOnExpiry && accepted.expires(after: turn.now)
         if held == nil {
             held = accepted

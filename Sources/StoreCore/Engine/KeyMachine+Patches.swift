@@ -133,9 +133,7 @@ extension KeyMachine {
     /// - Returns: The canceled fetch.
     private mutating func dropOlderFetches(_ turn: inout Turn) -> Flight? {
         interruptPages(&turn)
-        let dropped = flight
-        dropFlight(&turn)
-        return dropped
+        return dropOvertakenFlight(&turn)
     }
 
     /// Begins a canceled fetch again if it cannot wait for the fetch after the last mutation.
@@ -163,7 +161,8 @@ extension KeyMachine {
 
     /// A mutation that is settled without the origin's response may leave content that differs from the origin's.
     private mutating func oweFetch() {
-        if rules.policy.revalidatesAfterMutation { owesFetch = true }
+        // The origin pushes what it made of the mutation.
+        if rules.policy.revalidatesAfterMutation, stream == nil { owesFetch = true }
     }
 
     /// Begins the one fetch after the last mutation. It is automatic, so a failure may hold it off (C12).
@@ -190,6 +189,7 @@ extension KeyMachine {
 
     /// Changes the accepted content; its dates stay.
     private mutating func changeHeld(_ turn: inout Turn, _ change: (inout Content) -> Void) {
+        if stream != nil { keepValue() }
         guard var record = held?.record else { return }
         let old = record.content
         turn.discarded.append(old)

@@ -67,6 +67,8 @@ extension KeyMachine {
         case .cached:
             return cachedAnswer(&turn)
         case .origin:
+            // The newest value of a connected stream is what the origin has.
+            if isConnected, let content { return .content(content) }
             register(id, need)
             startFlight(forceRefresh: false, &turn)
         case .refresh:
@@ -105,6 +107,10 @@ extension KeyMachine {
             flight?.isPromised = true
             return .content(content)
         }
+        if flight == nil, let failure, stream != nil {
+            // Callers wait for the next connection of a stream (L4).
+            return need == .content ? staleAnswer(failure.error, &turn) : nil
+        }
         if flight == nil, let failure, holdsOff(at: turn.now) {
             return need == .content ? failureAnswer(failure.error, &turn) : .done
         }
@@ -126,6 +132,11 @@ extension KeyMachine {
 
     /// The result of a `.content` caller after a failed fetch: stale content if a policy allows it, otherwise the error (RFC 5861 §4).
     func failureAnswer(_ error: any Error, _ turn: inout Turn) -> CallerAnswer<Content> {
+        staleAnswer(error, &turn) ?? .failure(error)
+    }
+
+    /// The content that a policy allows in place of an error.
+    func staleAnswer(_ error: any Error, _ turn: inout Turn) -> CallerAnswer<Content>? {
         if let held, let content {
             let window = held.record.freshness.staleIfError ?? rules.policy.staleIfError
             // A refresh may have been requested while the content was valid.
@@ -133,7 +144,7 @@ extension KeyMachine {
             // A refusal must reach the caller: stale content would hide that access was withdrawn.
             if error.allowsStaleContent, held.isUsable(within: window, at: turn.now) { return .content(content) }
         }
-        return .failure(error)
+        return nil
     }
 
     // MARK: The cache read

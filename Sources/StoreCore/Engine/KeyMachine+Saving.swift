@@ -6,6 +6,7 @@ extension KeyMachine {
         guard isRead, settledRevision < revision else { return }
         guard rules.hasBacking else { return settle(revision, failure: nil, &turn) }
         guard !isSaveRequested, saving != revision else { return }
+        if stream != nil, defersSave(&turn) { return }
         isSaveRequested = true
         turn.actions.append(.save)
     }

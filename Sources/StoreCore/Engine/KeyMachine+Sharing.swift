@@ -188,7 +188,8 @@ extension KeyMachine {
         }
         turn.isWriting = true
         let wasFetching = flight != nil
-        let forceRefresh = dropFlight(&turn) || forceRefreshPending
+        let forceRefresh = dropOvertakenFlight(&turn)?.forceRefresh == true || forceRefreshPending
+        if stream != nil { keepValue() }
         forceRefreshPending = false
         supersedePages(&turn)
         epoch = turn.tickets.next()
@@ -197,6 +198,7 @@ extension KeyMachine {
         let isUsable = !newer.record.isInvalidated && (isNewer || newer.isValid(at: turn.now))
         if let old = held?.record.content { turn.discarded.append(old) }
         held = newer
+        if isConnected { held?.deadline = .distantFuture }
         contentNumber += 1
         mergeIndex = nil
         forgetFailures(into: &turn.leftovers)
@@ -208,7 +210,7 @@ extension KeyMachine {
         settle(revision, failure: nil, &turn)
         if isUsable {
             if fetchCallers > refreshCallers { answerAfterUpdate(&turn) }
-            if forceRefresh || refreshCallers > 0 { restartIfWanted(forceRefresh: true, &turn) }
+            if stream == nil, forceRefresh || refreshCallers > 0 { restartIfWanted(forceRefresh: true, &turn) }
         } else if wasFetching || newer.record.isInvalidated {
             restartIfWanted(forceRefresh: forceRefresh, &turn)
         }

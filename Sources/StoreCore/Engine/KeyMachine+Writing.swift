@@ -16,7 +16,7 @@ extension KeyMachine {
     ) -> Ticket {
         guard let content else { return cleared(&turn) }
         turn.isWriting = true
-        let forceRefresh = dropFlight(&turn) || forceRefreshPending
+        let forceRefresh = dropOvertakenFlight(&turn)?.forceRefresh == true || forceRefreshPending
         forgetPending()
         if keys == .kept { interruptPages(&turn) } else { supersedePages(&turn) }
         var record = CacheRecord(content: content, fetchedAt: turn.date, details: nil)
@@ -33,7 +33,7 @@ extension KeyMachine {
         accept(record, change, &turn)
         // Skips the scan if no caller can be resumed: thousands may wait for the cacher or for a refresh, and updates are as frequent.
         if fetchCallers > refreshCallers || !wasRead { answerAfterUpdate(&turn) }
-        if forceRefresh || refreshCallers > 0 { restartIfWanted(forceRefresh: true, &turn) }
+        if stream == nil, forceRefresh || refreshCallers > 0 { restartIfWanted(forceRefresh: true, &turn) }
         // Page requests that waited for the old keys continue, too.
         if !wasRead || (hadPendingKeys && pendingKeys == nil) { readmitCallers(&turn) }
         endTurn(&turn)

@@ -11,7 +11,7 @@ internal import Foundation
 ///
 /// This file holds the state and the properties derived from it. `+Reading` handles observers, callers, and the cache read; `+Fetching`
 /// fetches of the content; `+Pages` fetches of further pages; `+Writing` updates, clearing, and invalidation; `+Saving` saves; `+Patches`
-/// optimistic mutations.
+/// optimistic mutations; `+Live` streams of an origin that pushes.
 struct KeyMachine<Content: Sendable> {
     // MARK: The accepted content
 
@@ -49,6 +49,8 @@ struct KeyMachine<Content: Sendable> {
     // MARK: Work in progress
 
     var flight: Flight?
+    /// The stream of an origin that pushes; `nil` if none runs, and always for other origins.
+    var stream: OutOfLine<LiveStream<Content>>?
     var next = Side()
     var prev = Side()
     /// The requested load of the record.
@@ -271,7 +273,7 @@ extension KeyMachine {
     /// Whether the key has no observers, no callers, and no work in progress.
     var isAtRest: Bool {
         observers == 0 && callers.isEmpty && flight == nil && next.ticket == nil && prev.ticket == nil && reading == nil
-            && saving == nil && patches.isEmpty && settledRevision == revision && !invalidatePending
+            && saving == nil && patches.isEmpty && settledRevision == revision && !invalidatePending && stream == nil
     }
 
     func holdsOff(at now: MonotonicInstant) -> Bool {
@@ -297,15 +299,18 @@ extension KeyMachine {
     /// The time at which `timerFired` is due.
     @inline(__always)
     var nextWake: MonotonicInstant? {
-        graceEnds != nil || (observers > 0 && (triggerPending || refetchesAtDeadline)) ? earliestWake : nil
+        graceEnds != nil || stream != nil || (observers > 0 && (triggerPending || refetchesAtDeadline)) ? earliestWake : nil
     }
 
     @inline(__always)
     private var earliestWake: MonotonicInstant? {
-        switch (graceEnds, automaticFetchDue) {
-        case (let grace?, let due?): min(grace, due)
-        case (let grace, let due): grace ?? due
-        }
+        let wake: MonotonicInstant? =
+            switch (graceEnds, automaticFetchDue) {
+            case (let grace?, let due?): min(grace, due)
+            case (let grace, let due): grace ?? due
+            }
+        guard let streamWake = stream?.value.nextWake(isWanted: isWanted) else { return wake }
+        return min(wake ?? .distantFuture, streamWake)
     }
 }
 
@@ -315,6 +320,7 @@ extension KeyMachine {
     /// The time that `nextWake` returned may have come.
     mutating func timerFired(_ turn: inout Turn) {
         if let graceEnds, graceEnds <= turn.now { cancelUnwanted(&turn) }
+        if stream != nil { streamTimerFired(&turn) }
         if let due = automaticFetchDue, due <= turn.now { startFlight(forceRefresh: false, &turn) }
         endTurn(&turn)
     }
@@ -322,7 +328,7 @@ extension KeyMachine {
     /// A trigger of the store requests fresh content (C16).
     mutating func triggered(_ turn: inout Turn) {
         guard observers > 0 else { return }
-        if flight != nil {
+        if flight != nil || isConnected {
             report(.coalesced, &turn)
         } else {
             // An early trigger is kept: a trigger such as "the network is back" must not be lost.
@@ -337,11 +343,11 @@ extension KeyMachine {
         if next.isInterrupted || prev.isInterrupted { resumePages(&turn) }
         requestSave(&turn)
         if observers == 0, forceRefreshPending || triggerPending { (forceRefreshPending, triggerPending) = (false, false) }
-        let isFetching = flight != nil || next.ticket != nil || prev.ticket != nil
+        let isFetching = flight != nil || next.ticket != nil || prev.ticket != nil || stream != nil
         if isWanted || !isFetching || flight?.isPromised == true {
             if graceEnds != nil { graceEnds = nil }
-        } else if graceEnds == nil, case .cancel(let grace) = rules.policy.unwantedFetch {
-            if grace > .zero { graceEnds = turn.now.advanced(by: grace) } else { cancelUnwanted(&turn) }
+        } else if graceEnds == nil {
+            beginGrace(&turn)
         }
         if turn.publishes {
             turn.publishes = false
@@ -352,6 +358,19 @@ extension KeyMachine {
                 shown = sight
             }
         }
+    }
+
+    /// Starts the grace period of unwanted work, or ends it at once.
+    private mutating func beginGrace(_ turn: inout Turn) {
+        switch rules.policy.unwantedFetch {
+        case .cancel(let grace) where grace > .zero: graceEnds = turn.now.advanced(by: grace)
+        case .cancel: cancelUnwanted(&turn)
+        case .complete:
+            // A fetch runs to its end, and a stream to its first value.
+            guard stream != nil, flight == nil else { return }
+            endStream(&turn)
+        }
+        requestSave(&turn)
     }
 
     func report(_ kind: @autoclosure () -> StoreEventKind, _ turn: inout Turn) {

@@ -27,7 +27,7 @@ extension StoreEngine {
             turn.isOwn = true
             _ = key.takeFetch(ticket)
             switch order {
-            case .content:
+            case .content, .values:
                 let isAccepted = lease != nil && key.machine.flight?.ticket == ticket
                 key.machine.fetchFinished(ticket, result, &turn)
                 if let lease { self.settle(lease, of: &key, result, isAccepted: isAccepted) }

@@ -4,13 +4,15 @@ internal import Synchronization
 ///
 /// Under the lock a machine decides, and callers are registered. Resuming, canceling, and user code happen outside it. The extensions:
 /// `+Calling` callers, `+Crowding` many callers at once, `+Observing` observers, `+Cacher` the cacher, `+FrontMemory` the memory in front
-/// of it, `+Fetching` fetches and time, `+Prefetching` the prefetch queue, `+Whole` operations on all keys.
+/// of it, `+Fetching` fetches and time, `+Live` streams, `+Prefetching` the prefetch queue, `+Whole` operations on all keys.
 @usableFromInline
 final class StoreEngine: Sendable {
     typealias Key = LiveKey
     typealias Turn = KeyMachine<BoxedContent>.Turn
 
     let fetches: Fetches
+    /// Connects to an origin that pushes; `nil` for any other origin.
+    let follow: Follow?
     let front: FrontMemory?
     let backing: (any Cacher<BoxedKey, BoxedContent>)?
     /// The cacher if others use it too.
@@ -24,11 +26,12 @@ final class StoreEngine: Sendable {
     private let ids = Atomic<UInt64>(0)
 
     init(
-        respond: @escaping Respond, front: FrontMemory?, backing: (any Cacher<BoxedKey, BoxedContent>)?,
+        respond: @escaping Respond, follow: Follow? = nil, front: FrontMemory?, backing: (any Cacher<BoxedKey, BoxedContent>)?,
         expiry: Expiry, policy: StorePolicy, time: any TimeSource, list: ListRules<BoxedContent>?,
         onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?
     ) {
         fetches = Fetches(respond: respond, retry: policy.retry, list: list, time: time)
+        self.follow = follow
         self.front = front
         self.backing = backing
         let cacher = backing as? any SharedCacher<BoxedKey, BoxedContent>
@@ -38,7 +41,7 @@ final class StoreEngine: Sendable {
         self.onEvent = onEvent
         rules = KeyRules(
             expiry: expiry, policy: policy, hasFront: front != nil, hasBacking: backing != nil, reports: onEvent != nil,
-            list: list, position: Self.position(of: shared))
+            list: list, position: Self.position(of: shared), isLive: follow != nil)
         observeNotices()
         observeChanges()
     }
@@ -66,6 +69,7 @@ final class StoreEngine: Sendable {
                 + state.live.values.map(\.value).flatMap { key in key.fetches.map(\.task) + (key.timer.map { [$0.task] } ?? []) }
         }
         for task in tasks { task.cancel() }
+        if follow != nil { dateStreams() }
     }
 
     func nextID() -> CallerID { ids.wrappingAdd(1, ordering: .relaxed).newValue }
@@ -170,10 +174,14 @@ final class StoreEngine: Sendable {
             let isLeased = shared != nil && order.target == .content && key.machine.flight?.forceRefresh == false
             let scope = FetchScope(key.identified())
             let starter = takeContext(of: key.param, isOwn: turn.isOwn, &state)
-            let task =
-                isLeased
-                ? startLeasedFetch(ticket, order, key.param, scope, starter, at: start)
-                : startFetch(ticket, order, key.param, scope, starter, at: start)
+            let task: Task<Void, Never>
+            if case .values(let last) = order {
+                task = startStream(ticket, after: last, key.param, scope, starter, at: start)
+            } else if isLeased {
+                task = startLeasedFetch(ticket, order, key.param, scope, starter, at: start)
+            } else {
+                task = startFetch(ticket, order, key.param, scope, starter, at: start)
+            }
             key.fetches.append((ticket, task))
         case .cancel(let ticket):
             if let task = key.takeFetch(ticket) { effects.parcels.append(.cancellation(task)) }

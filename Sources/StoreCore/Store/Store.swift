@@ -22,7 +22,7 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     ///
     /// - Parameters:
     ///   - cacher: The storage for content; give each store its own cacher.
-    ///   - fetcher: The source of content: a ``Fetcher``, a ``RevalidatingFetcher``, or any other ``Origin``.
+    ///   - fetcher: The source of content: a ``Fetcher``, a ``RevalidatingFetcher``, a ``LiveFetcher``, or any other ``Origin``.
     ///   - policy: The rules for retries, intervals and other automatic behavior.
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group of stores that are cleared together.
@@ -34,20 +34,21 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
         time: some TimeSource = .system, scope: CacheScope? = nil, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
     ) {
         self.init(
-            cacher: cacher, respond: fetcher.boxed(), policy: policy, time: time, scope: scope, list: nil, onEvent: onEvent)
+            cacher: cacher, respond: fetcher.boxed(), follow: fetcher.boxedStreams(), policy: policy, time: time, scope: scope, list: nil,
+            onEvent: onEvent)
     }
 
     /// Creates a store whose content may consist of pages.
     @usableFromInline
     init(
-        cacher: some Cacher<Param, Content>, respond: @escaping Respond, policy: StorePolicy,
+        cacher: some Cacher<Param, Content>, respond: @escaping Respond, follow: Follow? = nil, policy: StorePolicy,
         time: some TimeSource, scope: CacheScope?, list: ListRules<BoxedContent>?,
         onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)?
     ) {
         let fronted = cacher as? any FrontedCacher<Param, Content>
         let backing = fronted == nil ? cacher : fronted?.behind
         engine = StoreEngine(
-            respond: respond, front: fronted?.front,
+            respond: respond, follow: follow, front: fronted?.front,
             backing: backing.map { BoxedCacher(cacher: $0) }, expiry: cacher.expiry, policy: policy, time: time,
             list: list, onEvent: Self.listener(onEvent))
         memory = fronted?.table

@@ -24,9 +24,9 @@ public enum StoreEventKind: Sendable {
     case miss
     /// A caller or observer joined a running fetch.
     case coalesced
-    /// A fetch began.
+    /// A fetch, or a connection of a stream, began.
     case fetchBegan(Target)
-    /// A fetch ended after `duration`.
+    /// A fetch, or a connection of a stream, ended after `duration`.
     case fetchEnded(Target, duration: Duration, FetchOutcome)
     /// An attempt failed, and another one follows after `delay`.
     case retried(Target, attempt: Int, delay: Duration, any Error)

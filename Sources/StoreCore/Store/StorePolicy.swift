@@ -20,6 +20,8 @@
 /// | ``prefetchWidth`` | 8 | keys that `prefetch` fetches at a time |
 /// | ``fetchContext`` | detached | a fetch has no task-local values |
 /// | ``leaseDuration`` | 30 s | the time for which a fetch keeps other users of a shared cacher from fetching the key |
+/// | ``idleTimeout`` | `nil` | a silent stream of a ``LiveFetcher`` counts as connected |
+/// | ``saveInterval`` | 1 s | the least time between two saves of a stream's values |
 ///
 /// Cachers have their own defaults: content never expires, a ``MemoryCacher`` holds 10 000 entries, and a ``FileCacher`` holds 256 MB with
 /// ``Durability/crash``.
@@ -83,6 +85,14 @@ public struct StorePolicy: Sendable {
     /// The source of a fetch's task-local values.
     public var fetchContext: FetchContext
 
+    /// The longest silence of a live fetcher's stream, after which its connection counts as lost; `nil` for any.
+    ///
+    /// A connection whose other end has vanished may stay silent forever. Let the stream deliver ``LiveValue/current`` more often than this.
+    public var idleTimeout: Duration?
+
+    /// The least time between two saves of a stream's values; the last value is always saved.
+    public var saveInterval: Duration
+
     /// Creates a policy; omitted rules have their defaults.
     ///
     /// - Parameters:
@@ -98,12 +108,14 @@ public struct StorePolicy: Sendable {
     ///   - prefetchWidth: The number of keys that `prefetch` fetches at a time.
     ///   - leaseDuration: The time for which a fetch keeps other users of a shared cacher from fetching the key.
     ///   - fetchContext: The source of a fetch's task-local values.
+    ///   - idleTimeout: The longest silence of a stream.
+    ///   - saveInterval: The least time between two saves of a stream's values.
     public init(
         staleWhileRevalidate: Duration = .zero, staleIfError: Duration = .zero, revalidatesOnExpiry: Bool = false,
         minimumInterval: Duration = .seconds(1), retry: RetryPolicy = .never, errorExpiry: Duration = .zero,
         unwantedFetch: UnwantedFetch = .cancel(after: .seconds(1)), refreshScope: RefreshScope = .firstPage,
         revalidatesAfterMutation: Bool = true, prefetchWidth: Int = 8, leaseDuration: Duration = .seconds(30),
-        fetchContext: FetchContext = .detached
+        fetchContext: FetchContext = .detached, idleTimeout: Duration? = nil, saveInterval: Duration = .seconds(1)
     ) {
         self.staleWhileRevalidate = staleWhileRevalidate
         self.staleIfError = staleIfError
@@ -117,6 +129,8 @@ public struct StorePolicy: Sendable {
         self.prefetchWidth = prefetchWidth
         self.leaseDuration = leaseDuration
         self.fetchContext = fetchContext
+        self.idleTimeout = idleTimeout
+        self.saveInterval = saveInterval
     }
 
     /// The interval before a fetch that could cause itself.

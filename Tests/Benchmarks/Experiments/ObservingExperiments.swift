@@ -1,7 +1,7 @@
 internal import StoreCore
 
 extension Experiment {
-    static var observing: [Experiment] { [fanOut, roundTrip] }
+    static var observing: [Experiment] { [fanOut, roundTrip, liveValue] }
 
     // MARK: Fan-out
 

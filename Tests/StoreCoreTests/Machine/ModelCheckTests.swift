@@ -19,6 +19,16 @@ struct ModelCheckTests {
         await check(setting, states: 2_000)
     }
 
+    @Test(arguments: ModelSetting.streams)
+    func `L1 to L7: every interleaving of all events of a stream keeps the laws`(setting: ModelSetting) async {
+        await check(setting, states: 2_000, preludes: ModelSetting.streamPreludes)
+    }
+
+    @Test(arguments: ModelSetting.streamThemes)
+    func `L1 to L7: every reachable state of a few events of a stream keeps the laws`(setting: ModelSetting) async {
+        await check(setting, states: 2_000)
+    }
+
     private func check(_ setting: ModelSetting, states: Int, preludes: [[ModelEvent]] = []) async {
         var search = ModelSearch(setting, from: ModelWorld.origins(setting))
         let began = ContinuousClock.now

@@ -22,4 +22,18 @@ struct HistoryTests {
             await Task.yield()
         }
     }
+
+    @Test(arguments: Backing.allCases)
+    func `L1-L7: the store follows a simple model through random histories of an origin that pushes`(_ backing: Backing) async throws {
+        for seed in seeds(Self.usual) {
+            var history = LiveHistory(seed: seed, backing)
+            do {
+                try await history.run()
+            } catch {
+                Issue.record("seed \(seed), \(backing): \(error)\n\(history.steps.joined(separator: "\n"))")
+                break
+            }
+            await Task.yield()
+        }
+    }
 }

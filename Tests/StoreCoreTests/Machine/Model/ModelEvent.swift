@@ -18,6 +18,9 @@ enum ModelEvent: Hashable, CustomStringConvertible {
 
     /// The running fetch of the content or of a page ends with this outcome.
     case fetched(PageDirection?, Outcome)
+    /// The open connection delivers a value, or ends.
+    case pushed(Push)
+    case streamEnds(fails: Bool)
     /// A canceled fetch reports a result.
     case late
 
@@ -39,6 +42,7 @@ enum ModelEvent: Hashable, CustomStringConvertible {
     case timer
     case trigger
 
+    enum Push: Hashable { case content, change, current }
     enum Outcome: Hashable { case modified, unstorable, notModified, failure }
 
     /// Whether the event creates the machine of an idle key.
@@ -61,6 +65,8 @@ enum ModelEvent: Hashable, CustomStringConvertible {
         case .recovered: "the cacher has saved another key's record"
         case .evicted: "memory evicts the entry"
         case .fetched(let direction, let outcome): "\(direction.map { "\($0) page" } ?? "fetch") ends: \(outcome)"
+        case .pushed(let value): "the origin pushes: \(value)"
+        case .streamEnds(let fails): fails ? "the connection fails" : "the stream ends"
         case .late: "a canceled fetch reports late"
         case .update: "update"
         case .updateWithKeys: "update with keys"
@@ -130,7 +136,11 @@ extension ModelWorld {
 
     private var fetchEvents: [ModelEvent] {
         var events: [ModelEvent] = []
-        for fetch in running {
+        if oracle.stream?.ticket != nil {
+            events += [.pushed(.content), .pushed(.change), .pushed(.current), .streamEnds(fails: false)]
+            if setting.world.contains(.failures) { events.append(.streamEnds(fails: true)) }
+        }
+        for fetch in running where !fetch.isStream {
             events.append(.fetched(fetch.direction, .modified))
             if setting.world.contains(.failures) { events.append(.fetched(fetch.direction, .failure)) }
             if setting.world.contains(.noStore) { events.append(.fetched(fetch.direction, .unstorable)) }

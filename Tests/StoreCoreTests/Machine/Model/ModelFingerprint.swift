@@ -86,7 +86,22 @@ struct ModelFingerprint: Hashable {
         add(oracle.owedSince.map { max(0, $0 + interval - oracle.now) } ?? 254)
         add(oracle.owesInvalidation)
         add(oracle.owesFetch)
+        add(stream: oracle.stream, oracle)
         for patch in oracle.patches { add(patch.isConfirmed, patch.isBeforePage, patch.began == oracle.changes) }
+    }
+
+    private mutating func add(stream: ModelStream?, _ oracle: ModelOracle) {
+        guard let stream else { return }
+        add(true, stream.isConnected, stream.isWaiting, stream.valueRevision == oracle.revision)
+        // After a second, a connection has stood long enough.
+        add(stream.isConnected ? min(3, oracle.now - stream.connectedAt) : 0)
+        add(stream.attempt)
+        add(time: stream.reconnectsAt.map { Int($0.nanoseconds / 100_000_000) }, oracle.now * 10)
+        add(time: stream.silenceEnds, oracle.now)
+        add(time: stream.lastSave.map { max($0, oracle.now - 5) }, oracle.now)
+        add(time: stream.saveDue, oracle.now)
+        add(content: stream.own?.content)
+        add(tag: stream.own?.tag)
     }
 
     private mutating func add(machine: KeyMachine<[Int]>, _ now: Int) {

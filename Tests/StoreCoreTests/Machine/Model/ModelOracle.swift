@@ -37,6 +37,9 @@ struct ModelOracle {
     var graceEnds: Int?
     /// Whether the last page to arrive has dropped another one.
     var hasDropped = false
+    var stream: ModelStream?
+    /// The number of changes that end a stream.
+    var streamEpoch = 0
 
     struct Truth: Equatable {
         var content: [Int]
@@ -120,6 +123,7 @@ extension ModelOracle {
     func deadline(_ setting: ModelSetting) -> Int? {
         guard let truth else { return nil }
         if truth.isInvalidated { return -1_000_000 }
+        if stream?.isConnected == true { return nil }
         return setting.expiry.map { truth.fetchedAt + $0 }
     }
 

@@ -142,10 +142,16 @@ extension ModelWorld {
         while violations.isEmpty, let event = nextEnd { run(event, &events) }
     }
 
+    /// The timer if it is due, otherwise the next second.
+    private var wakeOrTick: ModelEvent {
+        if let wake = machine.nextWake, wake <= instant(oracle.now) { .timer } else { .tick }
+    }
+
     private var nextEnd: ModelEvent? {
         if let call, !call.isDeferred { return call.kind == .read ? .read(succeeds: true) : .saved(succeeds: true) }
         if isEmptying { return .emptied }
-        return running.first.map { .fetched($0.direction, .modified) }
+        if isWaiting, isWanted { return wakeOrTick }
+        return running.first.map { $0.isStream ? .pushed(.content) : .fetched($0.direction, .modified) }
     }
 
     private var nextLeave: ModelEvent? {
@@ -153,6 +159,7 @@ extension ModelWorld {
         if let end = nextEnd { return end }
         if observers > 0 { return .leave }
         if !callers.isEmpty { return .depart(0) }
+        if let stream = oracle.stream { return stream.isWaiting ? wakeOrTick : .streamEnds(fails: false) }
         // A failed save is retried by the next change of the accepted content.
         return oracle.hasSaveFailed && oracle.isKnown ? .clear : nil
     }

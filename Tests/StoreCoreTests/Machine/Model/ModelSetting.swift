@@ -54,7 +54,8 @@ final class ModelSetting: Sendable, CustomStringConvertible {
         _ name: String, expiry: Int? = nil, front: Bool = false, backing: Bool = true, isList: Bool = false, window: Int? = nil,
         world: Features = .all,
         needs: [CallerNeed] = [.content, .origin, .cached, .freshness, .refresh, .truth],
-        observers: Int = 2, callers: Int = 2, patches: Int = 2, _ change: (inout StorePolicy) -> Void = { _ in }
+        observers: Int = 2, callers: Int = 2, patches: Int = 2, isLive: Bool = false,
+        _ change: (inout StorePolicy) -> Void = { _ in }
     ) {
         var policy = StorePolicy.default
         change(&policy)
@@ -64,7 +65,7 @@ final class ModelSetting: Sendable, CustomStringConvertible {
         (maxObservers, maxCallers, maxPatches) = (observers, callers, patches)
         rules = KeyRules(
             expiry: expiry.map { .after(.seconds($0)) } ?? .never, policy: policy, hasFront: front, hasBacking: backing,
-            list: isList ? checkedList(window) : nil)
+            list: isList ? checkedList(window) : nil, isLive: isLive)
     }
 
     var isList: Bool { rules.isList }
@@ -96,8 +97,12 @@ struct StandingTime: TimeSource {
 }
 
 /// The error of a failed fetch in the model.
-struct ModelError: Error, Equatable {
+struct ModelError: FailureAdvising, Equatable {
     let number: Int
+
+    var failureKind: FailureKind { .transient }
+    /// Without jitter, the model knows when a stream connects again.
+    var retryAfter: Duration? { .seconds(1) }
 }
 
 /// A copy of a list after its last page, used as its merge index.

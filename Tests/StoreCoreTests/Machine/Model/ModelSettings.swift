@@ -35,6 +35,85 @@ extension ModelSetting {
         },
     ]
 
+    /// Settings of an origin that pushes, with all events.
+    static let streams: [ModelSetting] = [
+        live("a stream") { _ in },
+        live("a stream that connects again") { $0.retry = steady(attempts: 3) },
+        live("a stream in memory", backing: false) { $0.retry = steady(attempts: 2) },
+        live("a stream over time", expiry: 2) {
+            $0.retry = steady(attempts: 3)
+            $0.idleTimeout = .seconds(2)
+            $0.saveInterval = .seconds(2)
+            $0.revalidatesOnExpiry = true
+        },
+        live("a stream, stale content and held off failures", expiry: 2) {
+            $0.retry = steady(attempts: 2)
+            $0.staleWhileRevalidate = .seconds(1)
+            $0.staleIfError = .seconds(2)
+            $0.errorExpiry = .seconds(2)
+        },
+        live("unwanted streams run to completion", expiry: 2) {
+            $0.retry = steady(attempts: 2)
+            $0.unwantedFetch = .complete
+        },
+        live("a stream without grace", expiry: 2) {
+            $0.unwantedFetch = .cancel(after: .zero)
+            $0.staleWhileRevalidate = .seconds(2)
+        },
+    ]
+
+    /// Settings of an origin that pushes, with few events.
+    static let streamThemes: [ModelSetting] = [
+        live("streaming", [.failures, .late, .validators], needs: [.content, .refresh]) { $0.retry = steady(attempts: 2) },
+        live("streaming over time", expiry: 2, [.failures, .time], needs: [.content, .cached], observers: 1) {
+            $0.retry = steady(attempts: 2)
+            $0.idleTimeout = .seconds(2)
+            $0.revalidatesOnExpiry = true
+        },
+        live("streaming and writing", [.writes, .failures, .validators], needs: [.refresh], observers: 1) {
+            $0.retry = steady(attempts: 2)
+        },
+        live("streaming and mutating", [.patches, .responses, .failures], needs: [.content], observers: 1, callers: 1) {
+            $0.retry = steady(attempts: 2)
+        },
+        live("streaming and saving", [.writes, .faults, .time], needs: [.allSaved], observers: 1, callers: 1) {
+            $0.saveInterval = .seconds(2)
+        },
+        live("streaming and triggers", expiry: 2, [.failures, .time, .triggers], needs: [.refresh], observers: 1, callers: 1) {
+            $0.retry = steady(attempts: 3)
+            $0.minimumInterval = .seconds(2)
+        },
+    ]
+
+    private static func live(
+        _ name: String, expiry: Int? = nil, backing: Bool = true, _ world: Features = .all,
+        needs: [CallerNeed] = [.content, .origin, .cached, .freshness, .refresh, .truth, .allSaved], observers: Int = 2, callers: Int = 2,
+        _ change: (inout StorePolicy) -> Void
+    ) -> ModelSetting {
+        ModelSetting(
+            name, expiry: expiry, front: true, backing: backing, world: world.subtracting([.noStore, .wrongOrigin]), needs: needs,
+            observers: observers, callers: callers, isLive: true, change)
+    }
+
+    /// A policy with the delays that the errors ask for, or none.
+    private static func steady(attempts: Int) -> RetryPolicy { RetryPolicy(attempts: attempts, base: .zero) }
+
+    /// Histories that lead to a connected stream, to a stream with an overtaken value, and to a stream that waits.
+    static let streamPreludes: [[ModelEvent]] = {
+        let connected: [ModelEvent] = [
+            .join(forces: false), .read(succeeds: true), .pushed(.content), .saved(succeeds: true), .pushed(.current), .pushed(.content),
+        ]
+        return [
+            connected,
+            connected + [.update, .pushed(.current)],
+            connected + [.patch, .patch, .settle(1, succeeds: true)],
+            connected + [.streamEnds(fails: true)],
+            connected + [.update, .streamEnds(fails: true), .tick, .timer],
+            connected + [.leave, .tick],
+            [.arrive(.truth), .read(succeeds: true), .arrive(.content)],
+        ]
+    }()
+
     /// Histories that lead to states in which more can go wrong than at the beginning.
     static let preludes: [[ModelEvent]] = {
         let observed: [ModelEvent] = [

@@ -77,6 +77,10 @@ struct ModelFetch {
     var isPromised = false
 
     var isOfContent: Bool { direction == nil }
+    var isStream: Bool { if case .values = order { true } else { false } }
+
+    /// The validator of a stream's connection.
+    var last: Validator? { if case .values(let last) = order { last } else { nil } }
 
     var direction: PageDirection? {
         if case .page(let direction, key: _) = order { direction } else { nil }

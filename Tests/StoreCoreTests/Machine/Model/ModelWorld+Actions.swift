@@ -22,12 +22,14 @@ extension ModelWorld {
             begin(Call(kind: .read, ticket: ticket))
         case .save:
             check(!saveWaits, "C6", "requests a save twice")
+            saveIsRequested()
             saveWaits = true
         case .readEnded: violate("C22", "reports the end of a read, although no fetch inherits a context")
         case .saveFailed: isFailureNoted = true
         case .saveRecovered: isFailureNoted = false
         case .fetch(let ticket, .content(let validator, let pages)):
             beginFetch(ModelFetch(ticket: ticket, order: .content(revalidating: validator, pages: pages), epoch: oracle.epoch))
+        case .fetch(let ticket, .values(let last)): beginStream(ticket, last)
         case .fetch(let ticket, .page(let direction, let key)):
             beginPage(ModelFetch(ticket: ticket, order: .page(direction, key: key), epoch: oracle.epoch), direction, key)
         case .cancel(let ticket): cancel(ticket)
@@ -95,17 +97,17 @@ extension ModelWorld {
     }
 
     /// Whether the arriving caller gets stale content because a fetch begins; its result follows this action.
-    private var isBeingServedStale: Bool { oracle.isServable(setting.rules.policy.staleWhileRevalidate, setting) && isArrivalOfContent }
+    var isBeingServedStale: Bool { oracle.isServable(setting.rules.policy.staleWhileRevalidate, setting) && isArrivalOfContent }
 
     private var isArrivalOfContent: Bool { moment.event == .arrive(.content) || moment.hasBecomeKnown }
 
     /// Checks that the event may begin a fetch, and that no failure holds off an automatic one.
-    private func checkCause() {
+    func checkCause() {
         switch moment.event {
-        case .arrive(.cached), .arrive(.truth), .arrive(.saved), .arrive(.allSaved), .leave, .depart, .saved, .late:
+        case .arrive(.cached), .arrive(.truth), .arrive(.saved), .arrive(.allSaved), .leave, .depart, .saved, .late, .pushed, .streamEnds:
             check(moment.hasBecomeKnown, "C1", "an event that must not begin a fetch begins one")
         case .patch:
-            check(moment.hadFlight, "C1", "an event that must not begin a fetch begins one")
+            check(moment.hadFlight && !setting.rules.isLive, "C1", "an event that must not begin a fetch begins one")
         case .join(forces: false), .arrive(.content), .arrive(.freshness):
             let isAsked = moment.hasBecomeKnown
             check(isAsked || !oracle.isHeldOff, "C12", "an automatic fetch although a failure holds it off")
@@ -140,6 +142,11 @@ extension ModelWorld {
     }
 
     private mutating func cancel(_ ticket: Ticket) {
+        if oracle.stream?.ticket == ticket { endUnwantedStream() }
+        if let place = moment.ended.firstIndex(of: ticket) {
+            moment.ended.remove(at: place)
+            return
+        }
         guard let place = running.firstIndex(where: { $0.ticket == ticket }) else {
             return violate("C9", "cancels a fetch that is not running")
         }

@@ -31,7 +31,7 @@ extension ModelWorld {
         switch (caller.need, answer) {
         case (.content, .content(let content)): content == oracle.visible && mayServe()
         case (.content, .failure(let error)): mayFail(number(of: error))
-        case (.origin, .content(let content)): content == oracle.visible && (moment.isFetchAccepted || moment.isUpdated)
+        case (.origin, .content(let content)): content == oracle.visible && (moment.isFetchAccepted || moment.isUpdated || isConnected)
         case (.origin, .failure(let error)): moment.failedWith == number(of: error)
         case (.cached, .content(let content)): content == oracle.visible && (oracle.isValid(setting) || moment.isUpdated)
         case (.cached, .failure(let error)):
@@ -56,7 +56,7 @@ extension ModelWorld {
     private mutating func mayServe() -> Bool {
         if oracle.isValid(setting) || moment.isUpdated || moment.isFetchAccepted { return true }
         let policy = setting.rules.policy
-        if moment.failedWith != nil || oracle.isHeldOff, oracle.isServable(policy.staleIfError, setting) { return true }
+        if moment.failedWith != nil || oracle.isHeldOff || isWaiting, oracle.isServable(policy.staleIfError, setting) { return true }
         guard moment.event == .arrive(.content) || moment.hasBecomeKnown else { return false }
         guard oracle.isServable(policy.staleWhileRevalidate, setting) else { return false }
         moment.servedStale = true
@@ -65,7 +65,7 @@ extension ModelWorld {
 
     private func mayFail(_ number: Int) -> Bool {
         if oracle.isValid(setting) || oracle.isServable(setting.rules.policy.staleIfError, setting) { return false }
-        return moment.failedWith == number || (oracle.isHeldOff && oracle.failure?.number == number && flight == nil)
+        return moment.failedWith == number || (oracle.isHeldOff && oracle.failure?.number == number && flight == nil && !isWaiting)
     }
 
     private func isSettled(_ caller: Caller) -> Bool { caller.awaits.map { $0 <= oracle.settled } ?? false }

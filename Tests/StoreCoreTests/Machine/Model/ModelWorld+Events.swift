@@ -32,6 +32,7 @@ extension ModelWorld {
         switch event {
         case .join(let forces):
             observers += 1
+            if forces, flight == nil { endEpochIfStreaming() }
             if forces, !oracle.isKnown { oracle.forceWaits = true }
             machine.observerJoined(forceRefresh: forces, &turn)
         case .leave:
@@ -54,17 +55,26 @@ extension ModelWorld {
         case .late: lateFetchEnds(&turn)
         case .update, .updateWithKeys, .clear, .clearAll, .invalidate: write(event, &turn)
         case .patch, .settle, .respond, .settleForgotten: patch(event, &turn)
+        case .pushed(let value): push(value, &turn)
+        case .streamEnds(let fails): streamEnds(fails: fails, &turn)
         case .tick: oracle.now += 1
-        case .timer: machine.timerFired(&turn)
+        case .timer:
+            streamTimer()
+            machine.timerFired(&turn)
         case .trigger:
-            if flight == nil { oracle.triggerWaits = true }
+            if flight == nil, !isConnected { oracle.triggerWaits = true }
             machine.triggered(&turn)
         }
+    }
+
+    private mutating func endEpochIfStreaming() {
+        if oracle.stream != nil { endEpoch() }
     }
 
     private mutating func arrive(_ need: CallerNeed, awaits: Int? = nil, _ turn: inout Turn) {
         let id = CallerID(nextNumber())
         if need == .allSaved { retrySave() }
+        if need == .refresh, flight == nil { endEpochIfStreaming() }
         let isSaver = need == .allSaved && oracle.isKnown
         callers.append(Caller(id: id, need: need, awaits: isSaver ? oracle.revision : awaits))
         if let answer = machine.callerArrived(id, needing: need, &turn) { receive(answer, id) }
@@ -137,11 +147,13 @@ extension ModelWorld {
         case .invalidate:
             moment.lostExplicit = flight?.isExplicit == true
             moment.isInvalidated = oracle.isKnown
+            endEpochIfStreaming()
             oracle.invalidate()
             machine.invalidated(&turn)
         case .clearAll: clearAll(&turn)
         case .clear:
             moment.isCleared = true
+            endEpochIfStreaming()
             moment.lostExplicit = moment.lostExplicit || wantsRefresh
             oracle.forceWaits = false
             forgetPatches()
@@ -150,7 +162,8 @@ extension ModelWorld {
             awaitSave(machine.cleared(&turn), &turn)
         default:
             moment.isUpdated = true
-            moment.lostExplicit = moment.lostExplicit || wantsRefresh
+            // A stream keeps running (L3).
+            moment.lostExplicit = oracle.stream == nil && (moment.lostExplicit || wantsRefresh)
             oracle.forceWaits = false
             moment.hasBecomeKnown = !oracle.isKnown
             let content = [nextNumber("mine")]
@@ -168,6 +181,7 @@ extension ModelWorld {
         // The engine notifies live keys only.
         guard !machine.isIdle else { return }
         (moment.isCleared, moment.isClearedWhole) = (true, true)
+        endEpochIfStreaming()
         moment.lostExplicit = moment.lostExplicit || callers.contains { $0.need == .refresh && $0.awaits == nil }
         oracle.forceWaits = false
         forgetPatches()
@@ -189,7 +203,7 @@ extension ModelWorld {
     }
 
     private mutating func patch(_ event: ModelEvent, _ turn: inout Turn) {
-        moment.lostExplicit = flight?.isExplicit == true
+        moment.lostExplicit = flight?.isExplicit == true && oracle.stream == nil
         switch event {
         case .respond(let place, let whole):
             let patch = oracle.patches[place]
@@ -221,7 +235,7 @@ extension ModelWorld {
                 oracle.epoch += 1
                 oracle.changes += 1
                 dropFlight()
-                oracle.owesFetch = oracle.owesFetch || setting.rules.policy.revalidatesAfterMutation
+                oracle.owesFetch = oracle.owesFetch || (setting.rules.policy.revalidatesAfterMutation && oracle.stream == nil)
             }
             if succeeds { machine.patchSucceeded(id, .none, &turn) } else { machine.patchFailed(id, &turn) }
             if succeeds, oracle.isKnown { lastSettled() }
@@ -247,12 +261,12 @@ extension ModelWorld {
             // The accepted content with a folded patch must not be confirmed by a revalidation of the older record.
             if oracle.patches.first?.isConfirmed == true, flight?.tag != nil { dropFlight() }
         }
-        if setting.rules.policy.revalidatesAfterMutation { oracle.owesFetch = true }
+        if setting.rules.policy.revalidatesAfterMutation, oracle.stream == nil { oracle.owesFetch = true }
     }
 
     /// Owes a fetch after the last mutation if the dropped one was wanted only by observers that have content.
     private mutating func dropFlight() {
-        guard let flight, !flight.isExplicit, observers > 0, oracle.visible != nil else { return }
+        guard let flight, oracle.stream == nil, !flight.isExplicit, observers > 0, oracle.visible != nil else { return }
         let isAwaited = callers.contains { $0.wantsFetch && $0.part != .asked && $0.part != .joined }
         if !isAwaited { oracle.owesFetch = true }
     }

@@ -29,7 +29,7 @@ extension ModelWorld {
             oracle.failedSides = [:]
             // The fetch began after these patches were confirmed, so its result contains them.
             oracle.patches.removeAll(where: \.isConfirmed)
-            accept(new)
+            acceptFetched(new)
             var fetched = Fetched(response) { $0 }
             if !new.pages.isEmpty {
                 var fields = fetched.details?.fields ?? RecordDetails.Fields()
@@ -43,7 +43,7 @@ extension ModelWorld {
                     confirmed.tag == fetch.tag, "C5", "accepts not modified for a record other than the one with the validator sent")
                 confirmed.fetchedAt = oracle.now
                 (confirmed.isInvalidated, confirmed.isForbidden) = (false, false)
-                accept(confirmed)
+                acceptFetched(confirmed)
             } else {
                 fail(-1)
             }
@@ -63,7 +63,7 @@ extension ModelWorld {
             .modified([number], freshness, validator), nextKey: setting.isList ? "n" : nil, prevKey: setting.isList ? "p" : nil)
     }
 
-    private mutating func accept(_ new: ModelOracle.Truth) {
+    mutating func acceptFetched(_ new: ModelOracle.Truth) {
         moment.isFetchAccepted = true
         oracle.accept(new, setting)
         // From now on a refresh waits only for the cacher.
@@ -108,6 +108,10 @@ extension ModelWorld {
     /// Reports the result of a canceled fetch, which must be ignored.
     mutating func lateFetchEnds(_ turn: inout Turn) {
         let fetch = late.removeFirst()
+        if case .values = fetch.order {
+            let goesOn = machine.streamYielded(fetch.ticket, .content([nextNumber()]), &turn)
+            return check(!goesOn, "L3", "accepts a value of a canceled connection")
+        }
         let result = Fetched(OriginResponse(.modified([nextNumber()]), nextKey: "late", prevKey: "late")) { $0 }
         if let direction = fetch.direction {
             machine.pageFinished(direction, fetch.ticket, .success(result), &turn)

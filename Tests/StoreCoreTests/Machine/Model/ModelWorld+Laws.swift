@@ -8,8 +8,11 @@ extension ModelWorld {
     mutating func checkTurn(seenBefore before: ModelShown?) {
         noteExplicit()
         noteParts()
+        noteDeferredSave()
         if moment.servedStale, let place = running.firstIndex(where: \.isOfContent) { running[place].isPromised = true }
-        if !running.contains(where: { !$0.isPromised }) || isWanted {
+        endUnwantedStream()
+        check(moment.ended.isEmpty, "L3", "an ended connection is not canceled")
+        if (!running.contains(where: { !$0.isPromised }) && (oracle.stream == nil || flight != nil)) || isWanted {
             oracle.graceEnds = nil
         } else if oracle.graceEnds == nil, let grace = setting.grace {
             oracle.graceEnds = oracle.now + grace
@@ -69,21 +72,25 @@ extension ModelWorld {
             check(
                 begins == (isWanted || (moment.hasBecomeKnown && isWanted)), "C5",
                 isWanted ? "no new fetch begins at once" : "an unwanted fetch begins")
-            check(isWanted || running.isEmpty, "C2", "an unwanted fetch keeps running")
+            check(isWanted || (running.isEmpty && oracle.stream == nil), "C2", "an unwanted fetch keeps running")
         }
         if moment.isUpdated, moment.lostExplicit, isWanted { check(begins, "C5", "an explicit refresh is not restarted") }
         if moment.isLastPatchSettled, observers > 0 {
-            check(flight != nil || oracle.isHeldOff || !moment.isFetchOwed, "C14", "no fetch after the last mutation")
+            let isServed = flight != nil || oracle.stream != nil
+            check(isServed || oracle.isHeldOff || !moment.isFetchOwed, "C14", "no fetch after the last mutation")
             check(!begins || moment.hadFlight || moment.isFetchOwed, "C14", "a fetch after the last mutation although none is owed")
             check(
                 !begins || !oracle.isHeldOff || moment.hadFlight, "C12", "a fetch after the last mutation although a failure holds it off")
         }
-        if moment.event == .timer, let due = moment.dueBefore, due <= oracle.now { check(begins, "C10", "no fetch although it is due") }
+        if moment.event == .timer, let due = moment.dueBefore, due <= oracle.now {
+            check(begins || isWaiting, "C10", "no fetch although it is due")
+        }
         if moment.event == .trigger, !moment.hadFlight, let due = oracle.due(setting), due <= oracle.now {
             check(flight != nil, "C16", "a trigger is lost")
         }
         if observers > 0, oracle.isKnown, moment.event == .join(forces: false) || moment.hasBecomeKnown, !moment.isUpdated {
-            check(oracle.isValid(setting) && oracle.failure == nil || flight != nil || oracle.isHeldOff, "C3", "an observer gets no fetch")
+            let isServed = oracle.isValid(setting) && oracle.failure == nil || flight != nil || isWaiting
+            check(isServed || oracle.isHeldOff, "C3", "an observer gets no fetch")
         }
         checkCancellations()
     }
@@ -105,6 +112,7 @@ extension ModelWorld {
     /// Forgets an idle key, as the engine does.
     mutating func retire() {
         guard machine.isIdle else { return }
+        check(oracle.stream == nil, "C15", "a key with a stream is forgotten")
         check(running.isEmpty && callers.isEmpty && observers == 0 && call == nil && !saveWaits, "C15", "a live key is forgotten")
         check(oracle.patches.isEmpty && !oracle.invalidationWaits && !oracle.forceWaits, "C15", "a key is forgotten with pending changes")
         if oracle.isKnown { checkSaved() }

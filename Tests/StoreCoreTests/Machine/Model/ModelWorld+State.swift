@@ -10,6 +10,7 @@ extension ModelWorld {
         checkCacher()
         checkMirror()
         checkTime()
+        checkStream()
     }
 
     private func checkTruth() {
@@ -35,7 +36,7 @@ extension ModelWorld {
             let ticket = running.first { $0.direction == direction }?.ticket
             check(machine[direction].ticket == ticket, "C13", "the machine's page fetch is not the running one")
         }
-        for fetch in running {
+        for fetch in running where !fetch.isStream {
             check(fetch.epoch == oracle.epoch, fetch.isOfContent ? "C5" : "C13", "a fetch of an older epoch keeps running")
             if let tag = fetch.tag {
                 check(tag == oracle.truth?.tag, "C5", "a fetch with an outdated validator keeps running")
@@ -76,13 +77,14 @@ extension ModelWorld {
                 return running.contains { $0.direction == direction } || (flight != nil && machine[direction].isInterrupted)
             }
             return flight != nil || call?.kind == .read
-        default: return flight != nil || call?.kind == .read
+        default: return flight != nil || call?.kind == .read || isWaiting
         }
     }
 
     private func checkCacher() {
         let isKept = oracle.hasSaveFailed && oracle.settled == oracle.revision
         guard oracle.isKnown, call == nil, !saveWaits else { return }
+        guard oracle.stream?.saveDue == nil || oracle.stream?.valueRevision != oracle.revision else { return }
         check(oracle.settled == oracle.revision, "C6", "the newest accepted content is not being saved")
         let isNoted = machine.failedSave != nil
         check(
@@ -110,7 +112,9 @@ extension ModelWorld {
 
     private func checkTime() {
         let due = observers > 0 && flight == nil ? oracle.due(setting) : nil
-        let wake = [due, oracle.graceEnds].compactMap { $0 }.min()
-        check(machine.nextWake == wake.map(instant), "C10", "wakes at \(machine.nextWake as Any), not at \(wake as Any)")
+        let stream = oracle.stream
+        let seconds = [due, oracle.graceEnds, stream?.silenceEnds, stream?.saveDue].compactMap { $0 }.map(instant)
+        let wake = (seconds + [isWanted ? stream?.reconnectsAt : nil].compactMap { $0 }).min()
+        check(machine.nextWake == wake, "C10", "wakes at \(machine.nextWake as Any), not at \(wake as Any)")
     }
 }

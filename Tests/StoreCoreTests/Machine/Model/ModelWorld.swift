@@ -106,6 +106,11 @@ struct ModelWorld {
         var answers: [String] = []
         var begun: [Ticket] = []
         var cancelled: [ModelFetch] = []
+        /// The connections that the store must cancel.
+        var ended: [Ticket] = []
+        var mustReconnect = false
+        /// Whether the machine took more values after a value.
+        var goesOn: Bool?
         var published = 0
     }
 

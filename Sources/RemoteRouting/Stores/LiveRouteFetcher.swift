@@ -1,0 +1,163 @@
+internal import Foundation
+public import StoreCore
+
+/// A store's fetcher that follows the server-sent events of routes (HTML standard §9.2).
+///
+/// ```swift
+/// let prices = Store(
+///     cacher: MemoryCacher<String, Price>(),
+///     fetcher: api.liveFetcher(of: Price.self) { ticker in Route(path: "/prices/\(ticker)") },
+///     policy: StorePolicy(retry: .exponential(attempts: .max), idleTimeout: .seconds(60)))
+/// ```
+///
+/// The id of the last event is the validator of the store's content, and is sent with the next connection (`Last-Event-ID`). The store
+/// connects again as its `StorePolicy.retry` states, not earlier than the server asks by `retry` or `Retry-After`. A comment of
+/// the server shows that the connection stands. A response of 204 ends the stream.
+public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: LiveFetcher {
+    let host: RemoteHost
+    let route: @Sendable (Param) -> any Routable
+    let read: @Sendable (ServerSentEvent) throws -> LiveValue<Content>?
+
+    /// Follows the events of a key's route.
+    ///
+    /// - Parameters:
+    ///   - param: The key.
+    ///   - last: The id of the last known event, as `Validator.entityTag`.
+    /// - Returns: The values of one connection. Reading throws ``RemoteError``. Canceling the task ends the connection.
+    public func values(param: Param, after last: Validator?) -> Values {
+        Values(events: RemoteEvents(host: host, route: route(param), lastEventID: last?.entityTag ?? ""), read: read)
+    }
+
+    /// The values of one connection.
+    public struct Values: AsyncSequence, Sendable {
+        let events: RemoteEvents
+        let read: @Sendable (ServerSentEvent) throws -> LiveValue<Content>?
+
+        /// Creates the iterator, which connects when the first value is requested.
+        public func makeAsyncIterator() -> Iterator { Iterator(self) }
+
+        /// An iterator of the values.
+        public struct Iterator: AsyncIteratorProtocol {
+            private let values: Values
+            private var bytes: RemoteBytes.AsyncIterator?
+            private var parser: EventStreamParser
+            private var ready: [ServerSentEvent] = []
+            private var commentsSeen = 0
+            private var isOver = false
+
+            init(_ values: Values) {
+                self.values = values
+                parser = EventStreamParser(lastEventID: values.events.lastEventID)
+            }
+
+            /// Returns the next value; `nil` after the server has ended the stream with 204.
+            ///
+            /// - Throws: ``RemoteError``. Canceling the task ends the connection.
+            public mutating func next() async throws -> LiveValue<Content>? {
+                while !isOver {
+                    while let event = ready.popLast() {
+                        if let value = try values.value(of: event) { return value }
+                    }
+                    if parser.commentCount > commentsSeen {
+                        commentsSeen = parser.commentCount
+                        return .current
+                    }
+                    guard bytes != nil else {
+                        try await connect()
+                        // The server continues after the id that was sent.
+                        return .current
+                    }
+                    guard let piece = try await nextPiece() else { throw lost }
+                    do {
+                        ready = try parser.consume(piece).reversed()
+                    } catch {
+                        throw RemoteError(.decode, .bodyTooLarge, operation: "GET events", error.description, underlyingError: error)
+                    }
+                }
+                return nil
+            }
+
+            private mutating func connect() async throws {
+                let body = try await values.events.connect(lastEventID: parser.lastEventID)
+                bytes = body.makeAsyncIterator()
+                isOver = body.response.status == 204
+            }
+
+            private mutating func nextPiece() async throws -> Data? {
+                do {
+                    return try await bytes?.next()
+                } catch var error as RemoteError where error.failureKind == .transient {
+                    error.retryAfter = error.retryAfter ?? parser.reconnectionTime
+                    throw error
+                }
+            }
+
+            /// The error of a connection that the server has closed. Servers close connections as a matter of course, so it is transient.
+            private var lost: RemoteError {
+                var error = RemoteError(.transport, .connectionLost, operation: "GET events", "the server has closed the event stream")
+                error.mayRepeat = true
+                error.retryAfter = parser.reconnectionTime
+                return error
+            }
+        }
+
+        /// Reads an event, and gives its value the event's id.
+        private func value(of event: ServerSentEvent) throws -> LiveValue<Content>? {
+            let id = event.lastEventID.isEmpty ? nil : Validator(entityTag: event.lastEventID)
+            switch try read(event) {
+            case .content(let content, let validator): return .content(content, validator ?? id)
+            case .change(let change, let validator): return .change(change, validator ?? id)
+            case .current: return .current
+            case nil: return nil
+            }
+        }
+    }
+}
+
+@available(*, unavailable)
+extension LiveRouteFetcher.Values.Iterator: Sendable {}
+
+extension RemoteHost {
+    /// Creates a fetcher that follows the server-sent events of each key's route, with the whole content in each event.
+    ///
+    /// ```swift
+    /// let fetcher = api.liveFetcher(of: Price.self) { (ticker: String) in Route(path: "/prices/\(ticker)") }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - type: The type to decode from the data of each event, as JSON; ``makeDecoder`` makes the decoder.
+    ///   - route: Returns the route of a key; a GET.
+    public func liveFetcher<Param: Hashable & Sendable, Content: Decodable & Sendable & SendableMetatype>(
+        of type: Content.Type = Content.self, _ route: @escaping @Sendable (_ param: Param) -> some Routable
+    ) -> LiveRouteFetcher<Param, Content> {
+        let makeDecoder = makeDecoder
+        return liveFetcher(
+            reading: { event in
+                do {
+                    return .content(try makeDecoder().decode(Content.self, from: Data(event.data.utf8)))
+                } catch {
+                    throw RemoteError(
+                        .decode, .undecodable, operation: "GET events", "the data of an event is not a \(Content.self)",
+                        underlyingError: error)
+                }
+            }, route)
+    }
+
+    /// Creates a fetcher that follows the server-sent events of each key's route, and reads each event with a custom function.
+    ///
+    /// ```swift
+    /// let answers = api.liveFetcher(reading: { event in
+    ///     event.type == "token" ? .change { $0 += event.data } : .content("")
+    /// }) { (question: Question.ID) in Route(path: "/answers/\(question)") }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - read: Reads an event; `nil` skips it. A value without a validator gets the id of its event. An error ends the connection.
+    ///   - route: Returns the route of a key; a GET.
+    public func liveFetcher<Param: Hashable & Sendable, Content: Sendable>(
+        reading read: @escaping @Sendable (_ event: ServerSentEvent) throws -> LiveValue<Content>?,
+        _ route: @escaping @Sendable (_ param: Param) -> some Routable
+    ) -> LiveRouteFetcher<Param, Content> {
+        LiveRouteFetcher(host: self, route: { route($0) }, read: read)
+    }
+}

@@ -1,0 +1,75 @@
+// Streams: one task for each connection, which hands each value to the machine before it takes the next (L7).
+
+extension StoreEngine {
+    func startStream(
+        _ ticket: Ticket, after last: Validator?, _ param: BoxedKey, _ scope: FetchScope, _ starter: FetchStarter?,
+        at start: MonotonicInstant?
+    ) -> Task<Void, Never> {
+        guard let follow else { preconditionFailure("a stream begins in a store without a live fetcher") }
+        let report = reporter(for: param)
+        // Weak, so that a store without references is released with its streams.
+        let work: FetchStarter.Work = { [weak self, time] in
+            if let start, (try? await time.sleep(until: start)) == nil { return }
+            report?(.fetchBegan(.content))
+            let began = time.now
+            let accept: @Sendable (LiveValue<BoxedContent>) -> Bool = { [weak self] value in
+                self?.streamYielded(ticket, param, value) ?? false
+            }
+            let failure = await scope.run { await Self.failure { try await follow(param, last, accept) } }
+            // Only the store cancels this task, and then its machine has forgotten the connection.
+            let isEnded = Task.isCancelled
+            let outcome: StoreEventKind.FetchOutcome = isEnded ? .cancelled : failure.map { .failed($0) } ?? .modified
+            report?(.fetchEnded(.content, duration: began.duration(to: time.now), outcome))
+            if !isEnded { self?.streamEnded(ticket, param, failure) }
+        }
+        return starter?.run(work) ?? Task.detached(priority: Task.currentPriority, operation: work)
+    }
+
+    private static func failure(of body: () async throws -> Void) async -> (any Error)? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private func streamYielded(_ ticket: Ticket, _ param: BoxedKey, _ value: LiveValue<BoxedContent>) -> Bool {
+        var effects = Effects()
+        let goesOn = state.withLock { state in
+            guard let key = state.live[param] else { return false }
+            return take(key, &state, &effects) { key, turn in
+                lendContent(to: &key, ticket, value, &turn)
+                return key.machine.streamYielded(ticket, value, &turn)
+            }
+        }
+        effects.deliver(onEvent)
+        return goesOn
+    }
+
+    private func streamEnded(_ ticket: Ticket, _ param: BoxedKey, _ failure: (any Error)?) {
+        turnIfLive(param) { key, turn in
+            _ = key.takeFetch(ticket)
+            key.machine.streamEnded(ticket, failure, &turn)
+        }
+    }
+
+    /// Begins the lifetime of the content of connected streams: memory outlives an engine that is released (L5).
+    func dateStreams() {
+        guard let front else { return }
+        let (now, date) = (time.now, time.date)
+        let dated = state.withLock { state in
+            state.live.values.compactMap { key in key.value.machine.heldAfterStream(now, date).map { (key.value.param, $0) } }
+        }
+        for (param, held) in dated { _ = front.put(param, held.record, held.deadline.nanoseconds, .none) }
+    }
+
+    /// Removes content that is about to change from memory, which mirrors it again in the same transition. With a second reference, each
+    /// token would copy the whole text.
+    private func lendContent(to key: inout Key, _ ticket: Ticket, _ value: LiveValue<BoxedContent>, _ turn: inout Turn) {
+        guard let front, case .change = value, key.machine.willChange(ticket), let details = key.machine.held.map(\.record.details) else {
+            return
+        }
+        if let drop = front.lend(key.param, details) { turn.leftovers.append(drop) }
+    }
+}

@@ -1,0 +1,91 @@
+/// The connections of a scripted live fetcher.
+struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
+    /// A value, the end of the stream for `nil`, or its error.
+    typealias Passage = Result<LiveValue<Content>?, any Error>
+
+    /// A connection that has not ended.
+    struct Line: Sendable {
+        var isCancelled = false
+        /// The store waits for a value.
+        var suspension: Suspension?
+        /// A value on its way to the store.
+        var passage: Passage?
+        /// Whether the store has a value and has not asked for the next one.
+        var isAccepting = false
+    }
+
+    private(set) var connections: [ScriptedConnection<Param>] = []
+    /// The connections that have not ended, by number.
+    private(set) var lines: [Int: Line] = [:]
+    private(set) var cancelledCount = 0
+    var refusal: (any Error)?
+    let cancellation: ScriptedCancellation
+
+    init(cancellation: ScriptedCancellation) {
+        self.cancellation = cancellation
+    }
+
+    /// One line per connection, oldest first.
+    var history: [String] {
+        connections.map { connection in
+            let phase =
+                switch lines[connection.number] {
+                case nil: "ended"
+                case let line?: line.suspension == nil ? "busy" : "waiting for a value"
+                }
+            return "connection \(connection.number) of \(connection.param), \(phase)"
+        }
+    }
+
+    /// Records a connection.
+    ///
+    /// - Returns: Its number.
+    mutating func begin(_ param: Param, _ last: Validator?) -> Int {
+        let number = connections.count + 1
+        connections.append(ScriptedConnection(number: number, param: param, last: last))
+        lines[number] = Line(passage: refusal.map { .failure($0) })
+        return number
+    }
+
+    mutating func end(_ number: Int) { lines[number] = nil }
+
+    /// The store asks for the next value.
+    ///
+    /// - Returns: Whether it has to wait.
+    mutating func request(_ number: Int, _ suspension: Suspension) -> Bool {
+        lines[number]?.isAccepting = false
+        guard let line = lines[number], line.passage == nil, !line.isCancelled || cancellation == .ignored else { return false }
+        lines[number]?.suspension = suspension
+        return true
+    }
+
+    /// Returns what the store has waited for.
+    mutating func take(_ number: Int) -> Passage {
+        let passage = lines[number]?.passage ?? .failure(CancellationError())
+        lines[number]?.passage = nil
+        if case .success(_?) = passage { lines[number]?.isAccepting = true } else { end(number) }
+        return passage
+    }
+
+    mutating func cancel(_ number: Int) -> Suspension? {
+        guard lines[number]?.isCancelled == false else { return nil }
+        lines[number]?.isCancelled = true
+        cancelledCount += 1
+        return cancellation == .honoured ? lines[number]?.suspension.take() : nil
+    }
+
+    /// The number of the connection that waits for a value: the given one, or the newest.
+    func requesting(_ number: Int?) -> Int? {
+        guard let number = number ?? lines.keys.max(), lines[number]?.suspension != nil else { return nil }
+        return number
+    }
+
+    mutating func pass(_ value: Passage, _ number: Int) -> Suspension? {
+        guard let suspension = lines[number]?.suspension.take() else { return nil }
+        lines[number]?.passage = value
+        return suspension
+    }
+
+    /// Whether a connection has a value that the store has not accepted.
+    func isOccupied(_ number: Int) -> Bool { lines[number].map { $0.passage != nil || $0.isAccepting } ?? false }
+}

@@ -1,0 +1,126 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import RemoteRouting
+
+/// Stores that follow server-sent events.
+@Suite(.timeLimit(.minutes(10)))
+struct LiveRouteFetcherTests {
+    struct Price: Codable, Hashable, Sendable { var cents: Int }
+
+    private func events(_ text: String) -> LoopbackOrigin.Response { .data(Data(text.utf8), type: "text/event-stream") }
+
+    private func event(_ id: Int, _ cents: Int) -> String { "id: \(id)\ndata: {\"cents\":\(cents)}\n\n" }
+
+    private func store(
+        _ bench: Bench, time: some TimeSource = .system, attempts: Int = .max, idleTimeout: Duration? = nil
+    ) -> Store<String, Price> {
+        Store(
+            cacher: MemoryCacher<String, Price>(),
+            fetcher: bench.host { $0.timeouts = .init() }.liveFetcher { (ticker: String) in Route(path: "/prices/\(ticker)") },
+            policy: StorePolicy(retry: RetryPolicy(attempts: attempts, base: .zero), idleTimeout: idleTimeout), time: time)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `L8: a cut connection is an error with the last content, and the next one continues after the last event`(
+        _ kind: TransportKind
+    ) async throws {
+        let bench = try Bench(kind)
+        let first = event(1, 100) + event(2, 200)
+        bench.on("GET", "/prices/A") { asked in
+            switch asked["Last-Event-ID"] {
+            // Cut within the third event, without its end.
+            case nil: events(first + event(3, 300)).misbehaving(.truncate(afterBodyBytes: first.utf8.count + 10))
+            case "2": events(event(3, 300) + ": end of the test\n\n").misbehaving(.stall(afterBodyBytes: event(3, 300).utf8.count))
+            default: .status(500)
+            }
+        }
+        let store = store(bench)
+        let observer = RecordingObserver(store["A"].publish())
+        try await observer.next { $0.error != nil && $0.content == Price(cents: 200) }
+        try await observer.next { $0.isCompleted && $0.content == Price(cents: 300) }
+        #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "2"])
+        // No observer saw the event that was cut.
+        #expect(observer.states.compactMap(\.content).allSatisfy { [100, 200, 300].contains($0.cents) })
+        try await observer.stopAndLeave()
+        if kind.isReal { try await bench.origin.waitUntil { $0.requests.last?.ending == .clientLeft } }
+    }
+
+    @Test func `L8: a stream that the server closes is connected again after the time that it asked for`() async throws {
+        let bench = try Bench(.memory)
+        bench.on("GET", "/prices/A", inTurn: events("retry: 7000\n\n" + event(1, 100)), events(event(2, 200)), .status(204))
+        let time = ManualTime()
+        let store = store(bench, time: time)
+        let observer = RecordingObserver(store["A"].publish())
+        for cents in [100, 200] {
+            try await observer.next { $0.error != nil && $0.content == Price(cents: cents) }
+            try await time.sleepers(atLeast: 1)
+            if cents == 100 { #expect(time.nextDeadline == time.now.advanced(by: .seconds(7))) }
+            time.advanceToNextDeadline()
+        }
+        // A response of 204 confirms the last event and ends the stream.
+        try await observer.next { $0.isCompleted && $0.content == Price(cents: 200) }
+        time.advance(by: .seconds(3_600))
+        #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "1", "2"])
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `L8: comments keep a silent connection`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        let text = event(1, 100) + String(repeating: ":\n\n", count: 40) + event(2, 200)
+        bench.on("GET", "/prices/A") { _ in
+            events(text).misbehaving(.drip(bytes: 3, every: .milliseconds(40)), .stall(afterBodyBytes: text.utf8.count))
+        }
+        let store = store(bench, idleTimeout: .seconds(600))
+        let observer = RecordingObserver(store["A"].publish())
+        try await observer.next { $0.content == Price(cents: 200) }
+        #expect(bench.asked.count == 1)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `L8: a connection that stalls is lost after the idle timeout`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/prices/A") { asked in
+            let text = asked["Last-Event-ID"] == nil ? event(1, 100) : event(2, 200)
+            return events(text + "data: ").misbehaving(.stall(afterBodyBytes: text.utf8.count))
+        }
+        let time = ManualTime()
+        let store = store(bench, time: time, idleTimeout: .seconds(30))
+        let observer = RecordingObserver(store["A"].publish())
+        try await observer.next { $0.content == Price(cents: 100) }
+        try await time.sleepers(atLeast: 1)
+        time.advance(by: .seconds(30))
+        try await observer.next { ($0.error as? StoreError)?.code == .silentStream }
+        try await time.sleepers(atLeast: 1)
+        time.advance(by: .seconds(1))
+        try await observer.next { $0.isCompleted && $0.content == Price(cents: 200) }
+        #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "1"])
+    }
+
+    @Test func `L8: an event that cannot be decoded is a typed error`() async throws {
+        let bench = try Bench(.memory)
+        bench.on("GET", "/prices/A") { _ in events("data: none\n\n") }
+        let store = store(bench, attempts: 1)
+        let error = try await remoteError { _ = try await store["A"].requireData() }
+        #expect(error.code == .undecodable && error.stage == .decode)
+    }
+
+    @Test func `L8: tokens are appended, and other events are skipped`() async throws {
+        let bench = try Bench(.memory)
+        let text = "event: start\ndata: x\n\nevent: ping\ndata: x\n\nevent: token\ndata: Hello,\n\nevent: token\ndata:  world\n\n"
+        bench.on("GET", "/x") { _ in events(text) }
+        let store = Store(
+            cacher: MemoryCacher<String, String>(),
+            fetcher: bench.host().liveFetcher(reading: { event in
+                switch event.type {
+                case "start": .content("")
+                case "token": .change { $0 += event.data }
+                default: nil
+                }
+            }) { (_: String) in Route(path: "/x") })
+        let observer = RecordingObserver(store["A"].publish())
+        try await observer.next { $0.content == "Hello, world" }
+    }
+}

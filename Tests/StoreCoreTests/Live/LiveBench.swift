@@ -1,0 +1,66 @@
+import Testing
+import Trials
+
+@testable import StoreCore
+
+/// A store of texts whose origin pushes, with a feed, a cacher and a clock controlled by the test.
+final class LiveBench: Sendable {
+    let time = ManualTime()
+    let feed: ScriptedLiveFetcher<Int, String>
+    let cacher: GatedCacher<Int, String>
+    let store: Store<Int, String>
+    let events = EventLog()
+
+    init(
+        _ backing: Backing = .memory, expiry: Expiry = .never, policy: StorePolicy = .default,
+        cancellation: ScriptedCancellation = .honoured, reports: Bool = false
+    ) {
+        let feed = ScriptedLiveFetcher<Int, String>(cancellation: cancellation)
+        self.feed = feed
+        let cacher = GatedCacher<Int, String>(expiry: expiry)
+        self.cacher = cacher
+        let onEvent: (@Sendable (StoreEvent<Int>) -> Void)? = reports ? events.append : nil
+        store =
+            switch backing {
+            case .memory: Store(cacher: MemoryCacher(expiry: expiry), fetcher: feed, policy: policy, time: time, onEvent: onEvent)
+            case .tiered: Store(cacher: TieredCacher(over: cacher), fetcher: feed, policy: policy, time: time, onEvent: onEvent)
+            case .plain: Store(cacher: cacher, fetcher: feed, policy: policy, time: time, onEvent: onEvent)
+            }
+    }
+
+    /// Observes a key until the test releases the recorder.
+    func observe(_ param: Int = 1, forceRefresh: Bool = false) -> RecordingObserver<String> {
+        RecordingObserver(store[param].publish(forceRefresh: forceRefresh))
+    }
+
+    var liveKeys: Int { store.engine.state.withLock { $0.live.count } }
+
+    /// Waits until no key is live.
+    func idle() async throws { try await until("no live keys") { self.liveKeys == 0 } }
+
+    /// Waits until the given number of callers wait for a key.
+    func callers(_ count: Int, of param: Int = 1) async throws {
+        try await until("\(count) callers wait") { self.store.waiting(param) == count }
+    }
+}
+
+extension Validator {
+    init(_ tag: String) { self.init(entityTag: tag) }
+}
+
+extension StorePolicy {
+    static func reconnecting(attempts: Int = .max) -> StorePolicy { StorePolicy(retry: .exponential(attempts: attempts)) }
+}
+
+/// A connection that was lost, with the delay that its origin asks for.
+struct Lost: Error, FailureAdvising {
+    var retryAfter: Duration? = .seconds(1)
+    var failureKind: FailureKind { .transient }
+}
+
+extension RecordingObserver {
+    /// Waits for the next state with this summary.
+    func sees(_ summary: String, fileID: String = #fileID, line: Int = #line) async throws {
+        try await next(fileID: fileID, line: line) { $0.summary == summary }
+    }
+}

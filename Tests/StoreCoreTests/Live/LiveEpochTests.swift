@@ -1,0 +1,116 @@
+import StoreCore
+import Testing
+import Trials
+
+@Suite(.timeLimit(.minutes(10)))
+struct LiveEpochTests {
+    enum Change: CaseIterable, Sendable { case clear, clearAll, invalidate, refresh, forceRefresh }
+
+    @Test(arguments: Change.allCases, [ScriptedCancellation.honoured, .ignored])
+    func `L3: a new epoch ends the stream, and nothing of it is accepted`(
+        _ change: Change, _ cancellation: ScriptedCancellation
+    ) async throws {
+        let bench = LiveBench(.tiered, cancellation: cancellation)
+        let observer = bench.observe()
+        try await bench.feed.send(.content("a", Validator("1")))
+        try await observer.sees("completed(a)")
+        let changing = Task { [handle = bench.store[1]] in
+            switch change {
+            case .clear: await handle.clear()
+            case .clearAll: try await bench.store.clear()
+            case .invalidate: await handle.invalidate()
+            case .refresh: await handle.refresh()
+            case .forceRefresh: _ = await handle.publish(forceRefresh: true).first { !$0.isLoading }
+            }
+        }
+        try await bench.feed.connected(count: 2)
+        try await bench.feed.cancelled(count: 1)
+        // A stream that ignores its cancellation still delivers.
+        if cancellation == .ignored { try await bench.feed.send(.content("old"), on: 1) }
+        try await bench.feed.ended(count: 1)
+        try await bench.feed.send(.content("b"), on: 2)
+        try await observer.sees("completed(b)")
+        try await changing.value
+        #expect(!observer.summary.contains("old"))
+        #expect(bench.feed.connections.map(\.last) == [nil, change == .clear || change == .clearAll ? nil : Validator("1")])
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `L3: an update leaves the stream running, and its next content replaces the update`(_ backing: Backing) async throws {
+        let bench = LiveBench(backing)
+        let observer = bench.observe()
+        try await bench.feed.send(.content("a", Validator("1")))
+        await bench.store[1].update("mine")
+        try await observer.sees("completed(mine)")
+        #expect(try await bench.store[1].requireData(from: .origin) == "mine")
+        try await bench.feed.send(.content("b"))
+        try await observer.sees("completed(b)")
+        #expect(bench.feed.connections.count == 1 && bench.feed.cancelledCount == 0)
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `L3: a change after an update applies to the last value of the stream`(_ backing: Backing) async throws {
+        let bench = LiveBench(backing)
+        let observer = bench.observe()
+        try await bench.feed.send(.content("a"))
+        try await bench.feed.send(.change { $0 += "b" })
+        await bench.store[1].update("mine")
+        await bench.store[1].update { $0 += "!" }
+        try await observer.sees("completed(mine!)")
+        try await bench.feed.send(.change { $0 += "c" })
+        try await observer.sees("completed(abc)")
+        try await bench.feed.send(.change { $0 += "d" })
+        try await observer.sees("completed(abcd)")
+    }
+
+    @Test func `L3: an update during a connection leaves it running`() async throws {
+        let bench = LiveBench()
+        let observer = bench.observe()
+        try await bench.feed.connected(count: 1)
+        await bench.store[1].update("mine")
+        try await observer.sees("loading(mine)")
+        #expect(try await bench.store[1].requireData() == "mine")
+        try await bench.feed.send(.content("a"))
+        try await observer.sees("completed(a)")
+        #expect(bench.feed.connections.count == 1)
+    }
+
+    @Test(arguments: Backing.allCases, [true, false])
+    func `L3: a mutation leaves the stream running and refetches nothing`(_ backing: Backing, _ succeeds: Bool) async throws {
+        let bench = LiveBench(backing)
+        let observer = bench.observe()
+        try await bench.feed.send(.content("a"))
+        let gate = WatchedFlag()
+        let mutation = Task { [handle = bench.store[1]] in
+            try await handle.mutate(optimistically: { $0 += "+" }) {
+                try await gate.wait()
+                if !succeeds { throw Offline() }
+            }
+        }
+        try await observer.sees("completed(a+)")
+        try await bench.feed.send(.content("b"))
+        try await observer.sees("completed(b+)")
+        gate.open()
+        _ = await mutation.result
+        // Success makes the patch part of the content, which observers have seen already.
+        if !succeeds { try await observer.sees("completed(b)") }
+        #expect(try await bench.store[1].requireData() == (succeeds ? "b+" : "b"))
+        try await bench.feed.send(.change { $0 += "c" })
+        try await observer.sees("completed(bc)")
+        #expect(bench.feed.connections.count == 1 && bench.feed.cancelledCount == 0)
+    }
+
+    @Test func `L3: after a reconnection, a change applies to the stream's own last value`() async throws {
+        let bench = LiveBench(policy: .reconnecting())
+        let observer = bench.observe()
+        try await bench.feed.send(.content("a", Validator("1")))
+        await bench.store[1].update("mine")
+        try await bench.feed.end(throwing: Lost())
+        try await observer.sees("error(\(Lost()),mine)")
+        try await bench.time.sleepers(atLeast: 1)
+        bench.time.advance(by: .seconds(1))
+        try await bench.feed.send(.change({ $0 += "b" }, Validator("2")), on: 2)
+        try await observer.sees("completed(ab)")
+        #expect(bench.feed.connections.last?.last == Validator("1"))
+    }
+}

@@ -1,0 +1,239 @@
+import Foundation
+import StoreCore
+import Synchronization
+import Testing
+import Trials
+
+@Suite(.timeLimit(.minutes(10)))
+struct LiveInputTests {
+    /// An origin that delivers numbers without pause, and counts them.
+    struct Flood: LiveFetcher {
+        let count: Int
+        let taken = Counter()
+
+        final class Counter: Sendable {
+            let value = Atomic(0)
+        }
+
+        struct Values: AsyncSequence, AsyncIteratorProtocol {
+            let count: Int
+            let taken: Counter
+
+            func makeAsyncIterator() -> Values { self }
+            func next() async throws -> LiveValue<Int>? {
+                let number = taken.value.wrappingAdd(1, ordering: .relaxed).newValue
+                if number <= count { return .content(number) }
+                // Connected until the task is canceled.
+                try await Task.sleep(for: .seconds(86_400))
+                return nil
+            }
+        }
+
+        func values(param: Int, after last: Validator?) -> Values { Values(count: count, taken: taken) }
+    }
+
+    @Test func `L7: a million values at once hold the memory of one`() async throws {
+        let flood = Flood(count: 1_000_000)
+        let store = Store(cacher: MemoryCacher<Int, Int>(), fetcher: flood)
+        let before = Memory.resident()
+        // An observer that takes only the first state, and one that takes as many as it can.
+        let slow = Task { for await _ in store[1].publish() { try await Task.sleep(for: .seconds(86_400)) } }
+        let last = await store[1].publish().first { $0.content == flood.count }
+        #expect(last?.content == flood.count)
+        Memory.expectFlat(since: before)
+        slow.cancel()
+    }
+
+    /// An origin of changes that take a while; it counts how often it is asked for a value before the last one was accepted.
+    struct Sluggish: LiveFetcher {
+        let (count, state) = (50, State())
+
+        final class State: Sendable {
+            let pending = Atomic(0)
+            let hurried = Atomic(0)
+        }
+
+        struct Values: AsyncSequence, AsyncIteratorProtocol {
+            let count: Int
+            let state: State
+            var last = 0
+
+            func makeAsyncIterator() -> Values { self }
+
+            mutating func next() async throws -> LiveValue<Int>? {
+                if state.pending.load(ordering: .acquiring) > 0 { state.hurried.add(1, ordering: .relaxed) }
+                last += 1
+                if last == 1 { return .content(1) }
+                guard last <= count else { return nil }
+                state.pending.add(1, ordering: .relaxed)
+                return .change { [state] value in
+                    Thread.sleep(forTimeInterval: 0.002)
+                    value += 1
+                    state.pending.subtract(1, ordering: .releasing)
+                }
+            }
+        }
+
+        func values(param: Int, after last: Validator?) -> Values { Values(count: count, state: state) }
+    }
+
+    @Test func `L7: an origin is never asked for a value before the last one was accepted`() async throws {
+        let origin = Sluggish()
+        let store = Store(cacher: MemoryCacher<Int, Int>(), fetcher: origin)
+        let last = await store[1].publish().first { $0.content == origin.count }
+        #expect(last?.content == origin.count)
+        #expect(origin.state.hurried.load(ordering: .acquiring) == 0)
+    }
+
+    @Test func `L7: a value that was taken has been accepted`() async throws {
+        let bench = LiveBench()
+        let observer = bench.observe()
+        // `send` returns when the store asks for the next value, so the content must be there at once.
+        for value in 0..<1_000 {
+            try await bench.feed.send(.content("\(value)"))
+            #expect(try await bench.store[1].requireData(from: .cache) == "\(value)")
+        }
+        withExtendedLifetime(observer) {}
+    }
+
+    @Test func `L4: a stream that never yields keeps its key loading, and its callers can leave`() async throws {
+        let bench = LiveBench()
+        let observer = bench.observe()
+        let caller = Task { try await bench.store[1].requireData() }
+        try await bench.callers(1)
+        bench.time.advance(by: .seconds(3_600))
+        caller.cancel()
+        #expect(await caller.outcome == "CancellationError")
+        #expect(observer.summary == "loading(nil)")
+        try await observer.stopAndLeave()
+        try await until("the stream is canceled") {
+            bench.time.advance(by: .seconds(1))
+            return bench.feed.cancelledCount == 1
+        }
+        try await bench.idle()
+    }
+
+    @Test func `L5: a stream that never yields is lost after the idle timeout`() async throws {
+        let bench = LiveBench(policy: StorePolicy(idleTimeout: .seconds(5)))
+        let caller = Task { try await bench.store[1].requireData() }
+        try await bench.feed.connected(count: 1)
+        try await bench.time.sleepers(atLeast: 1)
+        bench.time.advance(by: .seconds(5))
+        #expect(await caller.outcome == "StoreError")
+        try await bench.feed.cancelled(count: 1)
+    }
+
+    @Test func `L4: connections that fail at once forever are made at a growing distance`() async throws {
+        var policy = StorePolicy()
+        policy.retry = RetryPolicy(attempts: .max, base: .seconds(1), multiplier: 2, cap: .seconds(60))
+        let bench = LiveBench(policy: policy, reports: true)
+        bench.feed.refusal = Offline()
+        let observer = bench.observe()
+        for _ in 0..<100 {
+            try await until("the stream waits") { bench.time.sleeperCount > 0 }
+            bench.time.advanceToNextDeadline()
+            let count = bench.feed.connections.count
+            try await until("the stream connects") { bench.feed.connections.count > count || bench.time.sleeperCount > 0 }
+        }
+        let delays = bench.events.all.compactMap { event -> Duration? in
+            if case .retried(_, attempt: _, let delay, _) = event.kind { delay } else { nil }
+        }
+        #expect(delays.allSatisfy { $0 >= .milliseconds(100) && $0 <= .seconds(60) })
+        // Full jitter: the mean of the later delays is about half of the cap.
+        let late = delays.dropFirst(20)
+        #expect(late.reduce(.zero, +) / max(1, late.count) > .seconds(10))
+        try await observer.sees("error(Offline,nil)")
+    }
+
+    @Test func `L4: a connection that fails after each first value is made at a growing distance`() async throws {
+        var policy = StorePolicy()
+        policy.retry = RetryPolicy(attempts: 4, base: .seconds(1), multiplier: 2, cap: .seconds(60))
+        let bench = LiveBench(policy: policy)
+        let observer = bench.observe()
+        for number in 1...4 {
+            try await bench.feed.send(.content("\(number)"), on: number)
+            try await bench.feed.end(throwing: Offline(), on: number)
+            try await observer.sees("error(Offline,\(number))")
+            guard number < 4 else { break }
+            try await until("the stream connects") {
+                bench.time.advance(by: .milliseconds(100))
+                return bench.feed.connections.count > number
+            }
+        }
+        bench.time.advance(by: .seconds(3_600))
+        #expect(bench.feed.connections.count == 4)
+    }
+
+    @Test func `L4: a stream that ends without a value is a failure`() async throws {
+        let bench = LiveBench()
+        let caller = Task { try await bench.store[1].requireData() }
+        try await bench.feed.end()
+        let error = await #expect(throws: StoreError.self) { try await caller.value }
+        #expect(error?.code == .endedWithoutValue)
+    }
+
+    @Test func `L3: a stream that ignores cancellation delivers to no observer and holds nothing up`() async throws {
+        let bench = LiveBench(cancellation: .ignored, reports: true)
+        let observer = bench.observe()
+        try await bench.feed.send(.content("a"))
+        await bench.store[1].clear()
+        try await bench.feed.send(.content("b"), on: 2)
+        try await observer.sees("completed(b)")
+        try await bench.feed.send(.content("poison"), on: 1)
+        try await bench.events.first("outdated")
+        try await bench.feed.send(.content("c"), on: 2)
+        try await observer.sees("completed(c)")
+        #expect(!observer.summary.contains("poison") && bench.feed.openCount == 1)
+    }
+
+    @Test func `L3: a change before any content is a failure`() async throws {
+        let bench = LiveBench()
+        let observer = bench.observe()
+        try await bench.feed.send(.change { $0 += "b" })
+        let state = try await observer.next { $0.error != nil }
+        #expect((state.error as? StoreError)?.code == .nothingToChange)
+        try await bench.feed.ended(count: 1)
+    }
+
+    @Test func `L3: a stream without a validator must not continue cached content`() async throws {
+        let bench = LiveBench(.plain)
+        bench.cacher.put(CacheRecord(content: "old", fetchedAt: bench.time.date), param: 1)
+        let observer = bench.observe(forceRefresh: true)
+        try await bench.feed.send(.change { $0 += "b" })
+        let state = try await observer.next { $0.error != nil }
+        #expect(state.content == "old")
+    }
+
+    @Test func `L3: a stream with a validator may continue cached content`() async throws {
+        let bench = LiveBench(.plain)
+        bench.cacher.put(CacheRecord(content: "old", fetchedAt: bench.time.date, validator: Validator("1")), param: 1)
+        let observer = bench.observe(forceRefresh: true)
+        try await bench.feed.send(.change { $0 += "+" })
+        try await observer.sees("completed(old+)")
+        #expect(bench.feed.connections.map(\.last) == [Validator("1")])
+    }
+
+    @Test func `L3: a clear between two values leaves nothing of the first`() async throws {
+        let bench = LiveBench(.tiered)
+        let observer = bench.observe()
+        try await bench.feed.send(.content("a"))
+        let clearing = Task { await bench.store[1].clear() }
+        try await bench.feed.connected(count: 2)
+        try await bench.feed.send(.content("b"), on: 2)
+        await clearing.value
+        try await observer.sees("completed(b)")
+        try await bench.store.waitUntilSaved()
+        #expect(bench.cacher.record(of: 1)?.content == "b")
+    }
+
+    @Test func `L7: a growing text is changed in place`() async throws {
+        let bench = LiveBench()
+        let caller = Task { try await bench.store[1].requireData() }
+        try await bench.feed.send(.content(""))
+        _ = await caller.result
+        let observer = bench.observe()
+        for _ in 0..<2_000 { try await bench.feed.send(.change { $0 += "token " }) }
+        #expect(try await bench.store[1].requireData().count == 12_000)
+        withExtendedLifetime(observer) {}
+    }
+}

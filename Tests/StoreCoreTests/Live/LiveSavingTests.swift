@@ -1,0 +1,61 @@
+import StoreCore
+import Testing
+import Trials
+
+@Suite(.timeLimit(.minutes(10)))
+struct LiveSavingTests {
+    private func contents(_ bench: LiveBench) -> [String?] { bench.cacher.calls(.save).map(\.content) }
+
+    @Test(arguments: Backing.withCacher)
+    func `L6: the values of an interval are saved once, with the last of them`(_ backing: Backing) async throws {
+        let bench = LiveBench(backing)
+        let observer = bench.observe()
+        for value in 0..<100 { try await bench.feed.send(.content("\(value)")) }
+        try await until("the first value is saved") { bench.cacher.record(of: 1)?.content == "0" }
+        try await bench.time.sleepers(atLeast: 1)
+        bench.time.advance(by: .seconds(1) - .nanoseconds(1))
+        #expect(contents(bench) == ["0"])
+        bench.time.advance(by: .nanoseconds(1))
+        try await until("the last value is saved") { bench.cacher.record(of: 1)?.content == "99" }
+        #expect(contents(bench) == ["0", "99"])
+        bench.time.advance(by: .seconds(10))
+        try await bench.feed.send(.content("later"))
+        try await until("a value after a pause is saved at once") { bench.cacher.record(of: 1)?.content == "later" }
+        withExtendedLifetime(observer) {}
+    }
+
+    enum End: CaseIterable, Sendable { case observerLeaves, streamEnds, connectionIsLost, waitUntilSaved, update }
+
+    @Test(arguments: End.allCases)
+    func `L6: the last value is saved without delay when the stream pauses or a caller waits for it`(_ end: End) async throws {
+        var policy = StorePolicy.reconnecting()
+        policy.saveInterval = .seconds(3_600)
+        policy.unwantedFetch = .cancel(after: .zero)
+        let bench = LiveBench(.plain, policy: policy)
+        let observer = bench.observe()
+        try await bench.feed.send(.content("a"))
+        try await bench.feed.send(.content("b"))
+        try await until("the first value is saved") { bench.cacher.record(of: 1)?.content == "a" }
+        switch end {
+        case .observerLeaves: try await observer.stopAndLeave()
+        case .streamEnds: try await bench.feed.end()
+        case .connectionIsLost: try await bench.feed.end(throwing: Lost())
+        case .waitUntilSaved: try await bench.store.waitUntilSaved()
+        case .update: await bench.store[1].update { $0 += "!" }
+        }
+        try await until("the last value is saved") { bench.cacher.record(of: 1)?.content == (end == .update ? "b!" : "b") }
+        withExtendedLifetime(observer) {}
+    }
+
+    @Test func `L6: a slow cacher gets the newest value after the running save`() async throws {
+        let bench = LiveBench(.plain, policy: StorePolicy(saveInterval: .zero))
+        bench.cacher.hold(.save)
+        let observer = bench.observe()
+        for value in 0..<50 { try await bench.feed.send(.content("\(value)")) }
+        bench.cacher.release()
+        try await until("the last value is saved") { bench.cacher.record(of: 1)?.content == "49" }
+        #expect(contents(bench).count <= 3)
+        #expect(bench.cacher.breaches.isEmpty)
+        withExtendedLifetime(observer) {}
+    }
+}
