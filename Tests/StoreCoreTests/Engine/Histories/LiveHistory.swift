@@ -332,6 +332,8 @@ struct LiveHistory {
     /// Waits until the store can only change by a command, then compares.
     private mutating func settle(_ step: String) async throws {
         steps.append(step)
+        // A change may make an earlier trigger due.
+        model.advance(by: 0)
         var unrest: String?
         do {
             try await until("the store is quiet", patience: .seconds(60)) {
