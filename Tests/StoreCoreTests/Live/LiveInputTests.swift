@@ -46,7 +46,8 @@ struct LiveInputTests {
 
     /// An origin of changes that take a while; it counts how often it is asked for a value before the last one was accepted.
     struct Sluggish: LiveFetcher {
-        let (count, state) = (50, State())
+        let count = 50
+        let state = State()
 
         final class State: Sendable {
             let pending = Atomic(0)
