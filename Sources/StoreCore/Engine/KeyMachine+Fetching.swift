@@ -161,6 +161,7 @@ extension KeyMachine {
     mutating func truthChanged(_ change: ContentChange, _ turn: inout Turn) {
         note(change)
         revision = turn.tickets.next()
+        if !foldedCommands.isEmpty { nameFoldedCommands() }
         rebuildOverlay(&turn)
         mirror(&turn)
         turn.publishes = true

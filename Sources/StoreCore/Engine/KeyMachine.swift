@@ -45,6 +45,8 @@ struct KeyMachine<Content: Sendable> {
     var overlay: Content?
     /// Whether an observed key is fetched when the last mutation is settled.
     var owesFetch = false
+    /// The delivered commands that the content contains and that their outbox still knows.
+    var foldedCommands: [UUID] = []
 
     // MARK: Work in progress
 
@@ -158,6 +160,8 @@ struct KeyMachine<Content: Sendable> {
         var isConfirmed = false
         /// Whether a page was added after this change, so that the mutation's response may lack it.
         var isBeforePage = false
+        /// The command of an outbox that this change belongs to; `nil` for a mutation.
+        var command: CommandMark?
         var apply: @Sendable (inout Content) -> Void
     }
 

@@ -76,8 +76,9 @@ extension StoreEngine {
         _ param: BoxedKey, from backing: any Cacher<BoxedKey, BoxedContent>
     ) async -> Result<HeldRecord<BoxedContent>?, any Error> {
         do {
-            let record = try await backing.load(param: param)
-            guard let record, !state.withLock({ $0.queue.isCleared(record.fetchedAt) }) else { return .success(nil) }
+            guard var record = try await backing.load(param: param), !state.withLock({ $0.queue.isCleared(record.fetchedAt) })
+            else { return .success(nil) }
+            if record.details?.fields.commands != nil { forgetRetiredCommands(in: &record) }
             return .success(date(record, param, backing))
         } catch {
             return .failure(error)

@@ -1,3 +1,8 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
 internal import Synchronization
 
 /// Drives the machines of all live keys of a store under one lock, and carries out their actions.
@@ -195,6 +200,8 @@ struct EngineState {
     var triggers: [CallerID: Task<Void, Never>] = [:]
     var restingIndexes = RestingIndexes<BoxedKey>()
     var prefetching = PrefetchQueue<BoxedKey>()
+    /// The delivered commands that an outbox still knows; `nil` before an outbox is registered.
+    var knownCommands: Set<UUID>?
     /// Ends with the store.
     var changes: ChangeObservation?
 
