@@ -12,6 +12,8 @@ struct CommandMark: Hashable, Sendable {
     var id: UUID
     /// The place in the order of all commands of the outbox.
     var order: UInt64
+    /// Whether a delivery was attempted, so that the origin may have performed the command.
+    var isAttempted = false
 }
 
 extension KeyMachine {
@@ -44,7 +46,9 @@ extension KeyMachine {
 
     /// A delivery of a command begins: a response can be accepted if nothing else changes the content from now on.
     mutating func commandBegan(_ id: UUID, _ turn: inout Turn) {
-        guard isRead, let position = patches.firstIndex(where: { $0.command?.id == id }) else { return }
+        guard let position = patches.firstIndex(where: { $0.command?.id == id }) else { return }
+        patches[position].command?.isAttempted = true
+        guard isRead else { return }
         epoch = turn.tickets.next()
         patches[position].id = epoch
         patches[position].isBeforePage = false
@@ -54,15 +58,30 @@ extension KeyMachine {
     ///
     /// - Returns: The commands that the content contains, once it is saved.
     mutating func commandSucceeded(_ id: UUID, _ response: MutationResponse<Content>, _ turn: inout Turn) -> [UUID] {
-        if let patch = patches.first(where: { $0.command?.id == id }), !patch.isConfirmed {
-            patchSucceeded(patch.id, response, &turn)
+        guard let patch = patches.first(where: { $0.command?.id == id }), !patch.isConfirmed else { return foldedCommands }
+        let isAmbiguous = patch.isBeforeFetch && !canAccept(response, of: patch)
+        patchSucceeded(patch.id, response, &turn)
+        if isAmbiguous, held != nil {
+            // The fetched content may contain the change already, so the origin has the last word.
+            applyInvalidation(&turn)
+            endTurn(&turn)
         }
         return foldedCommands
+    }
+
+    /// Content was fetched: it may contain the changes of commands whose delivery was attempted.
+    mutating func noteFetch() {
+        for position in patches.indices where patches[position].command?.isAttempted == true { patches[position].isBeforeFetch = true }
     }
 
     /// A command was refused, taken back, or cleared: removes its patch.
     mutating func commandDropped(_ id: UUID, _ turn: inout Turn) {
         guard let patch = patches.first(where: { $0.command?.id == id }) else { return }
+        guard patch.first == nil else {
+            removePatches(&turn) { $0.id == id }
+            cleared(&turn)
+            return
+        }
         if isRead { return patchFailed(patch.id, &turn) }
         removePatches(&turn) { $0.id == id }
     }
@@ -73,6 +92,82 @@ extension KeyMachine {
         // The record is saved without these names when it changes next; until then they are harmless.
         if held?.record.details?.fields.commands != nil { nameFoldedCommands() }
         endTurn(&turn)
+    }
+
+    // MARK: Creating
+
+    /// A command creates the entity of this temporary key, which the origin and the cacher do not know.
+    mutating func commandCreates(_ command: CommandMark, _ first: Content, _ turn: inout Turn) {
+        turn.isWriting = true
+        removePatches(&turn) { $0.id == command.id }
+        patches.insert(Patch(id: turn.tickets.next(), command: command, first: first) { _ in }, at: 0)
+        let wasRead = isRead
+        isRead = true
+        dropFlight(&turn)
+        (forceRefreshPending, invalidatePending, pendingKeys) = (false, false, nil)
+        supersedePages(&turn)
+        if held == nil { create(first, &turn) }
+        if fetchCallers > refreshCallers || !wasRead { answerAfterUpdate(&turn) }
+        if !wasRead { readmitCallers(&turn) }
+        endTurn(&turn)
+    }
+
+    /// The key was cleared: the entity exists as long as its command does.
+    ///
+    /// - Returns: Whether a command creates the entity.
+    mutating func createAgain(_ turn: inout Turn) -> Bool {
+        guard let first = patches.first(where: { $0.first != nil })?.first else { return false }
+        create(first, &turn)
+        return true
+    }
+
+    private mutating func create(_ first: Content, _ turn: inout Turn) {
+        var record = CacheRecord(content: first, fetchedAt: turn.date, details: nil)
+        // Never saved, and never fetched: the origin does not know the key.
+        record.freshness.storage = .forbidden
+        accept(record, .set, &turn)
+        held?.deadline = .distantFuture
+        refetchesAtDeadline = false
+    }
+
+    /// The temporary key is replaced: gives up its content and its patches.
+    mutating func commandMoved(_ id: UUID, _ turn: inout Turn) -> (content: Content?, patches: [Patch]) {
+        let content = held?.record.content
+        let moved = patches.filter { $0.command != nil && $0.command?.id != id }
+        removePatches(&turn) { _ in true }
+        observers = 0
+        cleared(&turn)
+        return (content, moved)
+    }
+
+    /// The entity of this key was created under a temporary one.
+    ///
+    /// - Parameters:
+    ///   - id: The command.
+    ///   - content: The content of the temporary key or of the origin's response.
+    ///   - isResponse: Whether the origin has responded with the content.
+    ///   - moved: The patches of the temporary key.
+    ///   - turn: The transition.
+    /// - Returns: The commands that the content contains, once it is saved.
+    mutating func commandCreated(
+        _ id: UUID, _ content: Content, isResponse: Bool, _ moved: [Patch], _ turn: inout Turn
+    ) -> [UUID] {
+        if !foldedCommands.contains(id) {
+            foldedCommands.append(id)
+            if held == nil || isResponse {
+                updated(content, &turn)
+            } else {
+                truthChanged(.derived, &turn)
+            }
+        }
+        for patch in moved {
+            guard let command = patch.command else { continue }
+            let position = patches.firstIndex { $0.command?.order ?? 0 > command.order } ?? patches.endIndex
+            patches.insert(patch, at: position)
+        }
+        if !moved.isEmpty { patchesChanged(&turn) }
+        endTurn(&turn)
+        return foldedCommands
     }
 
     /// The record was read: drops the patches that it contains, and applies the others.

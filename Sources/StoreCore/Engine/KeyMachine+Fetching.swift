@@ -75,6 +75,7 @@ extension KeyMachine {
             if pendingKeys != nil { pendingKeys = .ignore }
             // Fetches older than the confirmation of a mutation were canceled, so this result contains the confirmed changes.
             discardPatches(&turn) { $0.isConfirmed }
+            if !patches.isEmpty { noteFetch() }
             accept(CacheRecord(content: content, fetchedAt: turn.date, details: fetched.details), .fetched(over: flight.base), &turn)
             owesFetch = false
         } else {

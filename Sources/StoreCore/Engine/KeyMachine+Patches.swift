@@ -54,7 +54,7 @@ extension KeyMachine {
     }
 
     /// Whether the response to a mutation contains every change so far.
-    private func canAccept(_ response: MutationResponse<Content>, of patch: Patch) -> Bool {
+    func canAccept(_ response: MutationResponse<Content>, of patch: Patch) -> Bool {
         guard epoch == patch.id else { return false }
         switch response {
         case .none: return false

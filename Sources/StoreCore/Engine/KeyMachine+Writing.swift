@@ -114,7 +114,7 @@ extension KeyMachine {
         refetchesAtDeadline = false
         truthChanged(.set, &turn)
         if cacherIsCleared { cacherIsEmptied(&turn) }
-        restartIfWanted(forceRefresh: forceRefresh, &turn)
+        if patches.isEmpty || !createAgain(&turn) { restartIfWanted(forceRefresh: forceRefresh, &turn) }
         if !wasRead || hadPendingKeys { readmitCallers(&turn) }
         endTurn(&turn)
         return revision

@@ -160,8 +160,12 @@ struct KeyMachine<Content: Sendable> {
         var isConfirmed = false
         /// Whether a page was added after this change, so that the mutation's response may lack it.
         var isBeforePage = false
+        /// Whether content was fetched after the origin may have made this change.
+        var isBeforeFetch = false
         /// The command of an outbox that this change belongs to; `nil` for a mutation.
         var command: CommandMark?
+        /// The first content of an entity that the command creates.
+        var first: Content?
         var apply: @Sendable (inout Content) -> Void
     }
 

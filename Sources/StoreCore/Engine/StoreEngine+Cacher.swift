@@ -241,7 +241,7 @@ extension StoreEngine {
     private func beginWaiting(_ param: BoxedKey?) -> (saves: [Save], clearing: (id: CallerID, reply: ClearReply)?) {
         var effects = Effects()
         let waiting = state.withLock { state -> ([Save], (id: CallerID, reply: ClearReply)?) in
-            let keys = param.map { [state.live[$0]].compactMap { $0 } } ?? state.live.values
+            let keys = param.map { [state.live[state.resolve($0)]].compactMap { $0 } } ?? state.live.values
             let saves = keys.compactMap { key in take(key, &state, &effects) { key, turn in beginWaiting(&key, &turn) } }
             let (id, reply) = (nextID(), ClearReply())
             guard state.queue.awaitClearing(id) else { return (saves, nil) }

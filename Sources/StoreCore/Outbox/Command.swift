@@ -87,7 +87,18 @@ public struct IdentifierReplacement: Sendable {
     /// The JSON of all identifiers that were looked up; `nil` if they are not recorded.
     private let seen: IdentifiersSeen?
 
-    init(_ replacements: [String: String], recording seen: IdentifiersSeen? = nil) {
+    /// Creates replacements, to test a command's ``Command/replacing(_:)``.
+    ///
+    /// - Parameter replacements: The identifiers to use, by the temporary ones.
+    public init<ID: Hashable & Codable & Sendable>(_ replacements: [ID: ID]) {
+        var texts: [String: String] = [:]
+        for (temporary, replacement) in replacements {
+            if let key = Self.text(of: temporary) { texts[key] = Self.text(of: replacement) }
+        }
+        self.init(texts: texts)
+    }
+
+    init(texts replacements: [String: String], recording seen: IdentifiersSeen? = nil) {
         self.replacements = replacements
         self.seen = seen
     }

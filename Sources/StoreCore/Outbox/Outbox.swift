@@ -99,6 +99,41 @@ public final class Outbox: Sendable {
         await core.register(form.registration)
     }
 
+    /// Registers a type of command that creates an entity under a temporary key, which the origin replaces by its own.
+    ///
+    /// The store shows the entity under the temporary key at once, and again after a restart. Later commands that refer to the temporary
+    /// key (``Command/replacing(_:)``) wait until the entity exists, are delivered with its key, and fail if its creation fails. When
+    /// `perform` returns, the content, its observers, and the changes of later commands move to the new key.
+    ///
+    /// - Parameters:
+    ///   - type: The type of the commands.
+    ///   - store: The store whose content the commands create.
+    ///   - key: Returns the temporary key, which no other entity has: a UUID, for example.
+    ///   - lane: Returns the lane of a command; by default all commands for one content share a lane.
+    ///   - others: The changes of other contents, such as of a list.
+    ///   - content: Returns the first content.
+    ///   - perform: Creates the entity at the origin; called until it returns or throws a permanent error (``FailureAdvising``).
+    public func register<Value: Command, Param: Hashable & Codable & Sendable, Content: Sendable>(
+        _ type: Value.Type, creating store: Store<Param, Content>, at key: @escaping @Sendable (_ command: Value) -> Param,
+        lane: (@Sendable (_ command: Value) -> String)? = nil, and others: [CommandPatch<Value>] = [],
+        content: @escaping @Sendable (_ command: Value) -> Content,
+        perform: @escaping @Sendable (_ command: Value, _ delivery: Delivery) async throws -> Created<Param, Content>
+    ) async {
+        let form = CommandForm<Value>(
+            patches: [CommandPatch(store, creating: content, at: key)] + others,
+            subject: { subject(of: key($0), Content.self) }, creates: { IdentifierReplacement.text(of: key($0)) }, lane: lane,
+            decodeKey: { text in (try? JSONDecoder().decode(Param.self, from: Data(text.utf8))).map { BoxedKey($0) } }
+        ) { command, delivery in
+            let created = try await perform(command, delivery)
+            guard let text = IdentifierReplacement.text(of: created.key) else {
+                throw StoreError(.unwritableRecord, "encoding the key \(created.key) of a created entity")
+            }
+            return PerformedCommand(
+                response: created.content.map { .content(BoxedContent($0)) } ?? .none, replacement: (text, BoxedKey(created.key)))
+        }
+        await core.register(form.registration)
+    }
+
     /// Begins deliveries.
     public func start() {
         Task { [core] in await core.start() }
@@ -225,6 +260,16 @@ public struct CommandPatch<Value: Command>: Sendable {
             }
         }
     }
+
+    init<Param: Hashable & Codable & Sendable, Content: Sendable>(
+        _ store: Store<Param, Content>, creating content: @escaping @Sendable (Value) -> Content,
+        at key: @escaping @Sendable (Value) -> Param
+    ) {
+        engine = store.engine
+        bind = { [engine = store.engine] command in
+            BoundPatch(engine: engine, key: BoxedKey(key(command)), apply: { _ in }, first: BoxedContent(content(command)))
+        }
+    }
 }
 
 /// The kind and the key of a content, as text in the log.
@@ -238,6 +283,7 @@ private struct CommandForm<Value: Command>: Sendable {
     var subject: @Sendable (Value) -> String
     var creates: (@Sendable (Value) -> String?)?
     var lane: (@Sendable (Value) -> String)?
+    var decodeKey: (@Sendable (String) -> BoxedKey?)?
     var perform: @Sendable (Value, Delivery) async throws -> PerformedCommand
 
     var registration: OutboxRegistration {
@@ -248,7 +294,7 @@ private struct CommandForm<Value: Command>: Sendable {
                 guard let command = command as? Value else { preconditionFailure("two types of commands are named \(Value.name)") }
                 return bind(command)
             },
-            engines: patches.map(\.engine))
+            engines: patches.map(\.engine), decodeKey: decodeKey)
     }
 
     private static func decode(_ payload: Data, _ version: Int) throws -> Value {
@@ -258,7 +304,7 @@ private struct CommandForm<Value: Command>: Sendable {
 
     private func bind(_ command: Value) -> BoundCommand {
         let seen = IdentifiersSeen()
-        _ = command.replacing(IdentifierReplacement([:], recording: seen))
+        _ = command.replacing(IdentifierReplacement(texts: [:], recording: seen))
         let subject = subject(command)
         return BoundCommand(
             lane: lane?(command) ?? subject, subject: subject, creates: creates?(command), references: seen.all,
@@ -269,6 +315,6 @@ private struct CommandForm<Value: Command>: Sendable {
                 return command.supersedes(earlier)
             },
             encode: { try JSONEncoder().encode(command) },
-            replacing: { replacements in bind(command.replacing(IdentifierReplacement(replacements))) })
+            replacing: { replacements in bind(command.replacing(IdentifierReplacement(texts: replacements))) })
     }
 }

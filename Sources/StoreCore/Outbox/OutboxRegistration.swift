@@ -14,6 +14,8 @@ struct OutboxRegistration: Sendable {
     var bindValue: @Sendable (any Command) -> BoundCommand
     /// The stores whose content the commands change.
     var engines: [StoreEngine]
+    /// Decodes a key of the entities that the commands create.
+    var decodeKey: (@Sendable (_ text: String) -> BoxedKey?)?
 }
 
 /// A decoded command with everything that depends on its type.
@@ -38,6 +40,8 @@ struct BoundPatch: Sendable {
     var engine: StoreEngine
     var key: BoxedKey
     var apply: @Sendable (inout BoxedContent) -> Void
+    /// The first content of an entity that the command creates.
+    var first: BoxedContent?
 }
 
 /// The result of a delivery.

@@ -63,6 +63,11 @@ final class OutboxBench: Sendable {
         }
     }
 
+    /// Sets the first contents, which the origin does not know.
+    func fill() async {
+        for key in 1...4 { await store[key].update(0) }
+    }
+
     /// The content of a key, without a fetch of valid content.
     func value(_ key: Int = 1) async throws -> Int { try await store[key].requireData() }
 
