@@ -208,6 +208,9 @@ public final class Outbox: Sendable {
 
     // MARK: Observing
 
+    /// Whether no command is left, delivered ones with unsaved content included.
+    package var isEmpty: Bool { get async { await core.isEmpty } }
+
     /// The states of the outbox, for observation with `for await`; the first one is the current state.
     public func publish() -> OutboxStates { OutboxStates(outbox: self, subject: nil) }
 

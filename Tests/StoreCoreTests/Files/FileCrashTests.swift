@@ -196,7 +196,7 @@ struct FileCrashTests {
 }
 
 /// Returns whether this process may mount a disk that is private to it.
-private func canMountSmallDisks() -> Bool {
+func canMountSmallDisks() -> Bool {
     let script = "mount -t tmpfs none /mnt && echo yes"
     guard isRoot(), let child = try? ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script]) else { return false }
     return child.readLine() == "yes"

@@ -38,6 +38,12 @@ enum CrashWriter {
         case "share":
             let mode = arguments.next() ?? ""
             try await SharedModes.run(mode, directory, Array(arguments))
+        case "outbox":
+            let mode = arguments.next() ?? ""
+            try await OutboxModes.run(mode, directory, Array(arguments))
+        case "life":
+            let mode = arguments.next() ?? ""
+            try await OutboxLife.run(mode, directory, Array(arguments))
         default:
             say("unknown mode \(mode)")
         }

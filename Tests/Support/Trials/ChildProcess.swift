@@ -9,7 +9,8 @@ import StoreCore
 /// Started by ``spawn(_:_:input:output:)`` instead of Foundation's `Process`. On Linux (Swift 6.3.1), `Process` copies each entry of the
 /// list of open files with its full length. With more than 1 300 open files, it sometimes reads beyond the list's end.
 public final class ChildProcess {
-    private let id: pid_t
+    /// The process identifier.
+    public let id: Int32
     private let output = Pipe()
     private let input = Pipe()
     private var pending = Data()

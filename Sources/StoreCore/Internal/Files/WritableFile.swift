@@ -26,8 +26,13 @@ package final class WritableFile: Sendable {
     ///   - directory: The directory.
     ///   - mode: The permissions of a new file, from which the system subtracts the process's umask.
     /// - Throws: ``StoreError/Code/fileSystem``; with `EEXIST` if the name belongs to a pipe or a device.
-    package init(_ name: String, in directory: DirectoryHandle, mode: UInt16 = 0o666) throws(StoreError) {
-        path = directory.path(of: name)
+    package convenience init(_ name: String, in directory: DirectoryHandle, mode: UInt16 = 0o666) throws(StoreError) {
+        try self.init(name, in: directory, mode: mode, laterName: name)
+    }
+
+    /// Opens a file that is renamed later; its path is the one under the later name.
+    private init(_ name: String, in directory: DirectoryHandle, mode: UInt16, laterName: String) throws(StoreError) {
+        path = directory.path(of: laterName)
         let parent = directory.descriptor
         descriptor = uninterrupted { openat(parent, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode_t(mode)) }
         guard descriptor >= 0 else { throw .fileSystem("opening", path: path, errno: errno) }
@@ -81,7 +86,7 @@ package final class WritableFile: Sendable {
         for name: String, in directory: DirectoryHandle, mode: UInt16 = 0o666, prepare: (WritableFile) throws(StoreError) -> Void
     ) throws(StoreError) -> WritableFile {
         let temporary = TemporaryFile.makeName(kind: replacementKind)
-        let file = try WritableFile(temporary, in: directory, mode: mode)
+        let file = try WritableFile(temporary, in: directory, mode: mode, laterName: name)
         do throws(StoreError) {
             try prepare(file)
             try directory.rename(temporary, to: directory, as: name)

@@ -9,7 +9,11 @@ extension OutboxLog {
     /// - Returns: The lease.
     /// - Throws: ``StoreError/Code/fileSystem``; `CancellationError` as soon as the task is canceled.
     package func acquireDelivery() async throws -> DeliveryLease {
-        let duration = leases.leaseKind == .locked ? DeliveryLease.unlimited : DeliveryLease.duration
+        try await acquireDelivery(for: leases.leaseKind == .locked ? DeliveryLease.unlimited : DeliveryLease.duration)
+    }
+
+    /// Waits for the lease with this duration.
+    func acquireDelivery(for duration: Duration) async throws -> DeliveryLease {
         while true {
             guard case .granted(let held) = try await leases.hold(DeliveryLease.name, for: duration) else { continue }
             return DeliveryLease(held, of: leases, duration: duration)

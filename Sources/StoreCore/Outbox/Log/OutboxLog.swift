@@ -18,7 +18,7 @@ package final class OutboxLog: Sendable {
         package var records: [Data] = []
         /// The damages, which were skipped.
         package var damages: [Damage] = []
-        /// Whether another process has replaced the log, so that the records are those of the whole log.
+        /// Whether another user has replaced the log, so that the records are those of the whole log.
         package var wasReplaced = false
 
         package init(records: [Data] = [], damages: [Damage] = [], wasReplaced: Bool = false) {
@@ -82,9 +82,7 @@ package final class OutboxLog: Sendable {
 
     /// Opens the log in a directory, which is created if it is missing.
     ///
-    /// - Parameters:
-    ///   - directory: A directory for this log alone.
-    ///   - leaseKind: How the deliverer's lease is held.
+    /// - Parameter directory: A directory for this log alone.
     /// - Throws: ``StoreError/Code/fileSystem``; ``StoreError/Code/unreadableRecord`` if the file is of a newer version or is not a log.
     ///   Such a file is not changed.
     package convenience init(directory: URL) throws(StoreError) {
@@ -107,7 +105,7 @@ package final class OutboxLog: Sendable {
     /// The size of the log in bytes, as far as this user has read it.
     package var byteCount: Int { state.withLock { $0.position } }
 
-    /// Returns the records that were appended since the last reading, other users' and this one's.
+    /// Returns the records that other users have appended since the last reading; at first, all records.
     ///
     /// - Throws: ``StoreError/Code/fileSystem``; ``StoreError/Code/unreadableRecord`` if another process has replaced the log by a file
     ///   of a newer version. The next call then returns the same records.
@@ -156,7 +154,8 @@ package final class OutboxLog: Sendable {
     ///
     /// - Parameter keep: Receives the unread records, which count as read from then on, and returns all records of the new log. It must
     ///   not call the log.
-    /// - Throws: The errors of ``read()``; the error of `keep`. The old log then remains.
+    /// - Throws: The errors of ``read()``; the error of `keep`. The old log then remains, unless only the synchronization of the directory
+    ///   failed.
     package func compact(_ keep: (News) throws -> [Data]) throws {
         try access { files, state throws(StoreError) in
             let unread = try Self.unread(files, state)
@@ -208,7 +207,8 @@ package final class OutboxLog: Sendable {
 
     private static func open(_ directory: Directory, _ state: inout State) throws(StoreError) -> Files? {
         if let files = state.files, files.lock.isNamed { return files }
-        try directory.create()
+        // A directory is created once, so its name may as well survive a loss of power.
+        try directory.create(durability: .power)
         guard let folder = try DirectoryHandle(opening: directory) else { return nil }
         state.files = Files(folder: folder, lock: try WritableFile(lockName, in: folder, mode: 0o600))
         return state.files

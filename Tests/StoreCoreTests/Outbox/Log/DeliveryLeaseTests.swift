@@ -1,0 +1,86 @@
+import Foundation
+import Testing
+import Trials
+@testable import StoreCore
+
+/// Tests O13: one user of an outbox delivers.
+struct DeliveryLeaseTests {
+    private let place: TemporaryDirectory
+
+    init() throws { place = try TemporaryDirectory() }
+
+    private func user(_ kind: LeaseKind = .locked) throws -> OutboxLog { try OutboxLog(place.directory, leaseKind: kind) }
+
+    private func waitUntilWaiting(_ log: OutboxLog) async throws {
+        try await until { log.leases.leaseEvents.current.waited.count == 1 }
+    }
+
+    @Test(arguments: [LeaseKind.locked, .dated])
+    func `O13: one user delivers, and the next one when it releases the lease`(kind: LeaseKind) async throws {
+        let (a, b) = (try user(kind), try user(kind))
+        let lease = try await a.acquireDelivery()
+        #expect(await lease.isHeld())
+        let isGranted = Lock(false)
+        let waiter = Task {
+            let lease = try await b.acquireDelivery()
+            isGranted.withLock { $0 = true }
+            return lease
+        }
+        try await waitUntilWaiting(b)
+        #expect(!isGranted.withLock { $0 })
+        lease.release()
+        let next = try await waiter.value
+        #expect(await next.isHeld())
+        #expect(await !lease.isHeld())
+    }
+
+    @Test func `O13: a wait for the lease can be canceled`() async throws {
+        let (a, b) = (try user(), try user())
+        let lease = try await a.acquireDelivery()
+        let waiter = Task { try await b.acquireDelivery() }
+        try await waitUntilWaiting(b)
+        waiter.cancel()
+        await #expect(throws: CancellationError.self) { _ = try await waiter.value }
+        #expect(await lease.isHeld())
+    }
+
+    @Test func `O13: the lease ends with its last reference`() async throws {
+        let (a, b) = (try user(), try user())
+        _ = try await a.acquireDelivery()
+        #expect(await (try b.acquireDelivery()).isHeld())
+    }
+
+    @Test func `O13: a lease by date is prolonged while its holder runs`() async throws {
+        let log = try user(.dated)
+        let lease = try await log.acquireDelivery(for: .seconds(3))
+        func expires() throws -> Double {
+            guard let folder = try DirectoryHandle(opening: Directory(path: log.leases.path)) else { return 0 }
+            return try LeaseNote.read(DeliveryLease.name, in: folder).note.expires
+        }
+        let first = try expires()
+        try await until { try expires() > first }
+        let second = try expires()
+        #expect(await lease.isHeld())
+        #expect(try expires() > second)
+        lease.release()
+    }
+
+    @Test func `O13: a holder whose date has passed is succeeded, and finds that it is no longer the deliverer`() async throws {
+        let (a, b) = (try user(.dated), try user(.dated))
+        let lease = try await a.acquireDelivery()
+        // As if the process had been suspended for a while.
+        guard let folder = try DirectoryHandle(opening: Directory(path: a.leases.path)) else { return }
+        let file = try WritableFile(DeliveryLease.name, in: folder)
+        var note = try LeaseNote(reading: file)
+        note.expires = 0
+        try note.write(to: file)
+        let next = try await b.acquireDelivery()
+        #expect(await !lease.isHeld())
+        #expect(await next.isHeld())
+        // The end of the former lease does not end the present one.
+        lease.release()
+        try await b.leases.perform {}
+        try await a.leases.perform {}
+        #expect(await next.isHeld())
+    }
+}
