@@ -58,15 +58,19 @@ extension KeyMachine {
     ///
     /// - Returns: The commands that the content contains, once it is saved.
     mutating func commandSucceeded(_ id: UUID, _ response: MutationResponse<Content>, _ turn: inout Turn) -> [UUID] {
-        guard let patch = patches.first(where: { $0.command?.id == id }), !patch.isConfirmed else { return foldedCommands }
-        let isAmbiguous = patch.isBeforeFetch && !canAccept(response, of: patch)
-        patchSucceeded(patch.id, response, &turn)
-        if isAmbiguous, held != nil {
-            // The fetched content may contain the change already, so the origin has the last word.
-            applyInvalidation(&turn)
-            endTurn(&turn)
+        if let patch = patches.first(where: { $0.command?.id == id }), !patch.isConfirmed {
+            let isAmbiguous = patch.isBeforeFetch && !canAccept(response, of: patch)
+            patchSucceeded(patch.id, response, &turn)
+            if isAmbiguous, held != nil {
+                // The fetched content may contain the change already, so the origin has the last word.
+                applyInvalidation(&turn)
+                endTurn(&turn)
+            }
         }
-        return foldedCommands
+        // A patch that waits for an earlier one is not part of the content yet. Without a patch the content contains the change, or was
+        // cleared.
+        let isDone = !patches.contains { $0.command?.id == id }
+        return isDone && !foldedCommands.contains(id) ? foldedCommands + [id] : foldedCommands
     }
 
     /// Content was fetched: it may contain the changes of commands whose delivery was attempted.

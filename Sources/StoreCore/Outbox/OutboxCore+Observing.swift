@@ -46,6 +46,9 @@ extension OutboxCore {
     /// The number of running attempts, for tests.
     var runningCount: Int { attempts.read { $0.count } }
 
+    /// Whether this process holds the lease, for tests.
+    var isDeliverer: Bool { lease != nil }
+
     /// Whether nothing happens until an attempt ends or time passes, for tests.
     var isQuiet: Bool {
         machine.isStarted && unsettled.isEmpty && moving.isEmpty && responses.isEmpty && machine.running.count == runningCount

@@ -156,7 +156,8 @@ extension OutboxMachine {
         guard let item = items[id], item.status == .failed else { return }
         makePending(id)
         // The commands that failed with their creator follow it.
-        for other in referrers[item.submission.creates ?? ""] ?? [] where items[other]?.failure?.cause == id { retried(other) }
+        let others = (referrers[item.submission.creates ?? ""] ?? []).compactMap { items[$0] }.filter { $0.failure?.cause == id }
+        for other in others.sorted(by: { $0.order < $1.order }) { retried(other.id) }
     }
 
     /// Returns a failed command to the end of its lane.

@@ -2,10 +2,14 @@
 ///
 /// ```swift
 /// let origin = ScriptedDeliveries<Like, Void>(.failure(URLError(.timedOut)), .success(()))
-/// await outbox.register(Like.self, patching: posts, at: \.post) { $1.isLiked = true } perform: { try await origin.perform($0, $1) }
+/// await outbox.register(Like.self, patching: posts, at: \.post) { _, post in
+///     post.isLiked = true
+/// } perform: { command, delivery in
+///     try await origin.perform(command, delivery)
+/// }
 /// outbox.start()
 /// try await outbox.submit(Like(post: 7))
-/// try await origin.ended(count: 1)
+/// for await state in outbox.publish() where state.commands.first?.attempts == 1 { break }
 /// time.advance(by: .seconds(1))
 /// try await origin.ended(count: 2)
 /// #expect(Set(origin.deliveries.map(\.delivery.id)).count == 1)

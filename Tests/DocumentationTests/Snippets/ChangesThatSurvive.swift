@@ -77,11 +77,14 @@ struct ChangesThatSurviveTests {
         defer { try? FileManager.default.removeItem(at: directory) }
         let outbox = try Outbox(directory: directory, time: time)
         let origin = ScriptedDeliveries<Like, Void>(.failure(URLError(.timedOut)), .success(()))
-        await outbox.register(Like.self, patching: posts, at: \.post) { $1.isLiked = true } perform: { try await origin.perform($0, $1) }
+        await outbox.register(Like.self, patching: posts, at: \.post) { _, post in
+            post.isLiked = true
+        } perform: { command, delivery in
+            try await origin.perform(command, delivery)
+        }
         outbox.start()
         try await outbox.submit(Like(post: 7))
-        try await origin.ended(count: 1)
-        try await time.sleepers(atLeast: 1)
+        for await state in outbox.publish() where state.commands.first?.attempts == 1 { break }
         time.advance(by: .seconds(1))
         try await origin.ended(count: 2)
         #expect(Set(origin.deliveries.map(\.delivery.id)).count == 1)
@@ -91,7 +94,11 @@ struct ChangesThatSurviveTests {
         defer { try? FileManager.default.removeItem(at: directory) }
         let outbox = try Outbox(directory: directory, time: time)
         let origin = ScriptedDeliveries<Like, Void>(.failure(Refused()), .success(()))
-        await outbox.register(Like.self, patching: posts, at: \.post) { $1.isLiked = true } perform: { try await origin.perform($0, $1) }
+        await outbox.register(Like.self, patching: posts, at: \.post) { _, post in
+            post.isLiked = true
+        } perform: { command, delivery in
+            try await origin.perform(command, delivery)
+        }
         try await outbox.submit(Like(post: 7))
         outbox.start()
         let shown = try await tell { printed in
@@ -131,7 +138,10 @@ struct ChangesThatSurviveTests {
         defer { try? FileManager.default.removeItem(at: directory) }
         let scope = CacheScope(directory: directory)
         let outbox = try Outbox(directory: scope.directory(named: "outbox"), scope: scope)
-        await outbox.register(Like.self, patching: posts, at: \.post) { $1.isLiked = true } perform: { _, _ in }
+        await outbox.register(Like.self, patching: posts, at: \.post) { _, post in
+            post.isLiked = true
+        } perform: { _, _ in
+        }
         try await outbox.submit(Like(post: 7))
         _ = await outbox.drain(until: .milliseconds(1))  // to send what can be sent
         try await scope.clear()

@@ -50,6 +50,9 @@ struct OutboxScopeTests {
         #expect(app.origin.commands.map(\.amount) == [5, 7])
         #expect(widget.origin.startedCount == 0)
         try await until { await widget.outbox.core.isEmpty }
+        // No lock is held while nothing is delivered.
+        try await until { await !app.outbox.core.isDeliverer }
+        try await until { await !widget.outbox.core.isDeliverer }
     }
 
     @Test func `O13: another outbox takes over from a deliverer that has ended`() async throws {
@@ -94,6 +97,25 @@ struct OutboxScopeTests {
         while let state = last, state.failedCount == 0 { last = await ofKey.next() }
         #expect(last?.commands.first?.lastError?.contains("Refusal") == true)
         #expect(bench.events.all.map(\.number).sorted() == Array(1...UInt64(bench.events.all.count)))
+    }
+
+    @Test func `O2, O15: many commands are read and shown`() async throws {
+        let bench = try OutboxBench()
+        let count = isLongRun ? 100_000 : 5_000
+        let log = try OutboxLog(directory: bench.directory.file("outbox"))
+        let entries = try (0..<count).map { number in
+            let command = Add(key: number % 100, amount: 1)
+            let submission = OutboxEntry.Submission(
+                name: "add", version: 1, subject: "Int \(command.key)", references: [], creates: nil, supersedes: nil, delivery: UUID(),
+                date: Date(), payload: try JSONEncoder().encode(command))
+            return OutboxEntry(id: UUID(), lane: submission.subject, fact: .submitted(submission))
+        }
+        _ = try log.append(entries.map(\.record), durability: .crash)
+        let again = try OutboxBench(in: bench.directory)
+        await again.register()
+        #expect(await again.state.pendingCount == count)
+        #expect(try await again.value(7) == count / 100)
+        try await until { await bench.state.pendingCount == count }
     }
 
     @Test func `O16: draining returns when nothing is pending, or when the time is over`() async throws {

@@ -249,7 +249,8 @@ struct OutboxWorld {
             (expected[number].status, expected[number].cause) = (.failed, expected[creator].status == .failed ? creator : nil)
             return
         }
-        for other in expected.indices where expected[other].cause == number && expected[other].status == .failed { expectRetry(other) }
+        let others = expected.filter { $0.cause == number && $0.status == .failed }
+        for other in others.sorted(by: { $0.order < $1.order }) { expectRetry(other.number) }
     }
 
     private mutating func end(_ number: Int, _ ending: OutboxStep.Ending) {
