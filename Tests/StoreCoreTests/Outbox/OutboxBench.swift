@@ -97,10 +97,19 @@ final class OutboxEvents: Sendable {
 
     func count(_ text: String) -> Int { texts.count { $0.hasPrefix(text) } }
 
+    /// The error of an event that did not come.
+    struct Missing: Error, CustomStringConvertible {
+        var description: String
+    }
+
     /// Waits for an event whose description begins with this text.
     func first(_ text: String, count: Int = 1) async throws {
-        try await events.wait(timeout: .seconds(600)) { events in
-            events.count { "\($0.kind)".hasPrefix(text) } >= count ? () : nil
+        do {
+            try await events.wait(timeout: .seconds(isLongRun ? 3_600 : 300)) { events in
+                events.count { "\($0.kind)".hasPrefix(text) } >= count ? () : nil
+            }
+        } catch is WaitTimedOut {
+            throw Missing(description: "\(count) events \(text) did not come; there were \(texts)")
         }
     }
 }

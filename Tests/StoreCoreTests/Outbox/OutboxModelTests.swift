@@ -25,7 +25,7 @@ struct OutboxModelTests {
 
     @Test(arguments: settings)
     func `O1-O14: every order of events keeps the laws`(_ setting: Setting) async {
-        let limit = 1_000 * rounds(1)
+        let limit = 500 * rounds(1)
         var seen: Set<String> = []
         var frontier: [(world: OutboxWorld, steps: [OutboxStep])] = [(OutboxWorld(setting.rules), [])]
         var depth = 0

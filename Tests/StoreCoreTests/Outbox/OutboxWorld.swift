@@ -380,11 +380,19 @@ struct OutboxWorld {
     }
 
     /// The part of the state that a restart keeps.
-    private func durable(_ machine: OutboxMachine) -> [String] {
-        machine.commands().map { item in
-            "\(item.id) \(item.lane) \(item.submission) \(item.status) \(item.attempts) \(item.isAttempted) \(String(describing: item.deferral)) "
-                + "\(String(describing: item.failure?.error)) \(String(describing: item.failure?.cause)) \(String(describing: item.replacement))"
-        } + machine.replacements.sorted { $0.key < $1.key }.map { "\($0)" }
+    private struct Durable: Equatable {
+        var items: [OutboxMachine.Item]
+        var replacements: [String: String]
+    }
+
+    private func durable(_ machine: OutboxMachine) -> Durable {
+        let items = machine.commands().map { item in
+            var item = item
+            // Compaction renumbers the order, and a delay continues from the time at which it is read.
+            (item.order, item.notBefore, item.isUnreadable) = (0, nil, false)
+            return item
+        }
+        return Durable(items: items, replacements: machine.replacements)
     }
 
     /// Everything that distinguishes two states, without names.
