@@ -87,7 +87,7 @@ public struct IdentifierReplacement: Sendable {
     /// The JSON of all identifiers that were looked up; `nil` if they are not recorded.
     private let seen: IdentifiersSeen?
 
-    /// Creates replacements, to test a command's ``Command/replacing(_:)``.
+    /// Creates replacements, to test a command that looks up identifiers.
     ///
     /// - Parameter replacements: The identifiers to use, by the temporary ones.
     public init<ID: Hashable & Codable & Sendable>(_ replacements: [ID: ID]) {

@@ -197,7 +197,9 @@ public final class Outbox: Sendable {
     @discardableResult
     public func replace(_ id: UUID, with command: some Command) async throws -> Bool { try await core.replace(id, with: command) }
 
-    /// Drops all commands, on disk first, and waits for running attempts up to ``OutboxPolicy/clearTimeout``.
+    /// Drops all commands, on disk first, and waits for running attempts.
+    ///
+    /// The wait is bounded by ``OutboxPolicy/clearTimeout``.
     ///
     /// The attempts are canceled and their results dropped. A ``CacheScope`` calls this method for its outboxes.
     ///

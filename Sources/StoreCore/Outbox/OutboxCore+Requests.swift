@@ -26,7 +26,7 @@ extension OutboxCore {
             if item.isUnreadable {
                 report(.undecodable(name: item.submission.name, nil), item.id)
             } else if item.status == .delivered {
-                confirm(item.id)
+                confirm(item)
             } else if item.submission.references.contains(where: { machine.replacements[$0] != nil }) {
                 rewrite(item.id)
             }

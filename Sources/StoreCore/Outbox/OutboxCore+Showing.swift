@@ -26,7 +26,7 @@ extension OutboxCore {
         case .rewrite(let id): rewrite(id)
         case .show(let id, let superseded): show(id, insteadOf: superseded)
         case .hide(let id): hide(id)
-        case .confirm(let id): confirm(id)
+        case .confirm(let item): confirm(item)
         }
     }
 
@@ -71,10 +71,10 @@ extension OutboxCore {
     }
 
     /// Folds the change of a delivered command into the content of each store.
-    func confirm(_ id: UUID) {
+    func confirm(_ item: OutboxMachine.Item) {
+        let id = item.id
         let performed = responses.removeValue(forKey: id)
         let response = performed?.response ?? .none
-        guard let item = machine.items[id] else { return }
         guard let patches = shown[id], let first = patches.first else {
             // Without a registration there is no way to know the stores.
             if registrations[item.submission.name] != nil { retire([id]) }

@@ -165,7 +165,7 @@ extension OutboxMachine {
             case .failed:
                 if before?.status == .pending { actions.append(.hide(item.id)) }
             case .delivered:
-                if before?.status != .delivered { actions.append(.confirm(item.id)) }
+                if before?.status != .delivered { actions.append(.confirm(item)) }
             }
         }
         reviewAll()

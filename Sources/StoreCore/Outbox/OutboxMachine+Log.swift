@@ -130,7 +130,7 @@ extension OutboxMachine {
         items[id]?.isAttempted = true
         leaveLane(id)
         // First, so that the entity moves before the commands that refer to it.
-        actions.append(.confirm(id))
+        if let item = items[id] { actions.append(.confirm(item)) }
         if let temporary = item.submission.creates, creators[temporary] == id {
             if let replacement {
                 creators[temporary] = nil

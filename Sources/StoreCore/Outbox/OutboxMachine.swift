@@ -35,7 +35,9 @@ struct OutboxMachine: Sendable {
         /// Take back the patch of a command.
         case hide(UUID)
         /// Fold the patch of a delivered command into the content.
-        case confirm(UUID)
+        ///
+        /// Another process may have retired the command already, so the action carries it.
+        case confirm(Item)
     }
 
     /// One command.

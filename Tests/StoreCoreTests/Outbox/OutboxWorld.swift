@@ -325,7 +325,8 @@ struct OutboxWorld {
         case .hide(let id):
             visible.remove(id)
             confirmed.remove(id)
-        case .confirm(let id):
+        case .confirm(let item):
+            let id = item.id
             visible.remove(id)
             confirmed.insert(id)
         }
