@@ -75,7 +75,7 @@ struct OutboxScopeTests {
         #expect(second.origin.commands.contains(Add(key: 1, amount: 1)))
         #expect(Set(first.origin.commands + second.origin.commands).count == 3)
         #expect((first.origin.commands + second.origin.commands).count == 3)
-        #expect(try await second.store[1].getData(from: .cache) ?? 6 == 6)
+        #expect(await second.store[1].getData(from: .cache) ?? 6 == 6)
     }
 
     @Test func `O15: states and pages show every command, and a key shows its own`() async throws {
