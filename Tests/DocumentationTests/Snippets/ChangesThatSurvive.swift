@@ -15,12 +15,12 @@ private struct LikeWithoutEquality {
     }
 }
 
-private struct Note: Codable, Sendable, Equatable {
+private struct Memo: Codable, Sendable, Equatable {
     var text: String
 }
 
-private struct CreateNote: Command {
-    static let name = "create-note"
+private struct CreateMemo: Command {
+    static let name = "create-memo"
     var id: String
     var text: String
 }
@@ -39,15 +39,15 @@ private struct Comment: Command {
 
 private struct Draft: Command {
     static let name = "draft"
-    var note: String
+    var memo: String
     var text: String
 
     func supersedes(_ earlier: Draft) -> Bool { true }
 }
 
-private struct NotesAPI: Sendable {
+private struct MemosAPI: Sendable {
     func create(_ text: String, idempotencyKey: UUID) async throws -> String { "42" }
-    func save(_ note: String, _ text: String, idempotencyKey: UUID) async throws {}
+    func save(_ memo: String, _ text: String, idempotencyKey: UUID) async throws {}
 }
 
 @Suite(.timeLimit(.minutes(10)))
@@ -122,20 +122,20 @@ struct ChangesThatSurviveTests {
     @Test func `a note is created under a temporary key`() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let outbox = try Outbox(directory: directory)
-        let notes = Store<String, Note>(cacher: MemoryCacher()) { _ in throw Offline() }
-        let api = NotesAPI()
-        await outbox.register(CreateNote.self, creating: notes, at: \.id) { command in
-            Note(text: command.text)
+        let memos = Store<String, Memo>(cacher: MemoryCacher()) { _ in throw Offline() }
+        let api = MemosAPI()
+        await outbox.register(CreateMemo.self, creating: memos, at: \.id) { command in
+            Memo(text: command.text)
         } perform: { command, delivery in
             Created(try await api.create(command.text, idempotencyKey: delivery.id))
         }
         let id = UUID().uuidString
-        try await outbox.submit(CreateNote(id: id, text: "milk"))
-        #expect(try await notes[id].requireData() == Note(text: "milk"))
+        try await outbox.submit(CreateMemo(id: id, text: "milk"))
+        #expect(try await memos[id].requireData() == Memo(text: "milk"))
         outbox.start()
         #expect(await outbox.drain(until: .seconds(600)) == .drained)
-        while await notes["42"].getData(from: .cache) == nil { await Task.yield() }
-        #expect(try await notes[id].requireData() == Note(text: "milk"))
+        while await memos["42"].getData(from: .cache) == nil { await Task.yield() }
+        #expect(try await memos[id].requireData() == Memo(text: "milk"))
     }
 
     @Test func `signing out drops what is pending`() async throws {
@@ -156,7 +156,7 @@ struct ChangesThatSurviveTests {
     @Test func `commands refer to identifiers and supersede each other`() {
         let comment = Comment(post: "t", text: "yes")
         #expect(comment.replacing(IdentifierReplacement(["t": "42"])).post == "42")
-        #expect(Draft(note: "1", text: "b").supersedes(Draft(note: "1", text: "a")))
+        #expect(Draft(memo: "1", text: "b").supersedes(Draft(memo: "1", text: "a")))
     }
 
     private struct Refused: Error, FailureAdvising, CustomStringConvertible {
