@@ -78,6 +78,7 @@ struct Story {
         "README.md": readme,
         "Sources/StoreCore/StoreCore.docc/StoreCore.md": landingPage,
         "Sources/StoreCore/StoreCore.docc/GettingStarted.md": gettingStarted,
+        "Sources/StoreCore/StoreCore.docc/ChangesThatSurvive.md": ChangesThatSurviveTests.output,
         "Sources/StoreCore/StoreCore.docc/SharingACache.md": SharingACacheTests.output,
         "Sources/SyncEngine/SyncEngine.docc/GettingStarted.md": synchronizing,
     ]

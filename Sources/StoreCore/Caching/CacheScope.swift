@@ -44,7 +44,9 @@ public final class CacheScope: Sendable {
         directory.appending(path: name, directoryHint: .isDirectory)
     }
 
-    /// Clears every store of the group, then removes the records of other stores from the group's directory.
+    /// Clears every store and outbox of the group, then removes the records of other stores from the group's directory.
+    ///
+    /// An ``Outbox`` drops its commands, and reports their number as an event.
     ///
     /// The removal covers the directory itself and its direct subdirectories. An observed key is fetched again, so end the observation
     /// first if nothing may return.

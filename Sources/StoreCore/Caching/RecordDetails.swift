@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+package import FoundationEssentials
+#else
+package import Foundation
+#endif
+
 /// The rarely used parts of a record, stored out of line.
 @usableFromInline
 package final class RecordDetails: Sendable {
@@ -9,10 +15,12 @@ package final class RecordDetails: Sendable {
         /// The pages of a list; `nil` while all elements belong to the list's initial page.
         package var pages: LoadedPages?
         package var isInvalidated = false
+        /// The delivered commands that the content contains and that their outbox may deliver to the store again.
+        package var commands: [UUID]?
 
         package init(
             freshness: Freshness = .unspecified, validator: Validator? = nil, nextKey: String? = nil, prevKey: String? = nil,
-            pages: LoadedPages? = nil, isInvalidated: Bool = false
+            pages: LoadedPages? = nil, isInvalidated: Bool = false, commands: [UUID]? = nil
         ) {
             self.freshness = freshness
             self.validator = validator
@@ -20,6 +28,7 @@ package final class RecordDetails: Sendable {
             self.prevKey = prevKey
             self.pages = pages
             self.isInvalidated = isInvalidated
+            self.commands = commands
         }
     }
 
@@ -30,11 +39,12 @@ package final class RecordDetails: Sendable {
         let (hasNext, hasPrev) = (fields.nextKey?.isEmpty == false, fields.prevKey?.isEmpty == false)
         guard
             hasNext || hasPrev || fields.validator != nil || fields.isInvalidated || fields.pages != nil
-                || fields.freshness != .unspecified
+                || fields.freshness != .unspecified || fields.commands?.isEmpty == false
         else { return nil }
         self.init(
             keeping: fields.freshness, fields.validator, nextKey: hasNext ? fields.nextKey : nil,
-            prevKey: hasPrev ? fields.prevKey : nil, fields.pages, fields.isInvalidated)
+            prevKey: hasPrev ? fields.prevKey : nil, fields.pages, fields.isInvalidated,
+            fields.commands)
     }
 
     /// The same initializer for the parts of an origin's response. `Fields` is large, so it is assembled in only one place.
@@ -66,7 +76,8 @@ package final class RecordDetails: Sendable {
         self.init(
             keeping: freshness, list?.fields.validator,
             nextKey: direction == .next ? page?.fields.nextKey : list?.fields.nextKey,
-            prevKey: direction == .prev ? page?.fields.prevKey : list?.fields.prevKey, pages, list?.fields.isInvalidated ?? false)
+            prevKey: direction == .prev ? page?.fields.prevKey : list?.fields.prevKey, pages, list?.fields.isInvalidated ?? false,
+            list?.fields.commands)
     }
 
     /// Creates the details of a list that begins with another page than the initial one.
@@ -83,11 +94,11 @@ package final class RecordDetails: Sendable {
 
     private init(
         keeping freshness: Freshness, _ validator: Validator?, nextKey: String?, prevKey: String?, _ pages: LoadedPages?,
-        _ isInvalidated: Bool
+        _ isInvalidated: Bool, _ commands: [UUID]? = nil
     ) {
         fields = Fields(
             freshness: freshness, validator: validator, nextKey: nextKey, prevKey: prevKey, pages: pages,
-            isInvalidated: isInvalidated)
+            isInvalidated: isInvalidated, commands: commands)
     }
 
     /// Returns whether there is a page in this direction.

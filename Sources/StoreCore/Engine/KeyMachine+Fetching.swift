@@ -92,6 +92,7 @@ extension KeyMachine {
             if pendingKeys != nil { pendingKeys = .ignore }
             // Fetches older than the confirmation of a mutation were canceled, so this result contains the confirmed changes.
             discardPatches(&turn) { $0.isConfirmed }
+            if !patches.isEmpty { noteFetch() }
             accept(CacheRecord(content: content, fetchedAt: turn.date, details: fetched.details), .fetched(over: flight.base), &turn)
             owesFetch = false
         } else {
@@ -190,6 +191,7 @@ extension KeyMachine {
     mutating func truthChanged(_ change: ContentChange, _ turn: inout Turn) {
         note(change)
         revision = turn.tickets.next()
+        if !foldedCommands.isEmpty { nameFoldedCommands() }
         rebuildOverlay(&turn)
         mirror(&turn)
         turn.publishes = true

@@ -54,7 +54,7 @@ extension KeyMachine {
     }
 
     /// Whether the response to a mutation contains every change so far.
-    private func canAccept(_ response: MutationResponse<Content>, of patch: Patch) -> Bool {
+    func canAccept(_ response: MutationResponse<Content>, of patch: Patch) -> Bool {
         guard epoch == patch.id else { return false }
         switch response {
         case .none: return false
@@ -70,6 +70,7 @@ extension KeyMachine {
     private mutating func accept(
         _ response: MutationResponse<Content>, inPlaceOfPatchAt position: Int, _ turn: inout Turn
     ) -> Bool {
+        noteFolded(patches[position])
         turn.leftovers.append(patches.remove(at: position))
         switch response {
         case .none:
@@ -124,7 +125,10 @@ extension KeyMachine {
     /// Removes matching patches.
     mutating func discardPatches(_ turn: inout Turn, where fits: (Patch) -> Bool) {
         guard !patches.isEmpty else { return }
-        for patch in patches where fits(patch) { turn.leftovers.append(patch) }
+        for patch in patches where fits(patch) {
+            noteFolded(patch)
+            turn.leftovers.append(patch)
+        }
         patches.removeAll(where: fits)
     }
 
@@ -173,10 +177,13 @@ extension KeyMachine {
         if flight == nil, holdsOff(at: turn.now) { triggerPending = true } else { startFlight(forceRefresh: false, &turn) }
     }
 
-    private mutating func foldConfirmed(_ turn: inout Turn) {
+    mutating func foldConfirmed(_ turn: inout Turn) {
         let confirmed = patches.prefix { $0.isConfirmed }
         patches.removeFirst(confirmed.count)
-        for patch in confirmed { turn.leftovers.append(patch) }
+        for patch in confirmed {
+            noteFolded(patch)
+            turn.leftovers.append(patch)
+        }
         if !confirmed.isEmpty, held != nil {
             changeHeld(&turn) { content in
                 for patch in confirmed { patch.apply(&content) }

@@ -153,6 +153,7 @@ extension KeyMachine {
     mutating func memoryRead(_ found: HeldRecord<Content>?, now: @autoclosure () -> MonotonicInstant) {
         guard found != nil || !rules.hasBacking else { return }
         (isRead, held) = (true, found)
+        if let details = found?.record.details { foldedCommands = details.fields.commands ?? [] }
         refetchesAtDeadline = rules.policy.revalidatesOnExpiry && found?.expires(after: now()) == true
         shown = sight
     }
@@ -199,6 +200,7 @@ extension KeyMachine {
     mutating func becomeRead(_ turn: inout Turn) {
         isRead = true
         refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held?.expires(after: turn.now) == true
+        if !patches.isEmpty || held?.record.details != nil { meetCommands(&turn) }
         if held != nil { mirror(&turn) }
         if invalidatePending {
             invalidatePending = false

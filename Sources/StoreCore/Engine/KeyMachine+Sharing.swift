@@ -204,7 +204,7 @@ extension KeyMachine {
         forgetFailures(into: &turn.leftovers)
         refetchesAtDeadline = rules.policy.revalidatesOnExpiry && newer.expires(after: turn.now)
         revision = turn.tickets.next()
-        rebuildOverlay(&turn)
+        meetCommands(&turn)
         mirror(&turn)
         turn.publishes = true
         settle(revision, failure: nil, &turn)

@@ -110,11 +110,12 @@ extension KeyMachine {
         owesFetch = false
         forgetFailures(into: &turn.leftovers)
         mergeIndex = nil
-        discardPatches(&turn) { _ in true }
+        // The commands of an outbox are still going to happen.
+        discardPatches(&turn) { $0.command == nil || $0.isConfirmed }
         refetchesAtDeadline = false
         truthChanged(.set, &turn)
         if cacherIsCleared { cacherIsEmptied(&turn) }
-        restartIfWanted(forceRefresh: forceRefresh, &turn)
+        if patches.isEmpty || !createAgain(&turn) { restartIfWanted(forceRefresh: forceRefresh, &turn) }
         if !wasRead || hadPendingKeys { readmitCallers(&turn) }
         endTurn(&turn)
         return revision

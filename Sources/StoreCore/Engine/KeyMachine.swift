@@ -45,6 +45,8 @@ struct KeyMachine<Content: Sendable> {
     var overlay: Content?
     /// Whether an observed key is fetched when the last mutation is settled.
     var owesFetch = false
+    /// The delivered commands that the content contains and that their outbox still knows.
+    var foldedCommands: [UUID] = []
 
     // MARK: Work in progress
 
@@ -160,6 +162,12 @@ struct KeyMachine<Content: Sendable> {
         var isConfirmed = false
         /// Whether a page was added after this change, so that the mutation's response may lack it.
         var isBeforePage = false
+        /// Whether content was fetched after the origin may have made this change.
+        var isBeforeFetch = false
+        /// The command of an outbox that this change belongs to; `nil` for a mutation.
+        var command: CommandMark?
+        /// The first content of an entity that the command creates.
+        var first: Content?
         var apply: @Sendable (inout Content) -> Void
     }
 

@@ -76,8 +76,9 @@ extension StoreEngine {
         _ param: BoxedKey, from backing: any Cacher<BoxedKey, BoxedContent>
     ) async -> Result<HeldRecord<BoxedContent>?, any Error> {
         do {
-            let record = try await backing.load(param: param)
-            guard let record, !state.withLock({ $0.queue.isCleared(record.fetchedAt) }) else { return .success(nil) }
+            guard var record = try await backing.load(param: param), !state.withLock({ $0.queue.isCleared(record.fetchedAt) })
+            else { return .success(nil) }
+            if record.details?.fields.commands != nil { forgetRetiredCommands(in: &record) }
             return .success(date(record, param, backing))
         } catch {
             return .failure(error)
@@ -242,7 +243,7 @@ extension StoreEngine {
     private func beginWaiting(_ param: BoxedKey?) -> (saves: [Save], clearing: (id: CallerID, reply: ClearReply)?) {
         var effects = Effects()
         let waiting = state.withLock { state -> ([Save], (id: CallerID, reply: ClearReply)?) in
-            let keys = param.map { [state.live[$0]].compactMap { $0 } } ?? state.live.values
+            let keys = param.map { [state.live[state.resolve($0)]].compactMap { $0 } } ?? state.live.values
             let saves = keys.compactMap { key in take(key, &state, &effects) { key, turn in beginWaiting(&key, &turn) } }
             let (id, reply) = (nextID(), ClearReply())
             guard state.queue.awaitClearing(id) else { return (saves, nil) }

@@ -103,6 +103,11 @@ final class EngineObserver: Sendable {
         case .nothingNew:
             return nil
         case .gone:
+            // A temporary key was replaced: the observer follows it, unless its own cancellation was the reason to leave.
+            if !Task.isCancelled, engine.isReplaced(key) {
+                self.place.store(engine.join(key, id, forceRefresh: false), ordering: .relaxed)
+                return look()
+            }
             self.place.store(Nowhere.left, ordering: .relaxed)
             return nil
         }

@@ -1,3 +1,8 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
 internal import Synchronization
 
 /// Drives the machines of all live keys of a store under one lock, and carries out their actions.
@@ -91,6 +96,7 @@ final class StoreEngine: Sendable {
 
     /// Returns a live key. Creates it with the record that memory holds if it is not live.
     func liveKey(_ param: BoxedKey, _ state: inout EngineState, _ effects: inout Effects) -> Cell<Key> {
+        let param = state.resolve(param)
         if let key = state.live[param] { return key }
         let key = state.live.insert(param, rules: rules)
         readMemory(&key.value, &state, &effects)
@@ -104,7 +110,7 @@ final class StoreEngine: Sendable {
     func turnIfLive(_ param: BoxedKey, _ body: @Sendable (inout Key, inout Turn) -> Void) -> Bool {
         var effects = Effects()
         let isLive = state.withLock { state in
-            guard let key = state.live[param] else { return false }
+            guard let key = state.live[state.resolve(param)] else { return false }
             take(key, &state, &effects, body)
             return true
         }
@@ -210,8 +216,15 @@ struct EngineState {
     var prefetching = PrefetchQueue<BoxedKey>()
     /// The contexts of the callers that wait for a read of the cache, if fetches inherit them.
     var starters: [BoxedKey: FetchStarter] = [:]
+    /// The delivered commands that an outbox still knows; `nil` before an outbox is registered.
+    var knownCommands: Set<UUID>?
+    /// The keys that have replaced temporary ones.
+    var replacedKeys: [BoxedKey: BoxedKey] = [:]
     /// Ends with the store.
     var changes: ChangeObservation?
+
+    /// The key that has replaced a temporary one; any other key itself.
+    func resolve(_ param: BoxedKey) -> BoxedKey { replacedKeys.isEmpty ? param : replacedKeys[param] ?? param }
 
     /// Forgets an idle key. Keeps one with a failed save, and forgets the oldest of too many.
     mutating func retire(_ cell: Cell<LiveKey>, _ effects: inout Effects) {

@@ -41,6 +41,9 @@ enum CrashWriter {
         case "outbox":
             let mode = arguments.next() ?? ""
             try await OutboxModes.run(mode, directory, Array(arguments))
+        case "life":
+            let mode = arguments.next() ?? ""
+            try await OutboxLife.run(mode, directory, Array(arguments))
         default:
             say("unknown mode \(mode)")
         }

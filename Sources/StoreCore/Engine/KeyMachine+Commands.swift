@@ -1,0 +1,214 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+
+// The patches of an outbox's commands. They are patches of mutations that survive `clear()`, may exist before the record is read, and are
+// named by the record that contains them, so that a restart applies none of them twice (O7).
+
+/// The command of an outbox that a patch belongs to.
+struct CommandMark: Hashable, Sendable {
+    var id: UUID
+    /// The place in the order of all commands of the outbox.
+    var order: UInt64
+    /// Whether a delivery was attempted, so that the origin may have performed the command.
+    var isAttempted = false
+}
+
+extension KeyMachine {
+    /// Shows the change of a command, in place of an older form of it and of the commands that it supersedes.
+    ///
+    /// - Parameters:
+    ///   - command: The command.
+    ///   - superseded: A command with a patch that this one replaces.
+    ///   - isDelivered: Whether the origin has performed the command, so that its patch is folded unless the record names it.
+    ///   - apply: The change.
+    mutating func commandShown(
+        _ command: CommandMark, insteadOf superseded: UUID? = nil, isDelivered: Bool = false,
+        _ apply: @escaping @Sendable (inout Content) -> Void, _ turn: inout Turn
+    ) {
+        removePatches(&turn) { $0.id == command.id || $0.id == superseded }
+        if !foldedCommands.contains(command.id) {
+            let position = patches.firstIndex { $0.command?.order ?? 0 > command.order } ?? patches.endIndex
+            patches.insert(Patch(id: turn.tickets.next(), isConfirmed: isDelivered, command: command, apply: apply), at: position)
+        }
+        guard isRead else {
+            // Only the record knows whether it contains the change of a delivered command.
+            if isDelivered { beginReading(&turn) }
+            return
+        }
+        turn.isWriting = true
+        patchesChanged(&turn)
+        if isDelivered { foldConfirmed(&turn) }
+        endTurn(&turn)
+    }
+
+    /// A delivery of a command begins: a response can be accepted if nothing else changes the content from now on.
+    mutating func commandBegan(_ id: UUID, _ turn: inout Turn) {
+        guard let position = patches.firstIndex(where: { $0.command?.id == id }) else { return }
+        patches[position].command?.isAttempted = true
+        guard isRead else { return }
+        epoch = turn.tickets.next()
+        patches[position].id = epoch
+        patches[position].isBeforePage = false
+    }
+
+    /// The origin has performed a command. The content is known.
+    ///
+    /// - Returns: The commands that the content contains, once it is saved.
+    mutating func commandSucceeded(_ id: UUID, _ response: MutationResponse<Content>, _ turn: inout Turn) -> [UUID] {
+        if let patch = patches.first(where: { $0.command?.id == id }), !patch.isConfirmed {
+            let isAmbiguous = patch.isBeforeFetch && !canAccept(response, of: patch)
+            patchSucceeded(patch.id, response, &turn)
+            if isAmbiguous, held != nil {
+                // The fetched content may contain the change already, so the origin has the last word.
+                applyInvalidation(&turn)
+                endTurn(&turn)
+            }
+        }
+        // A patch that waits for an earlier one is not part of the content yet. Without a patch the content contains the change, or was
+        // cleared.
+        let isDone = !patches.contains { $0.command?.id == id }
+        return isDone && !foldedCommands.contains(id) ? foldedCommands + [id] : foldedCommands
+    }
+
+    /// Content was fetched: it may contain the changes of commands whose delivery was attempted.
+    mutating func noteFetch() {
+        for position in patches.indices where patches[position].command?.isAttempted == true { patches[position].isBeforeFetch = true }
+    }
+
+    /// A command was refused, taken back, or cleared: removes its patch.
+    mutating func commandDropped(_ id: UUID, _ turn: inout Turn) {
+        guard let patch = patches.first(where: { $0.command?.id == id }) else { return }
+        guard patch.first == nil else {
+            removePatches(&turn) { $0.id == id }
+            cleared(&turn)
+            return
+        }
+        if isRead { return patchFailed(patch.id, &turn) }
+        removePatches(&turn) { $0.id == id }
+    }
+
+    /// The outbox has forgotten commands that the saved content contains.
+    mutating func commandsRetired(_ ids: [UUID], _ turn: inout Turn) {
+        foldedCommands.removeAll { ids.contains($0) }
+        // The record is saved without these names when it changes next; until then they are harmless.
+        if held?.record.details?.fields.commands != nil { nameFoldedCommands() }
+        endTurn(&turn)
+    }
+
+    // MARK: Creating
+
+    /// A command creates the entity of this temporary key, which the origin and the cacher do not know.
+    mutating func commandCreates(_ command: CommandMark, _ first: Content, _ turn: inout Turn) {
+        turn.isWriting = true
+        removePatches(&turn) { $0.id == command.id }
+        patches.insert(Patch(id: turn.tickets.next(), command: command, first: first) { _ in }, at: 0)
+        let wasRead = isRead
+        isRead = true
+        dropFlight(&turn)
+        (forceRefreshPending, invalidatePending, pendingKeys) = (false, false, nil)
+        supersedePages(&turn)
+        if held == nil { create(first, &turn) }
+        if fetchCallers > refreshCallers || !wasRead { answerAfterUpdate(&turn) }
+        if !wasRead { readmitCallers(&turn) }
+        endTurn(&turn)
+    }
+
+    /// The key was cleared: the entity exists as long as its command does.
+    ///
+    /// - Returns: Whether a command creates the entity.
+    mutating func createAgain(_ turn: inout Turn) -> Bool {
+        guard let first = patches.first(where: { $0.first != nil })?.first else { return false }
+        create(first, &turn)
+        return true
+    }
+
+    private mutating func create(_ first: Content, _ turn: inout Turn) {
+        var record = CacheRecord(content: first, fetchedAt: turn.date, details: nil)
+        // Never saved, and never fetched: the origin does not know the key.
+        record.freshness.storage = .forbidden
+        accept(record, .set, &turn)
+        held?.deadline = .distantFuture
+        refetchesAtDeadline = false
+    }
+
+    /// The temporary key is replaced: gives up its content and its patches.
+    mutating func commandMoved(_ id: UUID, _ turn: inout Turn) -> (content: Content?, patches: [Patch]) {
+        let content = held?.record.content
+        let moved = patches.filter { $0.command != nil && $0.command?.id != id }
+        removePatches(&turn) { _ in true }
+        observers = 0
+        cleared(&turn)
+        return (content, moved)
+    }
+
+    /// The entity of this key was created under a temporary one.
+    ///
+    /// - Parameters:
+    ///   - id: The command.
+    ///   - content: The content of the temporary key or of the origin's response.
+    ///   - isResponse: Whether the origin has responded with the content.
+    ///   - moved: The patches of the temporary key.
+    ///   - turn: The transition.
+    /// - Returns: The commands that the content contains, once it is saved.
+    mutating func commandCreated(
+        _ id: UUID, _ content: Content, isResponse: Bool, _ moved: [Patch], _ turn: inout Turn
+    ) -> [UUID] {
+        if !foldedCommands.contains(id) {
+            foldedCommands.append(id)
+            if held == nil || isResponse {
+                updated(content, &turn)
+            } else {
+                truthChanged(.derived, &turn)
+            }
+        }
+        for patch in moved {
+            guard let command = patch.command else { continue }
+            let position = patches.firstIndex { $0.command?.order ?? 0 > command.order } ?? patches.endIndex
+            patches.insert(patch, at: position)
+        }
+        if !moved.isEmpty { patchesChanged(&turn) }
+        endTurn(&turn)
+        return foldedCommands
+    }
+
+    /// The record was read: drops the patches that it contains, and applies the others.
+    mutating func meetCommands(_ turn: inout Turn) {
+        if let names = held?.record.details?.fields.commands {
+            foldedCommands += names.filter { !foldedCommands.contains($0) }
+            removePatches(&turn) { names.contains($0.id) }
+        }
+        guard !patches.isEmpty else { return rebuildOverlay(&turn) }
+        patchesChanged(&turn)
+        if patches.first?.isConfirmed == true { foldConfirmed(&turn) }
+    }
+
+    /// Records that the content contains the change of a command.
+    mutating func noteFolded(_ patch: Patch) {
+        guard let command = patch.command, !foldedCommands.contains(command.id) else { return }
+        foldedCommands.append(command.id)
+    }
+
+    /// Writes the names of the folded commands into the record.
+    mutating func nameFoldedCommands() {
+        held?.record.fields.commands = foldedCommands.isEmpty ? nil : foldedCommands
+    }
+
+    private mutating func removePatches(_ turn: inout Turn, of fits: (CommandMark) -> Bool) {
+        guard !patches.isEmpty else { return }
+        patches.removeAll { patch in
+            guard let command = patch.command, fits(command) else { return false }
+            turn.leftovers.append(patch)
+            return true
+        }
+    }
+
+    private mutating func patchesChanged(_ turn: inout Turn) {
+        rebuildOverlay(&turn)
+        contentNumber += 1
+        mirror(&turn)
+        turn.publishes = true
+    }
+}

@@ -1,0 +1,131 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+
+// The commands of an outbox that change the content of this store.
+
+extension StoreEngine {
+    /// An outbox is registered: its retired commands need no names any more.
+    ///
+    /// - Parameter delivered: The commands that are delivered and not retired.
+    func knowCommands(_ delivered: some Sequence<UUID>) {
+        let delivered = Set(delivered)
+        state.withLock { $0.knownCommands = ($0.knownCommands ?? []).union(delivered) }
+    }
+
+    /// Removes the names of retired commands from a loaded record, which would otherwise collect them.
+    func forgetRetiredCommands(in record: inout CacheRecord<BoxedContent>) {
+        guard let names = record.fields.commands, let known = state.withLock({ $0.knownCommands }) else { return }
+        let kept = names.filter { known.contains($0) }
+        if kept.count < names.count { record.fields.commands = kept.isEmpty ? nil : kept }
+    }
+
+    /// Shows the change of a command.
+    func showCommand(
+        _ command: CommandMark, of param: BoxedKey, insteadOf superseded: UUID? = nil, isDelivered: Bool = false,
+        _ patch: @escaping @Sendable (inout BoxedContent) -> Void
+    ) {
+        turn(param) { key, turn in
+            key.machine.commandShown(command, insteadOf: superseded, isDelivered: isDelivered, patch, &turn)
+        }
+    }
+
+    /// A delivery of a command begins.
+    func beginCommand(_ id: UUID, of param: BoxedKey) {
+        turnIfLive(param) { key, turn in key.machine.commandBegan(id, &turn) }
+    }
+
+    /// Folds the change of a delivered command into the content, and waits until that is saved.
+    ///
+    /// - Parameters:
+    ///   - id: The command.
+    ///   - param: The key.
+    ///   - response: The content that the origin responded with.
+    ///   - saved: Called with the commands that the saved content contains; the key stays live until it returns.
+    func settleCommand(
+        _ id: UUID, of param: BoxedKey, _ response: MutationResponse<BoxedContent>, saved: @Sendable ([UUID]) async -> Void
+    ) async {
+        let holder = nextID()
+        defer { release(holder, of: param) }
+        knowCommands([id])
+        guard case .done = await ask(param, .truth, id: holder) else { return }
+        let (folded, revision) = turn(param) { key, turn in
+            (key.machine.commandSucceeded(id, response, &turn), key.machine.revision)
+        }
+        guard !folded.isEmpty, case .done = await ask(param, .saved(revision)) else { return }
+        await saved(folded)
+    }
+
+    /// The outbox has forgotten commands that the saved content contains.
+    func retireCommands(_ ids: [UUID], of param: BoxedKey) {
+        state.withLock { $0.knownCommands?.subtract(ids) }
+        turnIfLive(param) { key, turn in key.machine.commandsRetired(ids, &turn) }
+    }
+
+    /// Removes the change of a command.
+    func dropCommand(_ id: UUID, of param: BoxedKey) {
+        turnIfLive(param) { key, turn in key.machine.commandDropped(id, &turn) }
+    }
+
+    // MARK: Temporary keys
+
+    /// Shows the entity that a command creates under a temporary key.
+    func showCreation(_ command: CommandMark, of param: BoxedKey, _ first: BoxedContent) {
+        turn(param) { key, turn in key.machine.commandCreates(command, first, &turn) }
+    }
+
+    /// The key that has replaced a temporary one; any other key itself.
+    func resolved(_ param: BoxedKey) -> BoxedKey { state.withLock { $0.resolve(param) } }
+
+    func isReplaced(_ param: BoxedKey) -> Bool { state.withLock { $0.replacedKeys[param] != nil } }
+
+    /// Replaces a temporary key from an earlier process.
+    func replaceKey(_ temporary: BoxedKey, with param: BoxedKey) {
+        state.withLock { $0.replacedKeys[temporary] = param }
+    }
+
+    /// Moves the content, the patches and the observers of a temporary key to the key that replaces it, and waits until that is saved.
+    ///
+    /// - Parameters:
+    ///   - id: The command that has created the entity.
+    ///   - temporary: The temporary key.
+    ///   - param: The key that the origin has assigned.
+    ///   - response: The content that the origin responded with.
+    ///   - first: The first content, if nothing else is known.
+    ///   - moved: Called after the move.
+    ///   - saved: Called with the commands that the saved content contains.
+    func settleCreation(
+        _ id: UUID, from temporary: BoxedKey, to param: BoxedKey, _ response: BoxedContent?, first: BoxedContent,
+        moved: @Sendable () async -> Void, saved: @Sendable ([UUID]) async -> Void
+    ) async {
+        let holder = nextID()
+        defer { release(holder, of: param) }
+        knowCommands([id])
+        let answer = await ask(param, .truth, id: holder)
+        var effects = Effects()
+        let (folded, revision) = state.withLock { state in
+            var (content, patches): (BoxedContent?, [KeyMachine<BoxedContent>.Patch]) = (nil, [])
+            if state.replacedKeys[temporary] == nil, let key = state.live[temporary], temporary != param {
+                let suspensions = take(key, &state, &effects) { key, turn in
+                    let moved = key.machine.commandMoved(id, &turn)
+                    return (moved.content, moved.patches, key.observers.removeAll().compactMap(\.suspension))
+                }
+                (content, patches) = (suspensions.0, suspensions.1)
+                for suspension in suspensions.2 { effects.observers.append(suspension) }
+            }
+            if temporary != param { state.replacedKeys[temporary] = param }
+            let (accepted, moved) = (response ?? content ?? first, patches)
+            return take(liveKey(param, &state, &effects), &state, &effects) { key, turn in
+                (
+                    key.machine.commandCreated(id, accepted, isResponse: response != nil, moved, &turn), key.machine.revision
+                )
+            }
+        }
+        effects.deliver(onEvent)
+        await moved()
+        guard case .done = answer, case .done = await ask(param, .saved(revision)) else { return }
+        await saved(folded)
+    }
+}

@@ -1,0 +1,325 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// Changes that survive: commands that are kept on disk, shown at once, and delivered to the origin in order.
+///
+/// ```swift
+/// let outbox = try Outbox(directory: directory)
+/// await outbox.register(Like.self, patching: posts, at: \.post) { _, post in
+///     post.isLiked = true
+/// } perform: { command, delivery in
+///     try await api.like(command.post, idempotencyKey: delivery.id)
+/// }
+/// outbox.start()
+/// try await outbox.submit(Like(post: 7))
+/// ```
+///
+/// An outbox works from its creation until it is released. Several outboxes, also of several processes, may use one directory; one of them
+/// delivers.
+public final class Outbox: Sendable {
+    let core: OutboxCore
+
+    /// Reads the commands of a directory, which is created if it is missing. Nothing is delivered before ``start()``.
+    ///
+    /// - Parameters:
+    ///   - directory: A directory for this outbox alone.
+    ///   - policy: The rules for repeating deliveries, and the limits.
+    ///   - time: The source of time; tests pass a ``ManualTime``.
+    ///   - scope: A group whose ``CacheScope/clear()`` also empties the outbox.
+    ///   - onEvent: Receives every event, on any thread; it must return quickly.
+    /// - Throws: ``StoreError/Code/fileSystem``; ``StoreError/Code/unreadableRecord`` if the log is of a newer version of this framework.
+    public init(
+        directory: URL, policy: OutboxPolicy = .default, time: some TimeSource = .system, scope: CacheScope? = nil,
+        onEvent: (@Sendable (_ event: OutboxEvent) -> Void)? = nil
+    ) throws {
+        core = try OutboxCore(log: OutboxLog(directory: directory), policy: policy, time: time, onEvent: onEvent)
+        core.follow()
+        scope?.add(core)
+    }
+
+    deinit {
+        Task { [core] in await core.shutDown() }
+    }
+
+    // MARK: Registering
+
+    /// Registers a type of command that changes the content of a store; shows the changes of its pending commands before it returns.
+    ///
+    /// The patch lies over the content from the submission until the origin has performed the command, also after a restart and over
+    /// content that is fetched meanwhile. When `perform` returns the store's `Content`, that content replaces the data and the patch.
+    /// When it returns anything else, the patch becomes part of the content.
+    ///
+    /// Register each type once, before ``start()`` or after it. The commands of a type that is not registered wait. The program stops with
+    /// a message if a type is registered twice.
+    ///
+    /// - Parameters:
+    ///   - type: The type of the commands.
+    ///   - store: The store whose content the commands change.
+    ///   - key: Returns the key of the content.
+    ///   - lane: Returns the lane of a command; by default all commands for one content share a lane.
+    ///   - others: The changes of other contents.
+    ///   - patch: Makes the change. The rules of ``StoreFlowable/mutate(optimistically:perform:)`` apply to it: it has no side effects and
+    ///     works on any content.
+    ///   - perform: Sends the change to the origin; called until it returns or throws a permanent error (``FailureAdvising``).
+    public func register<Value: Command, Param: Hashable & Codable & Sendable, Content: Sendable, Result>(
+        _ type: Value.Type, patching store: Store<Param, Content>, at key: @escaping @Sendable (_ command: Value) -> Param,
+        lane: (@Sendable (_ command: Value) -> String)? = nil, and others: [CommandPatch<Value>] = [],
+        patch: @escaping @Sendable (_ command: Value, _ content: inout Content) -> Void,
+        perform: @escaping @Sendable (_ command: Value, _ delivery: Delivery) async throws -> Result
+    ) async {
+        let form = CommandForm<Value>(
+            patches: [CommandPatch(store, at: key, patch)] + others,
+            subject: { subject(of: key($0), Content.self) }, creates: nil, lane: lane
+        ) { command, delivery in
+            let result = try await perform(command, delivery)
+            guard Result.self == Content.self, let content = result as? Content else { return PerformedCommand() }
+            return PerformedCommand(response: .content(BoxedContent(content)))
+        }
+        await core.register(form.registration)
+    }
+
+    /// Registers a type of command that changes no content of a store.
+    ///
+    /// - Parameters:
+    ///   - type: The type of the commands.
+    ///   - lane: Returns the lane of a command; by default all commands of the type share a lane.
+    ///   - perform: Sends the change to the origin; called until it returns or throws a permanent error (``FailureAdvising``).
+    public func register<Value: Command>(
+        _ type: Value.Type, lane: (@Sendable (_ command: Value) -> String)? = nil,
+        perform: @escaping @Sendable (_ command: Value, _ delivery: Delivery) async throws -> Void
+    ) async {
+        let form = CommandForm<Value>(patches: [], subject: { _ in "" }, creates: nil, lane: lane ?? { _ in Value.name }) {
+            command, delivery in
+            try await perform(command, delivery)
+            return PerformedCommand()
+        }
+        await core.register(form.registration)
+    }
+
+    /// Registers a type of command that creates an entity under a temporary key, which the origin replaces by its own.
+    ///
+    /// The store shows the entity under the temporary key at once, and again after a restart. Later commands that refer to the temporary
+    /// key (``Command/replacing(_:)``) wait until the entity exists, are delivered with its key, and fail if its creation fails. When
+    /// `perform` returns, the content, its observers, and the changes of later commands move to the new key.
+    ///
+    /// - Parameters:
+    ///   - type: The type of the commands.
+    ///   - store: The store whose content the commands create.
+    ///   - key: Returns the temporary key, which no other entity has: a UUID, for example.
+    ///   - lane: Returns the lane of a command; by default all commands for one content share a lane.
+    ///   - others: The changes of other contents, such as of a list.
+    ///   - content: Returns the first content.
+    ///   - perform: Creates the entity at the origin; called until it returns or throws a permanent error (``FailureAdvising``).
+    public func register<Value: Command, Param: Hashable & Codable & Sendable, Content: Sendable>(
+        _ type: Value.Type, creating store: Store<Param, Content>, at key: @escaping @Sendable (_ command: Value) -> Param,
+        lane: (@Sendable (_ command: Value) -> String)? = nil, and others: [CommandPatch<Value>] = [],
+        content: @escaping @Sendable (_ command: Value) -> Content,
+        perform: @escaping @Sendable (_ command: Value, _ delivery: Delivery) async throws -> Created<Param, Content>
+    ) async {
+        let form = CommandForm<Value>(
+            patches: [CommandPatch(store, creating: content, at: key)] + others,
+            subject: { subject(of: key($0), Content.self) }, creates: { IdentifierReplacement.text(of: key($0)) }, lane: lane,
+            decodeKey: { text in (try? JSONDecoder().decode(Param.self, from: Data(text.utf8))).map { BoxedKey($0) } }
+        ) { command, delivery in
+            let created = try await perform(command, delivery)
+            guard let text = IdentifierReplacement.text(of: created.key) else {
+                throw StoreError(.unwritableRecord, "encoding the key \(created.key) of a created entity")
+            }
+            return PerformedCommand(
+                response: created.content.map { .content(BoxedContent($0)) } ?? .none, replacement: (text, BoxedKey(created.key)))
+        }
+        await core.register(form.registration)
+    }
+
+    /// Begins deliveries.
+    public func start() {
+        Task { [core] in await core.start() }
+    }
+
+    /// Begins deliveries, and ends all back-off delays at each element of a sequence, such as when the network is back.
+    ///
+    /// Delays that the origin has asked for are kept. An error or the end of the sequence ends only this trigger.
+    ///
+    /// - Parameter trigger: The sequence; the values of its elements do not matter.
+    public func start(deliveringOn trigger: some AsyncSequence & Sendable) {
+        Task { [core] in await core.start(trigger) }
+    }
+
+    /// Continues after a fatal failure has stopped all lanes, such as when the user has signed in again.
+    public func resume() async { await core.resume() }
+
+    // MARK: Changing
+
+    /// Keeps a command until it is delivered; returns when it is on disk and its change is visible.
+    ///
+    /// Cancellation has no effect.
+    ///
+    /// - Parameter command: The command; its type must be registered.
+    /// - Returns: The identity of the command in the outbox.
+    /// - Throws: ``StoreError/Code/outboxFull``; ``StoreError/Code/unregisteredCommand``; ``StoreError/Code/fileSystem``; the error of the
+    ///   command's `encode(to:)`. Nothing has changed then.
+    @discardableResult
+    public func submit(_ command: some Command) async throws -> UUID { try await core.submit(command) }
+
+    /// Takes a command back, unless a delivery was attempted.
+    ///
+    /// - Parameter id: The identity of the command.
+    /// - Returns: Whether the command was taken back.
+    /// - Throws: ``StoreError/Code/fileSystem``; nothing has changed then.
+    public func cancel(_ id: UUID) async throws -> CancelOutcome { try await core.cancel(id) }
+
+    /// Makes a failed command pending again, at the end of its lane, together with the commands that failed because of it.
+    ///
+    /// - Parameter id: The identity of the command.
+    /// - Returns: Whether there is such a failed command.
+    /// - Throws: ``StoreError/Code/fileSystem``; nothing has changed then.
+    @discardableResult
+    public func retry(_ id: UUID) async throws -> Bool { try await core.retry(id) }
+
+    /// Removes a failed or undecodable command.
+    ///
+    /// - Parameter id: The identity of the command.
+    /// - Returns: Whether there is such a command.
+    /// - Throws: ``StoreError/Code/fileSystem``; nothing has changed then.
+    @discardableResult
+    public func discard(_ id: UUID) async throws -> Bool { try await core.discard(id) }
+
+    /// Replaces a failed or undecodable command; the new one is delivered under a new identity.
+    ///
+    /// - Parameters:
+    ///   - id: The identity of the command, which stays the same in the outbox.
+    ///   - command: The new command; its type must be registered.
+    /// - Returns: Whether there is such a command.
+    /// - Throws: The errors of ``submit(_:)``.
+    @discardableResult
+    public func replace(_ id: UUID, with command: some Command) async throws -> Bool { try await core.replace(id, with: command) }
+
+    /// Drops all commands, on disk first, and waits for running attempts.
+    ///
+    /// The wait is bounded by ``OutboxPolicy/clearTimeout``.
+    ///
+    /// The attempts are canceled and their results dropped. A ``CacheScope`` calls this method for its outboxes.
+    ///
+    /// - Returns: The number of commands that were dropped.
+    /// - Throws: ``StoreError/Code/fileSystem``; the commands are kept then, and deliveries are stopped until ``resume()``.
+    @discardableResult
+    public func clear() async throws -> Int { try await core.empty() }
+
+    // MARK: Observing
+
+    /// Whether no command is left, delivered ones with unsaved content included.
+    package var isEmpty: Bool { get async { await core.isEmpty } }
+
+    /// The states of the outbox, for observation with `for await`; the first one is the current state.
+    public func publish() -> OutboxStates { OutboxStates(outbox: self, subject: nil) }
+
+    /// The states of the commands that change one content, so that a screen can mark it as unsent.
+    ///
+    /// - Parameter handle: The handle on the content.
+    public func pending<Param: Hashable & Codable & Sendable, Content: Sendable>(
+        for handle: StoreFlowable<Param, Content>
+    ) -> OutboxStates {
+        OutboxStates(outbox: self, subject: subject(of: handle.param, Content.self))
+    }
+
+    /// Returns commands in their order.
+    ///
+    /// - Parameters:
+    ///   - command: The command before the first one to return; `nil` begins with the oldest.
+    ///   - limit: The largest number of commands.
+    public func commands(after command: OutboxCommand? = nil, limit: Int = 100) async -> [OutboxCommand] {
+        await core.commands(after: command?.order ?? 0, limit: limit)
+    }
+
+    /// Waits until nothing is pending; for a background task, or the end of a program.
+    ///
+    /// Failed and undecodable commands do not count.
+    ///
+    /// - Parameter timeout: The longest wait.
+    /// - Returns: Whether everything is delivered. Cancellation ends the wait, and harms no delivery.
+    public func drain(until timeout: Duration) async -> DrainOutcome { await core.drain(until: timeout) }
+}
+
+/// A change that a command makes to the content of a further store.
+public struct CommandPatch<Value: Command>: Sendable {
+    let engine: StoreEngine
+    let bind: @Sendable (Value) -> BoundPatch
+
+    /// Creates a change.
+    ///
+    /// - Parameters:
+    ///   - store: The store.
+    ///   - key: Returns the key of the content.
+    ///   - patch: Makes the change; it has no side effects and works on any content.
+    public init<Param: Hashable & Codable & Sendable, Content: Sendable>(
+        _ store: Store<Param, Content>, at key: @escaping @Sendable (_ command: Value) -> Param,
+        _ patch: @escaping @Sendable (_ command: Value, _ content: inout Content) -> Void
+    ) {
+        engine = store.engine
+        bind = { [engine = store.engine] command in
+            BoundPatch(engine: engine, key: BoxedKey(key(command))) { content in
+                content.change(as: Content.self) { patch(command, &$0) }
+            }
+        }
+    }
+
+    init<Param: Hashable & Codable & Sendable, Content: Sendable>(
+        _ store: Store<Param, Content>, creating content: @escaping @Sendable (Value) -> Content,
+        at key: @escaping @Sendable (Value) -> Param
+    ) {
+        engine = store.engine
+        bind = { [engine = store.engine] command in
+            BoundPatch(engine: engine, key: BoxedKey(key(command)), apply: { _ in }, first: BoxedContent(content(command)))
+        }
+    }
+}
+
+/// The kind and the key of a content, as text in the log.
+private func subject<Param: Codable>(of key: Param, _ type: Any.Type) -> String {
+    "\(type) \(IdentifierReplacement.text(of: key) ?? "")"
+}
+
+/// Everything that a registration knows of a type of commands.
+private struct CommandForm<Value: Command>: Sendable {
+    var patches: [CommandPatch<Value>]
+    var subject: @Sendable (Value) -> String
+    var creates: (@Sendable (Value) -> String?)?
+    var lane: (@Sendable (Value) -> String)?
+    var decodeKey: (@Sendable (String) -> BoxedKey?)?
+    var perform: @Sendable (Value, Delivery) async throws -> PerformedCommand
+
+    var registration: OutboxRegistration {
+        OutboxRegistration(
+            name: Value.name, version: Value.version,
+            bind: { payload, version in bind(try Self.decode(payload, version)) },
+            bindValue: { command in
+                guard let command = command as? Value else { preconditionFailure("two types of commands are named \(Value.name)") }
+                return bind(command)
+            },
+            engines: patches.map(\.engine), decodeKey: decodeKey)
+    }
+
+    private static func decode(_ payload: Data, _ version: Int) throws -> Value {
+        if version < Value.version { return try Value.migrate(from: version, payload) }
+        return try JSONDecoder().decode(Value.self, from: payload)
+    }
+
+    private func bind(_ command: Value) -> BoundCommand {
+        let seen = IdentifiersSeen()
+        _ = command.replacing(IdentifierReplacement(texts: [:], recording: seen))
+        let subject = subject(command)
+        return BoundCommand(
+            lane: lane?(command) ?? subject, subject: subject, creates: creates?(command), references: seen.all,
+            patches: patches.map { $0.bind(command) },
+            perform: { delivery in try await perform(command, delivery) },
+            supersedes: { payload, version in
+                guard let earlier = try? Self.decode(payload, version) else { return false }
+                return command.supersedes(earlier)
+            },
+            encode: { try JSONEncoder().encode(command) },
+            replacing: { replacements in bind(command.replacing(IdentifierReplacement(texts: replacements))) })
+    }
+}

@@ -1,0 +1,187 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+
+// Deliveries: each is logged before it begins and when it ends, and only the holder of the lease delivers.
+
+extension OutboxCore {
+    func begin(_ id: UUID) {
+        do {
+            if machine.items[id]?.isAttempted == true {
+                take(try log.read())
+            } else {
+                try transact {
+                    guard machine.mayBegin(id), let item = machine.items[id] else { return [] }
+                    return [entry(item, .attempted)]
+                }
+            }
+        } catch {
+            report(.logFault(error), id)
+            return machine.ended(id, retryAfter: policy.delay(after: 1, unit: .random(in: 0..<1)))
+        }
+        if machine.mayBegin(id) { machine.began(id) } else { machine.ended(id) }
+    }
+
+    func deliver(_ id: UUID, _ attempt: Int) async {
+        let isHeld = await lease?.isHeld() ?? false
+        if !isHeld {
+            lease = nil
+            machine.setDeliverer(false)
+        }
+        guard isHeld, !isShutDown, machine.mayBegin(id), let item = machine.items[id], let command = bind(item) else {
+            machine.ended(id)
+            return carryOut()
+        }
+        for patch in command.patches { patch.engine.beginCommand(id, of: patch.key) }
+        report(.attemptBegan(attempt), id)
+        version.update { $0 += 1 }
+        let delivery = Delivery(id: item.submission.delivery, attempt: attempt)
+        let task = Task.detached { try await command.perform(delivery) }
+        attempts.update { $0[id] = task }
+        let deadline = Task { [weak self, time, instant = time.now.advanced(by: policy.attemptTimeout)] in
+            guard (try? await time.sleep(until: instant)) != nil else { return }
+            await self?.passedDeadline(id)
+        }
+        let result = await task.result
+        deadline.cancel()
+        await finish(id, attempt, result)
+        attempts.update { $0[id] = nil }
+    }
+
+    func passedDeadline(_ id: UUID) {
+        guard let task = attempts.read({ $0[id] }) else { return }
+        task.cancel()
+        machine.passedDeadline(id)
+        report(.attemptOverdue, id)
+        carryOut()
+    }
+
+    /// Logs the end of an attempt, however long that takes: a success that is not logged would be delivered again.
+    func finish(_ id: UUID, _ attempt: Int, _ result: Result<PerformedCommand, any Error>) async {
+        var (fact, event) = fact(attempt, result)
+        if case .success(let performed) = result { responses[id] = performed }
+        if fact == nil, !isShutDown {
+            machine.halt()
+            report(event, id)
+        }
+        // The end of the outbox cancels its attempts, which is no failure of theirs.
+        if isShutDown, case .failure = result { fact = nil }
+        while let pending = fact {
+            do {
+                let isLogged = try transact {
+                    guard let item = machine.items[id], item.status == .pending, machine.isActive(id) else { return [] }
+                    let isDone = registrations[item.submission.name]?.engines.isEmpty == true
+                    if case .delivered = pending, isDone { return [entry(item, pending), entry(item, .retired)] }
+                    return [entry(item, pending)]
+                }
+                if isLogged { report(event, id) } else { responses[id] = nil }
+                fact = nil
+            } catch {
+                report(.logFault(error), id)
+                guard !isShutDown else { break }
+                try? await time.sleep(until: time.now.advanced(by: policy.delay(after: 1, unit: 1)))
+            }
+        }
+        machine.ended(id)
+        carryOut()
+        if isShutDown, attempts.current.count <= 1 { lease = nil }
+    }
+
+    /// The fact that the end of an attempt adds to the log; `nil` for a fatal failure.
+    func fact(
+        _ attempt: Int, _ result: Result<PerformedCommand, any Error>
+    ) -> (OutboxEntry.Fact?, OutboxEvent.Kind) {
+        let error: any Error
+        switch result {
+        case .success(let performed): return (.delivered(replacement: performed.replacement?.text), .delivered)
+        case .failure(let failure): error = failure
+        }
+        let advice = error as? any FailureAdvising
+        // Bounded, because an error may carry a whole response.
+        let text = String("\(error)".prefix(500))
+        switch advice?.failureKind ?? .transient {
+        case .transient, .cancelled:
+            let delay = advice?.retryAfter.map { max(.zero, $0) } ?? policy.delay(after: attempt, unit: .random(in: 0..<1))
+            let deferral = OutboxEntry.Deferral(
+                attempts: attempt, date: time.date, delay: delay, isRequested: advice?.retryAfter != nil, error: text)
+            return (.deferred(deferral), .deferred(attempt: attempt, delay: delay, error))
+        case .permanent:
+            return (.failed(OutboxEntry.Failure(attempts: attempt, date: time.date, error: text)), .failed(error))
+        case .fatal:
+            return (nil, .stopped(error))
+        }
+    }
+
+    func updateLease() {
+        guard machine.needsLease, !isShutDown else {
+            leasing?.cancel()
+            leasing = nil
+            leaseNumber += 1
+            if lease != nil, !machine.needsLease || attempts.read({ $0.isEmpty }) {
+                lease = nil
+                machine.setDeliverer(false)
+            }
+            return
+        }
+        guard lease == nil, leasing == nil else { return }
+        leasing = Task { [weak self, log, leaseNumber] in
+            do {
+                let lease = try await log.acquireDelivery()
+                await self?.granted(lease, leaseNumber)
+            } catch {
+                await self?.leaseFailed(error, leaseNumber)
+            }
+        }
+    }
+
+    func granted(_ lease: DeliveryLease, _ number: Int) {
+        guard number == leaseNumber, !isShutDown else { return }
+        leasing = nil
+        self.lease = lease
+        do {
+            // The last deliverer may have delivered what seems to be pending here.
+            take(try log.read())
+            machine.woke(time.now)
+            machine.setDeliverer(true)
+        } catch {
+            report(.logFault(error), nil)
+            self.lease = nil
+            return later { await $0.lookAgain() }
+        }
+        carryOut()
+    }
+
+    func leaseFailed(_ error: any Error, _ number: Int) {
+        guard number == leaseNumber, !isShutDown else { return }
+        report(.logFault(error), nil)
+        later { await $0.lookAgain() }
+    }
+
+    func lookAgain() {
+        leasing = nil
+        carryOut()
+    }
+
+    func armWake() {
+        guard let next = machine.nextWake, !isShutDown else {
+            wake?.task.cancel()
+            wake = nil
+            return
+        }
+        guard wake?.instant != next else { return }
+        wake?.task.cancel()
+        let task = Task { [weak self, time] in
+            guard (try? await time.sleep(until: next)) != nil else { return }
+            await self?.wokeUp()
+        }
+        wake = (next, task)
+    }
+
+    func wokeUp() {
+        wake = nil
+        machine.woke(time.now)
+        carryOut()
+    }
+}

@@ -1,0 +1,78 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+
+// The view from outside.
+
+extension OutboxCore {
+    func state(of subject: String?) -> OutboxState {
+        guard let subject else {
+            return OutboxState(
+                pendingCount: machine.pendingCount, deliveringCount: attempts.read { $0.count }, failedCount: machine.failedCount,
+                undecodableCount: machine.undecodableCount, isStopped: machine.isStopped,
+                commands: commands(after: 0, limit: 100))
+        }
+        let items = machine.commands(changing: subject).filter { $0.status != .delivered }
+        let commands = items.map { command($0) }
+        func count(_ status: OutboxCommand.Status) -> Int { commands.count { $0.status == status } }
+        return OutboxState(
+            pendingCount: items.count - count(.failed), deliveringCount: count(.delivering), failedCount: count(.failed),
+            undecodableCount: count(.undecodable), isStopped: machine.isStopped, commands: Array(commands.prefix(100)))
+    }
+
+    func commands(after order: UInt64, limit: Int) -> [OutboxCommand] {
+        machine.commands(after: order, limit: max(0, limit)) { $0.status != .delivered }.map { command($0) }
+    }
+
+    func command(_ item: OutboxMachine.Item) -> OutboxCommand {
+        let status: OutboxCommand.Status =
+            if item.status == .failed { .failed } else if attempts.read({ $0[item.id] != nil }) {
+                .delivering
+            } else if machine
+                .isUndecodable(item)
+            { .undecodable } else { .pending }
+        let next = item.notBefore.flatMap { _ in item.deferral.map { $0.date.addingTimeInterval($0.delay.timeInterval) } }
+        return OutboxCommand(
+            id: item.id, name: item.submission.name, lane: item.lane, submittedAt: item.submission.date, status: status,
+            attempts: item.attempts, nextAttempt: status == .pending ? next : nil,
+            lastError: item.failure?.error ?? item.deferral?.error, payload: item.submission.payload, order: item.order)
+    }
+
+    /// Whether no command is left, for tests.
+    var isEmpty: Bool { machine.items.isEmpty }
+
+    /// The number of running attempts, for tests.
+    var runningCount: Int { attempts.read { $0.count } }
+
+    /// Whether this process holds the lease, for tests.
+    var isDeliverer: Bool { lease != nil }
+
+    /// Whether nothing happens until an attempt ends or time passes, for tests.
+    var isQuiet: Bool {
+        machine.isStarted && unsettled.isEmpty && moving.isEmpty && responses.isEmpty && machine.running.count == runningCount
+            && machine.deliveredCount == 0 && (lease != nil || !machine.needsLease)
+            && machine.nextWake ?? .distantFuture > time.now
+    }
+
+    var undelivered: Int { machine.pendingCount - machine.undecodableCount }
+
+    func drain(until timeout: Duration) async -> DrainOutcome {
+        let instant = time.now.advanced(by: timeout)
+        await withTaskGroup { [version, time] group in
+            group.addTask { [weak self] in
+                var seen: UInt64 = 0
+                while let count = await self?.undelivered, count > 0 {
+                    let known = seen
+                    guard let next = try? await version.wait(until: { $0 > known ? $0 : nil }) else { return }
+                    seen = next
+                }
+            }
+            group.addTask { try? await time.sleep(until: instant) }
+            await group.next()
+            group.cancelAll()
+        }
+        return undelivered > 0 ? .pending(undelivered) : .drained
+    }
+}

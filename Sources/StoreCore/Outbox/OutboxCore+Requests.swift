@@ -1,0 +1,220 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+
+// The calls of the outbox.
+
+extension OutboxCore {
+    func register(_ registration: OutboxRegistration) {
+        precondition(
+            registrations[registration.name] == nil,
+            "a command named \(registration.name) is registered twice; register each type once, and give each type its own name")
+        registrations[registration.name] = registration
+        machine.woke(time.now)
+        machine.register(registration.name, version: registration.version)
+        let items = machine.commands { $0.submission.name == registration.name && $0.status != .failed }
+        if let decode = registration.decodeKey, let engine = registration.engines.first {
+            for (temporary, replacement) in machine.replacements {
+                if let key = decode(temporary), let real = decode(replacement) { engine.replaceKey(key, with: real) }
+            }
+        }
+        for engine in registration.engines { engine.knowCommands(items.lazy.filter { $0.status == .delivered }.map(\.id)) }
+        for item in items {
+            if !registration.engines.isEmpty { show(item.id, insteadOf: nil) }
+            if item.isUnreadable {
+                report(.undecodable(name: item.submission.name, nil), item.id)
+            } else if item.status == .delivered {
+                confirm(item)
+            } else if item.submission.references.contains(where: { machine.replacements[$0] != nil }) {
+                rewrite(item.id)
+            }
+        }
+        carryOut()
+    }
+
+    func start() {
+        machine.woke(time.now)
+        if !machine.isStarted {
+            var names: Set<String> = []
+            for item in machine.commands() where registrations[item.submission.name] == nil && item.status == .pending {
+                if names.insert(item.submission.name).inserted { report(.undecodable(name: item.submission.name, nil), item.id) }
+            }
+        }
+        machine.start()
+        carryOut()
+    }
+
+    func start<Trigger: AsyncSequence & Sendable>(_ trigger: Trigger) {
+        start()
+        triggers.append(
+            Task.detached { [weak self] in
+                do {
+                    for try await _ in trigger {
+                        guard let self, !Task.isCancelled else { break }
+                        await triggered()
+                        await Task.yield()
+                    }
+                } catch {
+                    // An error ends only this trigger.
+                }
+            })
+    }
+
+    func triggered() {
+        machine.woke(time.now)
+        machine.triggered()
+        carryOut()
+    }
+
+    func resume() {
+        machine.woke(time.now)
+        machine.resume()
+        carryOut()
+    }
+
+    func submit<Value: Command>(_ command: Value) throws -> UUID {
+        let bound = try bindNew(command)
+        let payload = try bound.encode()
+        let id = UUID()
+        defer { carryOut() }
+        do {
+            try transact {
+                guard machine.pendingCount + machine.failedCount < policy.countLimit,
+                    machine.byteCount + payload.count <= policy.byteLimit
+                else { throw full }
+                let bound = try upToDate(bound)
+                fresh[id] = bound.command
+                var submission = try submission(of: bound.command, Value.name, bound.payload ?? payload, date: time.date)
+                if let earlier = machine.supersedable(in: bound.command.lane)?.submission, earlier.name == Value.name,
+                    bound.command.supersedes(earlier.payload, earlier.version)
+                {
+                    submission.supersedes = machine.supersedable(in: bound.command.lane)?.id
+                }
+                return [OutboxEntry(id: id, lane: bound.command.lane, fact: .submitted(submission))]
+            }
+        } catch {
+            fresh[id] = nil
+            throw error
+        }
+        report(.submitted(name: Value.name), id)
+        return id
+    }
+
+    var full: StoreError {
+        StoreError(
+            .outboxFull,
+            "submitting a command: the outbox has \(machine.pendingCount + machine.failedCount) commands of \(machine.byteCount) bytes; "
+                + "deliver or discard some, or raise the limits of its policy")
+    }
+
+    func bindNew<Value: Command>(_ command: Value) throws -> BoundCommand {
+        guard let registration = registrations[Value.name] else {
+            throw StoreError(.unregisteredCommand, "submitting a command \(Value.name): register its type first")
+        }
+        return registration.bindValue(command)
+    }
+
+    /// The command with identifiers replaced that are no longer temporary, and its payload if it differs.
+    func upToDate(_ command: BoundCommand) throws -> (command: BoundCommand, payload: Data?) {
+        guard command.references.contains(where: { machine.replacements[$0] != nil }) else { return (command, nil) }
+        let command = command.replacing(machine.replacements)
+        return (command, try command.encode())
+    }
+
+    func submission(
+        of command: BoundCommand, _ name: String, _ payload: Data, date: Date
+    ) throws -> OutboxEntry.Submission {
+        guard let registration = registrations[name] else { throw StoreError(.unregisteredCommand, "encoding a command \(name)") }
+        return OutboxEntry.Submission(
+            name: name, version: registration.version, subject: command.subject,
+            // Any other identifier is not temporary.
+            references: command.references.filter { machine.creators[$0] != nil && $0 != command.creates },
+            creates: command.creates, supersedes: nil, delivery: UUID(), date: date, payload: payload)
+    }
+
+    func cancel(_ id: UUID) throws -> CancelOutcome {
+        defer { carryOut() }
+        var outcome = CancelOutcome.unknown
+        try transact {
+            guard let item = machine.items[id], item.status != .delivered else { return [] }
+            guard item.status == .pending, !item.isAttempted else {
+                outcome = .alreadyDelivering
+                return []
+            }
+            outcome = .canceled
+            return [entry(item, .canceled)]
+        }
+        if outcome == .canceled { report(.canceled, id) }
+        return outcome
+    }
+
+    func retry(_ id: UUID) throws -> Bool {
+        try change(id, .retried) { $0.status == .failed ? .retried : nil }
+    }
+
+    func discard(_ id: UUID) throws -> Bool {
+        try change(id, .discarded) { item in
+            item.status == .failed || (item.status == .pending && machine.isUndecodable(item)) ? .discarded : nil
+        }
+    }
+
+    func replace<Value: Command>(_ id: UUID, with command: Value) throws -> Bool {
+        let bound = try bindNew(command)
+        let payload = try bound.encode()
+        defer { carryOut() }
+        let isReplaced = try transact {
+            guard let item = machine.items[id], item.status == .failed || (item.status == .pending && machine.isUndecodable(item))
+            else { return [] }
+            let bound = try upToDate(bound)
+            let submission = try submission(of: bound.command, Value.name, bound.payload ?? payload, date: item.submission.date)
+            return [OutboxEntry(id: id, lane: bound.command.lane, fact: .replaced(submission))]
+        }
+        if isReplaced { report(.replaced, id) }
+        return isReplaced
+    }
+
+    func change(
+        _ id: UUID, _ event: OutboxEvent.Kind, _ decide: (OutboxMachine.Item) -> OutboxEntry.Fact?
+    ) throws -> Bool {
+        defer { carryOut() }
+        let isChanged = try transact {
+            guard let item = machine.items[id], let fact = decide(item) else { return [] }
+            return [entry(item, fact)]
+        }
+        if isChanged { report(event, id) }
+        return isChanged
+    }
+
+    /// Drops all commands, and waits for running attempts.
+    func empty() async throws -> Int {
+        var count = 0
+        do {
+            try log.compact { news in
+                take(news)
+                count = machine.pendingCount + machine.failedCount
+                machine.clear()
+                return []
+            }
+        } catch {
+            machine.halt()
+            carryOut()
+            throw error
+        }
+        (foreign, recordCount, responses, unsettled) = ([], 0, [:], [:])
+        carryOut()
+        report(.cleared(count: count), nil)
+        let running = attempts.current
+        for task in running.values { task.cancel() }
+        guard !running.isEmpty else { return count }
+        let instant = time.now.advanced(by: policy.clearTimeout)
+        await withTaskGroup { [attempts, time] group in
+            group.addTask { _ = try? await attempts.wait { $0.keys.contains(where: { running[$0] != nil }) ? nil : () } }
+            group.addTask { try? await time.sleep(until: instant) }
+            await group.next()
+            group.cancelAll()
+        }
+        return count
+    }
+}

@@ -1,0 +1,177 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+
+// The actions of the machine: the changes in the stores, from the submission of a command until the saved content contains its change.
+
+extension OutboxCore {
+    func carryOut() {
+        var actions = machine.takeActions()
+        while !actions.isEmpty {
+            for action in actions { carryOut(action) }
+            actions = machine.takeActions()
+        }
+        compactIfNeeded()
+        updateLease()
+        armWake()
+        version.update { $0 += 1 }
+    }
+
+    func carryOut(_ action: OutboxMachine.Action) {
+        switch action {
+        case .begin(let id): begin(id)
+        case .perform(let id, let attempt): Task { await deliver(id, attempt) }
+        case .rewrite(let id): rewrite(id)
+        case .show(let id, let superseded): show(id, insteadOf: superseded)
+        case .hide(let id): hide(id)
+        case .confirm(let item): confirm(item)
+        }
+    }
+
+    func bind(_ item: OutboxMachine.Item) -> BoundCommand? {
+        guard let registration = registrations[item.submission.name], !item.isUnreadable else { return nil }
+        do {
+            return try registration.bind(item.submission.payload, item.submission.version)
+        } catch {
+            machine.markUnreadable(item.id)
+            report(.undecodable(name: item.submission.name, error), item.id)
+            return nil
+        }
+    }
+
+    func show(_ id: UUID, insteadOf superseded: UUID?) {
+        if let superseded, superseded != id { report(.superseded, superseded) }
+        let old = superseded.flatMap { shown.removeValue(forKey: $0) } ?? []
+        let bound = fresh.removeValue(forKey: id)
+        guard let item = machine.items[id], item.status != .failed, let command = bound ?? bind(item) else {
+            for patch in old { patch.engine.dropCommand(superseded ?? id, of: patch.key) }
+            return
+        }
+        let mark = CommandMark(id: id, order: item.order, isAttempted: item.isAttempted)
+        for patch in command.patches {
+            if let first = patch.first {
+                if item.status == .pending { patch.engine.showCreation(mark, of: patch.key, first) }
+            } else {
+                patch.engine.showCommand(
+                    mark, of: patch.key, insteadOf: superseded, isDelivered: item.status == .delivered, patch.apply)
+            }
+        }
+        // The others show something else now. A temporary key may have been replaced by the key of the same content.
+        for patch in old where !command.patches.contains(where: { $0.engine === patch.engine && $0.key == $0.engine.resolved(patch.key) }) {
+            patch.engine.dropCommand(superseded ?? id, of: patch.key)
+        }
+        if !command.patches.isEmpty { shown[id] = command.patches }
+    }
+
+    func hide(_ id: UUID) {
+        for patch in shown.removeValue(forKey: id) ?? [] { patch.engine.dropCommand(id, of: patch.key) }
+        unsettled[id] = nil
+    }
+
+    /// Folds the change of a delivered command into the content of each store.
+    func confirm(_ item: OutboxMachine.Item) {
+        let id = item.id
+        let performed = responses.removeValue(forKey: id)
+        let response = performed?.response ?? .none
+        guard let patches = shown[id], let first = patches.first else {
+            // Without a registration there is no way to know the stores.
+            if registrations[item.submission.name] != nil { retire([id]) }
+            return
+        }
+        unsettled[id] = patches
+        for patch in patches {
+            if let first = patch.first {
+                move(item, patch, first, performed)
+                continue
+            }
+            let response = patch.engine === first.engine && patch.key == first.key ? response : .none
+            Task.detached { [weak self] in
+                let settled: @Sendable ([UUID]) async -> Void = { [weak self] folded in await self?.settled(folded, in: patch) }
+                await patch.engine.settleCommand(id, of: patch.key, response, saved: settled)
+            }
+        }
+    }
+
+    /// Moves a created entity to the key that the origin has assigned.
+    func move(_ item: OutboxMachine.Item, _ patch: BoundPatch, _ first: BoxedContent, _ performed: PerformedCommand?) {
+        let decode = registrations[item.submission.name]?.decodeKey
+        guard let key = performed?.replacement?.key ?? item.replacement.flatMap({ decode?($0) }) else { return retire([item.id]) }
+        let response: BoxedContent? = if case .content(let content)? = performed?.response { content } else { nil }
+        let id = item.id
+        moving.insert(id)
+        Task.detached { [weak self] in
+            let moved: @Sendable () async -> Void = { [weak self] in await self?.moved(id) }
+            let settled: @Sendable ([UUID]) async -> Void = { [weak self] folded in await self?.settled(folded, in: patch) }
+            await patch.engine.settleCreation(id, from: patch.key, to: key, response, first: first, moved: moved, saved: settled)
+        }
+    }
+
+    func moved(_ id: UUID) {
+        moving.remove(id)
+        guard moving.isEmpty else { return }
+        let held = heldRewrites
+        heldRewrites = []
+        for id in held { rewrite(id) }
+        carryOut()
+    }
+
+    /// A store has saved content that contains the changes of these commands.
+    func settled(_ ids: [UUID], in settled: BoundPatch) {
+        var complete: [UUID] = []
+        for id in ids {
+            unsettled[id]?.removeAll { $0.engine === settled.engine && $0.key == settled.key }
+            if unsettled[id]?.isEmpty == true { complete.append(id) }
+        }
+        retire(complete)
+        carryOut()
+    }
+
+    func retire(_ ids: [UUID]) {
+        guard !ids.isEmpty else { return }
+        do {
+            try transact { ids.compactMap { machine.items[$0] }.map { entry($0, .retired) } }
+        } catch {
+            // The next process retires them.
+            return report(.logFault(error), nil)
+        }
+        for id in ids {
+            unsettled[id] = nil
+            // The key of a created entity is resolved to the one that has replaced it.
+            for patch in shown.removeValue(forKey: id) ?? [] { patch.engine.retireCommands([id], of: patch.key) }
+        }
+    }
+
+    func rewrite(_ id: UUID) {
+        // The change is visible under the temporary key until the entity has moved.
+        guard moving.isEmpty else { return heldRewrites.append(id) }
+        guard let item = machine.items[id], item.status == .pending, let command = bind(item) else { return }
+        do {
+            let command = command.replacing(machine.replacements)
+            let submission = try submission(of: command, item.submission.name, try command.encode(), date: item.submission.date)
+            fresh[id] = command
+            try transact {
+                machine.items[id]?.status == .pending ? [OutboxEntry(id: id, lane: command.lane, fact: .replaced(submission))] : []
+            }
+        } catch {
+            fresh[id] = nil
+            report(.logFault(error), id)
+            later { await $0.rewriteAgain(id) }
+        }
+    }
+
+    func rewriteAgain(_ id: UUID) {
+        rewrite(id)
+        carryOut()
+    }
+
+    /// Calls a function after the first back-off delay.
+    func later(_ body: @escaping @Sendable (OutboxCore) async -> Void) {
+        let instant = time.now.advanced(by: policy.backOff)
+        Task { [weak self, time] in
+            try? await time.sleep(until: instant)
+            if let self { await body(self) }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+
+/// Drives the machine of an outbox, and carries out its actions: the log, the stores, the deliveries.
+///
+/// Each decision is made under the lock of the log, after the entries of other processes were applied. What a call changes is in the log
+/// before it is visible.
+///
+/// This file has the state and the log. `+Showing` shows the changes in the stores, `+Delivering` delivers, `+Requests` handles the calls of
+/// ``Outbox``, `+Observing` describes the state.
+actor OutboxCore {
+    let log: OutboxLog
+    let policy: OutboxPolicy
+    let time: any TimeSource
+    let onEvent: (@Sendable (OutboxEvent) -> Void)?
+    /// The number of changes, for observers.
+    nonisolated let version = WatchedState<UInt64>(1)
+    /// The running attempts, for `clear()`.
+    let attempts = WatchedState<[UUID: Task<PerformedCommand, any Error>]>([:])
+
+    var machine: OutboxMachine
+    var registrations: [String: OutboxRegistration] = [:]
+    /// The commands that are being submitted, which need not be decoded.
+    var fresh: [UUID: BoundCommand] = [:]
+    /// The changes in the stores.
+    var shown: [UUID: [BoundPatch]] = [:]
+    /// The stores that have not saved the change of a delivered command.
+    var unsettled: [UUID: [BoundPatch]] = [:]
+    var responses: [UUID: PerformedCommand] = [:]
+    /// The commands whose entities move from a temporary key, and the commands that wait for such a move.
+    var moving: Set<UUID> = []
+    var heldRewrites: [UUID] = []
+    /// The records of newer versions.
+    var foreign: [Data]
+    /// The number of records in the log.
+    var recordCount: Int
+    var events: UInt64 = 0
+    var lease: DeliveryLease?
+    var leasing: Task<Void, Never>?
+    var leaseNumber = 0
+    var wake: (instant: MonotonicInstant, task: Task<Void, Never>)?
+    var triggers: [Task<Void, Never>] = []
+    var isShutDown = false
+
+    init(
+        log: OutboxLog, policy: OutboxPolicy, time: any TimeSource, onEvent: (@Sendable (OutboxEvent) -> Void)?
+    ) throws {
+        (self.log, self.policy, self.time, self.onEvent) = (log, policy, time, onEvent)
+        var machine = OutboxMachine(rules: policy.rules)
+        machine.woke(time.now)
+        let news = try log.read()
+        let date = time.date
+        (foreign, recordCount) = ([], news.records.count)
+        for record in news.records {
+            if let entry = OutboxEntry(record) { machine.apply(entry, date: date) } else { foreign.append(record) }
+            if case .unknown? = OutboxEntry(record)?.fact { foreign.append(record) }
+        }
+        // No type is registered yet, so there is nothing to show.
+        _ = machine.takeActions()
+        self.machine = machine
+        for damage in news.damages {
+            events += 1
+            onEvent?(OutboxEvent(number: events, command: nil, kind: .damaged(bytes: damage.length, reason: damage.reason)))
+        }
+    }
+
+    /// Follows the changes of other processes.
+    nonisolated func follow() {
+        log.observe { [weak self] in
+            guard let self else { return }
+            Task { await self.refresh() }
+        }
+    }
+
+    func shutDown() {
+        isShutDown = true
+        machine.stop()
+        log.endObserving()
+        for task in triggers { task.cancel() }
+        wake?.task.cancel()
+        leasing?.cancel()
+        for task in attempts.current.values { task.cancel() }
+        if attempts.current.isEmpty { lease = nil }
+    }
+
+    // MARK: The log
+
+    /// Applies the entries of other processes.
+    func refresh() {
+        do {
+            let news = try log.read()
+            guard !news.isEmpty else { return }
+            machine.woke(time.now)
+            take(news)
+        } catch {
+            report(.logFault(error), nil)
+        }
+        carryOut()
+    }
+
+    func take(_ news: OutboxLog.News) {
+        let date = time.date
+        for damage in news.damages { report(.damaged(bytes: damage.length, reason: damage.reason), nil) }
+        if news.wasReplaced { (foreign, recordCount) = ([], 0) }
+        recordCount += news.records.count
+        var entries: [OutboxEntry] = []
+        entries.reserveCapacity(news.records.count)
+        for record in news.records {
+            guard let entry = OutboxEntry(record) else {
+                foreign.append(record)
+                continue
+            }
+            if entry.fact == .unknown { foreign.append(record) }
+            entries.append(entry)
+        }
+        if news.wasReplaced {
+            machine.replaceAll(entries, date: date)
+        } else {
+            for entry in entries { machine.apply(entry, date: date) }
+        }
+    }
+
+    /// Decides on entries under the lock of the log, appends them, and applies them. The caller carries out the actions.
+    ///
+    /// - Parameter decide: Returns the entries; the entries of other processes are applied.
+    /// - Returns: Whether there were any entries.
+    @discardableResult
+    func transact(_ decide: () throws -> [OutboxEntry]) throws -> Bool {
+        machine.woke(time.now)
+        var entries: [OutboxEntry] = []
+        try log.append(durability: policy.durability) { news in
+            take(news)
+            entries = try decide()
+            return entries.map(\.record)
+        }
+        let date = time.date
+        recordCount += entries.count
+        for entry in entries { machine.apply(entry, date: date) }
+        return !entries.isEmpty
+    }
+
+    func entry(_ item: OutboxMachine.Item, _ fact: OutboxEntry.Fact) -> OutboxEntry {
+        OutboxEntry(id: item.id, lane: item.lane, fact: fact)
+    }
+
+    /// Replaces the log by a shorter one when most of its records are outdated.
+    func compactIfNeeded() {
+        guard recordCount > 1_024, recordCount > 4 * machine.items.count else { return }
+        do {
+            try log.compact { news in
+                take(news)
+                let records = machine.entries().map(\.record) + foreign
+                recordCount = records.count
+                return records
+            }
+        } catch {
+            report(.logFault(error), nil)
+            // Tried again after as many records.
+            recordCount = 0
+        }
+    }
+
+    func report(_ kind: OutboxEvent.Kind, _ command: UUID?) {
+        events += 1
+        onEvent?(OutboxEvent(number: events, command: command, kind: kind))
+    }
+}
+
+extension OutboxCore: CacheScopeMember {
+    func clear() async throws { _ = try await empty() }
+
+    /// Commands are on disk when they are submitted.
+    func waitUntilSaved() async throws {}
+}

@@ -1,0 +1,303 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+
+// The entries of the log: the durable state, which every process derives alike.
+
+extension OutboxMachine {
+    /// Applies an entry of the log.
+    ///
+    /// - Parameters:
+    ///   - entry: The entry.
+    ///   - date: The current wall-clock time, for delays that an earlier process began.
+    mutating func apply(_ entry: OutboxEntry, date: Date) {
+        let id = entry.id
+        switch entry.fact {
+        case .submitted(let submission):
+            submitted(id, entry.lane, submission)
+        case .attempted:
+            items[id]?.isAttempted = true
+        case .deferred(let deferral):
+            deferred(id, deferral, date)
+        case .failed(let failure):
+            failed(id, failure)
+        case .delivered(let replacement):
+            delivered(id, replacement)
+        case .retired:
+            if items[id]?.status == .delivered { remove(id) }
+        case .canceled:
+            guard let item = items[id], item.status == .pending, !item.isAttempted else { break }
+            takeBack(id)
+        case .discarded:
+            guard let item = items[id], item.status == .failed || (item.status == .pending && running[id] == nil) else { break }
+            takeBack(id)
+        case .retried:
+            retried(id)
+        case .replaced(let submission):
+            replaced(id, entry.lane, submission)
+        case .mapped(let temporary, let replacement):
+            map(temporary, to: replacement)
+        case .unknown:
+            heldLanes.insert(entry.lane)
+        }
+        fill()
+    }
+
+    mutating func submitted(_ id: UUID, _ lane: String, _ submission: OutboxEntry.Submission) {
+        guard items[id] == nil else { return }
+        var superseded: UUID?
+        if let earlier = submission.supersedes, supersedable(in: lane)?.id == earlier {
+            superseded = earlier
+            remove(earlier)
+        }
+        lastOrder += 1
+        var item = Item(id: id, order: lastOrder, lane: lane, submission: submission)
+        item.submission.supersedes = nil
+        items[id] = item
+        timeline.append((lastOrder, id))
+        pendingByName[submission.name, default: 0] += 1
+        byteCount += submission.payload.count
+        if let temporary = submission.creates, creators[temporary] == nil, replacements[temporary] == nil { creators[temporary] = id }
+        for reference in submission.references { referrers[reference, default: []].append(id) }
+        bySubject[submission.subject, default: []].append(id)
+        lanes[lane, default: Lane()].ids.append(id)
+        markReadable(id)
+        actions.append(.show(id, insteadOf: superseded))
+        settleReferences(of: id)
+        review(lane)
+    }
+
+    /// Fails a command whose creator has failed or is gone, or requests that its identifiers are replaced.
+    mutating func settleReferences(of id: UUID) {
+        guard let item = items[id], item.status == .pending else { return }
+        for reference in item.submission.references {
+            if replacements[reference] != nil {
+                actions.append(.rewrite(id))
+            } else if let creator = creators[reference] {
+                if let failure = items[creator]?.failure, items[creator]?.status == .failed { failWithCreator(id, creator, failure.date) }
+            } else {
+                failWithCreator(id, nil, item.submission.date)
+            }
+        }
+    }
+
+    mutating func failWithCreator(_ id: UUID, _ creator: UUID?, _ date: Date) {
+        let message = "the command that creates the entity has failed or was removed; retry that command, or discard this one"
+        failed(id, OutboxEntry.Failure(attempts: items[id]?.attempts ?? 0, date: date, error: message, cause: creator))
+    }
+
+    mutating func deferred(_ id: UUID, _ deferral: OutboxEntry.Deferral, _ date: Date) {
+        guard let item = items[id], item.status == .pending else { return }
+        // A clock that was set back must not prolong the delay, and the delay of an earlier process continues.
+        let elapsed = Duration(saturating: date.timeIntervalSince(deferral.date))
+        let remaining = min(deferral.delay, deferral.delay - max(.zero, elapsed))
+        items[id]?.attempts = deferral.attempts
+        items[id]?.isAttempted = true
+        items[id]?.deferral = deferral
+        items[id]?.notBefore = now.advanced(by: max(.zero, remaining))
+        review(item.lane)
+    }
+
+    mutating func failed(_ id: UUID, _ failure: OutboxEntry.Failure) {
+        guard let item = items[id], item.status == .pending else {
+            // The cause is known only from this entry if the creator comes later in the log.
+            if items[id]?.status == .failed { items[id]?.failure = failure }
+            return
+        }
+        setStatus(.failed, of: id)
+        items[id]?.failure = failure
+        items[id]?.attempts = failure.attempts
+        items[id]?.notBefore = nil
+        items[id]?.deferral = nil
+        actions.append(.hide(id))
+        if rules.continuesAfterFailure { leaveLane(id) }
+        failReferrers(to: item.submission.creates, of: id, failure.date)
+        review(item.lane)
+    }
+
+    mutating func failReferrers(to temporary: String?, of creator: UUID, _ date: Date) {
+        guard let temporary, creators[temporary] == creator else { return }
+        for id in referrers[temporary] ?? [] where items[id]?.status == .pending { failWithCreator(id, creator, date) }
+    }
+
+    mutating func delivered(_ id: UUID, _ replacement: String?) {
+        guard let item = items[id], item.status != .delivered else { return }
+        if item.status == .failed { actions.append(.show(id, insteadOf: nil)) }
+        setStatus(.delivered, of: id)
+        items[id]?.replacement = replacement
+        items[id]?.isAttempted = true
+        leaveLane(id)
+        // First, so that the entity moves before the commands that refer to it.
+        if let item = items[id] { actions.append(.confirm(item)) }
+        if let temporary = item.submission.creates, creators[temporary] == id {
+            if let replacement {
+                creators[temporary] = nil
+                map(temporary, to: replacement)
+            } else {
+                failReferrers(to: temporary, of: id, item.submission.date)
+                creators[temporary] = nil
+            }
+        }
+        review(item.lane)
+    }
+
+    mutating func map(_ temporary: String, to replacement: String) {
+        if replacements.updateValue(replacement, forKey: temporary) == nil { replacementOrder.append(temporary) }
+        // Bounded: a screen that still shows the temporary identifier after so many others were created reads it from its store.
+        if replacementOrder.count > 1_000 { replacements[replacementOrder.removeFirst()] = nil }
+        for id in referrers.removeValue(forKey: temporary) ?? [] where items[id]?.submission.references.contains(temporary) == true {
+            if items[id]?.status == .pending { actions.append(.rewrite(id)) }
+        }
+    }
+
+    mutating func retried(_ id: UUID) {
+        guard let item = items[id], item.status == .failed else { return }
+        makePending(id)
+        // The commands that failed with their creator follow it.
+        let others = (referrers[item.submission.creates ?? ""] ?? []).compactMap { items[$0] }.filter { $0.failure?.cause == id }
+        for other in others.sorted(by: { $0.order < $1.order }) { retried(other.id) }
+    }
+
+    /// Returns a failed command to the end of its lane.
+    mutating func makePending(_ id: UUID) {
+        guard let item = items[id] else { return }
+        leaveLane(id)
+        setStatus(.pending, of: id)
+        lastOrder += 1
+        items[id]?.order = lastOrder
+        items[id]?.failure = nil
+        items[id]?.attempts = 0
+        timeline.append((lastOrder, id))
+        lanes[item.lane, default: Lane()].ids.append(id)
+        actions.append(.show(id, insteadOf: nil))
+        settleReferences(of: id)
+        review(item.lane)
+    }
+
+    mutating func replaced(_ id: UUID, _ lane: String, _ submission: OutboxEntry.Submission) {
+        guard let item = items[id], item.status != .delivered else { return }
+        pendingByName[item.submission.name, default: 0] -= item.status == .pending ? 1 : 0
+        pendingByName[submission.name, default: 0] += item.status == .pending ? 1 : 0
+        byteCount += submission.payload.count - item.submission.payload.count
+        items[id]?.submission = submission
+        if unreadable.remove(id) != nil { items[id]?.isUnreadable = false }
+        markReadable(id)
+        if submission.subject != item.submission.subject {
+            forgetSubject(of: item)
+            bySubject[submission.subject, default: []].append(id)
+        }
+        for reference in submission.references { referrers[reference, default: []].append(id) }
+        if item.lane != lane {
+            leaveLane(id)
+            items[id]?.lane = lane
+            if item.status == .pending { insert(id, item.order, into: lane) }
+            review(item.lane)
+        }
+        if item.status == .failed {
+            items[id]?.isAttempted = false
+            makePending(id)
+        } else {
+            actions.append(.show(id, insteadOf: id))
+        }
+        review(lane)
+    }
+
+    /// Adds a command that comes from another lane, in the order of submission.
+    mutating func insert(_ id: UUID, _ order: UInt64, into key: String) {
+        var lane = lanes[key] ?? Lane()
+        let position = lane.ids.firstIndex { items[$0]?.order ?? 0 > order } ?? lane.ids.endIndex
+        lane.ids.insert(id, at: position)
+        lanes[key] = lane
+    }
+
+    /// Removes a command with its patch; the commands that refer to its entity fail.
+    mutating func takeBack(_ id: UUID) {
+        guard let item = items[id] else { return }
+        if item.status == .pending { actions.append(.hide(id)) }
+        failReferrers(to: item.submission.creates, of: id, item.submission.date)
+        remove(id)
+        review(item.lane)
+    }
+
+    mutating func remove(_ id: UUID) {
+        guard let item = items[id] else { return }
+        leaveLane(id)
+        setStatus(.delivered, of: id)
+        deliveredCount -= 1
+        items[id] = nil
+        byteCount -= item.submission.payload.count
+        if let temporary = item.submission.creates, creators[temporary] == id { creators[temporary] = nil }
+        unreadable.remove(id)
+        forgetSubject(of: item)
+        for reference in item.submission.references {
+            referrers[reference]?.removeAll { $0 == id }
+            if referrers[reference]?.isEmpty == true { referrers[reference] = nil }
+        }
+        if timeline.count > 2 * items.count + 64 { timeline.removeAll { items[$0.id]?.order != $0.order } }
+    }
+
+    mutating func forgetSubject(of item: Item) {
+        let subject = item.submission.subject
+        bySubject[subject]?.removeAll { $0 == item.id }
+        if bySubject[subject]?.isEmpty == true { bySubject[subject] = nil }
+    }
+
+    /// All commands were dropped; the log is empty.
+    mutating func clear() {
+        for item in commands() where item.status != .failed { actions.append(.hide(item.id)) }
+        (items, timeline, creators, referrers, replacements, replacementOrder, heldLanes) = ([:], [], [:], [:], [:], [], [])
+        (failedCount, deliveredCount, pendingByName, unreadable, byteCount, bySubject) = (0, 0, [:], [], 0, [:])
+        // What is on the wire belongs to no lane any more.
+        lanes = [:]
+        (ready, timers) = ([], TimerHeap())
+    }
+
+    mutating func setStatus(_ status: Item.Status, of id: UUID) {
+        guard let item = items[id], item.status != status else { return }
+        switch item.status {
+        case .pending: pendingByName[item.submission.name, default: 0] -= 1
+        case .failed: failedCount -= 1
+        case .delivered: deliveredCount -= 1
+        }
+        if pendingByName[item.submission.name] == 0 { pendingByName[item.submission.name] = nil }
+        switch status {
+        case .pending: pendingByName[item.submission.name, default: 0] += 1
+        case .failed: failedCount += 1
+        case .delivered: deliveredCount += 1
+        }
+        items[id]?.status = status
+    }
+
+    mutating func leaveLane(_ id: UUID) {
+        guard let key = items[id]?.lane, var lane = lanes[key] else { return }
+        // Released first, so that the list is changed in place.
+        lanes[key] = nil
+        if lane.ids.first == id {
+            lane.ids.removeFirst()
+        } else if let position = lane.ids.lastIndex(of: id) {
+            lane.ids.remove(at: position)
+        }
+        if !lane.ids.isEmpty || lane.active != nil || lane.isQueued { lanes[key] = lane }
+    }
+
+    /// The entries from which a new process gets the same state.
+    func entries() -> [OutboxEntry] {
+        var entries: [OutboxEntry] = []
+        entries.reserveCapacity(items.count * 2)
+        for temporary in replacementOrder {
+            guard let replacement = replacements[temporary] else { continue }
+            entries.append(OutboxEntry(id: OutboxEntry.noCommand, lane: "", fact: .mapped(temporary: temporary, replacement: replacement)))
+        }
+        for item in commands() {
+            func add(_ fact: OutboxEntry.Fact) { entries.append(OutboxEntry(id: item.id, lane: item.lane, fact: fact)) }
+            add(.submitted(item.submission))
+            if item.isAttempted { add(.attempted) }
+            if let deferral = item.deferral { add(.deferred(deferral)) }
+            if let failure = item.failure { add(.failed(failure)) }
+            if item.status == .delivered { add(.delivered(replacement: item.replacement)) }
+        }
+        return entries
+    }
+}

@@ -1,0 +1,53 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+
+/// A type of command, as the outbox knows it after the registration.
+struct OutboxRegistration: Sendable {
+    var name: String
+    var version: Int
+    /// Decodes a command.
+    var bind: @Sendable (_ payload: Data, _ version: Int) throws -> BoundCommand
+    /// Binds a command that was not encoded yet.
+    var bindValue: @Sendable (any Command) -> BoundCommand
+    /// The stores whose content the commands change.
+    var engines: [StoreEngine]
+    /// Decodes a key of the entities that the commands create.
+    var decodeKey: (@Sendable (_ text: String) -> BoxedKey?)?
+}
+
+/// A decoded command with everything that depends on its type.
+struct BoundCommand: Sendable {
+    var lane: String
+    var subject: String
+    /// The text of the temporary identifier of the entity that the command creates.
+    var creates: String?
+    /// The identifiers that the command refers to.
+    var references: [String]
+    var patches: [BoundPatch]
+    var perform: @Sendable (Delivery) async throws -> PerformedCommand
+    /// Returns whether this command supersedes the one with this payload.
+    var supersedes: @Sendable (_ payload: Data, _ version: Int) -> Bool
+    /// Encodes the command, or the command with identifiers replaced.
+    var encode: @Sendable () throws -> Data
+    var replacing: @Sendable (_ replacements: [String: String]) -> BoundCommand
+}
+
+/// The change that a command makes to one content.
+struct BoundPatch: Sendable {
+    var engine: StoreEngine
+    var key: BoxedKey
+    var apply: @Sendable (inout BoxedContent) -> Void
+    /// The first content of an entity that the command creates.
+    var first: BoxedContent?
+}
+
+/// The result of a delivery.
+struct PerformedCommand: Sendable {
+    /// The content for the first patch.
+    var response = MutationResponse<BoxedContent>.none
+    /// The text of the identifier of the created entity, and the key.
+    var replacement: (text: String, key: BoxedKey)?
+}

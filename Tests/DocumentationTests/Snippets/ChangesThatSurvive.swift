@@ -1,0 +1,179 @@
+internal import Foundation
+internal import StoreCore
+internal import Testing
+
+struct Like: Command, Hashable {
+    static let name = "like"
+    var post: Post.ID
+}
+
+private struct LikeWithoutEquality {
+    // Command
+    struct Like: Command {
+        static let name = "like"
+        var post: Post.ID
+    }
+}
+
+private struct Memo: Codable, Sendable, Equatable {
+    var text: String
+}
+
+private struct CreateMemo: Command {
+    static let name = "create-memo"
+    var id: String
+    var text: String
+}
+
+private struct Comment: Command {
+    static let name = "comment"
+    var post: String
+    var text: String
+
+    func replacing(_ identifiers: IdentifierReplacement) -> Comment {
+        var copy = self
+        copy.post = identifiers[post]
+        return copy
+    }
+}
+
+private struct Draft: Command {
+    static let name = "draft"
+    var memo: String
+    var text: String
+
+    func supersedes(_ earlier: Draft) -> Bool { true }
+}
+
+private struct MemosAPI: Sendable {
+    func create(_ text: String, idempotencyKey: UUID) async throws -> String { "42" }
+    func save(_ memo: String, _ text: String, idempotencyKey: UUID) async throws {}
+}
+
+@Suite(.timeLimit(.minutes(10)))
+struct ChangesThatSurviveTests {
+    private let directory = FileManager.default.temporaryDirectory.appending(path: "outbox-\(UUID().uuidString)")
+    private let time = ManualTime()
+    private let posts = Store<Post.ID, Post>(cacher: MemoryCacher()) { Post(id: $0) }
+
+    @Test func `a like is shown at once and delivered once`() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let (posts, directory) = (posts, directory)
+        let api = AcceptingAPI()
+        let outbox = try Outbox(directory: directory)
+        await outbox.register(Like.self, patching: posts, at: \.post) { _, post in
+            post.isLiked = true
+        } perform: { command, delivery in
+            try await api.like(command.post, idempotencyKey: delivery.id)
+        }
+        outbox.start()
+        try await outbox.submit(Like(post: 7))
+        #expect(try await posts[7].requireData().isLiked)
+        #expect(await outbox.drain(until: .seconds(600)) == .drained)
+        #expect(api.keys.current.count == 1)
+    }
+
+    @Test func `a delivery is repeated under the same identity`() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let outbox = try Outbox(directory: directory, time: time)
+        let origin = ScriptedDeliveries<Like, Void>(.failure(URLError(.timedOut)), .success(()))
+        await outbox.register(Like.self, patching: posts, at: \.post) { _, post in
+            post.isLiked = true
+        } perform: { command, delivery in
+            try await origin.perform(command, delivery)
+        }
+        outbox.start()
+        try await outbox.submit(Like(post: 7))
+        for await state in outbox.publish() where state.commands.first?.attempts == 1 { break }
+        time.advance(by: .seconds(1))
+        try await origin.ended(count: 2)
+        #expect(Set(origin.deliveries.map(\.delivery.id)).count == 1)
+    }
+
+    @Test func `a screen marks what is pending, and offers to retry what was refused`() async throws {
+        #expect(try await Self.output() == [["not sent: refused"]])
+    }
+
+    static func output() async throws -> [[String]] {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "outbox-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let posts = Store<Post.ID, Post>(cacher: MemoryCacher()) { Post(id: $0) }
+        let outbox = try Outbox(directory: directory)
+        let origin = ScriptedDeliveries<Like, Void>(.failure(Refused()), .success(()))
+        await outbox.register(Like.self, patching: posts, at: \.post) { _, post in
+            post.isLiked = true
+        } perform: { command, delivery in
+            try await origin.perform(command, delivery)
+        }
+        try await outbox.submit(Like(post: 7))
+        outbox.start()
+        return try await tell { printed in
+            for await state in outbox.pending(for: posts[7]) {
+                for command in state.commands where command.status == .failed {
+                    print("not sent: \(command.lastError ?? "")")
+                    try await outbox.retry(command.id)
+                }
+                if state.commands.isEmpty { break }
+            }
+            return [printed.lines]
+        }
+    }
+
+    @Test func `a note is created under a temporary key`() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let outbox = try Outbox(directory: directory)
+        let memos = Store<String, Memo>(cacher: MemoryCacher()) { _ in throw Offline() }
+        let api = MemosAPI()
+        await outbox.register(CreateMemo.self, creating: memos, at: \.id) { command in
+            Memo(text: command.text)
+        } perform: { command, delivery in
+            Created(try await api.create(command.text, idempotencyKey: delivery.id))
+        }
+        let id = UUID().uuidString
+        try await outbox.submit(CreateMemo(id: id, text: "milk"))
+        #expect(try await memos[id].requireData() == Memo(text: "milk"))
+        outbox.start()
+        #expect(await outbox.drain(until: .seconds(600)) == .drained)
+        while await memos["42"].getData(from: .cache) == nil { await Task.yield() }
+        #expect(try await memos[id].requireData() == Memo(text: "milk"))
+    }
+
+    @Test func `signing out drops what is pending`() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let scope = CacheScope(directory: directory)
+        let outbox = try Outbox(directory: scope.directory(named: "outbox"), scope: scope)
+        await outbox.register(Like.self, patching: posts, at: \.post) { _, post in
+            post.isLiked = true
+        } perform: { _, _ in
+        }
+        try await outbox.submit(Like(post: 7))
+        _ = await outbox.drain(until: .milliseconds(1))  // to send what can be sent
+        try await scope.clear()
+        #expect(await outbox.commands().isEmpty)
+        #expect(try await posts[7].requireData().isLiked == false)
+    }
+
+    @Test func `commands refer to identifiers and supersede each other`() {
+        let comment = Comment(post: "t", text: "yes")
+        #expect(comment.replacing(IdentifierReplacement(["t": "42"])).post == "42")
+        #expect(Draft(memo: "1", text: "b").supersedes(Draft(memo: "1", text: "a")))
+    }
+
+    private struct Refused: Error, FailureAdvising, CustomStringConvertible {
+        var failureKind: FailureKind { .permanent }
+        var description: String { "refused" }
+    }
+
+    private struct AcceptingAPI: Sendable {
+        let keys = Keys()
+
+        func like(_ post: Post.ID, idempotencyKey: UUID) async throws { keys.add(idempotencyKey) }
+    }
+
+    private final class Keys: Sendable {
+        let printed = Printed()
+        var current: [String] { printed.lines }
+
+        func add(_ key: UUID) { printed.add("\(key)") }
+    }
+}

@@ -1,0 +1,115 @@
+import Foundation
+import Trials
+
+@testable import StoreCore
+
+/// Adds a number: a change that would be visible if it were applied twice.
+struct Add: Command, Hashable {
+    static let name = "add"
+    var key: Int
+    var amount: Int
+}
+
+/// Sets a number; only the last one of a series matters.
+struct Draft: Command, Hashable {
+    static let name = "draft"
+    var key: Int
+    var value: Int
+
+    func supersedes(_ earlier: Draft) -> Bool { true }
+}
+
+/// A refusal of the origin.
+struct Refusal: Error, FailureAdvising, Hashable {
+    var failureKind = FailureKind.permanent
+    var retryAfter: Duration?
+    var attempts = 1
+}
+
+/// An outbox with a store of numbers in one directory, and an origin that the test controls. Several benches of one directory are several
+/// launches of a program, or several processes.
+final class OutboxBench: Sendable {
+    let directory: TemporaryDirectory
+    let time: ManualTime
+    let origin: ScriptedDeliveries<Add, Void>
+    let fetcher: ScriptedFetcher<Int, Int>
+    let store: Store<Int, Int>
+    let outbox: Outbox
+    let events: OutboxEvents
+
+    init(
+        in directory: TemporaryDirectory? = nil, time: ManualTime = ManualTime(), policy: OutboxPolicy = .default,
+        origin: ScriptedDeliveries<Add, Void> = ScriptedDeliveries { _ in .success(()) },
+        fetcher: ScriptedFetcher<Int, Int> = ScriptedFetcher { _ in .success(0) }, scope: CacheScope? = nil
+    ) throws {
+        let directory = try directory ?? TemporaryDirectory()
+        self.directory = directory
+        self.time = time
+        self.origin = origin
+        self.fetcher = fetcher
+        store = Store(
+            cacher: TieredCacher(over: FileCacher(directory: directory.file("numbers"))), fetcher: fetcher, time: time, scope: scope)
+        let events = OutboxEvents()
+        self.events = events
+        outbox = try Outbox(directory: directory.file("outbox"), policy: policy, time: time, scope: scope, onEvent: events.append)
+    }
+
+    /// Registers the addition.
+    func register() async {
+        await outbox.register(Add.self, patching: store, at: \.key) { command, number in
+            number += command.amount
+        } perform: { [origin] command, delivery in
+            try await origin.perform(command, delivery)
+        }
+    }
+
+    /// Sets the first contents, which the origin does not know.
+    func fill() async {
+        for key in 1...4 { await store[key].update(0) }
+    }
+
+    /// The content of a key, without a fetch of valid content.
+    func value(_ key: Int = 1) async throws -> Int { try await store[key].requireData() }
+
+    /// The current state of the outbox.
+    var state: OutboxState { get async { await outbox.core.state(of: nil) } }
+
+    /// Waits until no command is left, and every change is saved.
+    func settled() async throws {
+        try await until("the outbox is empty") { await self.outbox.core.isEmpty }
+        try await store.waitUntilSaved()
+    }
+
+    /// The value in the file of a key.
+    func saved(_ key: Int = 1) async throws -> CacheRecord<Int>? {
+        try await FileCacher<Int, Int>(directory: directory.file("numbers")).load(param: key)
+    }
+}
+
+/// Records the events of an outbox.
+final class OutboxEvents: Sendable {
+    private let events = WatchedState<[OutboxEvent]>([])
+
+    var all: [OutboxEvent] { events.current }
+    var texts: [String] { events.current.map { "\($0.kind)" } }
+
+    func append(_ event: OutboxEvent) { events.update { $0.append(event) } }
+
+    func count(_ text: String) -> Int { texts.count { $0.hasPrefix(text) } }
+
+    /// The error of an event that did not come.
+    struct Missing: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    /// Waits for an event whose description begins with this text.
+    func first(_ text: String, count: Int = 1) async throws {
+        do {
+            try await events.wait(timeout: .seconds(isLongRun ? 3_600 : 300)) { events in
+                events.count { "\($0.kind)".hasPrefix(text) } >= count ? () : nil
+            }
+        } catch is WaitTimedOut {
+            throw Missing(description: "\(count) events \(text) did not come; there were \(texts)")
+        }
+    }
+}

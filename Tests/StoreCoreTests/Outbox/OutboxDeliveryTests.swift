@@ -1,0 +1,370 @@
+import Foundation
+import Testing
+import Trials
+
+@testable import StoreCore
+
+@Suite(.timeLimit(.minutes(20)))
+struct OutboxDeliveryTests {
+    // MARK: Order and identity
+
+    @Test func `O3: a lane delivers in the order of submission, and lanes run side by side up to the limit`() async throws {
+        var policy = OutboxPolicy()
+        policy.concurrentLanes = 2
+        let bench = try OutboxBench(policy: policy)
+        bench.origin.hold()
+        await bench.fill()
+        await bench.register()
+        for amount in 1...3 { for key in 1...3 { try await bench.outbox.submit(Add(key: key, amount: amount)) } }
+        bench.outbox.start()
+        try await bench.origin.started(count: 2, timeout: .seconds(600))
+        #expect(Set(bench.origin.commands) == [Add(key: 1, amount: 1), Add(key: 2, amount: 1)])
+        #expect(bench.origin.runningCount == 2)
+        bench.origin.release()
+        try await bench.settled()
+        for key in 1...3 {
+            #expect(bench.origin.commands.filter { $0.key == key }.map(\.amount) == [1, 2, 3])
+            #expect(try await bench.value(key) == 6)
+        }
+    }
+
+    @Test func `O3: commands of another lane are not held up by a delivery that does not end`() async throws {
+        let bench = try OutboxBench(
+            origin: ScriptedDeliveries { delivery in
+                if delivery.command.key == 1 { try await Task.sleep(for: .seconds(3_600)) }
+                return .success(())
+            })
+        await bench.fill()
+        await bench.register()
+        bench.outbox.start()
+        try await bench.outbox.submit(Add(key: 1, amount: 1))
+        try await bench.outbox.submit(Add(key: 2, amount: 1))
+        try await bench.events.first("delivered")
+        #expect(await bench.state.commands.map(\.status) == [.delivering])
+    }
+
+    @Test func `O4: all deliveries of a command have one identity, also after a restart`() async throws {
+        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Offline()), .failure(Offline())))
+        await bench.fill()
+        await bench.register()
+        bench.outbox.start()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.events.first("attempt 1 failed")
+        bench.time.advance(by: .seconds(10))
+        try await bench.events.first("attempt 2 failed")
+        let again = try OutboxBench(in: bench.directory, time: bench.time)
+        await again.register()
+        again.time.advance(by: .seconds(1_000))
+        await bench.outbox.core.shutDown()
+        again.outbox.start()
+        try await again.settled()
+        let deliveries = bench.origin.deliveries + again.origin.deliveries
+        #expect(deliveries.map(\.delivery.attempt) == [1, 2, 3])
+        #expect(Set(deliveries.map(\.delivery.id)).count == 1)
+    }
+
+    // MARK: Failures
+
+    @Test func `O5: a transient failure is repeated after a growing delay, and never becomes permanent`() async throws {
+        let bench = try OutboxBench(origin: ScriptedDeliveries { _ in .failure(Refusal(failureKind: .transient, attempts: 5)) })
+        await bench.fill()
+        await bench.register()
+        bench.outbox.start()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        for attempt in 1...12 {
+            try await bench.events.first("attempt \(attempt) failed")
+            try await bench.time.sleepers(atLeast: 1, timeout: .seconds(600))
+            let delay = try #require(bench.time.nextDeadline).duration(to: bench.time.now)
+            let bound = min(Duration.seconds(300), .seconds(1 << (attempt - 1)))
+            #expect(.zero - delay <= bound && .zero - delay >= bound / 2 || delay >= .zero - bound)
+            bench.time.advance(by: .seconds(300))
+        }
+        #expect(await bench.state.failedCount == 0)
+        #expect(try await bench.value() == 5)
+    }
+
+    @Test func `O5: a delay that the origin asked for continues after a restart, whatever the clock says`() async throws {
+        let refusal = Refusal(failureKind: .transient, retryAfter: .seconds(100))
+        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(refusal)))
+        await bench.fill()
+        await bench.register()
+        bench.outbox.start()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.events.first("attempt 1 failed")
+        await bench.outbox.core.shutDown()
+        // The same moment on the wall clock, with another monotonic clock.
+        let later = ManualTime(date: bench.time.date.addingTimeInterval(40), now: MonotonicInstant(nanoseconds: 5))
+        let again = try OutboxBench(in: bench.directory, time: later)
+        await again.register()
+        again.outbox.start()
+        try await later.sleepers(atLeast: 1, timeout: .seconds(600))
+        #expect(later.nextDeadline == later.now.advanced(by: .seconds(60)))
+        await again.outbox.core.shutDown()
+        // A clock that was set back a year prolongs nothing.
+        let earlier = ManualTime(date: bench.time.date.addingTimeInterval(-366 * 86_400))
+        let third = try OutboxBench(in: bench.directory, time: earlier)
+        await third.register()
+        third.outbox.start()
+        try await earlier.sleepers(atLeast: 1, timeout: .seconds(600))
+        #expect(earlier.nextDeadline == earlier.now.advanced(by: .seconds(100)))
+        earlier.advance(by: .seconds(100))
+        try await third.settled()
+        #expect(third.origin.startedCount == 1)
+    }
+
+    @Test func `O5: a trigger ends the back-off, but not a delay that the origin asked for`() async throws {
+        let (trigger, network) = AsyncStream.makeStream(of: Void.self)
+        let bench = try OutboxBench(
+            origin: ScriptedDeliveries(
+                .failure(Offline()), .failure(Refusal(failureKind: .transient, retryAfter: .seconds(100))), .success(()), .success(())))
+        await bench.fill()
+        await bench.register()
+        bench.outbox.start(deliveringOn: trigger)
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.events.first("attempt 1 failed")
+        network.yield()
+        try await bench.events.first("attempt 2 failed")
+        network.yield()
+        try await bench.outbox.submit(Add(key: 2, amount: 5))
+        try await bench.events.first("delivered")
+        #expect(await bench.state.commands.map(\.attempts) == [2])
+        bench.time.advance(by: .seconds(100))
+        try await bench.settled()
+    }
+
+    @Test func `O5: a fatal failure stops all lanes until resume`() async throws {
+        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal(failureKind: .fatal)), .success(()), .success(())))
+        await bench.fill()
+        await bench.register()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        bench.outbox.start()
+        try await bench.events.first("stopped")
+        try await bench.outbox.submit(Add(key: 2, amount: 5))
+        #expect(await bench.state.isStopped)
+        #expect(await bench.state.pendingCount == 2)
+        #expect(bench.origin.startedCount == 1)
+        await bench.outbox.resume()
+        try await bench.settled()
+        #expect(bench.origin.commands.map(\.key).sorted() == [1, 1, 2])
+    }
+
+    @Test(arguments: [OutboxPolicy.AfterFailure.laneContinues, .laneStops])
+    func `O5: a lane goes on after a permanent failure, or stops until it is handled`(_ rule: OutboxPolicy.AfterFailure) async throws {
+        var policy = OutboxPolicy()
+        policy.afterFailure = rule
+        let bench = try OutboxBench(policy: policy, origin: ScriptedDeliveries(.failure(Refusal()), .success(()), .success(())))
+        await bench.fill()
+        await bench.register()
+        let refused = try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.outbox.submit(Add(key: 1, amount: 7))
+        bench.outbox.start()
+        try await bench.events.first("failed")
+        if rule == .laneStops {
+            #expect(try await bench.value() == 7)
+            #expect(bench.origin.startedCount == 1)
+            #expect(try await bench.outbox.discard(refused))
+        }
+        try await bench.events.first("delivered")
+        if rule == .laneContinues { #expect(try await bench.outbox.retry(refused)) }
+        try await bench.settled()
+        #expect(try await bench.value() == (rule == .laneStops ? 7 : 12))
+        #expect(try await bench.outbox.retry(refused) == false)
+    }
+
+    @Test func `O4, O5: a failed command is replaced under a new identity`() async throws {
+        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()), .success(())))
+        await bench.fill()
+        await bench.register()
+        let refused = try await bench.outbox.submit(Add(key: 1, amount: 5))
+        bench.outbox.start()
+        try await bench.events.first("failed")
+        #expect(try await bench.outbox.replace(refused, with: Add(key: 1, amount: 50)))
+        try await bench.settled()
+        #expect(bench.origin.commands.map(\.amount) == [5, 50])
+        #expect(Set(bench.origin.deliveries.map(\.delivery.id)).count == 2)
+        #expect(try await bench.value() == 50)
+    }
+
+    @Test func `O5: a cancellation of the delivery's own is repeated like any transient failure`() async throws {
+        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(CancellationError()), .success(())))
+        await bench.fill()
+        await bench.register()
+        bench.outbox.start()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.events.first("attempt 1 failed")
+        bench.time.advance(by: .seconds(1))
+        try await bench.settled()
+    }
+
+    @Test func `O3, O5: a delivery that passes its deadline is canceled, and its late success counts`() async throws {
+        var policy = OutboxPolicy()
+        policy.concurrentLanes = 1
+        let bench = try OutboxBench(policy: policy, origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) })
+        bench.origin.hold()
+        await bench.fill()
+        await bench.register()
+        bench.outbox.start()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.outbox.submit(Add(key: 1, amount: 7))
+        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        try await bench.outbox.submit(Add(key: 2, amount: 1))
+        try await until { bench.time.sleeperCount > 0 }
+        bench.time.advance(by: policy.attemptTimeout)
+        try await bench.events.first("attempt is overdue")
+        // Another lane takes the free place; the next command of the same lane waits.
+        try await bench.origin.started(count: 2, timeout: .seconds(600))
+        #expect(bench.origin.commands.map(\.key) == [1, 2])
+        #expect(bench.origin.cancelledCount == 1)
+        bench.origin.release()
+        try await bench.settled()
+        #expect(bench.origin.commands.map(\.amount) == [5, 1, 7])
+        #expect(try await bench.value() == 12)
+    }
+
+    // MARK: Undecodable commands
+
+    @Test func `O6: a command of an unregistered type waits untouched, and blocks only its own lane`() async throws {
+        let bench = try OutboxBench()
+        await bench.fill()
+        await bench.register()
+        await bench.outbox.register(Draft.self, patching: bench.store, at: \.key) {
+            $1 = $0.value
+        } perform: { _, _ in
+        }
+        try await bench.outbox.submit(Draft(key: 1, value: 100))
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.outbox.submit(Add(key: 2, amount: 5))
+        let again = try OutboxBench(in: bench.directory)
+        await again.register()
+        again.outbox.start()
+        try await again.events.first("delivered")
+        try await again.events.first("cannot decode draft")
+        #expect(again.origin.commands.map(\.key) == [2])
+        #expect(await again.state.undecodableCount == 1)
+        #expect(await again.state.commands.map(\.status) == [.undecodable, .pending])
+        // Registered after the start.
+        let drafts = ScriptedDeliveries<Draft, Void> { _ in .success(()) }
+        await again.outbox.register(Draft.self, patching: again.store, at: \.key) {
+            $1 = $0.value
+        } perform: {
+            try await drafts.perform($0, $1)
+        }
+        #expect(try await again.value() == 105)
+        try await again.settled()
+        #expect(drafts.commands == [Draft(key: 1, value: 100)])
+        #expect(again.origin.commands.map(\.key) == [2, 1])
+    }
+
+    private struct NewAdd: Command, Hashable {
+        static let name = "add"
+        static var version: Int { 2 }
+        var key: Int
+        var amounts: [Int]
+
+        static func migrate(from version: Int, _ payload: Data) throws -> NewAdd {
+            let old = try JSONDecoder().decode(Add.self, from: payload)
+            return NewAdd(key: old.key, amounts: [old.amount])
+        }
+    }
+
+    @Test func `O6: an older command is migrated, and a newer one waits`() async throws {
+        let bench = try OutboxBench()
+        await bench.fill()
+        await bench.register()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        let newer = try OutboxBench(in: bench.directory)
+        let performed = Lock<[NewAdd]>([])
+        await newer.outbox.register(NewAdd.self, patching: newer.store, at: \.key) { command, number in
+            number += command.amounts.reduce(0, +)
+        } perform: { command, _ in
+            performed.withLock { $0.append(command) }
+        }
+        #expect(try await newer.value() == 5)
+        try await newer.outbox.submit(NewAdd(key: 2, amounts: [1, 2]))
+        newer.outbox.start()
+        try await newer.events.first("delivered", count: 2)
+        #expect(performed.withLock { $0 }.contains(NewAdd(key: 1, amounts: [5])))
+        try await newer.outbox.submit(NewAdd(key: 3, amounts: [1]))
+        await newer.outbox.core.shutDown()
+        let fresh = try TemporaryDirectory()
+        let writer = try OutboxBench(in: fresh)
+        await writer.outbox.register(NewAdd.self) { _, _ in }
+        let id = try await writer.outbox.submit(NewAdd(key: 2, amounts: [1, 2]))
+        let older = try OutboxBench(in: fresh)
+        await older.register()
+        older.outbox.start()
+        try await older.outbox.submit(Add(key: 4, amount: 1))
+        try await older.events.first("delivered")
+        #expect(older.origin.commands.map(\.key) == [4])
+        #expect(await older.state.commands.map(\.status) == [.undecodable])
+        #expect(try await older.outbox.discard(id))
+        #expect(await older.outbox.drain(until: .zero) == .drained)
+    }
+
+    // MARK: Superseding, canceling, limits
+
+    @Test func `O9: a newer draft replaces the one before it that was never attempted`() async throws {
+        let bench = try OutboxBench()
+        let drafts = ScriptedDeliveries<Draft, Void> { _ in .success(()) }
+        drafts.hold()
+        await bench.outbox.register(Draft.self, patching: bench.store, at: \.key) {
+            $1 = $0.value
+        } perform: {
+            try await drafts.perform($0, $1)
+        }
+        for value in 1...3 { try await bench.outbox.submit(Draft(key: 1, value: value)) }
+        try await bench.outbox.submit(Draft(key: 2, value: 9))
+        #expect(await bench.state.pendingCount == 2)
+        #expect(try await bench.value() == 3)
+        bench.outbox.start()
+        try await drafts.started(count: 2, timeout: .seconds(600))
+        // The delivery of the third one has begun, so nothing replaces it.
+        try await bench.outbox.submit(Draft(key: 1, value: 4))
+        try await bench.outbox.submit(Draft(key: 1, value: 5))
+        #expect(await bench.state.pendingCount == 3)
+        drafts.release()
+        try await bench.settled()
+        #expect(drafts.commands.filter { $0.key == 1 }.map(\.value) == [3, 5])
+        #expect(bench.events.count("superseded") == 3)
+        #expect(try await bench.value() == 5)
+    }
+
+    @Test func `O11: a pending command is taken back durably, but not after its first attempt`() async throws {
+        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Offline())))
+        await bench.fill()
+        await bench.register()
+        let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
+        #expect(try await bench.outbox.cancel(id) == .canceled)
+        #expect(try await bench.value() == 0)
+        #expect(try await bench.outbox.cancel(id) == .unknown)
+        let attempted = try await bench.outbox.submit(Add(key: 1, amount: 7))
+        bench.outbox.start()
+        try await bench.events.first("attempt 1 failed")
+        #expect(try await bench.outbox.cancel(attempted) == .alreadyDelivering)
+        #expect(try await bench.value() == 7)
+        let again = try OutboxBench(in: bench.directory)
+        #expect(await again.state.commands.map(\.id) == [attempted])
+        #expect(try await again.outbox.cancel(attempted) == .alreadyDelivering)
+    }
+
+    @Test func `O12: the bytes of all commands are bounded`() async throws {
+        var policy = OutboxPolicy()
+        policy.byteLimit = 100
+        let bench = try OutboxBench(policy: policy)
+        await bench.fill()
+        await bench.register()
+        var accepted = 0
+        let error = await #expect(throws: StoreError.self) {
+            while accepted < 1_000 {
+                try await bench.outbox.submit(Add(key: 1, amount: 5))
+                accepted += 1
+            }
+        }
+        #expect(error?.code == .outboxFull)
+        #expect((1...10).contains(accepted))
+        bench.outbox.start()
+        try await bench.settled()
+        #expect(try await bench.value() == 5 * accepted)
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+    }
+}

@@ -1,0 +1,63 @@
+import Foundation
+import Testing
+import Trials
+
+@testable import StoreCore
+
+#if os(macOS) || os(Linux)
+
+/// A program with an outbox that is killed at random moments, and an origin in another process that records what it performs.
+@Suite(.serialized, .timeLimit(.minutes(120)))
+struct OutboxProcessTests {
+    /// The number of kills; `STOREHOUSE_SEEDS=1000` for a long run.
+    @Test func `O1, O3, O4, O7, O14: a killed program loses, reorders and repeats no change`() async throws {
+        let place = try TemporaryDirectory()
+        let program = try ChildProcess.path(of: "CrashWriter")
+        func start(_ mode: String, _ arguments: String...) throws -> ChildProcess {
+            try ChildProcess(program, ["life", place.directory.path, mode] + arguments)
+        }
+        #expect(mkfifo(place.file("channel").path(percentEncoded: false), 0o600) == 0)
+        let origin = try start("origin")
+        #expect(try await origin.nextLine() == "ready")
+        var kept: [Int] = []
+        var next = 0
+        for _ in 0..<rounds(30) {
+            let child = try start("live", "\(next)")
+            let lines = Int.random(in: 0...40)
+            func read(_ line: String) {
+                guard line.hasPrefix("kept "), let number = Int(line.dropFirst(5)) else { return }
+                kept.append(number)
+            }
+            for _ in 0..<lines {
+                guard let line = try await child.nextLine() else { break }
+                read(line)
+            }
+            for _ in 0..<Int.random(in: 0...3_000) { _ = SHA256.digest(of: []) }
+            child.kill()
+            while let line = child.readLine() { read(line) }
+            child.wait()
+            // A command may be in the log without a word of it.
+            next = max(next, kept.last ?? 0) + 3
+        }
+        let last = try start("drain")
+        #expect(try await last.nextLine() == "started")
+        #expect(try await last.nextLine() == "drained")
+        last.wait()
+        try FileHandle(forWritingTo: place.file("channel")).write(contentsOf: Data("end\n".utf8))
+        #expect(try await origin.nextLine() == "done")
+        let performed = try String(contentsOf: place.file("performed"), encoding: .utf8).split(separator: "\n")
+            .map { line in line.split(separator: " ").compactMap { Int($0) } }
+        let numbers = performed.map { $0[1] }
+        #expect(Set(kept).subtracting(numbers) == [], "acknowledged commands were lost")
+        #expect(Set(numbers).count == numbers.count, "commands were performed twice")
+        for lane in 0..<3 {
+            let inLane = performed.filter { $0[0] == lane }.map { $0[1] }
+            #expect(inLane == inLane.sorted(), "lane \(lane) was reordered")
+            let saved = try await FileCacher<Int, [Int]>(directory: place.file("lists")).load(param: lane)
+            #expect(saved?.content == inLane, "the saved content of lane \(lane) differs from the origin's")
+        }
+        if isLongRun { print("\(rounds(30)) kills: \(kept.count) acknowledged, \(numbers.count) performed") }
+    }
+}
+
+#endif

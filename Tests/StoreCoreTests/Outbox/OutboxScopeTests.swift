@@ -1,0 +1,152 @@
+import Foundation
+import Testing
+import Trials
+
+@testable import StoreCore
+
+/// Scopes, several outboxes on one directory, and the view from outside.
+@Suite(.timeLimit(.minutes(20)))
+struct OutboxScopeTests {
+    @Test func `O10: clearing a scope drops all commands, on disk and in the stores, and the results of running deliveries`() async throws {
+        let scope = CacheScope()
+        let bench = try OutboxBench(origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) }, scope: scope)
+        await bench.register()
+        bench.origin.hold()
+        bench.outbox.start()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.outbox.submit(Add(key: 2, amount: 5))
+        try await bench.outbox.submit(Add(key: 1, amount: 7))
+        try await bench.origin.started(count: 2, timeout: .seconds(600))
+        let clearing = Task { try await scope.clear() }
+        try await bench.events.first("cleared 3")
+        // The deliveries ignore their cancellation, so the call waits for them up to its limit.
+        try await bench.time.sleepers(atLeast: 1, timeout: .seconds(600))
+        bench.time.advance(by: OutboxPolicy.default.clearTimeout)
+        try await clearing.value
+        #expect(try await bench.value() == 0)
+        #expect(await bench.state.commands.isEmpty)
+        bench.origin.release()
+        try await bench.origin.ended(count: 2, timeout: .seconds(600))
+        try await bench.outbox.submit(Add(key: 3, amount: 1))
+        try await bench.events.first("delivered")
+        #expect(bench.origin.commands.map(\.key).sorted() == [1, 2, 3])
+        #expect(bench.events.count("delivered") == 1)
+        let again = try OutboxBench(in: bench.directory)
+        #expect(await again.state.commands.isEmpty)
+        #expect(try await again.value() == 0)
+    }
+
+    @Test func `O13: commands of another outbox on the directory are delivered without a restart, by one deliverer`() async throws {
+        let app = try OutboxBench()
+        let widget = try OutboxBench(in: app.directory, origin: ScriptedDeliveries { _ in .failure(Refusal()) })
+        await app.register()
+        await widget.register()
+        app.outbox.start()
+        try await app.outbox.submit(Add(key: 1, amount: 5))
+        try await app.events.first("delivered")
+        try await widget.outbox.submit(Add(key: 1, amount: 7))
+        #expect([7, 12].contains(try await widget.value()))
+        try await app.events.first("delivered", count: 2)
+        #expect(app.origin.commands.map(\.amount) == [5, 7])
+        #expect(widget.origin.startedCount == 0)
+        try await until { await widget.outbox.core.isEmpty }
+        // No lock is held while nothing is delivered.
+        try await until { await !app.outbox.core.isDeliverer }
+        try await until { await !widget.outbox.core.isDeliverer }
+    }
+
+    @Test func `O13: another outbox takes over from a deliverer that has ended`() async throws {
+        let first = try OutboxBench(origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) })
+        first.origin.hold()
+        await first.register()
+        first.outbox.start()
+        try await first.outbox.submit(Add(key: 1, amount: 5))
+        try await first.origin.started(count: 1, timeout: .seconds(600))
+        let second = try OutboxBench(in: first.directory)
+        await second.register()
+        second.outbox.start()
+        try await second.outbox.submit(Add(key: 2, amount: 7))
+        try await first.outbox.submit(Add(key: 1, amount: 1))
+        #expect(second.origin.startedCount == 0)
+        await first.outbox.core.shutDown()
+        first.origin.release()
+        // The first one may have begun the command of the second one, too; its deliveries still end.
+        try await until { await second.outbox.core.isEmpty }
+        #expect(second.origin.commands.contains(Add(key: 1, amount: 1)))
+        #expect(Set(first.origin.commands + second.origin.commands).count == 3)
+        #expect((first.origin.commands + second.origin.commands).count == 3)
+        #expect(await second.store[1].getData(from: .cache) ?? 6 == 6)
+    }
+
+    @Test func `O15: states and pages show every command, and a key shows its own`() async throws {
+        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()), .success(())))
+        await bench.register()
+        var states = bench.outbox.publish().makeAsyncIterator()
+        #expect(await states.next()?.pendingCount == 0)
+        var ofKey = bench.outbox.pending(for: bench.store[1]).makeAsyncIterator()
+        #expect(await ofKey.next()?.commands.isEmpty == true)
+        for number in 1...250 { try await bench.outbox.submit(Add(key: number == 1 ? 1 : 2, amount: number)) }
+        let state = await states.next()
+        #expect(state?.pendingCount == 250)
+        #expect(state?.commands.count == 100)
+        #expect(try state?.commands.map { try $0.value(as: Add.self).amount } == Array(1...100))
+        #expect(await ofKey.next()?.commands.map(\.name) == ["add"])
+        var all = state?.commands ?? []
+        while case let page = await bench.outbox.commands(after: all.last), !page.isEmpty { all += page }
+        #expect(all.count == 250)
+        #expect(Set(all.map(\.id)).count == 250)
+        bench.outbox.start()
+        try await bench.events.first("failed")
+        var last = await ofKey.next()
+        while let state = last, state.failedCount == 0 { last = await ofKey.next() }
+        #expect(last?.commands.first?.lastError?.contains("Refusal") == true)
+        #expect(bench.events.all.map(\.number).sorted() == Array(1...UInt64(bench.events.all.count)))
+    }
+
+    @Test func `O2, O15: many commands are read and shown`() async throws {
+        let bench = try OutboxBench()
+        let count = isLongRun ? 100_000 : 5_000
+        let log = try OutboxLog(directory: bench.directory.file("outbox"))
+        let entries = try (0..<count).map { number in
+            let command = Add(key: number % 100, amount: 1)
+            let submission = OutboxEntry.Submission(
+                name: "add", version: 1, subject: "Int \(command.key)", references: [], creates: nil, supersedes: nil, delivery: UUID(),
+                date: Date(), payload: try JSONEncoder().encode(command))
+            return OutboxEntry(id: UUID(), lane: submission.subject, fact: .submitted(submission))
+        }
+        _ = try log.append(entries.map(\.record), durability: .crash)
+        let again = try OutboxBench(in: bench.directory)
+        await again.register()
+        #expect(await again.state.pendingCount == count)
+        #expect(try await again.value(7) == count / 100)
+        try await until { await bench.state.pendingCount == count }
+    }
+
+    @Test func `O16: draining returns when nothing is pending, or when the time is over`() async throws {
+        let bench = try OutboxBench()
+        await bench.register()
+        bench.origin.hold()
+        bench.outbox.start()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        let late = Task { await bench.outbox.drain(until: .seconds(25)) }
+        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        try await bench.time.sleepers(atLeast: 2, timeout: .seconds(600))
+        bench.time.advance(by: .seconds(25))
+        #expect(await late.value == .pending(1))
+        let canceled = Task { await bench.outbox.drain(until: .seconds(25)) }
+        canceled.cancel()
+        #expect(await canceled.value == .pending(1))
+        let drained = Task { await bench.outbox.drain(until: .seconds(25)) }
+        bench.origin.release()
+        #expect(await drained.value == .drained)
+        try await bench.settled()
+    }
+
+    @Test func `O1: two types with one name stop the program`() async throws {
+        await #expect(processExitsWith: .failure) {
+            let outbox = try Outbox(directory: FileManager.default.temporaryDirectory.appending(path: UUID().uuidString))
+            await outbox.register(Add.self) { _, _ in }
+            await outbox.register(Add.self) { _, _ in }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+import Foundation
+import Testing
+import Trials
+
+@testable import StoreCore
+
+@Suite(.timeLimit(.minutes(20)))
+struct OutboxTests {
+    @Test func `O1: a submitted command is on disk and visible when submit returns`() async throws {
+        let bench = try OutboxBench()
+        await bench.store[1].update(10)
+        await bench.register()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        #expect(try await bench.value() == 15)
+        #expect(try await bench.saved()?.content == 10)
+        let again = try OutboxBench(in: bench.directory)
+        #expect(await again.state.commands.map(\.name) == ["add"])
+        #expect(bench.origin.startedCount == 0)
+    }
+
+    @Test func `O1: a failed submit changes nothing`() async throws {
+        var policy = OutboxPolicy()
+        policy.countLimit = 1
+        let bench = try OutboxBench(policy: policy)
+        await bench.store[1].update(10)
+        await #expect(throws: StoreError.self) { try await bench.outbox.submit(Add(key: 1, amount: 5)) }
+        await bench.register()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        let error = await #expect(throws: StoreError.self) { try await bench.outbox.submit(Add(key: 1, amount: 7)) }
+        #expect(error?.code == .outboxFull)
+        #expect(try await bench.value() == 15)
+        #expect(await bench.state.pendingCount == 1)
+        let again = try OutboxBench(in: bench.directory)
+        #expect(await again.state.pendingCount == 1)
+    }
+
+    @Test func `O2: a restart shows the changes of pending commands before register returns`() async throws {
+        let bench = try OutboxBench()
+        await bench.store[1].update(10)
+        await bench.register()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.outbox.submit(Add(key: 1, amount: 100))
+        let again = try OutboxBench(in: bench.directory)
+        #expect(try await again.store[1].requireData() == 10)
+        await again.register()
+        #expect(try await again.store[1].requireData() == 115)
+        let third = try OutboxBench(in: bench.directory)
+        await third.register()
+        #expect(try await third.store[1].requireData(from: .cache) == 115)
+        #expect(third.origin.startedCount == 0)
+    }
+
+    @Test func `O2: fetched content and cleared keys keep the changes of pending commands`() async throws {
+        let bench = try OutboxBench(fetcher: ScriptedFetcher { .success($0.number * 1_000) })
+        await bench.register()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        #expect(try await bench.value() == 1_005)
+        await bench.store[1].refresh()
+        #expect(try await bench.value() == 2_005)
+        await bench.store[1].clear()
+        #expect(try await bench.value() == 3_005)
+        try await bench.store.clear()
+        #expect(try await bench.value() == 4_005)
+        #expect(try await bench.saved()?.content == 4_000)
+    }
+
+    @Test func `O7: a success makes the change part of the saved content`() async throws {
+        let bench = try OutboxBench()
+        await bench.store[1].update(10)
+        await bench.register()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        bench.outbox.start()
+        try await bench.settled()
+        #expect(try await bench.value() == 15)
+        #expect(try await bench.saved()?.content == 15)
+        #expect(bench.origin.commands == [Add(key: 1, amount: 5)])
+        let again = try OutboxBench(in: bench.directory)
+        await again.register()
+        again.outbox.start()
+        #expect(await again.outbox.drain(until: .zero) == .drained)
+        #expect(try await again.value() == 15)
+        #expect(again.origin.startedCount == 0)
+    }
+
+    @Test func `O5: a permanent failure takes back its change alone`() async throws {
+        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()), .success(())))
+        await bench.store[1].update(10)
+        await bench.register()
+        let refused = try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.outbox.submit(Add(key: 1, amount: 100))
+        #expect(try await bench.value() == 115)
+        bench.outbox.start()
+        try await bench.origin.ended(count: 2)
+        try await until { await bench.state.pendingCount == 0 }
+        #expect(try await bench.value() == 110)
+        let state = await bench.state
+        #expect(state.failedCount == 1)
+        #expect(state.commands.map(\.id) == [refused])
+        #expect(state.commands.first?.lastError?.contains("Refusal") == true)
+        let again = try OutboxBench(in: bench.directory)
+        await again.register()
+        #expect(await again.state.commands.map(\.status) == [.failed])
+        #expect(try await again.value() == 110)
+    }
+}
