@@ -16,9 +16,12 @@ final class LoopbackProxy: Sendable {
 
     /// Makes a proxy.
     ///
-    /// - Parameter authorization: The value of `Proxy-Authorization` that is wanted, or the user and password of SOCKS.
-    init(wanting authorization: String? = nil) throws {
-        server = try RawServer { [heads] connection in
+    /// - Parameters:
+    ///   - authorization: The value of `Proxy-Authorization` that is wanted, or the user and password of SOCKS.
+    ///   - host: The last number of the address 127.0.0.
+    ///   - port: The port; 0 for any.
+    init(wanting authorization: String? = nil, host: UInt8 = 1, port: UInt16 = 0) throws {
+        server = try RawServer(host: host, port: port) { [heads] connection in
             var first: UInt8 = 0
             guard recv(connection.socket, &first, 1, Int32(MSG_PEEK)) == 1 else { return }
             if first == 5 {

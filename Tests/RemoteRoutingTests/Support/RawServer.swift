@@ -12,11 +12,15 @@ final class RawServer: Sendable {
     /// The number of accepted connections.
     var acceptedConnections: Int { accepted.current }
 
-    init(_ serve: @escaping @Sendable (RawConnection) -> Void) throws {
+    /// - Parameters:
+    ///   - host: The last number of the address 127.0.0.
+    ///   - port: The port; 0 for any.
+    init(host: UInt8 = 1, port: UInt16 = 0, _ serve: @escaping @Sendable (RawConnection) -> Void) throws {
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        address.sin_addr.s_addr = (UInt32(0x7F00_0000) | UInt32(host)).bigEndian
+        address.sin_port = port.bigEndian
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isBound = withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
@@ -25,7 +29,7 @@ final class RawServer: Sendable {
         }
         guard listener >= 0, isBound else { throw POSIXError(.EADDRNOTAVAIL) }
         self.listener = listener
-        port = UInt16(bigEndian: address.sin_port)
+        self.port = UInt16(bigEndian: address.sin_port)
         Thread { [accepted] in
             while true {
                 let connection = accept(listener, nil, nil)

@@ -34,7 +34,9 @@ struct LocalPortTests {
 
         init() async throws {
             bench = try TrustBench()
-            proxies = [try LoopbackProxy(), try LoopbackProxy()]
+            let first = try LoopbackProxy()
+            // Only the address differs.
+            proxies = [first, try LoopbackProxy(host: 2, port: UInt16(first.port))]
             engine = try WireEngine(
                 try WireLibrary(path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"]), width: 16, connections: 16)
             let port = try Tunnels.freePort()
@@ -47,7 +49,8 @@ struct LocalPortTests {
             var tls = WireTLS()
             tls.authorities = try Data(contentsOf: bench.certificates.authority)
             request.tls = tls
-            request.proxy = .server(WireProxy.Server(url: "http://127.0.0.1:\(proxy.port)", user: user, password: "secret"))
+            request.proxy = .server(
+                WireProxy.Server(url: "http://127.0.0.\(proxy === proxies[0] ? 1 : 2):\(proxy.port)", user: user, password: "secret"))
             request.localPort = Int32(port)
             let outcome = Outcome()
             _ = engine.start(request, outcome)
