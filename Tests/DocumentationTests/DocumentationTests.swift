@@ -53,7 +53,7 @@ internal import Testing
     func `an article links to others as files, in the form that the site turns into links of its own`(article: String) {
         #expect(!Documentation.text(of: article).contains("<doc:"), "\(article): write [title](Article.md)")
         let folder = article.split(separator: "/").dropLast().joined(separator: "/")
-        for link in DocumentedLink.links(of: Documentation.text(of: article), file: article) {
+        for link in DocumentedLink.links(of: Documentation.text(of: article), file: article) where !link.target.hasPrefix("Resources/") {
             let isNeighbor = link.path.wholeMatch(of: /(.+)\/\w+\.md/).map { $0.1 == folder } ?? false
             let isOfModule = link.path.wholeMatch(of: /Sources\/(\w+)\/(\w+)\.docc\/\w+\.md/).map { $0.1 == $0.2 } ?? false
             #expect(link.anchor == nil, "\(link.testDescription): the site spells headings in another way")
