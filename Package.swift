@@ -108,7 +108,7 @@ let package = Package(
                 "StoreCore", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin", "Console", "Trials", "CHeapUsage",
                 "SyncCrashWriter",
             ],
-            path: "Tests/Benchmarks", exclude: ["README.md"], swiftSettings: settings),
+            path: "Tests/Benchmarks", exclude: ["README.md", "Peers"], swiftSettings: settings),
         .systemLibrary(name: "CHeapUsage", path: "Tests/Support/CHeapUsage"),
     ]
 )

@@ -1,5 +1,6 @@
-// Checks that every public symbol has a doc comment with a short first sentence without links, and that every public symbol at the
-// top of its module is listed among the topics of the landing page.
+// Checks that every public symbol has a doc comment with a short first sentence without links, that every public symbol at the top of its
+// module is listed among the topics of the landing page, and that a type with a file in the catalogue's folder Symbols lists all its
+// members there.
 //
 // swift check-symbols.swift <landing page> <symbol graph>…
 
@@ -32,7 +33,19 @@ guard arguments.count >= 2, let landingPage = arguments.first else {
 
 let page = try String(contentsOfFile: landingPage, encoding: .utf8)
 let topics = page.components(separatedBy: "## Topics").dropFirst().joined()
+
+/// The listed members of each type that has a file of its own, each without the part that distinguishes overloads.
+var members: [String: [String]] = [:]
+let folder = URL(filePath: landingPage).deletingLastPathComponent().appending(path: "Symbols")
+for file in try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil) where file.pathExtension == "md" {
+    let lines = try String(contentsOf: file, encoding: .utf8).components(separatedBy: "\n")
+    let links = lines.filter { $0.hasPrefix("- ``") }.map { String($0.dropFirst(4).prefix { $0 != "`" }) }
+    guard let type = lines[0].split(separator: "`").last?.split(separator: "/").last else { continue }
+    members[String(type)] = links.map { link in link.prefixMatch(of: #/[^(-]+(\([^)]*\))?/#).map { String($0.0) } ?? link }
+}
+
 var count = 0
+var unlisted = members
 var faults: [String] = []
 
 for path in arguments.dropFirst() {
@@ -46,6 +59,13 @@ for path in arguments.dropFirst() {
             !topics.contains("- ``\(name)/\(name)``")
         {
             faults.append("\(place)\(name) is not among the topics of \(landingPage)")
+        }
+        if symbol.pathComponents.count == 2, let listed = unlisted[symbol.pathComponents[0]] {
+            if let index = listed.firstIndex(of: symbol.pathComponents[1]) {
+                unlisted[symbol.pathComponents[0]]?.remove(at: index)
+            } else {
+                faults.append("\(place)\(name) is not among the topics of its type in \(folder.relativePath)")
+            }
         }
         guard let comment = symbol.docComment, comment.lines.contains(where: { !$0.text.allSatisfy(\.isWhitespace) }) else {
             faults.append("\(place)\(name) is not documented")

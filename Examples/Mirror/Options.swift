@@ -22,29 +22,43 @@ struct Options {
     }
 
     static let usage = """
-        usage: mirror [<manifest-url> <directory>] [--dry-run] [--json] [--plain] [--max-delete <count>] [--allow-empty]
-                      [--max-update <count>] [--allow-all-changed] [--allow-same-content] [--keep-local]
+        usage: mirror [<manifest-url> <directory>] [--dry-run] [--json] [--plain]
+                      [--max-delete <count>] [--allow-empty] [--max-update <count>]
+                      [--allow-all-changed] [--allow-same-content] [--keep-local]
                       [--concurrency <count>] [--retries <count>]
 
-        Makes a directory equal to a manifest: an object {"path", "size", "sha256" or "version", "url"} per file, one per line (NDJSON) or
-        all in one array (JSON). A manifest in lines needs an end marker: a last line {"count": <files>}, or a Content-Length from the
-        server. URLs may be relative to the manifest's. Interrupted transfers are resumed; files that mirror has not installed are kept.
-        Without arguments, mirror runs a demonstration with an origin in its own process and a temporary directory.
+        Makes a directory equal to a manifest: an object {"path", "size", "sha256" or
+        "version", "url"} per file, one per line (NDJSON) or all in one array (JSON). A
+        manifest in lines needs an end marker: a last line {"count": <files>}, or a
+        Content-Length from the server. URLs may be relative to the manifest's.
+        Interrupted transfers are resumed; files that mirror has not installed are
+        kept. Without arguments, mirror runs a demonstration with an origin in its own
+        process and a temporary directory.
 
-            --dry-run              prints the plan with its reasons, and changes nothing
+            --dry-run              prints the plan with its reasons, and changes
+                                   nothing
             --json                 prints the report as JSON, for scripts
-            --plain                prints plain lines, as if the output were not a terminal
-            --max-delete <count>   refuses to remove more files than this; by default, more than half of at least 20
+            --plain                prints plain lines, as if the output were not a
+                                   terminal
+            --max-delete <count>   refuses to remove more files than this; by default,
+                                   more than half of at least 20
             --allow-empty          lets an empty manifest empty the directory
-            --max-update <count>   refuses to replace more files than this; by default, more than half of at least 20
-            --allow-all-changed    lets a run replace or remove every file of at least 20
-            --allow-same-content   lets a run give the same content to most of at least 20 files that differed
-            --keep-local           keeps files that were edited in the directory; by default they are overwritten
-            --concurrency <count>  the number of concurrent downloads, 1 to 64; 8 by default
-            --retries <count>      the number of retries after a transient failure, 0 to 100; 3 by default
+            --max-update <count>   refuses to replace more files than this; by default,
+                                   more than half of at least 20
+            --allow-all-changed    lets a run replace or remove every file of at least
+                                   20
+            --allow-same-content   lets a run give the same content to most of at least
+                                   20 files that differed
+            --keep-local           keeps files that were edited in the directory; by
+                                   default they are overwritten
+            --concurrency <count>  the number of concurrent downloads, 1 to 64; 8 by
+                                   default
+            --retries <count>      the number of retries after a transient failure, 0
+                                   to 100; 3 by default
 
-        exit codes: 0 synchronized (or the plan was printed), 1 some files failed, 2 refused for safety, 3 the manifest or the directory
-        cannot be used, 64 invalid arguments, 130 stopped by ctrl-C; the next run resumes an interrupted one.
+        exit codes: 0 synchronized (or the plan was printed), 1 some files failed, 2
+        refused for safety, 3 the manifest or the directory cannot be used, 64 invalid
+        arguments, 130 stopped by ctrl-C; the next run resumes an interrupted one.
         """
 
     init(_ arguments: some Sequence<String>) throws {

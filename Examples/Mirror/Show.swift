@@ -17,7 +17,7 @@ struct Show {
         guard !isJSON else { return }
         // Names come from the manifest and from the disk, and must not act on the terminal.
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { String($0).escapedForDisplay() }
-        write((console.isLive ? "\r\u{1B}[K" : "") + lines.joined(separator: "\n") + "\n")
+        write((console.isLive ? "\r\u{1B}[K" : "") + console.wrapped(lines.joined(separator: "\n")) + "\n")
     }
 
     static func complain(_ text: String) {

@@ -17,22 +17,28 @@ struct Options {
     }
 
     static let usage = """
-        usage: orgs [<organization>] [--user <login>] [--pages <count>] [--middle <page>] [--host <name>] [--directory <path>]
-                    [--fresh] [--plain]
+        usage: orgs [<organization>] [--user <login>] [--pages <count>]
+                    [--middle <page>] [--host <name>] [--directory <path>] [--fresh]
+                    [--plain]
 
-        Shows organizations, the repositories of one of them page by page and from the middle in both directions, a user, and the API's
-        metadata. Without --host, an origin inside the process responds. Run it twice: the second run starts from disk and revalidates
-        with 304s.
+        Shows organizations, the repositories of one of them page by page and from the
+        middle in both directions, a user, and the API's metadata. Without --host, an
+        origin inside the process responds. Run it twice: the second run starts from
+        disk and revalidates with 304s.
 
           --host api.github.com   GitHub itself; a few requests an hour need no token
-          --directory <path>      the directory of the records; default \(defaultDirectory.path(percentEncoded: false))
+          --directory <path>      the directory of the records; default
+                                  \(defaultDirectory.path(percentEncoded: false))
           --fresh                 removes the records of earlier runs
-          --pages <count>         the number of pages of repositories, 1 to 100; default 3
-          --middle <page>         the first page of the list in both directions, 1 to 100; default 2
+          --pages <count>         the number of pages of repositories, 1 to 100;
+                                  default 3
+          --middle <page>         the first page of the list in both directions, 1 to
+                                  100; default 2
           --user <login>          the user to show; default octocat
           --plain                 plain lines, as for output that is not a terminal
 
-        exit codes: 0 all screens loaded, 1 a screen failed to load, 3 the directory cannot be used, 64 invalid arguments.
+        exit codes: 0 all screens loaded, 1 a screen failed to load, 3 the directory
+        cannot be used, 64 invalid arguments.
         """
 
     init(_ arguments: some Sequence<String>) throws {

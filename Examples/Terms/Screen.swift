@@ -61,5 +61,5 @@ struct Screen {
 
     func complain(_ text: String) { FileHandle.standardError.write(Data("terms: \(text)\n".utf8)) }
 
-    func write(_ text: String) { FileHandle.standardOutput.write(Data(text.utf8)) }
+    func write(_ text: String) { FileHandle.standardOutput.write(Data(console.wrapped(text).utf8)) }
 }

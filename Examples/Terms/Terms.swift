@@ -35,14 +35,15 @@ struct Terms {
     private static let help = """
         usage: terms [--accept] [--offline] [--fresh] [--plain]
 
-        Starts with bundled terms, finds newer ones at an origin in this process, shows the changes,
-        and asks for an acceptance, which is saved for later starts.
+        Starts with bundled terms, finds newer ones at an origin in this process, shows
+        the changes, and asks for an acceptance, which is saved for later starts.
 
           --accept   accepts the terms without asking
           --offline  starts without a network
           --fresh    deletes the state of earlier starts first
           --plain    prints plain lines, as when the output is not a terminal
 
-        exit codes: 0 the gate was shown, open or closed; 1 the gate failed; 64 wrong usage.
+        exit codes: 0 the gate was shown, open or closed; 1 the gate failed; 64 wrong
+        usage.
         """
 }

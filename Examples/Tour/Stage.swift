@@ -100,7 +100,7 @@ final class Stage: Sendable {
         let padded = word.padding(toLength: 10, withPad: " ", startingAt: 0)
         let time = paint(.dim, String(format: "%6.0f ms", elapsed))
         let line = "\(time)  \(paint(.dim, label)) \(paint(mark.paint, "\(mark.sign) \(padded)")) \(content)"
-        write("   " + line + "\n")
+        write("   " + line + "\n", indentation: 28 + label.count)
         guard isLive, mark == .loading else { return }
         shown.withLock { $0.waiting = "                    " }
     }
@@ -130,7 +130,8 @@ final class Stage: Sendable {
 
     private func paint(_ paint: Console.Paint, _ text: String) -> String { console.paint(paint, text) }
 
-    private func write(_ text: String) {
+    private func write(_ text: String, indentation: Int? = nil) {
+        let text = console.wrapped(text, indentation: indentation)
         shown.withLock { shown in
             let clearsSpinner = shown.waiting != nil
             shown.waiting = nil

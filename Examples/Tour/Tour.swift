@@ -29,9 +29,10 @@ struct Tour {
     private static let help = """
         usage: tour [--plain]
 
-        Shows what a store does, over real HTTP against an origin in this process, in a few seconds.
-        On a terminal it draws live; elsewhere, or with --plain, it prints one line per event.
-        Exits 0 if every check holds, 1 if not, and 64 for wrong usage.
+        Shows what a store does, over real HTTP against an origin in this process, in a
+        few seconds. On a terminal it draws live; elsewhere, or with --plain, it prints
+        one line per event. Exits 0 if every check holds, 1 if not, and 64 for wrong
+        usage.
         """
 
     /// Runs the whole tour.

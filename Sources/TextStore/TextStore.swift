@@ -21,8 +21,9 @@ public import StoreCore
 /// try await texts.register(eula)
 /// await texts.setVersionSource(versions)
 ///
-/// let now = try await texts.text(for: eula)                                    // from memory, without waiting
-/// let newest = try await texts.text(for: eula, awaiting: .remote(timeout: .seconds(2)))
+/// let now = try await texts.text(for: eula)  // from memory, without waiting
+/// let newest = try await texts.text(
+///     for: eula, awaiting: .remote(timeout: .seconds(2)))
 /// for await state in texts.publish(eula) { render(state) }
 /// ```
 ///

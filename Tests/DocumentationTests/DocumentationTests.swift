@@ -49,6 +49,27 @@ internal import Testing
         #expect(DocumentedLink.anchors(of: Documentation.text(of: link.path)).contains(String(anchor)))
     }
 
+    @Test(arguments: Documentation.articles.filter { $0.contains(".docc/") })
+    func `an article links to others as files, in the form that the site turns into links of its own`(article: String) {
+        #expect(!Documentation.text(of: article).contains("<doc:"), "\(article): write [title](Article.md)")
+        let folder = article.split(separator: "/").dropLast().joined(separator: "/")
+        for link in DocumentedLink.links(of: Documentation.text(of: article), file: article) where !link.target.hasPrefix("Resources/") {
+            let isNeighbor = link.path.wholeMatch(of: /(.+)\/\w+\.md/).map { $0.1 == folder } ?? false
+            let isOfModule = link.path.wholeMatch(of: /Sources\/(\w+)\/(\w+)\.docc\/\w+\.md/).map { $0.1 == $0.2 } ?? false
+            #expect(link.anchor == nil, "\(link.testDescription): the site spells headings in another way")
+            #expect(article == Documentation.landingPage ? isOfModule : isNeighbor, "\(link.testDescription) is not on the site")
+        }
+    }
+
+    @Test func `the landing page has the modules in the order of the README`() {
+        let pages = [Documentation.landingPage, "README.md"].map { page in
+            DocumentedLink.links(of: Documentation.text(of: page), file: page).map(\.path)
+                .filter { $0.wholeMatch(of: /Sources\/(\w+)\/\1\.docc\/\1\.md/) != nil }
+        }
+        #expect(pages[0].count == 4)
+        #expect(pages[0] == pages[1])
+    }
+
     @Test func `links and headings are read as a reader of Markdown reads them`() {
         let text = """
             ## A cacher of your own, and `more`

@@ -28,6 +28,17 @@ struct ConsoleTests {
         #expect(console.fitted("short") == "short")
     }
 
+    @Test func `long lines of a terminal break between words`() {
+        let console = Console(isPlain: false, isTerminal: true, environment: ["COLUMNS": "20", "TERM": "xterm"])
+        #expect(console.wrapped("  one two three four five\nsix") == "  one two three four\n    five\nsix")
+        #expect(console.wrapped("one two three four five", indentation: 8) == "one two three four\n        five")
+        #expect(console.wrapped(console.paint(.red, "exactly twenty chars") + "\n") == "\u{1B}[31mexactly twenty chars\u{1B}[0m\n")
+        #expect(console.wrapped("https://example.com/a-long-word") == "https://example.com/a-long-word")
+        let pipe = Console(isPlain: false, isTerminal: false, environment: [:])
+        let line = String(repeating: "word ", count: 40)
+        #expect(pipe.wrapped(line) == line)
+    }
+
     @Test(arguments: [5, 20, 36, 80])
     func `a table fits its width`(width: Int) {
         let table = Table(

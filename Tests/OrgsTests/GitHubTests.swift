@@ -85,19 +85,26 @@ struct GitHubTests {
         #expect(transport.requests.map { $0.url.path() } == ["/meta"])
     }
 
-    @Test func `C4: an expired record is revalidated, not downloaded`() async throws {
+    @Test func `C4: an expired record is revalidated, not downloaded`()
+        async throws
+    {
         let transport = MemoryTransport { request in
-            request.fields["If-None-Match"] == #""v1""# ? .status(304) : .json(Self.ada).adding("ETag", #""v1""#)
+            request.fields["If-None-Match"] == #""v1""#
+                ? .status(304) : .json(Self.ada).adding("ETag", #""v1""#)
         }
         let ada = app(over: transport).users["ada"]
         #expect(try await ada.requireData() == .ada)
         time.advance(by: .seconds(60))
         #expect(try await ada.requireData() == .ada)
-        #expect(transport.requests.map { $0.fields["If-None-Match"] } == [nil, #""v1""#])
+        let conditions = transport.requests.map { $0.fields["If-None-Match"] }
+        #expect(conditions == [nil, #""v1""#])
     }
 
-    @Test func `requests to a busy server are retried with growing delays`() async throws {
-        let transport = MemoryTransport(inTurn: .status(503), .status(503), .json(Self.ada))
+    @Test func `requests to a busy server are retried with growing delays`()
+        async throws
+    {
+        let transport = MemoryTransport(
+            inTurn: .status(503), .status(503), .json(Self.ada))
         let repository = app(over: transport)
         async let user = repository.users["ada"].requireData()
         for bound in [Duration.milliseconds(200), .milliseconds(400)] {
@@ -128,14 +135,21 @@ struct GitHubTests {
 
     @Test func `an expired token is refreshed without an error`() async throws {
         let transport = MemoryTransport { request in
-            if request.url.path() == "/token" { return .json(#"{"accessToken": "new"}"#) }
-            return request.fields["Authorization"] == "Bearer new" ? .json(Self.ada) : .status(401)
+            if request.url.path() == "/token" {
+                return .json(#"{"accessToken": "new"}"#)
+            }
+            return request.fields["Authorization"] == "Bearer new"
+                ? .json(Self.ada) : .status(401)
         }
         let signedIn = host(over: transport).authorized(
-            by: .bearer(Token(accessToken: "old")) { _, unauthenticated in try await unauthenticated.send("/token", method: .post) })
-        let users = GitHubRepository(api: signedIn, directory: nil, time: time).users
+            by: .bearer(Token(accessToken: "old")) { _, unauthenticated in
+                try await unauthenticated.send("/token", method: .post)
+            })
+        let repository = GitHubRepository(api: signedIn, directory: nil, time: time)
+        let users = repository.users
         #expect(try await users["ada"].requireData() == .ada)
-        #expect(transport.requests.map { $0.url.path() } == ["/users/ada", "/token", "/users/ada"])
+        let paths = transport.requests.map { $0.url.path() }
+        #expect(paths == ["/users/ada", "/token", "/users/ada"])
     }
 }
 

@@ -24,13 +24,18 @@ struct RepositoryListTests {
         #expect(origin.requests.map(\.pageKey) == [nil, "2", "3"])
     }
 
-    @Test func `a failed page keeps the list and can be requested again`() async throws {
-        origin.enqueue(.page([.swift], nextKey: "2"), .failure(Offline()), .page([.docc]))
+    @Test func `a failed page keeps the list and can be requested again`()
+        async throws
+    {
+        origin.enqueue(
+            .page([.swift], nextKey: "2"), .failure(Offline()), .page([.docc]))
         let screen = RecordingObserver(list.publish())
         try await screen.next { $0.isCompleted }
 
         #expect(await list.requestNextData() == .failed(Offline()))
-        try await screen.next { $0 == .completed(content: [.swift], next: .error(rawError: Offline()), prev: .none) }
+        let failed = LoadingState<[Repository]>.completed(
+            content: [.swift], next: .error(rawError: Offline()), prev: .none)
+        try await screen.next { $0 == failed }
         #expect(await list.requestNextData() == .loaded)
         try await screen.next { $0 == .completed([.swift, .docc]) }
     }

@@ -38,15 +38,27 @@ struct GitHubRepository: Sendable {
     ///   - directory: The directory of the records; without one they are kept in memory only.
     ///   - time: The source of time.
     init(
-        organizations: some PaginationFetcher<UnitParam, Organization>, repositories: some PaginationFetcher<String, Repository>,
-        repositoriesAround: some TwoWayPaginationFetcher<RepositoryPage, Repository>, users: some Origin<String, User>,
-        meta: some Origin<UnitParam, Meta>, directory: URL? = nil, time: any TimeSource = .system
+        organizations: some PaginationFetcher<UnitParam, Organization>,
+        repositories: some PaginationFetcher<String, Repository>,
+        repositoriesAround:
+            some TwoWayPaginationFetcher<RepositoryPage, Repository>,
+        users: some Origin<String, User>,
+        meta: some Origin<UnitParam, Meta>, directory: URL? = nil,
+        time: any TimeSource = .system
     ) {
-        self.organizations = PaginationStore(cacher: Self.cacher(directory, "organizations"), fetcher: organizations, time: time)
-        self.repositories = PaginationStore(cacher: Self.cacher(directory, "repositories"), fetcher: repositories, time: time)
-        self.repositoriesAround = PaginationStore(cacher: Self.cacher(directory, "around"), fetcher: repositoriesAround, time: time)
-        self.users = Store(cacher: Self.cacher(directory, "users"), fetcher: users, time: time)
-        self.meta = Store(cacher: Self.cacher(directory, "meta"), fetcher: meta, time: time)
+        self.organizations = PaginationStore(
+            cacher: Self.cacher(directory, "organizations"), fetcher: organizations,
+            time: time)
+        self.repositories = PaginationStore(
+            cacher: Self.cacher(directory, "repositories"), fetcher: repositories,
+            time: time)
+        self.repositoriesAround = PaginationStore(
+            cacher: Self.cacher(directory, "around"), fetcher: repositoriesAround,
+            time: time)
+        self.users = Store(
+            cacher: Self.cacher(directory, "users"), fetcher: users, time: time)
+        self.meta = Store(
+            cacher: Self.cacher(directory, "meta"), fetcher: meta, time: time)
     }
 
     /// Returns memory, in front of files if there is a directory. A lifetime from the origin takes precedence over this expiry.

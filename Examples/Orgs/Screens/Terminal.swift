@@ -46,6 +46,7 @@ final class Terminal: Sendable {
     private func dim(_ text: String) -> String { console.paint(.dim, text) }
 
     private func write(_ text: String) {
+        let text = console.wrapped(text)
         isWaiting.withLock { isWaiting in
             FileHandle.standardOutput.write(Data(((isWaiting ? "\r\u{1B}[K" : "") + text).utf8))
             isWaiting = false

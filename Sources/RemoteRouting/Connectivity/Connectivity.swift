@@ -29,7 +29,8 @@ public struct Connectivity: Sendable {
     /// A network path as the system describes it.
     ///
     /// ```swift
-    /// for await path in try Connectivity.system().paths where path.isExpensive == false {
+    /// for await path in try Connectivity.system().paths
+    /// where path.isExpensive == false {
     ///     try await prefetchPictures()
     /// }
     /// ```

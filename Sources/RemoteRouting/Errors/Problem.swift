@@ -3,7 +3,9 @@ public import Foundation
 /// A server's description of a problem (RFC 9457).
 ///
 /// ```swift
-/// if let problem = error.problem, problem.type == "https://example.com/probs/out-of-credit" {
+/// if let problem = error.problem,
+///     problem.type == "https://example.com/probs/out-of-credit"
+/// {
 ///     show(problem.detail, balance: problem.extensions["balance"])
 /// }
 /// ```

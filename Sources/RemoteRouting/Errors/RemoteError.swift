@@ -57,7 +57,8 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
     ///
     /// ```swift
     /// do {
-    ///     try await api.send(Route(path: "/orders", method: .post, body: .json(order)))
+    ///     try await api.send(
+    ///         Route(path: "/orders", method: .post, body: .json(order)))
     /// } catch let error as RemoteError where error.mayHaveArrived {
     ///     showOrders()  // the order may be there: look before ordering again
     /// }

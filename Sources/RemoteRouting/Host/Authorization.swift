@@ -4,7 +4,8 @@ internal import Foundation
 ///
 /// ```swift
 /// let tokens = Authorization.bearer(saved) { current, unauthenticated in
-///     try await unauthenticated.send(TokenRoute.refresh(token: current.refreshToken))
+///     try await unauthenticated.send(
+///         TokenRoute.refresh(token: current.refreshToken))
 /// }
 /// let api = RemoteHost("api.example.com").authorized(by: tokens)
 /// ```

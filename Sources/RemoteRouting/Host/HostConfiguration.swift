@@ -2,8 +2,10 @@
 ///
 /// ```swift
 /// extension HostConfiguration {
-///     static let production = HostConfiguration("api.example.com", basePath: "/v1")
-///     static let staging = HostConfiguration("staging.example.com", port: 8443, basePath: "/v1")
+///     static let production = HostConfiguration(
+///         "api.example.com", basePath: "/v1")
+///     static let staging = HostConfiguration(
+///         "staging.example.com", port: 8443, basePath: "/v1")
 ///     static let local = HostConfiguration("localhost", scheme: .http, port: 8080)
 /// }
 /// ```

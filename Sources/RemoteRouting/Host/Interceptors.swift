@@ -16,7 +16,9 @@
 /// ```swift
 /// struct ScreenField: RequestInterceptor {
 ///     func intercept(_ request: inout HTTPRequest) async throws {
-///         if let screen = request.tags[ScreenName.self] { try request.fields.set("X-ScreenName", screen) }
+///         if let screen = request.tags[ScreenName.self] {
+///             try request.fields.set("X-ScreenName", screen)
+///         }
 ///     }
 /// }
 /// ```

@@ -4,9 +4,10 @@ public import StoreCore
 /// A client of one API that sends routes and returns decoded values.
 ///
 /// ```swift
-/// let api = RemoteHost("api.example.com")                                   // https unless said otherwise
+/// let api = RemoteHost("api.example.com")  // https unless said otherwise
 /// let user: User = try await api.send("/users/\(id)")
-/// let hits: [Repo] = try await api.send("/search", parameters: ["q": text, "page": 2])
+/// let hits: [Repo] = try await api.send(
+///     "/search", parameters: ["q": text, "page": 2])
 /// let bytes = try await api.data(for: Route(path: "/avatar.png"))
 /// ```
 ///
@@ -49,7 +50,9 @@ public struct RemoteHost: Sendable {
     /// The trust requirements of the host's connections, beyond the system's defaults.
     ///
     /// ```swift
-    /// let api = RemoteHost("intranet.example.com").with { $0.tls.authorities = authorities }
+    /// let api = RemoteHost("intranet.example.com").with {
+    ///     $0.tls.authorities = authorities
+    /// }
     /// ```
     public var tls: TLSOptions {
         get { connection.tls }
@@ -88,7 +91,8 @@ public struct RemoteHost: Sendable {
     /// ``URLSessionTransport``. Its description names the transport and the reason:
     ///
     /// ```swift
-    /// print(api.transport)        // libcurl 7.88.1, or: URLSession (libcurl.so.4 cannot be loaded)
+    /// // Prints “libcurl 7.88.1”, or “URLSession (libcurl.so.4 cannot be loaded)”.
+    /// print(api.transport)
     /// ```
     public var transport: any Transport
     /// The source of time.

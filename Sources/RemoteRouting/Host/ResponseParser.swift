@@ -6,13 +6,17 @@ public import Foundation
 /// struct PropertyListParser: ResponseParser {
 ///     var mediaTypes: [MimeType] { [.propertyList] }
 ///
-///     func parse<Value: Decodable>(_ response: RemoteResponse<Data>, as type: Value.Type) throws -> Value {
+///     func parse<Value: Decodable>(
+///         _ response: RemoteResponse<Data>, as type: Value.Type
+///     ) throws -> Value {
 ///         try PropertyListDecoder().decode(type, from: response.value)
 ///     }
 /// }
 /// ```
 /// ```swift
-/// let api = RemoteHost("api.example.com").with { $0.parser = PropertyListParser() }
+/// let api = RemoteHost("api.example.com").with {
+///     $0.parser = PropertyListParser()
+/// }
 /// let settings: Settings = try await api.send("/settings")
 /// ```
 ///

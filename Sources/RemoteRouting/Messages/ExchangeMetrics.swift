@@ -4,8 +4,10 @@ internal import Wire
 /// The metrics of one exchange on the wire: times, bytes, version and connection.
 ///
 /// ```swift
-/// let response: RemoteResponse<User> = try await api.response(for: Route(path: "/user"))
-/// if let metrics = response.metrics { print(metrics) }       // HTTP/2, reused connection, first byte after 11 ms, 12 ms
+/// let response: RemoteResponse<User> = try await api.response(
+///     for: Route(path: "/user"))
+/// // Prints “HTTP/2, reused connection, first byte after 11 ms, 12 ms”.
+/// if let metrics = response.metrics { print(metrics) }
 /// ```
 ///
 /// A redirect or a further attempt is a separate exchange; a response has the metrics of the last one. A part is `nil` if the platform does

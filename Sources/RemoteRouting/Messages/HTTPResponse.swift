@@ -3,7 +3,8 @@ public import Foundation
 /// A response: status, fields and body.
 ///
 /// ```swift
-/// let response = HTTPResponse(status: 200, url: request.url, body: Data("hello".utf8))
+/// let response = HTTPResponse(
+///     status: 200, url: request.url, body: Data("hello".utf8))
 /// ```
 public struct HTTPResponse: Sendable {
     /// The status code.

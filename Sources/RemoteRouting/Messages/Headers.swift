@@ -1,7 +1,8 @@
 /// The header fields of a route, in declaration order.
 ///
 /// ```swift
-/// var headers: Headers { ["Accept-Language": language, "X-Trace": trace] }      // nil leaves a field out
+/// // A field whose value is nil is left out.
+/// var headers: Headers { ["Accept-Language": language, "X-Trace": trace] }
 /// ```
 ///
 /// Names and values are validated when the request is built (RFC 9110 §5.1, §5.5). A field replaces the host's default of the same name. A

@@ -56,7 +56,8 @@ public struct ParameterValue: Hashable, Sendable {
 /// extension Money: ParameterConvertible {
 ///     var parameterValue: ParameterValue { .text("\(cents) \(currency)") }
 /// }
-/// enum Sorting: String, ParameterConvertible { case newest, oldest }     // raw values need nothing more
+/// // An enumeration with raw values needs nothing more.
+/// enum Sorting: String, ParameterConvertible { case newest, oldest }
 /// ```
 public protocol ParameterConvertible {
     /// The value as a parameter.

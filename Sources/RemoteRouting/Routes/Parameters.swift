@@ -1,7 +1,9 @@
 /// Named values in declaration order: a query, a form, or the fields of a JSON object.
 ///
 /// ```swift
-/// let parameters: Parameters = ["q": text, "page": 2, "tag": ["swift", "http"], "since": nil]
+/// let parameters: Parameters = [
+///     "q": text, "page": 2, "tag": ["swift", "http"], "since": nil,
+/// ]
 /// ```
 ///
 /// A name may occur more than once. `nil` omits the name, an empty text is written as `name=`, and ``ParameterValue/valueless`` as `name`

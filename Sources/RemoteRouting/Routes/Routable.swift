@@ -9,7 +9,8 @@
 ///     var body: RouteBody {
 ///         switch self {
 ///         case .anonymous: .json(fields: ["type": "ANONYMOUS"])
-///         case .refresh(let token): .json(fields: ["type": "REFRESH", "credential": token])
+///         case .refresh(let token):
+///             .json(fields: ["type": "REFRESH", "credential": token])
 ///         }
 ///     }
 ///     var options: RouteOptions { RouteOptions(requiresAuth: false) }
@@ -75,7 +76,9 @@ extension Routable {
 /// ```swift
 /// extension Route {
 ///     static func login(name: String, password: String) -> Route {
-///         Route(path: "/user/login", method: .post, parameters: ["username": name, "password": password])
+///         Route(
+///             path: "/user/login", method: .post,
+///             parameters: ["username": name, "password": password])
 ///     }
 /// }
 /// ```

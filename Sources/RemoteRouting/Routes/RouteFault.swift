@@ -6,7 +6,8 @@
 /// do {
 ///     try await api.send("/users/\(id)")
 /// } catch let error as RemoteError {
-///     if let fault = error.underlyingError as? RouteFault, fault.code == .dotSegment { print("a name of dots") }
+///     let fault = error.underlyingError as? RouteFault
+///     if fault?.code == .dotSegment { print("a name of dots") }
 /// }
 /// ```
 public struct RouteFault: Error, Hashable, Sendable, CustomStringConvertible {

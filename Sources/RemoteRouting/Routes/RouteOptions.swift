@@ -1,7 +1,9 @@
 /// The rare settings of a route; each has a default.
 ///
 /// ```swift
-/// var options: RouteOptions { RouteOptions(requiresAuth: false, timeouts: Timeouts(overall: .seconds(5))) }
+/// var options: RouteOptions {
+///     RouteOptions(requiresAuth: false, timeouts: Timeouts(overall: .seconds(5)))
+/// }
 /// ```
 ///
 /// `nil` uses the host's setting.

@@ -4,7 +4,8 @@ public import Foundation
 ///
 /// ```swift
 /// let path: RoutePath = "/orgs/\(name)/repos/\(id).json"
-/// let file: RoutePath = "/files/\(segments: ["2024", "a b.txt"])"      // /files/2024/a%20b.txt
+/// // The path is /files/2024/a%20b.txt.
+/// let file: RoutePath = "/files/\(segments: ["2024", "a b.txt"])"
 /// ```
 ///
 /// A value never opens a new segment: all characters except letters, digits and `-._~` are percent-encoded. A literal is used unchanged,

@@ -6,7 +6,8 @@ internal import StoreCore
 /// enum Experiment: RouteTagKey { typealias Value = Int }
 /// ```
 /// ```swift
-/// let orders: [Order] = try await api.send(Route(path: "/orders").tagged(Experiment.self, 2))
+/// let orders: [Order] = try await api.send(
+///     Route(path: "/orders").tagged(Experiment.self, 2))
 /// ```
 ///
 /// A key is a type without instances. It fixes the type of its values, so a value of another type does not compile. Logs show only the

@@ -11,7 +11,8 @@ extension Freshness {
     /// Creates the freshness of a response by the rules of a private cache (RFC 9111, RFC 5861).
     ///
     /// ```swift
-    /// return .modified(response.value, Freshness(of: response), Validator(of: response))
+    /// return .modified(
+    ///     response.value, Freshness(of: response), Validator(of: response))
     /// ```
     ///
     /// Use it in custom fetchers; the fetchers of ``RemoteHost`` call it too. Lifetimes count from the arrival of the response.

@@ -17,7 +17,9 @@ extension RemoteHost {
     /// Creates a fetcher that follows `Link` fields (RFC 8288) for lists that are wrapped in an object.
     ///
     /// ```swift
-    /// let hits = api.pages(in: SearchResult.self, elements: { $0.items }) { (words: String) in
+    /// let hits = api.pages(
+    ///     in: SearchResult.self, elements: { $0.items }
+    /// ) { (words: String) in
     ///     Route(path: "/search/repositories", query: ["q": words])
     /// }
     /// ```
@@ -46,9 +48,12 @@ extension RemoteHost {
     ///
     /// ```swift
     /// let messages = api.pages(
-    ///     in: MessagePage.self, elements: { $0.messages }, next: { $0.olderCursor }, prev: { $0.newerCursor }
+    ///     in: MessagePage.self, elements: { $0.messages }, next: { $0.olderCursor },
+    ///     prev: { $0.newerCursor }
     /// ) { (room: String, cursor: PageCursor?) in
-    ///     Route(path: "/rooms/\(room)/messages", query: ["after": cursor?.next, "before": cursor?.prev])
+    ///     Route(
+    ///         path: "/rooms/\(room)/messages",
+    ///         query: ["after": cursor?.next, "before": cursor?.prev])
     /// }
     /// ```
     ///
@@ -78,9 +83,13 @@ extension RemoteHost {
     /// ```swift
     /// let lines = api.pages(parsing: { response in
     ///     let text = String(decoding: response.value, as: UTF8.self)
-    ///     return Page(text.split(separator: "\n").map(String.init), nextKey: response.fields["X-Next"])
+    ///     return Page(
+    ///         text.split(separator: "\n").map(String.init),
+    ///         nextKey: response.fields["X-Next"])
     /// }) { (log: String, cursor: PageCursor?) in
-    ///     Route(path: "/logs/\(log)", query: ["from": cursor?.next], options: RouteOptions(accept: .plainText))
+    ///     Route(
+    ///         path: "/logs/\(log)", query: ["from": cursor?.next],
+    ///         options: RouteOptions(accept: .plainText))
     /// }
     /// ```
     ///
@@ -109,7 +118,9 @@ extension RemoteHost {
     /// Creates a fetcher for numbered pages, without knowing their count.
     ///
     /// ```swift
-    /// let repos = api.pages(of: Repo.self, numberedFrom: 1, size: 50) { (org: String, number: Int) in
+    /// let repos = api.pages(
+    ///     of: Repo.self, numberedFrom: 1, size: 50
+    /// ) { (org: String, number: Int) in
     ///     Route(path: "/orgs/\(org)/repos", query: ["page": number, "per_page": 50])
     /// }
     /// ```

@@ -5,8 +5,11 @@ public import StoreCore
 ///
 /// ```swift
 /// let users = Store(
-///     cacher: MemoryCacher(expiry: .after(.seconds(60))),                       // if the origin gives no lifetime
-///     fetcher: api.fetcher(of: User.self) { (id: Int) in Route(path: "/users/\(id)") })
+///     // The expiry counts if the origin gives no lifetime.
+///     cacher: MemoryCacher(expiry: .after(.seconds(60))),
+///     fetcher: api.fetcher(of: User.self) { (id: Int) in
+///         Route(path: "/users/\(id)")
+///     })
 /// let user = try await users[7].requireData()
 /// ```
 ///
@@ -44,7 +47,9 @@ extension RemoteHost {
     /// Creates a fetcher that requests each key's content with a route of this host.
     ///
     /// ```swift
-    /// let fetcher = api.fetcher(of: User.self) { (id: Int) in Route(path: "/users/\(id)") }
+    /// let fetcher = api.fetcher(of: User.self) { (id: Int) in
+    ///     Route(path: "/users/\(id)")
+    /// }
     /// ```
     ///
     /// `Data` is the response body itself. The parser of the route or the host decodes any other type.
@@ -64,7 +69,9 @@ extension RemoteHost {
     /// let pictures = Store(
     ///     cacher: MemoryCacher<String, Picture>(),
     ///     fetcher: api.fetcher(parsing: { try Picture(png: $0.value) }) { name in
-    ///         Route(path: "/pictures/\(name)", options: RouteOptions(accept: "image/png"))
+    ///         Route(
+    ///             path: "/pictures/\(name)",
+    ///             options: RouteOptions(accept: "image/png"))
     ///     })
     /// ```
     ///

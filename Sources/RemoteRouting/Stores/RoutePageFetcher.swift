@@ -6,7 +6,9 @@ public import StoreCore
 /// ```swift
 /// let repos = PaginationStore(
 ///     cacher: MemoryCacher<String, [Repo]>(),
-///     fetcher: api.pages(of: Repo.self) { (org: String) in Route(path: "/orgs/\(org)/repos", query: ["per_page": 50]) })
+///     fetcher: api.pages(of: Repo.self) { (org: String) in
+///         Route(path: "/orgs/\(org)/repos", query: ["per_page": 50])
+///     })
 /// await repos["apple"].requestNextData()
 /// ```
 ///
@@ -75,7 +77,9 @@ public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: T
 /// Pass it as a parameter of the route, which encodes it like any other value:
 ///
 /// ```swift
-/// Route(path: "/rooms/\(room)/messages", query: ["after": cursor?.next, "before": cursor?.prev])
+/// Route(
+///     path: "/rooms/\(room)/messages",
+///     query: ["after": cursor?.next, "before": cursor?.prev])
 /// ```
 public struct PageCursor: Hashable, Sendable {
     /// The side of the list that the page is added to.

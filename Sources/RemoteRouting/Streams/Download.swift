@@ -5,7 +5,9 @@ extension RemoteHost {
     /// Downloads into a file, resuming an interrupted download of the same version.
     ///
     /// ```swift
-    /// try await api.download(Route(path: "/films/7.mp4"), to: url, sha256: digest) { print($0.fraction ?? 0) }
+    /// try await api.download(Route(path: "/films/7.mp4"), to: url, sha256: digest) {
+    ///     print($0.fraction ?? 0)
+    /// }
     /// ```
     ///
     /// The bytes go to `.NAME.part` beside the target. The complete file replaces the target in one step, so a reader sees either the old

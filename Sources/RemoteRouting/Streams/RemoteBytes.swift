@@ -5,7 +5,9 @@ public import Foundation
 /// ```swift
 /// let bytes = try await api.bytes(for: Route(path: "/export"))
 /// for try await piece in bytes { try file.write(contentsOf: piece) }
-/// for try await line in try await api.bytes(for: Route(path: "/log")).lines() { print(line) }
+/// for try await line in try await api.bytes(for: Route(path: "/log")).lines() {
+///     print(line)
+/// }
 /// ```
 ///
 /// Memory use is constant, even if the body is large or read slowly. Over libcurl, a slow reader pauses the socket before the

@@ -4,7 +4,9 @@ internal import StoreCore
 /// The server-sent events of a route, across reconnections.
 ///
 /// ```swift
-/// for try await event in api.events(for: Route(path: "/changes")) { apply(event.data) }
+/// for try await event in api.events(for: Route(path: "/changes")) {
+///     apply(event.data)
+/// }
 /// ```
 ///
 /// When a connection ends or is lost, the sequence reconnects with the last event id (`Last-Event-ID`). It waits for the delay that the

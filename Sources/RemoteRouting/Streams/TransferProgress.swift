@@ -32,7 +32,9 @@ extension RemoteHost {
     /// Sends a route with a large body, and reports progress.
     ///
     /// ```swift
-    /// let photo: Photo = try await api.upload(Route(path: "/photos", method: .post, body: .file(url))) { progress in
+    /// let photo: Photo = try await api.upload(
+    ///     Route(path: "/photos", method: .post, body: .file(url))
+    /// ) { progress in
     ///     print(progress.fraction ?? 0)
     /// }
     /// ```

@@ -4,11 +4,14 @@ internal import StoreCore
 /// Recorded exchanges with a real server, which a test replays without the server.
 ///
 /// ```swift
-/// let recorder = ExchangeRecorder(recording: URLSessionTransport())       // once, against the real server
-/// _ = try await RemoteHost("api.example.com", transport: recorder).data(for: route)
+/// // Once, against the real server:
+/// let recorder = ExchangeRecorder(recording: URLSessionTransport())
+/// _ = try await RemoteHost("api.example.com", transport: recorder).data(
+///     for: route)
 /// try recorder.exchanges.encoded().write(to: file)
 ///
-/// let exchanges = try RecordedExchanges(decoding: Data(contentsOf: file)) // from then on
+/// // From then on:
+/// let exchanges = try RecordedExchanges(decoding: Data(contentsOf: file))
 /// let api = RemoteHost("api.example.com", transport: exchanges.transport())
 /// ```
 ///

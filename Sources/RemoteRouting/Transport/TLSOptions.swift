@@ -4,7 +4,8 @@ public import Foundation
 ///
 /// ```swift
 /// var tls = TLSOptions()
-/// tls.authorities = try TLSOptions.Authorities(contentsOf: file)  // instead of the system's
+/// // Replaces the system's authorities.
+/// tls.authorities = try TLSOptions.Authorities(contentsOf: file)
 /// tls.minimumVersion = .tls13
 /// let api = RemoteHost("intranet.example.com").with { $0.tls = tls }
 /// ```

@@ -9,9 +9,13 @@ internal import Wire
 ///
 /// ```swift
 /// struct EchoTransport: Transport {
-///     func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
+///     func perform(
+///         _ request: HTTPRequest, limits: ExchangeLimits
+///     ) async throws -> HTTPResponse {
 ///         let exchange = Exchange(limits: limits)
-///         exchange.receive(HTTPResponse(status: 200, url: request.url, body: Data("hello".utf8)))
+///         exchange.receive(
+///             HTTPResponse(
+///                 status: 200, url: request.url, body: Data("hello".utf8)))
 ///         exchange.finish()
 ///         return try await exchange.response()
 ///     }

@@ -8,8 +8,10 @@ public import Foundation
 ///
 /// ```swift
 /// let scope = CacheScope(directory: cachesDirectory.appending(path: userID))
-/// let files = FileCacher<User.ID, User>(directory: scope.directory(named: "users"))
-/// let users = Store(cacher: TieredCacher(over: files), fetcher: UserFetcher(), scope: scope)
+/// let files = FileCacher<User.ID, User>(
+///     directory: scope.directory(named: "users"))
+/// let users = Store(
+///     cacher: TieredCacher(over: files), fetcher: UserFetcher(), scope: scope)
 /// ```
 ///
 /// Signing out then removes all of the user's data:

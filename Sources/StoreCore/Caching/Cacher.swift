@@ -15,12 +15,17 @@ public import Foundation
 ///     private var records: [Int: CacheRecord<User>] = [:]
 ///
 ///     func load(param id: Int) -> CacheRecord<User>? { records[id] }
-///     func save(_ record: CacheRecord<User>, param id: Int) { records[id] = record }
+///     func save(_ record: CacheRecord<User>, param id: Int) {
+///         records[id] = record
+///     }
 ///     func remove(param id: Int) { records[id] = nil }
 ///     func removeAll() { records = [:] }
 ///
-///     nonisolated func needsRefresh(_ record: CacheRecord<User>, param: Int, now: Date) -> Bool {
-///         record.isInvalidated || !Calendar.current.isDate(record.fetchedAt, inSameDayAs: now)
+///     nonisolated func needsRefresh(
+///         _ record: CacheRecord<User>, param: Int, now: Date
+///     ) -> Bool {
+///         record.isInvalidated
+///             || !Calendar.current.isDate(record.fetchedAt, inSameDayAs: now)
 ///     }
 /// }
 /// ```

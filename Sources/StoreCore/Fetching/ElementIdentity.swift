@@ -2,7 +2,8 @@
 ///
 /// ```swift
 /// let rooms = PaginationStore(
-///     cacher: MemoryCacher(), fetcher: MessageFetcher(api: api), identity: .by { $0.text })
+///     cacher: MemoryCacher(), fetcher: MessageFetcher(api: api),
+///     identity: .by { $0.text })
 /// ```
 ///
 /// Lists shift while pages are loaded, so the last element of one page may return as the first of the next. With an identity, the newer

@@ -5,7 +5,9 @@
 ///     var status: Int
 ///     var retryAfter: Duration?
 ///
-///     var failureKind: FailureKind { status >= 500 || status == 429 ? .transient : .permanent }
+///     var failureKind: FailureKind {
+///         status >= 500 || status == 429 ? .transient : .permanent
+///     }
 ///     var allowsStale: Bool { [500, 502, 503, 504].contains(status) }
 /// }
 /// ```

@@ -2,7 +2,9 @@
 ///
 /// ```swift
 /// struct UserFetcher: Fetcher {
-///     func fetch(param id: User.ID) async throws -> User { try await api.user(id) }
+///     func fetch(param id: User.ID) async throws -> User {
+///         try await api.user(id)
+///     }
 /// }
 /// ```
 ///
@@ -41,10 +43,16 @@ extension Fetcher {
 /// struct CheckedUserFetcher: RevalidatingFetcher {
 ///     let api: VersionedAPI
 ///
-///     func fetch(param id: User.ID, revalidating validator: Validator?) async throws -> FetchResult<User> {
+///     func fetch(
+///         param id: User.ID, revalidating validator: Validator?
+///     ) async throws -> FetchResult<User> {
 ///         let response = try await api.user(id, ifNoneMatch: validator?.entityTag)
-///         guard let user = response.user else { return .notModified(.fresh(for: response.maxAge)) }
-///         return .modified(user, .fresh(for: response.maxAge), Validator(entityTag: response.entityTag))
+///         guard let user = response.user else {
+///             return .notModified(.fresh(for: response.maxAge))
+///         }
+///         return .modified(
+///             user, .fresh(for: response.maxAge),
+///             Validator(entityTag: response.entityTag))
 ///     }
 /// }
 /// ```

@@ -2,8 +2,14 @@
 ///
 /// ```swift
 /// struct RepoFetcher: PaginationFetcher {
-///     func fetch(param org: String) async throws -> Page<Repo> { try await api.repos(of: org, page: "1") }
-///     func fetchNext(nextKey: String, param org: String) async throws -> Page<Repo> { try await api.repos(of: org, page: nextKey) }
+///     func fetch(param org: String) async throws -> Page<Repo> {
+///         try await api.repos(of: org, page: "1")
+///     }
+///     func fetchNext(
+///         nextKey: String, param org: String
+///     ) async throws -> Page<Repo> {
+///         try await api.repos(of: org, page: nextKey)
+///     }
 /// }
 /// ```
 public protocol PaginationFetcher<Param, Element>: Origin where Content == [Element] {

@@ -2,8 +2,12 @@ extension LoadingStateSequence {
     /// The combined states of several sequences: an error takes precedence over loading, and loading over completed.
     ///
     /// ```swift
-    /// for await state in users[id].publish().combineState(posts[id].publish(), settings.publish()) {
-    ///     if let (user, posts, settings) = state.content { show(user, posts, settings) }
+    /// for await state in users[id].publish().combineState(
+    ///     posts[id].publish(), settings.publish())
+    /// {
+    ///     if let (user, posts, settings) = state.content {
+    ///         show(user, posts, settings)
+    ///     }
     /// }
     /// ```
     ///
@@ -32,7 +36,11 @@ extension LoadingStateSequence {
     /// The combined states of several sequences, with content that a closure makes from theirs.
     ///
     /// ```swift
-    /// let greetings = users[id].publish().combineState(settings.publish()) { user, salutation in "\(salutation) \(user.name)" }
+    /// let greetings = users[id].publish().combineState(
+    ///     settings.publish()
+    /// ) { user, salutation in
+    ///     "\(salutation) \(user.name)"
+    /// }
     /// ```
     ///
     /// The rules of ``combineState(_:)`` apply.

@@ -101,7 +101,8 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     /// Creates a model for a preview or a snapshot test, which needs no store.
     ///
     /// ```swift
-    /// let failed = Observed(preview: .error(rawError: Offline(), content: User(id: 1, name: "Ada")))
+    /// let failed = Observed(
+    ///     preview: .error(rawError: Offline(), content: User(id: 1, name: "Ada")))
     /// ```
     ///
     /// - Parameter state: The state to show for every key. Following has no effect and returns at once.

@@ -9,7 +9,11 @@
 ///         List {
 ///             ForEach(list.content ?? []) { repo in
 ///                 RepoRow(repo: repo)
-///                     .task { if list.shouldLoadNext(at: repo) { await list.loadNext() } }
+///                     .task {
+///                         if list.shouldLoadNext(at: repo) {
+///                             await list.loadNext()
+///                         }
+///                     }
 ///             }
 ///         }
 ///         .task { await list.follow(repos["apple"]) }

@@ -1,7 +1,8 @@
 /// A store of lists that are fetched page by page: forward and, with a `TwoWayPaginationFetcher`, backward.
 ///
 /// ```swift
-/// let repos = PaginationStore(cacher: MemoryCacher<String, [Repo]>(), fetcher: RepoFetcher())
+/// let repos = PaginationStore(
+///     cacher: MemoryCacher<String, [Repo]>(), fetcher: RepoFetcher())
 ///
 /// for await state in repos["apple"].publish() { render(state) }
 /// await repos["apple"].requestNextData()

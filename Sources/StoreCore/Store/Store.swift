@@ -1,11 +1,13 @@
 /// One kind of data with its cacher, its fetcher, and the engine between them; the object that a repository keeps.
 ///
 /// ```swift
-/// let users = Store(cacher: MemoryCacher<User.ID, User>(expiry: .after(.seconds(30 * 60))), fetcher: UserFetcher())
+/// let users = Store(
+///     cacher: MemoryCacher<User.ID, User>(expiry: .after(.seconds(30 * 60))),
+///     fetcher: UserFetcher())
 ///
-/// for await state in users[id].publish() { render(state) }        // observe
-/// let user = try await users[id].requireData()                    // one shot
-/// await users[id].update { $0.name = "Ada" }                      // all observers see it
+/// for await state in users[id].publish() { render(state) }  // observe
+/// let user = try await users[id].requireData()              // one shot
+/// await users[id].update { $0.name = "Ada" }                // observers see it
 /// ```
 ///
 /// A store does no work before the first call. Keep one store for each kind of data: two stores over one cacher share records, but neither
@@ -93,7 +95,7 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     ///
     /// ```swift
     /// let prefetching = users.prefetch(ids)
-    /// prefetching.cancel()                              // keys that still wait are not fetched
+    /// prefetching.cancel()  // keys that still wait are not fetched
     /// ```
     ///
     /// - Keys wait in one queue of the store, in the order given. ``StorePolicy/prefetchWidth`` of them are fetched at a time.

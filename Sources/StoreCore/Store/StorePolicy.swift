@@ -2,7 +2,8 @@
 ///
 /// ```swift
 /// let users = Store(
-///     cacher: MemoryCacher<User.ID, User>(), fetcher: UserFetcher(api: api), policy: StorePolicy(staleWhileRevalidate: .seconds(30)))
+///     cacher: MemoryCacher<User.ID, User>(), fetcher: UserFetcher(api: api),
+///     policy: StorePolicy(staleWhileRevalidate: .seconds(30)))
 /// ```
 ///
 /// | Policy | Default | Meaning of the default |

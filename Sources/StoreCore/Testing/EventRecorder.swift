@@ -2,7 +2,9 @@
 ///
 /// ```swift
 /// let events = EventRecorder<Int>()
-/// let users = Store(cacher: MemoryCacher<Int, String>(), fetcher: fetcher, onEvent: events.record)
+/// let users = Store(
+///     cacher: MemoryCacher<Int, String>(), fetcher: fetcher,
+///     onEvent: events.record)
 /// fetcher.hold()
 /// async let first = users[1].requireData()
 /// async let second = users[1].requireData()

@@ -8,7 +8,9 @@ public import Foundation
 ///
 /// ```swift
 /// let time = ManualTime()
-/// let napper = Task { try await time.sleep(until: time.now.advanced(by: .seconds(60))) }
+/// let napper = Task {
+///     try await time.sleep(until: time.now.advanced(by: .seconds(60)))
+/// }
 /// try await time.sleepers(atLeast: 1)
 /// time.advance(by: .seconds(60))
 /// try await napper.value

@@ -1,7 +1,8 @@
 /// A fetcher that returns answers from a test's script, and can hold its fetches.
 ///
 /// ```swift
-/// let fetcher = ScriptedFetcher<Int, String>(.success("Ada"), .failure(URLError(.timedOut)))
+/// let fetcher = ScriptedFetcher<Int, String>(
+///     .success("Ada"), .failure(URLError(.timedOut)))
 /// let users = Store(cacher: MemoryCacher(), fetcher: fetcher)
 /// #expect(try await users[1].requireData() == "Ada")
 /// #expect(fetcher.requests.map(\.param) == [1])
@@ -59,7 +60,8 @@ public final class ScriptedFetcher<Param: Hashable & Sendable, Content: Sendable
 /// A fetcher of pages in both directions that returns answers from a test's script, and can hold its fetches.
 ///
 /// ```swift
-/// let fetcher = ScriptedPaginationFetcher<String, Int>(.page([1, 2], nextKey: "b"), .page([3]))
+/// let fetcher = ScriptedPaginationFetcher<String, Int>(
+///     .page([1, 2], nextKey: "b"), .page([3]))
 /// let lists = PaginationStore(cacher: MemoryCacher(), fetcher: fetcher)
 /// _ = try await lists["numbers"].requireData()
 /// await lists["numbers"].requestNextData()

@@ -9,7 +9,9 @@ public import StoreCore
 /// A directory that a sync makes equal to a remote list of files.
 ///
 /// ```swift
-/// let target = DirectoryTarget(directory: url, transfer: HTTPTransfer()) { ListedSource(try await api.files()) }
+/// let target = DirectoryTarget(directory: url, transfer: HTTPTransfer()) {
+///     ListedSource(try await api.files())
+/// }
 /// let report = try await OneWaySynchronizer(processor: target).sync()
 /// ```
 ///

@@ -3,7 +3,8 @@
 /// ```swift
 /// struct HTTPTransfer: FileTransfer {
 ///     func transfer(_ file: ListedFile, into part: FilePart) async throws {
-///         let response = try await client.get(file.path, range: part.resumePoint)   // Range: bytes=offset-, If-Range: validator
+///         // Range: bytes=offset-, If-Range: validator
+///         let response = try await client.get(file.path, range: part.resumePoint)
 ///         try part.begin(at: response.firstByte, validator: response.entityTag)
 ///         for try await piece in response.body { try part.append(piece) }
 ///     }

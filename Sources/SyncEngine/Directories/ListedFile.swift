@@ -3,13 +3,15 @@ internal import StoreCore
 /// A file of a remote list.
 ///
 /// ```swift
-/// let file = ListedFile(path: "films/7.mp4", sha256: digest, byteCount: 73_400_320)
+/// let file = ListedFile(
+///     path: "films/7.mp4", sha256: digest, byteCount: 73_400_320)
 /// ```
 ///
 /// In a list, a file is an object with `path` and at least one of `sha256` and `version`. `size` (or `byteCount`) and `url` are optional:
 ///
 /// ```text
-/// {"path": "films/7.mp4", "sha256": "9f86d0…", "size": 73400320, "url": "https://cdn.example.com/7.mp4"}
+/// {"path": "films/7.mp4", "sha256": "9f86d0…", "size": 73400320,
+///  "url": "https://cdn.example.com/7.mp4"}
 /// ```
 public struct ListedFile: FileItem, Hashable, Codable {
     /// The path of the file in the directory.

@@ -3,7 +3,9 @@
 /// ```swift
 /// let list = PagedSource { (cursor: String?) in
 ///     let page = try await api.photos(after: cursor)
-///     return PagedSource.Step(page.photos, then: page.isLast ? .end(.complete(count: page.total)) : .page(page.cursor))
+///     let end = SourceEnd.complete(count: page.total)
+///     return PagedSource.Step(
+///         page.photos, then: page.isLast ? .end(end) : .page(page.cursor))
 /// }
 /// ```
 public struct PagedSource<Item: SyncItem, Cursor: Sendable>: SourceList {

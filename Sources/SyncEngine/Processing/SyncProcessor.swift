@@ -5,10 +5,18 @@
 ///     let api: PhotoAPI
 ///     let album: PhotoAlbum
 ///
-///     func sourceList() async throws -> ListedSource<Photo> { ListedSource(try await api.photos()) }
-///     func localInventory() async throws -> LocalInventory<Photo> { LocalInventory(versions: await album.versions) }
-///     func downloadContent(of photo: Photo) async throws { await album.add(try await api.image(of: photo), for: photo) }
-///     func remove(_ keys: Set<Photo.Key>) async throws { await album.remove(keys) }
+///     func sourceList() async throws -> ListedSource<Photo> {
+///         ListedSource(try await api.photos())
+///     }
+///     func localInventory() async throws -> LocalInventory<Photo> {
+///         LocalInventory(versions: await album.versions)
+///     }
+///     func downloadContent(of photo: Photo) async throws {
+///         await album.add(try await api.image(of: photo), for: photo)
+///     }
+///     func remove(_ keys: Set<Photo.Key>) async throws {
+///         await album.remove(keys)
+///     }
 /// }
 /// ```
 ///

@@ -3,7 +3,8 @@ public import StoreCore
 /// The app's entry point: makes a local collection equal to a remote list, one way.
 ///
 /// ```swift
-/// let synchronizer = OneWaySynchronizer(processor: PhotoProcessor(api: api, album: album))
+/// let synchronizer = OneWaySynchronizer(
+///     processor: PhotoProcessor(api: api, album: album))
 /// let report = try await synchronizer.sync()
 /// ```
 ///

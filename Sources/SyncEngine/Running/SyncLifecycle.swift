@@ -1,10 +1,10 @@
 /// The machine of callers and passes, without a lock, task or clock.
 ///
 /// ```text
-///            callerArrived            callerArrived: queued for the pass after this one
+///            callerArrived            callerArrived: queued for the next pass
 ///     idle ───────────────▶ running ◀────┐
 ///      ▲                     │   │       │ passEnded, and another pass has callers
-///      │      passEnded      │   │ cancelRequested, or no callers and observers left
+///      │      passEnded      │   │ cancelRequested, or nothing waits or observes
 ///      └─────────────────────┘   ▼       │
 ///      └──────────────────── cancelling ─┘
 /// ```

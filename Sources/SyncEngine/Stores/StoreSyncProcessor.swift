@@ -3,7 +3,9 @@ public import StoreCore
 /// A processor that keeps a store equal to a remote list; observers of a key see its changes.
 ///
 /// ```swift
-/// let processor = StoreSyncProcessor(list: OriginSource(photoListFetcher, param: album), store: photos, version: { $0.revision })
+/// let processor = StoreSyncProcessor(
+///     list: OriginSource(photoListFetcher, param: album), store: photos,
+///     version: { $0.revision })
 /// try await OneWaySynchronizer(processor: processor).sync()
 /// ```
 ///

@@ -5,7 +5,8 @@ internal import Wire
 /// Fetches texts and manifests over HTTP.
 ///
 /// ```swift
-/// let texts = try TextStore(session: "legal", fetcher: HTTPTextFetcher(deadline: .seconds(10)))
+/// let texts = try TextStore(
+///     session: "legal", fetcher: HTTPTextFetcher(deadline: .seconds(10)))
 /// ```
 ///
 /// On Linux, libcurl 7.66 or newer sends the requests, and no response can end the process. It is loaded at the first request. Without it,

@@ -30,7 +30,8 @@ public struct TextVerification: Sendable {
 ///
 /// ```swift
 /// let verifier = TextVerifier { verification in
-///     guard isSigned(verification.bytes, verification.headers["x-signature"]) else { throw Forged() }
+///     guard isSigned(verification.bytes, verification.headers["x-signature"])
+///     else { throw Forged() }
 /// }
 /// let texts = try TextStore(session: "legal", verify: verifier)
 /// ```

@@ -14,7 +14,10 @@ import StoreCore
 ///
 /// ```text
 /// { "revision": 7, "expires": "2030-01-01T00:00:00Z",
-///   "texts": { "eula": { "version": "1.2.3", "url": "eula-1.2.3.txt", "sha256": "…", "length": 5120, "group": "legal" } } }
+///   "texts": {
+///     "eula": {
+///       "version": "1.2.3", "url": "eula-1.2.3.txt", "sha256": "…",
+///       "length": 5120, "group": "legal" } } }
 /// ```
 public struct VersionManifest: Hashable, Sendable {
     /// The entries by the identifiers of their texts.

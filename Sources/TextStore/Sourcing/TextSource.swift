@@ -4,7 +4,8 @@ public import Foundation
 ///
 /// ```swift
 /// let eula = TextSource(
-///     identifier: "eula", bundleFile: BundleFile(fileName: "eula", fileExtension: "txt"),
+///     identifier: "eula",
+///     bundleFile: BundleFile(fileName: "eula", fileExtension: "txt"),
 ///     remoteFile: RemoteFile(url: base.appending(path: "eula.txt")))
 /// ```
 public struct TextSource: Hashable, Sendable, TextSourceProvider {
@@ -59,7 +60,9 @@ public struct TextSource: Hashable, Sendable, TextSourceProvider {
 ///     case eula, privacy
 ///
 ///     var textSource: TextSource {
-///         TextSource(identifier: rawValue, bundleFile: BundleFile(fileName: rawValue, fileExtension: "txt"))
+///         TextSource(
+///             identifier: rawValue,
+///             bundleFile: BundleFile(fileName: rawValue, fileExtension: "txt"))
 ///     }
 /// }
 /// ```

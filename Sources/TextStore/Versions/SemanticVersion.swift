@@ -3,7 +3,7 @@
 /// ```swift
 /// let old = SemanticVersion("1.9.0")
 /// let new = SemanticVersion("1.10.0-rc.1+build.5")
-/// let odd = SemanticVersion("v1.0.001", mode: .lenient)      // its description stays "v1.0.001"
+/// let odd = SemanticVersion("v1.0.001", mode: .lenient)  // described as written
 /// ```
 ///
 /// Order and equality are precedence (section 11): build metadata is ignored, and a pre-release comes before its release.

@@ -8,7 +8,10 @@ enum Documentation {
         + files(under: "Sources", ending: ".swift").flatMap { DocumentedBlock.blocks(ofDocCommentsIn: text(of: $0), file: $0) }
 
     /// The Markdown files, as paths from the package's root.
-    static let articles: [String] = ["README.md"] + files(under: "Sources", ending: ".md")
+    static let articles: [String] = ["README.md", landingPage] + files(under: "Sources", ending: ".md")
+
+    /// The page of the documentation site that leads to the modules.
+    static let landingPage = ".ci/Storehouse.docc/Storehouse.md"
 
     /// All links that lead to the package itself.
     static let links: [DocumentedLink] = (articles + ["CHANGELOG.md", "CONTRIBUTING.md"])

@@ -33,13 +33,21 @@ private func show(_ user: User, _ post: Post, _ settings: String) {}
 struct DocCommentTests {
     // Fetcher
     struct UserFetcher: Fetcher {
-        func fetch(param id: User.ID) async throws -> User { try await api.user(id) }
+        func fetch(param id: User.ID) async throws -> User {
+            try await api.user(id)
+        }
     }
 
     // PaginationFetcher
     struct RepoFetcher: PaginationFetcher {
-        func fetch(param org: String) async throws -> Page<Repo> { try await api.repos(of: org, page: "1") }
-        func fetchNext(nextKey: String, param org: String) async throws -> Page<Repo> { try await api.repos(of: org, page: nextKey) }
+        func fetch(param org: String) async throws -> Page<Repo> {
+            try await api.repos(of: org, page: "1")
+        }
+        func fetchNext(
+            nextKey: String, param org: String
+        ) async throws -> Page<Repo> {
+            try await api.repos(of: org, page: nextKey)
+        }
     }
 
     // MARK: Compiled examples
@@ -50,17 +58,20 @@ struct DocCommentTests {
     }
 
     private func store() async throws {
-        let users = Store(cacher: MemoryCacher<User.ID, User>(expiry: .after(.seconds(30 * 60))), fetcher: UserFetcher())
+        let users = Store(
+            cacher: MemoryCacher<User.ID, User>(expiry: .after(.seconds(30 * 60))),
+            fetcher: UserFetcher())
 
         for await state in users[id].publish() { render(state) }  // observe
         let user = try await users[id].requireData()  // one shot
-        await users[id].update { $0.name = "Ada" }  // all observers see it
+        await users[id].update { $0.name = "Ada" }  // observers see it
 
         show(user)
     }
 
     private func paginationStore() async throws {
-        let repos = PaginationStore(cacher: MemoryCacher<String, [Repo]>(), fetcher: RepoFetcher())
+        let repos = PaginationStore(
+            cacher: MemoryCacher<String, [Repo]>(), fetcher: RepoFetcher())
 
         for await state in repos["apple"].publish() { render(state) }
         await repos["apple"].requestNextData()
@@ -75,13 +86,21 @@ struct DocCommentTests {
     private func combination(
         _ users: Store<User.ID, User>, _ posts: Store<Post.ID, Post>, _ settings: StoreFlowable<UnitParam, String>
     ) async {
-        for await state in users[id].publish().combineState(posts[id].publish(), settings.publish()) {
-            if let (user, posts, settings) = state.content { show(user, posts, settings) }
+        for await state in users[id].publish().combineState(
+            posts[id].publish(), settings.publish())
+        {
+            if let (user, posts, settings) = state.content {
+                show(user, posts, settings)
+            }
         }
     }
 
     private func transformedCombination(_ users: Store<User.ID, User>, _ settings: StoreFlowable<UnitParam, String>) async {
-        let greetings = users[id].publish().combineState(settings.publish()) { user, salutation in "\(salutation) \(user.name)" }
+        let greetings = users[id].publish().combineState(
+            settings.publish()
+        ) { user, salutation in
+            "\(salutation) \(user.name)"
+        }
         for await state in greetings { render(state) }
     }
 
@@ -97,7 +116,9 @@ struct DocCommentTests {
     @Test func `an event recorder`() async throws {
         let fetcher = ScriptedFetcher<Int, String>(.success("Ada"))
         let events = EventRecorder<Int>()
-        let users = Store(cacher: MemoryCacher<Int, String>(), fetcher: fetcher, onEvent: events.record)
+        let users = Store(
+            cacher: MemoryCacher<Int, String>(), fetcher: fetcher,
+            onEvent: events.record)
         fetcher.hold()
         async let first = users[1].requireData()
         async let second = users[1].requireData()
@@ -125,7 +146,9 @@ struct DocCommentTests {
     // MARK: Run examples
 
     @Test func `a memory cacher`() async throws {
-        let users = Store(cacher: MemoryCacher<User.ID, User>(expiry: .after(.seconds(30 * 60))), fetcher: UserFetcher())
+        let users = Store(
+            cacher: MemoryCacher<User.ID, User>(expiry: .after(.seconds(30 * 60))),
+            fetcher: UserFetcher())
         #expect(try await users[1].requireData().name == "Ada")
     }
 
@@ -139,8 +162,10 @@ struct DocCommentTests {
         let userID = UUID().uuidString
 
         let scope = CacheScope(directory: cachesDirectory.appending(path: userID))
-        let files = FileCacher<User.ID, User>(directory: scope.directory(named: "users"))
-        let users = Store(cacher: TieredCacher(over: files), fetcher: UserFetcher(), scope: scope)
+        let files = FileCacher<User.ID, User>(
+            directory: scope.directory(named: "users"))
+        let users = Store(
+            cacher: TieredCacher(over: files), fetcher: UserFetcher(), scope: scope)
 
         _ = try await users[1].requireData()
         try await users.clear()
@@ -173,7 +198,9 @@ struct DocCommentTests {
 
     // Not run, because it would write to the caches directory.
     private func filesAmongCaches(_ cachesDirectory: URL) async throws {
-        let users = FileCacher<Int, String>(directory: cachesDirectory.appending(path: "users"), expiry: .after(.seconds(3600)))
+        let users = FileCacher<Int, String>(
+            directory: cachesDirectory.appending(path: "users"),
+            expiry: .after(.seconds(3600)))
         try await users.save(CacheRecord(content: "Ada", fetchedAt: Date()), param: 1)
         let record = try await users.load(param: 1)  // Ada, also after a restart
 
@@ -217,7 +244,9 @@ struct DocCommentTests {
 
     @Test func `manual time`() async throws {
         let time = ManualTime()
-        let napper = Task { try await time.sleep(until: time.now.advanced(by: .seconds(60))) }
+        let napper = Task {
+            try await time.sleep(until: time.now.advanced(by: .seconds(60)))
+        }
         try await time.sleepers(atLeast: 1)
         time.advance(by: .seconds(60))
         try await napper.value
@@ -246,7 +275,8 @@ struct DocCommentTests {
     }
 
     @Test func `a scripted fetcher`() async throws {
-        let fetcher = ScriptedFetcher<Int, String>(.success("Ada"), .failure(URLError(.timedOut)))
+        let fetcher = ScriptedFetcher<Int, String>(
+            .success("Ada"), .failure(URLError(.timedOut)))
         let users = Store(cacher: MemoryCacher(), fetcher: fetcher)
         #expect(try await users[1].requireData() == "Ada")
         #expect(fetcher.requests.map(\.param) == [1])
@@ -267,7 +297,8 @@ struct DocCommentTests {
     }
 
     @Test func `a scripted fetcher of pages`() async throws {
-        let fetcher = ScriptedPaginationFetcher<String, Int>(.page([1, 2], nextKey: "b"), .page([3]))
+        let fetcher = ScriptedPaginationFetcher<String, Int>(
+            .page([1, 2], nextKey: "b"), .page([3]))
         let lists = PaginationStore(cacher: MemoryCacher(), fetcher: fetcher)
         _ = try await lists["numbers"].requireData()
         await lists["numbers"].requestNextData()
@@ -311,7 +342,8 @@ private func newerDocComments(api: UserAPI, repos: PaginationStore<String, Repo>
     }
     func patient() {
         let users = Store(
-            cacher: MemoryCacher<User.ID, User>(), fetcher: UserFetcher(api: api), policy: StorePolicy(staleWhileRevalidate: .seconds(30)))
+            cacher: MemoryCacher<User.ID, User>(), fetcher: UserFetcher(api: api),
+            policy: StorePolicy(staleWhileRevalidate: .seconds(30)))
         print(users)
     }
     while await repos["apple"].requestNextData() == .loaded {}
@@ -329,27 +361,36 @@ private func decorated(api: UserAPI) async {
         func fetch(param: Int) async throws -> User { try await api.user(param) }
     }
     func remembering() {
-        let users = Store(cacher: MemoryCacher(), fetcher: UserFetcher(api: api).rememberingFailures(for: .seconds(1)))
+        let users = Store(
+            cacher: MemoryCacher(),
+            fetcher: UserFetcher(api: api).rememberingFailures(for: .seconds(1)))
         print(users)
     }
     func both() {
         let breaker = CircuitBreaker()
         let prices = Store(
-            cacher: MemoryCacher(), fetcher: PriceFetcher().rememberingFailures(for: .seconds(1)).guarded(by: breaker))
+            cacher: MemoryCacher(),
+            fetcher: PriceFetcher().rememberingFailures(for: .seconds(1))
+                .guarded(by: breaker))
         print(prices)
     }
     func shared() async {
         var banner = PassiveBanner()
-        let breaker = CircuitBreaker(opensAfter: 5, within: .seconds(10), holdsFor: .seconds(30))
-        let users = Store(cacher: MemoryCacher(), fetcher: UserFetcher(api: api).guarded(by: breaker))
-        let prices = Store(cacher: MemoryCacher(), fetcher: PriceFetcher().guarded(by: breaker))
+        let breaker = CircuitBreaker(
+            opensAfter: 5, within: .seconds(10), holdsFor: .seconds(30))
+        let users = Store(
+            cacher: MemoryCacher(), fetcher: UserFetcher(api: api).guarded(by: breaker))
+        let prices = Store(
+            cacher: MemoryCacher(), fetcher: PriceFetcher().guarded(by: breaker))
         for await state in breaker.states { banner.isHidden = state == .closed }
         print(users, prices, banner)
     }
     func batching(api: BatchAPI) {
         let users = Store(
             cacher: MemoryCacher(),
-            fetcher: BatchFetcher<User.ID, User>(limit: 100) { ids in try await api.users(ids) })
+            fetcher: BatchFetcher<User.ID, User>(limit: 100) { ids in
+                try await api.users(ids)
+            })
         print(users)
     }
     remembering()

@@ -18,7 +18,9 @@ final class UserRepository: Sendable {
     private let users: Store<User.ID, User>
 
     init(api: UserAPI) {
-        users = Store(cacher: MemoryCacher(expiry: .after(.seconds(30 * 60))), fetcher: UserFetcher(api: api))
+        users = Store(
+            cacher: MemoryCacher(expiry: .after(.seconds(30 * 60))),
+            fetcher: UserFetcher(api: api))
     }
 
     func user(_ id: User.ID) -> StoreFlowable<User.ID, User> { users[id] }

@@ -35,18 +35,25 @@ struct FeedScreen: View {
         List {
             ForEach(state.content ?? []) { article in
                 NavigationLink(article.title, value: article.id)
-                    .task { if feed.shouldLoadNext(at: article) { await feed.loadNext() } }
+                    .task {
+                        if feed.shouldLoadNext(at: article) {
+                            await feed.loadNext()
+                        }
+                    }
             }
             PageFooter(page: feed.next) { await feed.loadNext() }
         }
         .overlay { if state.isLoading, state.content == nil { ProgressView() } }
-        .safeAreaInset(edge: .bottom) { ErrorBanner(error: state.error) { await library.news.validate() } }
+        .safeAreaInset(edge: .bottom) {
+            ErrorBanner(error: state.error) { await library.news.validate() }
+        }
         .refreshable { await library.news.refresh() }
         .task { await feed.follow(library.news) }
     }
 }
 
-/// The end of the list: a spinner while the next page loads, and a button after it has failed.
+/// The end of the list: a spinner while the next page loads, and a button
+/// after it has failed.
 struct PageFooter: View {
     let page: AdditionalLoadingState
     let load: @MainActor () async -> Void
@@ -85,7 +92,9 @@ struct ArticleScreen: View {
         VStack {
             if let content = state.content {
                 Text(content.title)
-                Button(content.isLiked ? "Unlike" : "Like") { Task { await like(!content.isLiked) } }
+                Button(content.isLiked ? "Unlike" : "Like") {
+                    Task { await like(!content.isLiked) }
+                }
             } else if state.isLoading {
                 ProgressView()
             }
@@ -117,10 +126,22 @@ struct ArticleScreen: View {
 
 struct FeedPreviews: PreviewProvider {
     static var previews: some View {
-        let articles = [Article(id: 1, title: "Stores"), Article(id: 2, title: "Screens")]
-        FeedScreen(library: .preview, feed: ObservedList(preview: .loading(content: nil)))
-        FeedScreen(library: .preview, feed: ObservedList(preview: .completed(content: articles, next: .loading, prev: .none)))
-        FeedScreen(library: .preview, feed: ObservedList(preview: .error(rawError: URLError(.timedOut), content: articles)))
+        let articles = [
+            Article(id: 1, title: "Stores"), Article(id: 2, title: "Screens"),
+        ]
+        FeedScreen(
+            library: .preview,
+            feed: ObservedList(preview: .loading(content: nil)))
+        FeedScreen(
+            library: .preview,
+            feed: ObservedList(
+                preview: .completed(
+                    content: articles, next: .loading, prev: .none)))
+        FeedScreen(
+            library: .preview,
+            feed: ObservedList(
+                preview: .error(
+                    rawError: URLError(.timedOut), content: articles)))
     }
 }
 
@@ -186,7 +207,11 @@ struct RepoList: View {
         List {
             ForEach(list.content ?? []) { repo in
                 RepoRow(repo: repo)
-                    .task { if list.shouldLoadNext(at: repo) { await list.loadNext() } }
+                    .task {
+                        if list.shouldLoadNext(at: repo) {
+                            await list.loadNext()
+                        }
+                    }
             }
         }
         .task { await list.follow(repos["apple"]) }
@@ -202,7 +227,8 @@ struct RepoRow: View {
 @MainActor
 struct InASwiftUIAppTests {
     @Test func `V5: an example's preview shows what it is given`() async throws {
-        let failed = Observed(preview: .error(rawError: Offline(), content: User(id: 1, name: "Ada")))
+        let failed = Observed(
+            preview: .error(rawError: Offline(), content: User(id: 1, name: "Ada")))
         #expect(failed.state(for: 1).content?.name == "Ada" && failed.error is Offline)
     }
 

@@ -26,13 +26,16 @@ struct Prices: Sendable {
     private let store: Store<String, Price>
 
     init(upstream: PriceService, time: any TimeSource = .system) {
-        let breaker = CircuitBreaker(opensAfter: 5, within: .seconds(10), holdsFor: .seconds(30), time: time)
+        let breaker = CircuitBreaker(
+            opensAfter: 5, within: .seconds(10), holdsFor: .seconds(30),
+            time: time)
         var policy = StorePolicy()
         policy.staleWhileRevalidate = .seconds(60)
         policy.staleIfError = .seconds(600)
         store = Store(
             cacher: MemoryCacher(expiry: .after(.seconds(5)), limit: 100_000),
-            fetcher: PriceFetcher(upstream: upstream).guarded(by: breaker).rememberingFailures(for: .seconds(1), time: time),
+            fetcher: PriceFetcher(upstream: upstream).guarded(by: breaker)
+                .rememberingFailures(for: .seconds(1), time: time),
             policy: policy, time: time)
     }
 
@@ -89,7 +92,9 @@ struct OnAServerTests {
         let upstream = PriceService(script: ScriptedFetcher { _ in .success(Price(cents: 250)) })
         let prices = Store(
             cacher: MemoryCacher<String, Price>(),
-            fetcher: BatchFetcher(limit: 100) { articles in try await upstream.prices(of: articles) })
+            fetcher: BatchFetcher(limit: 100) { articles in
+                try await upstream.prices(of: articles)
+            })
         #expect(try await prices["lamp"].requireData().cents == 250)
         watching.cancel()
         await watching.value

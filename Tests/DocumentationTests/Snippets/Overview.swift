@@ -13,7 +13,8 @@ func landingPage() async throws -> [[String]] {
                 switch state {
                 case .loading(let stale): print("loading,", stale ?? "nothing to show yet")
                 case .completed(let user, next: _, prev: _): print("showing \(user)")
-                case .error(let error, let stale): print("\(error),", stale ?? "nothing to show")
+                case .error(let error, let stale):
+                    print("\(error),", stale ?? "nothing to show")
                 }
             }
         }
@@ -29,7 +30,9 @@ struct OverviewTests {
     @Test func `the store of the landing page fetches its content`() async throws {
         let api = UserAPI()
 
-        let users = Store(cacher: MemoryCacher<Int, String>(expiry: .after(.seconds(30 * 60)))) { id in
+        let users = Store(
+            cacher: MemoryCacher<Int, String>(expiry: .after(.seconds(30 * 60)))
+        ) { id in
             try await api.user(id).name
         }
 

@@ -14,7 +14,9 @@ struct MessageFetcher: PaginationFetcher {
         return Page(response.messages, nextKey: response.cursor)
     }
 
-    func fetchNext(nextKey: String, param room: String) async throws -> Page<Message> {
+    func fetchNext(
+        nextKey: String, param room: String
+    ) async throws -> Page<Message> {
         let response = try await api.messages(in: room, after: nextKey)
         return Page(response.messages, nextKey: response.cursor)
     }
@@ -71,9 +73,11 @@ struct PaginatingTests {
             case .error(let error, let stale): list.show(stale, footer: "\(error)")
             case .completed(let messages, let next, prev: _):
                 switch next {
-                case .fixed(let hasMore): list.show(messages, footer: hasMore ? "pull for more" : "")
+                case .fixed(let hasMore):
+                    list.show(messages, footer: hasMore ? "pull for more" : "")
                 case .loading: list.show(messages, footer: "loading more")
-                case .error(let error): list.show(messages, footer: "\(error), tap to try again")
+                case .error(let error):
+                    list.show(messages, footer: "\(error), tap to try again")
                 }
             }
         }
@@ -204,7 +208,8 @@ struct PaginatingTests {
         let api = ChatAPI()
 
         let rooms = PaginationStore(
-            cacher: MemoryCacher(), fetcher: MessageFetcher(api: api), identity: .by { $0.text })
+            cacher: MemoryCacher(), fetcher: MessageFetcher(api: api),
+            identity: .by { $0.text })
 
         _ = try await rooms["swift"].requireData()
         await rooms["swift"].requestNextData()

@@ -33,12 +33,15 @@ struct DatabaseCacher<Content: Codable & Sendable>: Cacher {
     var expiry = Expiry.after(.seconds(60 * 60))
 
     func load(param id: Int) async throws -> CacheRecord<Content>? {
-        guard let row = try await database.row("\(id)", of: table) else { return nil }
+        guard let row = try await database.row("\(id)", of: table) else {
+            return nil
+        }
         return try JSONDecoder().decode(CacheRecord<Content>.self, from: row)
     }
 
     func save(_ record: CacheRecord<Content>, param id: Int) async throws {
-        try await database.put(JSONEncoder().encode(record), "\(id)", into: table)
+        try await database.put(
+            JSONEncoder().encode(record), "\(id)", into: table)
     }
 
     func remove(param id: Int) async throws {
@@ -56,7 +59,9 @@ struct DatabaseCacher<Content: Codable & Sendable>: Cacher {
 
 struct PersistingTests {
     @Test func `a record above the cost limit is not kept`() async {
-        let images = MemoryCacher<Int, [UInt8]>(limit: 1_000, costLimit: 50_000_000) { $0.count }
+        let images = MemoryCacher<Int, [UInt8]>(limit: 1_000, costLimit: 50_000_000) {
+            $0.count
+        }
 
         await images.save(CacheRecord(content: [1, 2, 3], fetchedAt: Date()), param: 1)
         await images.save(CacheRecord(content: [UInt8](repeating: 0, count: 50_000_001), fetchedAt: Date()), param: 2)
@@ -87,8 +92,10 @@ struct PersistingTests {
         let directory = FileManager.default.temporaryDirectory.appending(path: "persisting-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }
 
-        let files = FileCacher<User.ID, User>(directory: directory, expiry: .after(.seconds(24 * 60 * 60)))
-        let users = Store(cacher: TieredCacher(over: files), fetcher: UserFetcher(api: api))
+        let files = FileCacher<User.ID, User>(
+            directory: directory, expiry: .after(.seconds(24 * 60 * 60)))
+        let users = Store(
+            cacher: TieredCacher(over: files), fetcher: UserFetcher(api: api))
 
         await users[1].update(User(id: 1, name: "Ada"))
         // A new process.
@@ -105,7 +112,8 @@ struct PersistingTests {
         defer { try? FileManager.default.removeItem(at: directory) }
         let files = FileCacher<User.ID, User>(directory: directory)
 
-        let users = Store(cacher: TieredCacher(over: files), fetcher: UserFetcher(api: api))
+        let users = Store(
+            cacher: TieredCacher(over: files), fetcher: UserFetcher(api: api))
         _ = try await users[1].requireData()
         try await users.waitUntilSaved()
 
@@ -170,8 +178,13 @@ final class Session: Sendable {
     let repos: PaginationStore<String, Repo>
 
     init(api: UserAPI) {
-        users = Store(cacher: MemoryCacher(), fetcher: UserFetcher(api: api), scope: scope)
-        repos = PaginationStore(cacher: MemoryCacher(), fetcher: PaginationClosureFetcher { _, _ in Page([]) }, scope: scope)
+        users = Store(
+            cacher: MemoryCacher(), fetcher: UserFetcher(api: api),
+            scope: scope)
+        repos = PaginationStore(
+            cacher: MemoryCacher(),
+            fetcher: PaginationClosureFetcher { _, _ in Page([]) },
+            scope: scope)
     }
 
     func signOut() async throws {
@@ -184,11 +197,16 @@ actor NightlyCacher: Cacher {
     private var records: [Int: CacheRecord<User>] = [:]
 
     func load(param id: Int) -> CacheRecord<User>? { records[id] }
-    func save(_ record: CacheRecord<User>, param id: Int) { records[id] = record }
+    func save(_ record: CacheRecord<User>, param id: Int) {
+        records[id] = record
+    }
     func remove(param id: Int) { records[id] = nil }
     func removeAll() { records = [:] }
 
-    nonisolated func needsRefresh(_ record: CacheRecord<User>, param: Int, now: Date) -> Bool {
-        record.isInvalidated || !Calendar.current.isDate(record.fetchedAt, inSameDayAs: now)
+    nonisolated func needsRefresh(
+        _ record: CacheRecord<User>, param: Int, now: Date
+    ) -> Bool {
+        record.isInvalidated
+            || !Calendar.current.isDate(record.fetchedAt, inSameDayAs: now)
     }
 }

@@ -6,16 +6,20 @@ func readme() async throws -> [[String]] {
     let api = UserAPI()
     api.script.hold()
     return try await tell { printed in
-        let users = Store(cacher: MemoryCacher<User.ID, User>(expiry: .after(.seconds(30 * 60)))) { id in
+        let users = Store(
+            cacher: MemoryCacher<User.ID, User>(expiry: .after(.seconds(30 * 60)))
+        ) { id in
             try await api.user(id)
         }
 
         let screen = Task {
             for await state in users[1].publish() {
                 switch state {
-                case .loading(let stale): print("loading, showing", stale?.name ?? "nothing")
+                case .loading(let stale):
+                    print("loading, showing", stale?.name ?? "nothing")
                 case .completed(let user, next: _, prev: _): print("showing", user.name)
-                case .error(let error, let stale): print("\(error), still showing", stale?.name ?? "nothing")
+                case .error(let error, let stale):
+                    print("\(error), still showing", stale?.name ?? "nothing")
                 }
             }
         }

@@ -76,7 +76,9 @@ struct RefreshingAndExpiringTests {
 
         var policy = StorePolicy()
         policy.staleWhileRevalidate = .seconds(30)
-        let users = Store(cacher: MemoryCacher<User.ID, User>(), fetcher: UserFetcher(api: api), policy: policy)
+        let users = Store(
+            cacher: MemoryCacher<User.ID, User>(), fetcher: UserFetcher(api: api),
+            policy: policy)
 
         #expect(try await users[1].requireData().name == "Ada")
     }
@@ -321,7 +323,9 @@ struct APIError: Error, FailureAdvising {
     var status: Int
     var retryAfter: Duration?
 
-    var failureKind: FailureKind { status >= 500 || status == 429 ? .transient : .permanent }
+    var failureKind: FailureKind {
+        status >= 500 || status == 429 ? .transient : .permanent
+    }
     var allowsStale: Bool { [500, 502, 503, 504].contains(status) }
 }
 
@@ -332,10 +336,16 @@ struct AccessError: Error, FailureAdvising {
 struct CheckedUserFetcher: RevalidatingFetcher {
     let api: VersionedAPI
 
-    func fetch(param id: User.ID, revalidating validator: Validator?) async throws -> FetchResult<User> {
+    func fetch(
+        param id: User.ID, revalidating validator: Validator?
+    ) async throws -> FetchResult<User> {
         let response = try await api.user(id, ifNoneMatch: validator?.entityTag)
-        guard let user = response.user else { return .notModified(.fresh(for: response.maxAge)) }
-        return .modified(user, .fresh(for: response.maxAge), Validator(entityTag: response.entityTag))
+        guard let user = response.user else {
+            return .notModified(.fresh(for: response.maxAge))
+        }
+        return .modified(
+            user, .fresh(for: response.maxAge),
+            Validator(entityTag: response.entityTag))
     }
 }
 

@@ -10,10 +10,14 @@ internal import Testing
     init() {
         var policy = StorePolicy()
         policy.revalidatesOnExpiry = true
-        users = Store(cacher: MemoryCacher(expiry: .after(.seconds(60))), fetcher: fetcher, policy: policy, time: time)
+        users = Store(
+            cacher: MemoryCacher(expiry: .after(.seconds(60))),
+            fetcher: fetcher, policy: policy, time: time)
     }
 
-    @Test func `an expired user stays on screen during the next fetch`() async throws {
+    @Test func `an expired user stays on screen during the next fetch`()
+        async throws
+    {
         fetcher.hold()
         let recorder = RecordingObserver(users[1].publish())
         try await recorder.next { $0.isLoading }
@@ -26,14 +30,17 @@ internal import Testing
         try await fetcher.answerNext(with: .success("Grace"))
         try await recorder.next { $0 == .completed("Grace") }
 
-        #expect(recorder.summary == "loading(nil) completed(Ada) loading(Ada) completed(Grace)")
+        let summary =
+            "loading(nil) completed(Ada) loading(Ada) completed(Grace)"
+        #expect(recorder.summary == summary)
         #expect(fetcher.requests.map(\.param) == [1, 1])
     }
 }
 
 extension UserRefreshTests {
     @Test func `a failure keeps the old user`() async throws {
-        fetcher.enqueue(.success("Ada"), .failure(URLError(.notConnectedToInternet)))
+        fetcher.enqueue(
+            .success("Ada"), .failure(URLError(.notConnectedToInternet)))
         let recorder = RecordingObserver(users[1].publish())
         try await recorder.next { $0.isCompleted }
         await users[1].refresh()
@@ -43,9 +50,13 @@ extension UserRefreshTests {
 
     @Test func `a thousand callers make one fetch`() async throws {
         let events = EventRecorder<Int>()
-        let users = Store(cacher: MemoryCacher<Int, String>(), fetcher: fetcher, onEvent: events.record)
+        let users = Store(
+            cacher: MemoryCacher<Int, String>(), fetcher: fetcher,
+            onEvent: events.record)
         fetcher.hold()
-        let callers = (1...1_000).map { _ in Task { try await users[1].requireData() } }
+        let callers = (1...1_000).map { _ in
+            Task { try await users[1].requireData() }
+        }
         try await events.joined(count: 999)
         try await fetcher.answerNext(with: .success("Ada"))
         for caller in callers { #expect(try await caller.value == "Ada") }

@@ -31,6 +31,33 @@ public struct Console: Sendable {
     /// Returns a line cut to the width, because a line that the terminal wraps cannot be overwritten.
     public func fitted(_ line: String) -> String { String(line.prefix(width - 1)) }
 
+    /// Returns a text whose lines break between words instead of at the terminal's edge; other output keeps its lines.
+    ///
+    /// - Parameters:
+    ///   - text: The text, which may be painted.
+    ///   - indentation: The indentation of continued lines; `nil` for two more than that of their first line.
+    public func wrapped(_ text: String, indentation: Int? = nil) -> String {
+        guard columns != nil || isLive else { return text }
+        return text.split(separator: "\n", omittingEmptySubsequences: false).map { wrapped(line: $0, indentation) }.joined(separator: "\n")
+    }
+
+    private func wrapped(line: Substring, _ indentation: Int?) -> String {
+        let visible = { (text: Substring) in text.replacing(/\u{1B}\[[0-9;?]*[A-Za-z]|\r/, with: "").count }
+        guard visible(line) > width else { return String(line) }
+        let margin = String(repeating: " ", count: indentation ?? line.prefix { $0 == " " }.count + 2)
+        var (lines, current) = ([String](), Substring())
+        for (index, word) in line.split(separator: " ", omittingEmptySubsequences: false).enumerated() {
+            let extended = index == 0 ? word : current + " " + word
+            if visible(extended) > width, current.contains(where: { $0 != " " }) {
+                lines.append(String(current.reversed().drop { $0 == " " }.reversed()))
+                current = margin + word
+            } else {
+                current = extended
+            }
+        }
+        return (lines + [String(current)]).joined(separator: "\n")
+    }
+
     /// Returns the text, painted if output is colored.
     public func paint(_ paint: Paint, _ text: String) -> String { hasColours ? "\u{1B}[\(paint.rawValue)m\(text)\u{1B}[0m" : text }
 

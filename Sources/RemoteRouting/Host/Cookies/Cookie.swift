@@ -4,7 +4,9 @@ internal import StoreCore
 /// A cookie in a cookie jar.
 ///
 /// ```swift
-/// for cookie in try await jar.cookies() where cookie.name == "sid" { jar.remove(cookie) }
+/// for cookie in try await jar.cookies() where cookie.name == "sid" {
+///     jar.remove(cookie)
+/// }
 /// ```
 ///
 /// The description omits the value, because values are often secret.

@@ -5,7 +5,8 @@ public import StoreCore
 ///
 /// ```swift
 /// let jar = CookieJar(
-///     cacher: FileCacher(directory: scope.directory(named: "cookies")), sharedDomains: ["example.com"], scope: scope)
+///     cacher: FileCacher(directory: scope.directory(named: "cookies")),
+///     sharedDomains: ["example.com"], scope: scope)
 /// ```
 ///
 /// - A cookie belongs to the host that set it. A `Domain` attribute extends it only to a domain in `sharedDomains`. The jar has no list of

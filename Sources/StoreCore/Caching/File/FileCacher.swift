@@ -7,9 +7,11 @@ public import Foundation
 /// Keeps each record in a file of its own, in one directory; crash-safe and bounded in bytes.
 ///
 /// ```swift
-/// let users = FileCacher<Int, String>(directory: cachesDirectory.appending(path: "users"), expiry: .after(.seconds(3600)))
+/// let users = FileCacher<Int, String>(
+///     directory: cachesDirectory.appending(path: "users"),
+///     expiry: .after(.seconds(3600)))
 /// try await users.save(CacheRecord(content: "Ada", fetchedAt: Date()), param: 1)
-/// let record = try await users.load(param: 1)                 // Ada, also after a restart
+/// let record = try await users.load(param: 1)  // Ada, also after a restart
 /// ```
 ///
 /// **Atomic.** A record is written to a temporary file, which is then renamed. A reader, in this process or another, sees the old record or

@@ -1,7 +1,9 @@
 /// Keeps records in memory, bounded by count and by cost; evicts the least recently used records first.
 ///
 /// ```swift
-/// let users = Store(cacher: MemoryCacher<User.ID, User>(expiry: .after(.seconds(30 * 60))), fetcher: UserFetcher())
+/// let users = Store(
+///     cacher: MemoryCacher<User.ID, User>(expiry: .after(.seconds(30 * 60))),
+///     fetcher: UserFetcher())
 /// ```
 ///
 /// Give each store its own cacher: two stores over one cacher share records, but not fetches. All operations are O(1).

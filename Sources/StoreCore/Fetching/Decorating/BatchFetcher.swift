@@ -3,7 +3,9 @@
 /// ```swift
 /// let users = Store(
 ///     cacher: MemoryCacher(),
-///     fetcher: BatchFetcher<User.ID, User>(limit: 100) { ids in try await api.users(ids) })
+///     fetcher: BatchFetcher<User.ID, User>(limit: 100) { ids in
+///         try await api.users(ids)
+///     })
 /// ```
 ///
 /// - A batch begins with the first fetch, and its request is sent after ``delay``, or at once with its last free place taken.

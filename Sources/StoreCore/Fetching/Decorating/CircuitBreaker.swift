@@ -3,9 +3,12 @@
 /// Share one breaker among all fetchers of the same origin.
 ///
 /// ```swift
-/// let breaker = CircuitBreaker(opensAfter: 5, within: .seconds(10), holdsFor: .seconds(30))
-/// let users = Store(cacher: MemoryCacher(), fetcher: UserFetcher(api: api).guarded(by: breaker))
-/// let prices = Store(cacher: MemoryCacher(), fetcher: PriceFetcher().guarded(by: breaker))
+/// let breaker = CircuitBreaker(
+///     opensAfter: 5, within: .seconds(10), holdsFor: .seconds(30))
+/// let users = Store(
+///     cacher: MemoryCacher(), fetcher: UserFetcher(api: api).guarded(by: breaker))
+/// let prices = Store(
+///     cacher: MemoryCacher(), fetcher: PriceFetcher().guarded(by: breaker))
 /// ```
 ///
 /// - **Closed**: every fetch reaches the origin. After the given number of failures in a row, within the given time, the breaker opens.

@@ -3,7 +3,9 @@
 /// ```swift
 /// let breaker = CircuitBreaker()
 /// let prices = Store(
-///     cacher: MemoryCacher(), fetcher: PriceFetcher().rememberingFailures(for: .seconds(1)).guarded(by: breaker))
+///     cacher: MemoryCacher(),
+///     fetcher: PriceFetcher().rememberingFailures(for: .seconds(1))
+///         .guarded(by: breaker))
 /// ```
 ///
 /// It takes the place of any fetcher, also in a ``PaginationStore``. Validators and page keys pass through unchanged.

@@ -13,7 +13,9 @@ extension Origin {
     /// origin asked for a longer delay, that delay is the `retryAfter`, but the memory admits fetches earlier.
     ///
     /// ```swift
-    /// let users = Store(cacher: MemoryCacher(), fetcher: UserFetcher(api: api).rememberingFailures(for: .seconds(1)))
+    /// let users = Store(
+    ///     cacher: MemoryCacher(),
+    ///     fetcher: UserFetcher(api: api).rememberingFailures(for: .seconds(1)))
     /// ```
     ///
     /// Each page of a list is remembered by its own key. A cancellation is not remembered, and a success makes the memory forget the key.

@@ -9,10 +9,13 @@ struct CookieSnippets {
     @Test func `a jar in a scope lists, removes, saves and clears its cookies`() async throws {
         let scope = CacheScope()
         let jar = CookieJar(
-            cacher: FileCacher(directory: scope.directory(named: "cookies")), sharedDomains: ["example.com"], scope: scope)
+            cacher: FileCacher(directory: scope.directory(named: "cookies")),
+            sharedDomains: ["example.com"], scope: scope)
         let api = RemoteHost("api.example.com").with { $0.cookies = jar }
         #expect(api.cookies === jar)
-        for cookie in try await jar.cookies() where cookie.name == "sid" { jar.remove(cookie) }
+        for cookie in try await jar.cookies() where cookie.name == "sid" {
+            jar.remove(cookie)
+        }
         try await jar.waitUntilSaved()
         try await scope.clear()
         #expect(try await jar.cookies().isEmpty)

@@ -45,13 +45,19 @@ enum ShopRoute: Routable {
 
 extension HostConfiguration {
     static let shop: HostConfiguration = "shop.example.com"
-    static let shopPreview: HostConfiguration = "https://preview.example.com:8443/v2"
-    static let localShop = HostConfiguration("localhost", scheme: .http, port: 8080, basePath: "/v2")
+    static let shopPreview: HostConfiguration =
+        "https://preview.example.com:8443/v2"
+    static let localShop = HostConfiguration(
+        "localhost", scheme: .http, port: 8080, basePath: "/v2")
 }
 
 extension Routable where Self == Route {
-    static func product(_ id: String) -> Route { Route(path: "/products/\(id)") }
-    static func newest(_ count: Int) -> Route { Route(path: "/products", query: ["sort": "newest", "per_page": count]) }
+    static func product(_ id: String) -> Route {
+        Route(path: "/products/\(id)")
+    }
+    static func newest(_ count: Int) -> Route {
+        Route(path: "/products", query: ["sort": "newest", "per_page": count])
+    }
 }
 
 /// A shop that has every product, and twice.
@@ -74,8 +80,10 @@ struct DescribingRoutesTests {
 
     @Test func `parameters go where the method wants them`() async throws {
         let shop = RemoteHost("shop.example.com", transport: transport)
-        let lamps: [Product] = try await shop.send("/products", parameters: ["category": "lamps", "page": 1])
-        let created: Product = try await shop.send("/products", method: .post, parameters: ["name": "Lamp", "watts": 12.5])
+        let lamps: [Product] = try await shop.send(
+            "/products", parameters: ["category": "lamps", "page": 1])
+        let created: Product = try await shop.send(
+            "/products", method: .post, parameters: ["name": "Lamp", "watts": 12.5])
         #expect(lamps == [created])
         #expect(transport.requests.first?.url.query() == "category=lamps&page=1")
         guard case .data(let body)? = transport.requests.last?.body else {
@@ -88,7 +96,9 @@ struct DescribingRoutesTests {
     @Test func `what is nil is left out`() async throws {
         let shop = RemoteHost("shop.example.com", transport: transport)
         let price: Int? = nil
-        let filters: Parameters = ["tag": ["new", "bright"], "max_price": price, "in_stock": true]
+        let filters: Parameters = [
+            "tag": ["new", "bright"], "max_price": price, "in_stock": true,
+        ]
         let lamps: [Product] = try await shop.send("/products", parameters: filters)
         #expect(lamps.count == 1)
         #expect(transport.requests.first?.url.query() == "tag=new&tag=bright&in_stock=true")
@@ -103,7 +113,8 @@ struct DescribingRoutesTests {
             .text("title", "Sunrise"),
             .file("photo", at: photo),
         ]
-        try await shop.send(Route(path: "/photos", method: .post, body: .multipart(form)))
+        try await shop.send(
+            Route(path: "/photos", method: .post, body: .multipart(form)))
         #expect(transport.requests.first?.fields["Content-Type"]?.hasPrefix("multipart/form-data; boundary=") == true)
     }
 
@@ -117,8 +128,11 @@ struct DescribingRoutesTests {
 
     @Test func `a list is written as the route says`() async throws {
         let shop = RemoteHost("shop.example.com", transport: transport)
-        let style = RouteOptions(parameterStyle: ParameterStyle(lists: .commas, dates: .iso8601))
-        let tagged = Route(path: "/products", query: ["tag": ["new", "bright"]], options: style)  // tag=new%2Cbright
+        let style = RouteOptions(
+            parameterStyle: ParameterStyle(lists: .commas, dates: .iso8601))
+        // The query is tag=new%2Cbright.
+        let tagged = Route(
+            path: "/products", query: ["tag": ["new", "bright"]], options: style)
         try await shop.send(tagged)
         #expect(transport.requests.first?.url.query(percentEncoded: true) == "tag=new%2Cbright")
     }

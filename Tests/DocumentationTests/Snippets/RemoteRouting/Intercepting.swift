@@ -17,7 +17,9 @@ struct PreviewHeader: RequestInterceptor {
 
 struct ScreenField: RequestInterceptor {
     func intercept(_ request: inout HTTPRequest) async throws {
-        if let screen = request.tags[ScreenName.self] { try request.fields.set("X-ScreenName", screen) }
+        if let screen = request.tags[ScreenName.self] {
+            try request.fields.set("X-ScreenName", screen)
+        }
     }
 }
 
@@ -30,8 +32,11 @@ final class Counts: Sendable {
 struct CountingByScreen: ResponseInterceptor {
     let counts: Counts
 
-    func intercept(_ response: inout HTTPResponse, to request: HTTPRequest) async throws {
-        counts.add(response.status, to: request.tags[ScreenName.self] ?? "other")
+    func intercept(
+        _ response: inout HTTPResponse, to request: HTTPRequest
+    ) async throws {
+        counts.add(
+            response.status, to: request.tags[ScreenName.self] ?? "other")
     }
 }
 
@@ -64,9 +69,12 @@ struct InterceptingTests {
         options.tags[ScreenName.self] = "list"
         let list = Route(path: "/products", options: options)
         let products: [Product] = try await shop.send(list)
-        let lamp: Product = try await shop.send(.product("lamp").tagged(ScreenName.self, "detail").tagged(Experiment.self, 2))
+        let lamp: Product = try await shop.send(
+            .product("lamp").tagged(ScreenName.self, "detail")
+                .tagged(Experiment.self, 2))
         #expect(products == [lamp])
-        #expect(transport.requests.map { $0.tags[ScreenName.self] } == ["list", "detail"])
+        #expect(
+            transport.requests.map { $0.tags[ScreenName.self] } == ["list", "detail"])
         #expect(transport.requests.map { $0.fields["X-ScreenName"] } == ["list", "detail"])
         #expect(counts.all.withLock { $0 } == ["list": [200], "detail": [200]])
         let sent = log.lines.filter { $0.hasPrefix("→") }.compactMap { $0.split(separator: "\n").first }

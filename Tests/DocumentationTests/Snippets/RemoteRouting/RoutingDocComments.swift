@@ -15,7 +15,8 @@ struct Money: Sendable {
 extension Money: ParameterConvertible {
     var parameterValue: ParameterValue { .text("\(cents) \(currency)") }
 }
-enum Sorting: String, ParameterConvertible { case newest, oldest }  // raw values need nothing more
+// An enumeration with raw values needs nothing more.
+enum Sorting: String, ParameterConvertible { case newest, oldest }
 
 enum TokenRoute: Routable {
     case anonymous, refresh(token: String)
@@ -25,28 +26,37 @@ enum TokenRoute: Routable {
     var body: RouteBody {
         switch self {
         case .anonymous: .json(fields: ["type": "ANONYMOUS"])
-        case .refresh(let token): .json(fields: ["type": "REFRESH", "credential": token])
+        case .refresh(let token):
+            .json(fields: ["type": "REFRESH", "credential": token])
         }
     }
     var options: RouteOptions { RouteOptions(requiresAuth: false) }
 }
 
 extension HostConfiguration {
-    static let production = HostConfiguration("api.example.com", basePath: "/v1")
-    static let staging = HostConfiguration("staging.example.com", port: 8443, basePath: "/v1")
+    static let production = HostConfiguration(
+        "api.example.com", basePath: "/v1")
+    static let staging = HostConfiguration(
+        "staging.example.com", port: 8443, basePath: "/v1")
     static let local = HostConfiguration("localhost", scheme: .http, port: 8080)
 }
 
 extension Route {
     static func login(name: String, password: String) -> Route {
-        Route(path: "/user/login", method: .post, parameters: ["username": name, "password": password])
+        Route(
+            path: "/user/login", method: .post,
+            parameters: ["username": name, "password": password])
     }
 }
 
 struct EchoTransport: Transport {
-    func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
+    func perform(
+        _ request: HTTPRequest, limits: ExchangeLimits
+    ) async throws -> HTTPResponse {
         let exchange = Exchange(limits: limits)
-        exchange.receive(HTTPResponse(status: 200, url: request.url, body: Data("hello".utf8)))
+        exchange.receive(
+            HTTPResponse(
+                status: 200, url: request.url, body: Data("hello".utf8)))
         exchange.finish()
         return try await exchange.response()
     }
@@ -63,9 +73,12 @@ private struct Named: Routable {
     var (name, tags, language, trace) = ("a", ["b"], "en", String?.none)
     var method: HTTPMethod { .post }
     var body: RouteBody { .json(fields: ["name": name, "tags": tags]) }
-    var headers: Headers { ["Accept-Language": language, "X-Trace": trace] }  // nil leaves a field out
+    // A field whose value is nil is left out.
+    var headers: Headers { ["Accept-Language": language, "X-Trace": trace] }
     typealias Timeouts = RouteOptions.Timeouts
-    var options: RouteOptions { RouteOptions(requiresAuth: false, timeouts: Timeouts(overall: .seconds(5))) }
+    var options: RouteOptions {
+        RouteOptions(requiresAuth: false, timeouts: Timeouts(overall: .seconds(5)))
+    }
 }
 
 struct RoutingDocCommentTests {
@@ -97,10 +110,13 @@ struct RoutingDocCommentTests {
         #expect(!picture.isJSON)
         let (name, id) = ("swift", 7)
         let path: RoutePath = "/orgs/\(name)/repos/\(id).json"
-        let file: RoutePath = "/files/\(segments: ["2024", "a b.txt"])"  // /files/2024/a%20b.txt
+        // The path is /files/2024/a%20b.txt.
+        let file: RoutePath = "/files/\(segments: ["2024", "a b.txt"])"
         #expect("\(path) \(file)".isEmpty == false)
         let text = "q"
-        let parameters: Parameters = ["q": text, "page": 2, "tag": ["swift", "http"], "since": nil]
+        let parameters: Parameters = [
+            "q": text, "page": 2, "tag": ["swift", "http"], "since": nil,
+        ]
         #expect(!parameters.isEmpty)
         var options = RouteOptions()
         options.parameterStyle = ParameterStyle(lists: .brackets, dates: .iso8601)
@@ -137,7 +153,8 @@ struct RoutingDocCommentTests {
     }
 
     @Test func `an expensive path is set by hand`() {
-        let connectivity = ManualConnectivity(.online, isCellular: true, isExpensive: true)
+        let connectivity = ManualConnectivity(
+            .online, isCellular: true, isExpensive: true)
         connectivity.set(.online, isCellular: false)
         #expect(connectivity.path.isExpensive == nil)
     }
@@ -149,7 +166,8 @@ private func hosts(id: Int, text: String) async throws {
     struct User: Decodable {}
     let api = RemoteHost("api.example.com")  // https unless said otherwise
     let user: User = try await api.send("/users/\(id)")
-    let hits: [Repo] = try await api.send("/search", parameters: ["q": text, "page": 2])
+    let hits: [Repo] = try await api.send(
+        "/search", parameters: ["q": text, "page": 2])
     let bytes = try await api.data(for: Route(path: "/avatar.png"))
     let patient = api.with { $0.timeouts.head = .seconds(120) }
     print(user, hits, bytes, patient)
@@ -169,7 +187,8 @@ private func tagged(_ api: RemoteHost) async throws {
     struct Order: Decodable {}
     var options = RouteOptions()
     options.tags[ScreenName.self] = "list"
-    let orders: [Order] = try await api.send(Route(path: "/orders").tagged(Experiment.self, 2))
+    let orders: [Order] = try await api.send(
+        Route(path: "/orders").tagged(Experiment.self, 2))
     print(orders)
 }
 
@@ -182,14 +201,16 @@ private func faults(_ api: RemoteHost, id: String) async throws {
     do {
         try await api.send("/users/\(id)")
     } catch let error as RemoteError {
-        if let fault = error.underlyingError as? RouteFault, fault.code == .dotSegment { print("a name of dots") }
+        let fault = error.underlyingError as? RouteFault
+        if fault?.code == .dotSegment { print("a name of dots") }
     }
 }
 
 private func order(_ order: [String: Int], at api: RemoteHost) async throws {
     func showOrders() {}
     do {
-        try await api.send(Route(path: "/orders", method: .post, body: .json(order)))
+        try await api.send(
+            Route(path: "/orders", method: .post, body: .json(order)))
     } catch let error as RemoteError where error.mayHaveArrived {
         showOrders()  // the order may be there: look before ordering again
     }
@@ -218,13 +239,20 @@ private func missing(_ api: RemoteHost, id: Int) async throws {
 
 private func stores(_ api: RemoteHost) async throws {
     let users = Store(
-        cacher: MemoryCacher(expiry: .after(.seconds(60))),  // if the origin gives no lifetime
-        fetcher: api.fetcher(of: User.self) { (id: Int) in Route(path: "/users/\(id)") })
+        // The expiry counts if the origin gives no lifetime.
+        cacher: MemoryCacher(expiry: .after(.seconds(60))),
+        fetcher: api.fetcher(of: User.self) { (id: Int) in
+            Route(path: "/users/\(id)")
+        })
     let user = try await users[7].requireData()
-    let fetcher = api.fetcher(of: User.self) { (id: Int) in Route(path: "/users/\(id)") }
+    let fetcher = api.fetcher(of: User.self) { (id: Int) in
+        Route(path: "/users/\(id)")
+    }
     let repos = PaginationStore(
         cacher: MemoryCacher<String, [Repo]>(),
-        fetcher: api.pages(of: Repo.self) { (org: String) in Route(path: "/orgs/\(org)/repos", query: ["per_page": 50]) })
+        fetcher: api.pages(of: Repo.self) { (org: String) in
+            Route(path: "/orgs/\(org)/repos", query: ["per_page": 50])
+        })
     await repos["apple"].requestNextData()
     print(user, fetcher)
 }
@@ -236,16 +264,21 @@ private func cursors(_ api: RemoteHost) {
         var newerCursor: String?
     }
     let messages = api.pages(
-        in: MessagePage.self, elements: { $0.messages }, next: { $0.olderCursor }, prev: { $0.newerCursor }
+        in: MessagePage.self, elements: { $0.messages }, next: { $0.olderCursor },
+        prev: { $0.newerCursor }
     ) { (room: String, cursor: PageCursor?) in
-        Route(path: "/rooms/\(room)/messages", query: ["after": cursor?.next, "before": cursor?.prev])
+        Route(
+            path: "/rooms/\(room)/messages",
+            query: ["after": cursor?.next, "before": cursor?.prev])
     }
     print(messages)
 }
 
 private func parsers() async throws {
     struct Settings: Decodable {}
-    let api = RemoteHost("api.example.com").with { $0.parser = PropertyListParser() }
+    let api = RemoteHost("api.example.com").with {
+        $0.parser = PropertyListParser()
+    }
     let settings: Settings = try await api.send("/settings")
     print(settings)
 }
@@ -257,19 +290,29 @@ private func otherFormats(_ api: RemoteHost) {
     let pictures = Store(
         cacher: MemoryCacher<String, Picture>(),
         fetcher: api.fetcher(parsing: { try Picture(png: $0.value) }) { name in
-            Route(path: "/pictures/\(name)", options: RouteOptions(accept: "image/png"))
+            Route(
+                path: "/pictures/\(name)",
+                options: RouteOptions(accept: "image/png"))
         })
-    let hits = api.pages(in: SearchResult.self, elements: { $0.items }) { (words: String) in
+    let hits = api.pages(
+        in: SearchResult.self, elements: { $0.items }
+    ) { (words: String) in
         Route(path: "/search/repositories", query: ["q": words])
     }
-    let repos = api.pages(of: Repo.self, numberedFrom: 1, size: 50) { (org: String, number: Int) in
+    let repos = api.pages(
+        of: Repo.self, numberedFrom: 1, size: 50
+    ) { (org: String, number: Int) in
         Route(path: "/orgs/\(org)/repos", query: ["page": number, "per_page": 50])
     }
     let lines = api.pages(parsing: { response in
         let text = String(decoding: response.value, as: UTF8.self)
-        return Page(text.split(separator: "\n").map(String.init), nextKey: response.fields["X-Next"])
+        return Page(
+            text.split(separator: "\n").map(String.init),
+            nextKey: response.fields["X-Next"])
     }) { (log: String, cursor: PageCursor?) in
-        Route(path: "/logs/\(log)", query: ["from": cursor?.next], options: RouteOptions(accept: .plainText))
+        Route(
+            path: "/logs/\(log)", query: ["from": cursor?.next],
+            options: RouteOptions(accept: .plainText))
     }
     print(pictures, hits, repos, lines)
 }
@@ -278,16 +321,20 @@ private func ownFreshness(_ api: RemoteHost, id: Int) async throws -> FetchResul
     let response = try await api.response(for: Route(path: "/users/\(id)"), as: User.self)
     let etag = Validator(of: response)?.entityTag
     print(etag ?? "none")
-    return .modified(response.value, Freshness(of: response), Validator(of: response))
+    return .modified(
+        response.value, Freshness(of: response), Validator(of: response))
 }
 
 private func cursorRoute(room: String, cursor: PageCursor?) -> Route {
-    Route(path: "/rooms/\(room)/messages", query: ["after": cursor?.next, "before": cursor?.prev])
+    Route(
+        path: "/rooms/\(room)/messages",
+        query: ["after": cursor?.next, "before": cursor?.prev])
 }
 
 private func tokens(saved: ShopToken) {
     let tokens = Authorization.bearer(saved) { current, unauthenticated in
-        try await unauthenticated.send(TokenRoute.refresh(token: current.refreshToken))
+        try await unauthenticated.send(
+            TokenRoute.refresh(token: current.refreshToken))
     }
     let api = RemoteHost("api.example.com").authorized(by: tokens)
     print(api)
@@ -300,18 +347,27 @@ private func online(_ repositories: StoreFlowable<Int, Repo>) async throws {
 }
 
 private func paths(prefetchPictures: () async throws -> Void) async throws {
-    for await path in try Connectivity.system().paths where path.isExpensive == false {
+    for await path in try Connectivity.system().paths
+    where path.isExpensive == false {
         try await prefetchPictures()
     }
 }
 
 private func streams(_ api: RemoteHost, file: FileHandle, url: URL, digest: String, apply: (String) -> Void) async throws {
-    try await api.download(Route(path: "/films/7.mp4"), to: url, sha256: digest) { print($0.fraction ?? 0) }
+    try await api.download(Route(path: "/films/7.mp4"), to: url, sha256: digest) {
+        print($0.fraction ?? 0)
+    }
     let bytes = try await api.bytes(for: Route(path: "/export"))
     for try await piece in bytes { try file.write(contentsOf: piece) }
-    for try await line in try await api.bytes(for: Route(path: "/log")).lines() { print(line) }
-    for try await event in api.events(for: Route(path: "/changes")) { apply(event.data) }
-    let photo: Photo = try await api.upload(Route(path: "/photos", method: .post, body: .file(url))) { progress in
+    for try await line in try await api.bytes(for: Route(path: "/log")).lines() {
+        print(line)
+    }
+    for try await event in api.events(for: Route(path: "/changes")) {
+        apply(event.data)
+    }
+    let photo: Photo = try await api.upload(
+        Route(path: "/photos", method: .post, body: .file(url))
+    ) { progress in
         print(progress.fraction ?? 0)
     }
     print(photo)
@@ -331,17 +387,22 @@ private func links(_ response: RemoteResponse<Data>) {
 
 private func problems(_ error: RemoteError, show: (String?, _ balance: Problem.Value?) -> Void) {
     func show(_ detail: String?, balance: Problem.Value?) {}
-    if let problem = error.problem, problem.type == "https://example.com/probs/out-of-credit" {
+    if let problem = error.problem,
+        problem.type == "https://example.com/probs/out-of-credit"
+    {
         show(problem.detail, balance: problem.extensions["balance"])
     }
 }
 
 private func recording(_ route: Route, file: URL) async throws {
-    let recorder = ExchangeRecorder(recording: URLSessionTransport())  // once, against the real server
-    _ = try await RemoteHost("api.example.com", transport: recorder).data(for: route)
+    // Once, against the real server:
+    let recorder = ExchangeRecorder(recording: URLSessionTransport())
+    _ = try await RemoteHost("api.example.com", transport: recorder).data(
+        for: route)
     try recorder.exchanges.encoded().write(to: file)
 
-    let exchanges = try RecordedExchanges(decoding: Data(contentsOf: file))  // from then on
+    // From then on:
+    let exchanges = try RecordedExchanges(decoding: Data(contentsOf: file))
     let api = RemoteHost("api.example.com", transport: exchanges.transport())
     print(api)
 }
@@ -349,7 +410,8 @@ private func recording(_ route: Route, file: URL) async throws {
 private func pieces(of request: HTTPRequest) async throws {
     struct Digest { mutating func update(_ data: Data) {} }
     var digest = Digest()
-    let response = HTTPResponse(status: 200, url: request.url, body: Data("hello".utf8))
+    let response = HTTPResponse(
+        status: 200, url: request.url, body: Data("hello".utf8))
     for try await piece in response.body { digest.update(piece) }
 }
 
@@ -358,6 +420,7 @@ private func curl() throws {
     let transport = try CurlTransport()
     let api = RemoteHost("api.example.com", transport: transport)
     print(transport)  // libcurl 7.88.1
-    print(api.transport)  // libcurl 7.88.1, or: URLSession (libcurl.so.4 cannot be loaded)
+    // Prints “libcurl 7.88.1”, or “URLSession (libcurl.so.4 cannot be loaded)”.
+    print(api.transport)
 }
 #endif

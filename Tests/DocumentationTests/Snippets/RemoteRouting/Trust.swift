@@ -15,7 +15,8 @@ struct TrustSnippets {
         defer { try? FileManager.default.removeItem(at: file) }
         do {
             var tls = TLSOptions()
-            tls.authorities = try TLSOptions.Authorities(contentsOf: file)  // instead of the system's
+            // Replaces the system's authorities.
+            tls.authorities = try TLSOptions.Authorities(contentsOf: file)
             tls.minimumVersion = .tls13
             let api = RemoteHost("intranet.example.com").with { $0.tls = tls }
             #expect(api.tls == tls)
@@ -23,12 +24,16 @@ struct TrustSnippets {
         var tls = TLSOptions()
         tls.pins = [
             try TLSOptions.Pin("sha256/47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="),
-            try TLSOptions.Pin("sha256/GGRkXNmGMTKrTFpGGoNAMr6ZpTDgs5cjY4Zp5mXlbYs="),  // the next key, made in advance
+            // The next key, made in advance.
+            try TLSOptions.Pin("sha256/GGRkXNmGMTKrTFpGGoNAMr6ZpTDgs5cjY4Zp5mXlbYs="),
         ]
-        tls.clientCertificate = try TLSOptions.ClientCertificate(pem: certificate, key: key, password: password)
+        tls.clientCertificate = try TLSOptions.ClientCertificate(
+            pem: certificate, key: key, password: password)
         #expect(tls.pins.count == 2)
         let authorities = try TLSOptions.Authorities(pem: certificate)
-        let api = RemoteHost("intranet.example.com").with { $0.tls.authorities = authorities }
+        let api = RemoteHost("intranet.example.com").with {
+            $0.tls.authorities = authorities
+        }
         #expect(api.tls.authorities == authorities)
     }
 }

@@ -39,7 +39,9 @@ struct AuthorizingTests {
         let saved = ShopToken(accessToken: "old", refreshToken: "first")
         let signedIn = shop.authorized(
             by: .bearer(saved) { current, unauthenticated in
-                try await unauthenticated.send("/tokens", method: .post, parameters: ["refresh": current.refreshToken])
+                try await unauthenticated.send(
+                    "/tokens", method: .post,
+                    parameters: ["refresh": current.refreshToken])
             })
         let products: [Product] = try await signedIn.send("/products")
         #expect(products.isEmpty)
@@ -63,8 +65,11 @@ extension AuthorizingTests {
         let shop = RemoteHost("shop.example.com", transport: transport)
         let keychain = Keychain()
         let saved = ShopToken(accessToken: "old", refreshToken: "first")
-        let tokens = RefreshingTokens(saved, onRefresh: { keychain.save($0) }) { current, unauthenticated in
-            try await unauthenticated.send("/tokens", method: .post, parameters: ["refresh": current.refreshToken])
+        let tokens = RefreshingTokens(
+            saved, onRefresh: { keychain.save($0) }
+        ) { current, unauthenticated in
+            try await unauthenticated.send(
+                "/tokens", method: .post, parameters: ["refresh": current.refreshToken])
         }
         let signedIn = shop.authorized(by: .bearer(tokens))
         try await signedIn.send("/products")
@@ -85,13 +90,22 @@ final class ShopSession: Sendable {
     init(_ token: ShopToken, at shop: RemoteHost) {
         host = shop.authorized(
             by: .bearer(token) { current, unauthenticated in
-                try await unauthenticated.send("/tokens", method: .post, parameters: ["refresh": current.refreshToken])
+                try await unauthenticated.send(
+                    "/tokens", method: .post,
+                    parameters: ["refresh": current.refreshToken])
             })
-        products = Store(cacher: MemoryCacher(), fetcher: host.fetcher { ShopRoute.product(id: $0) }, scope: scope)
+        products = Store(
+            cacher: MemoryCacher(),
+            fetcher: host.fetcher { ShopRoute.product(id: $0) }, scope: scope)
     }
 
-    static func signIn(user: String, password: String, at shop: RemoteHost) async throws -> ShopSession {
-        ShopSession(try await shop.send("/tokens", method: .post, parameters: ["user": user, "password": password]), at: shop)
+    static func signIn(
+        user: String, password: String, at shop: RemoteHost
+    ) async throws -> ShopSession {
+        let token: ShopToken = try await shop.send(
+            "/tokens", method: .post,
+            parameters: ["user": user, "password": password])
+        return ShopSession(token, at: shop)
     }
 
     /// Clears the data of this user; the next sign-in creates a new session.
@@ -137,7 +151,9 @@ struct ErrorsAndRetriesTests {
         var shop = RemoteHost("shop.example.com", transport: transport)
         shop.retry = .exponential(attempts: 2, base: .milliseconds(1))
         let order = NewOrder(product: "lamp", count: 1)
-        let once = Route(path: "/orders", method: .post, body: .json(order), options: RouteOptions(idempotencyKey: .unique))
+        let once = Route(
+            path: "/orders", method: .post, body: .json(order),
+            options: RouteOptions(idempotencyKey: .unique))
         await #expect(throws: RemoteError.self) { try await shop.send(once) as Void }
         let keys = transport.requests.map { $0.fields["Idempotency-Key"] }
         #expect(keys.count == 2 && keys[0] != nil && keys[0] == keys[1])
@@ -178,8 +194,13 @@ struct CachingAndPagesTests {
         let shop = RemoteHost("shop.example.com", transport: transport)
         let messages = PaginationStore(
             cacher: MemoryCacher<String, [Message]>(),
-            fetcher: shop.pages(in: MessagePage.self, elements: { $0.messages }, next: { $0.older }, prev: { $0.newer }) { room, cursor in
-                Route(path: "/rooms/\(room)/messages", query: ["after": cursor?.next, "before": cursor?.prev])
+            fetcher: shop.pages(
+                in: MessagePage.self, elements: { $0.messages }, next: { $0.older },
+                prev: { $0.newer }
+            ) { room, cursor in
+                Route(
+                    path: "/rooms/\(room)/messages",
+                    query: ["after": cursor?.next, "before": cursor?.prev])
             })
         _ = try await messages["hall"].requireData()
         await messages["hall"].requestNextData()
@@ -216,9 +237,13 @@ struct NumberedPage: Decodable, Sendable {
 struct ProductFetcher: RevalidatingFetcher {
     let shop: RemoteHost
 
-    func fetch(param id: String, revalidating validator: Validator?) async throws -> FetchResult<Product> {
-        let response = try await shop.response(for: ShopRoute.product(id: id), as: Product.self)
-        return .modified(response.value, Freshness(of: response), Validator(of: response))
+    func fetch(
+        param id: String, revalidating validator: Validator?
+    ) async throws -> FetchResult<Product> {
+        let response = try await shop.response(
+            for: ShopRoute.product(id: id), as: Product.self)
+        return .modified(
+            response.value, Freshness(of: response), Validator(of: response))
     }
 }
 
@@ -245,9 +270,13 @@ extension CachingAndPagesTests {
         let pictures = Store(
             cacher: MemoryCacher<String, Picture>(),
             fetcher: shop.fetcher(parsing: { try Picture(png: $0.value) }) { name in
-                Route(path: "/pictures/\(name)", options: RouteOptions(accept: "image/png"))
+                Route(
+                    path: "/pictures/\(name)",
+                    options: RouteOptions(accept: "image/png"))
             })
-        let files = Store(cacher: MemoryCacher<String, Data>(), fetcher: shop.fetcher { Route(path: "/files/\($0)") })
+        let files = Store(
+            cacher: MemoryCacher<String, Data>(),
+            fetcher: shop.fetcher { Route(path: "/files/\($0)") })
         #expect(try await pictures["lamp"].requireData().bytes == png)
         #expect(try await files["lamp"].requireData() == png)
     }
@@ -259,8 +288,10 @@ extension CachingAndPagesTests {
             cacher: MemoryCacher<String, Quoted>(),
             fetcher: shop.fetcher(parsing: { response in
                 Quoted(
-                    product: try JSONDecoder().decode(Product.self, from: response.value),
-                    remaining: response.fields["X-RateLimit-Remaining"].flatMap { Int($0) })
+                    product: try JSONDecoder().decode(
+                        Product.self, from: response.value),
+                    remaining: response.fields["X-RateLimit-Remaining"]
+                        .flatMap { Int($0) })
             }) { ShopRoute.product(id: $0) })
         #expect(try await quoted["lamp"].requireData().remaining == 41)
     }
@@ -283,18 +314,26 @@ extension CachingAndPagesTests {
         let shop = RemoteHost("shop.example.com", transport: transport)
         let hits = PaginationStore(
             cacher: MemoryCacher<String, [Product]>(),
-            fetcher: shop.pages(in: SearchResult.self, elements: { $0.items }) { words in
+            fetcher: shop.pages(
+                in: SearchResult.self, elements: { $0.items }
+            ) { words in
                 Route(path: "/search", query: ["q": words])
             })
         let numbered = PaginationStore(
             cacher: MemoryCacher<String, [Product]>(),
-            fetcher: shop.pages(of: Product.self, numberedFrom: 1, size: 50) { category, number in
-                Route(path: "/products", query: ["category": category, "page": number, "per_page": 50])
+            fetcher: shop.pages(
+                of: Product.self, numberedFrom: 1, size: 50
+            ) { category, number in
+                Route(
+                    path: "/products",
+                    query: ["category": category, "page": number, "per_page": 50])
             })
         let counted = shop.pages(
-            in: NumberedPage.self, elements: { $0.products }, next: { $0.page < $0.pages ? "\($0.page + 1)" : nil }
+            in: NumberedPage.self, elements: { $0.products },
+            next: { $0.page < $0.pages ? "\($0.page + 1)" : nil }
         ) { (category: String, cursor: PageCursor?) in
-            Route(path: "/products", query: ["category": category, "page": cursor?.next])
+            Route(
+                path: "/products", query: ["category": category, "page": cursor?.next])
         }
         #expect(try await hits["lamp"].requireData().count == 1)
         #expect(try await numbered["lamps"].requireData().count == 1)
@@ -309,9 +348,13 @@ extension CachingAndPagesTests {
         let shop = RemoteHost("shop.example.com", transport: transport)
         let lines = shop.pages(parsing: { response in
             let text = String(decoding: response.value, as: UTF8.self)
-            return Page(text.split(separator: "\n").map(String.init), nextKey: response.fields["X-Next"])
+            return Page(
+                text.split(separator: "\n").map(String.init),
+                nextKey: response.fields["X-Next"])
         }) { (log: String, cursor: PageCursor?) in
-            Route(path: "/logs/\(log)", query: ["from": cursor?.next], options: RouteOptions(accept: .plainText))
+            Route(
+                path: "/logs/\(log)", query: ["from": cursor?.next],
+                options: RouteOptions(accept: .plainText))
         }
         let page = try await lines.fetch(param: "sales")
         #expect(page.elements == ["one", "two"] && page.nextKey == "2")
@@ -321,7 +364,9 @@ extension CachingAndPagesTests {
 struct PropertyListParser: ResponseParser {
     var mediaTypes: [MimeType] { [.propertyList] }
 
-    func parse<Value: Decodable>(_ response: RemoteResponse<Data>, as type: Value.Type) throws -> Value {
+    func parse<Value: Decodable>(
+        _ response: RemoteResponse<Data>, as type: Value.Type
+    ) throws -> Value {
         try PropertyListDecoder().decode(type, from: response.value)
     }
 }
@@ -333,8 +378,12 @@ struct Envelope<Value: Decodable>: Decodable {
 struct EnvelopeParser: ResponseParser {
     var mediaTypes: [MimeType] { [.json] }
 
-    func parse<Value: Decodable>(_ response: RemoteResponse<Data>, as type: Value.Type) throws -> Value {
-        try JSONDecoder().decode(Envelope<Value>.self, from: response.value).data
+    func parse<Value: Decodable>(
+        _ response: RemoteResponse<Data>, as type: Value.Type
+    ) throws -> Value {
+        let decoder = JSONDecoder()
+        return try decoder.decode(Envelope<Value>.self, from: response.value)
+            .data
     }
 }
 
@@ -351,7 +400,9 @@ struct ParsingResponsesTests {
         let transport = MemoryTransport { request in
             .init(headers: [("Content-Type", "application/x-plist")], body: bodies[request.url.path] ?? Data())
         }
-        let shop = RemoteHost("shop.example.com", transport: transport).with { $0.parser = PropertyListParser() }
+        let shop = RemoteHost("shop.example.com", transport: transport).with {
+            $0.parser = PropertyListParser()
+        }
         let lamp: Product = try await shop.send(ShopRoute.product(id: "lamp"))
         #expect(lamp.name == "Lamp")
         #expect(transport.requests.map { $0.fields["Accept"] } == ["application/x-plist, */*;q=0.1"])
@@ -359,7 +410,9 @@ struct ParsingResponsesTests {
     }
 
     private func settings(of shop: RemoteHost) async throws {
-        let route = Route(path: "/settings.plist", options: RouteOptions(parser: PropertyListParser()))
+        let route = Route(
+            path: "/settings.plist",
+            options: RouteOptions(parser: PropertyListParser()))
         let settings: Settings = try await shop.send(route)
         #expect(settings.theme == "dark")
     }
@@ -377,7 +430,8 @@ struct StreamsAndFilesTests {
         let shop = RemoteHost(
             "shop.example.com", transport: MemoryTransport { _ in .init(body: Data("one\ntwo\n".utf8)) })
         try await Printed.$page.withValue(printed) {
-            for try await line in try await shop.bytes(for: Route(path: "/export")).lines() {
+            let export = try await shop.bytes(for: Route(path: "/export"))
+            for try await line in export.lines() {
                 print(line)
             }
         }
@@ -393,7 +447,9 @@ struct StreamsAndFilesTests {
         let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
         let printed = Printed()
         try await Printed.$page.withValue(printed) {
-            try await shop.download(Route(path: "/films/1.mp4"), to: film, sha256: digest) { progress in
+            try await shop.download(
+                Route(path: "/films/1.mp4"), to: film, sha256: digest
+            ) { progress in
                 print(progress.fraction ?? 0)
             }
         }
@@ -425,7 +481,8 @@ struct TestingWithoutANetworkTests {
     @Test func `a closure answers`() async throws {
         let transport = MemoryTransport { request in
             switch request.url.path {
-            case "/products/lamp": .json(#"{"id": "lamp", "name": "Lamp"}"#).adding("ETag", #""1""#)
+            case "/products/lamp":
+                .json(#"{"id": "lamp", "name": "Lamp"}"#).adding("ETag", #""1""#)
             default: .status(404)
             }
         }
@@ -437,7 +494,8 @@ struct TestingWithoutANetworkTests {
 
     @Test func `an answer may have any header and any bytes`() async throws {
         let bytes = Data([0x89, 0x50, 0x4E, 0x47])
-        let picture = MemoryTransport.Response(headers: [("Content-Type", "image/png")], body: bytes)
+        let picture = MemoryTransport.Response(
+            headers: [("Content-Type", "image/png")], body: bytes)
         let shop = RemoteHost("shop.example.com", transport: MemoryTransport { _ in picture })
         let answer = try await shop.dataResponse(for: Route(path: "/lamp.png"))
         #expect(answer.value == bytes && answer.fields["Content-Type"] == "image/png")

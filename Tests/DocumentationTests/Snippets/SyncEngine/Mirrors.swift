@@ -16,8 +16,11 @@ struct Films: FileTransfer {
     }
 
     func transfer(_ film: ListedFile, into part: FilePart) async throws {
-        let route = Route(path: "/films/\(segments: film.path.split(separator: "/").map(String.init))")
-        try await host.download(route, to: try part.workingFile(), onDigest: { part.adoptWorkingFile(sha256: $0) })
+        let segments = film.path.split(separator: "/").map(String.init)
+        let route = Route(path: "/films/\(segments: segments)")
+        try await host.download(
+            route, to: try part.workingFile(),
+            onDigest: { part.adoptWorkingFile(sha256: $0) })
     }
 }
 
@@ -46,7 +49,9 @@ struct MirrorTests {
         let printed = Printed()
         try await Printed.$page.withValue(printed) {
             let films = Films(host: host)
-            let target = DirectoryTarget(directory: directory, transfer: films) { films.list() }
+            let target = DirectoryTarget(directory: directory, transfer: films) {
+                films.list()
+            }
             let report = try await OneWaySynchronizer(processor: target).sync()
             print(report.summary)
         }

@@ -57,9 +57,15 @@ struct NoteProcessor: SyncProcessor {
     let origin: NoteOrigin
     let shelf: NoteShelf
 
-    func sourceList() async throws -> ListedSource<Note> { ListedSource(await origin.notes) }
-    func localInventory() async throws -> LocalInventory<Note> { LocalInventory(versions: await shelf.versions) }
-    func downloadContent(of note: Note) async throws { await shelf.put(note, try await origin.text(of: note)) }
+    func sourceList() async throws -> ListedSource<Note> {
+        ListedSource(await origin.notes)
+    }
+    func localInventory() async throws -> LocalInventory<Note> {
+        LocalInventory(versions: await shelf.versions)
+    }
+    func downloadContent(of note: Note) async throws {
+        await shelf.put(note, try await origin.text(of: note))
+    }
     func remove(_ keys: Set<Int>) async throws { await shelf.remove(keys) }
 }
 
@@ -68,11 +74,13 @@ extension Story {
     @Sendable static func synchronizing() async throws -> [[String]] {
         try await tell { printed in
             let (origin, shelf) = (NoteOrigin(), NoteShelf())
-            let synchronizer = OneWaySynchronizer(processor: NoteProcessor(origin: origin, shelf: shelf))
+            let synchronizer = OneWaySynchronizer(
+                processor: NoteProcessor(origin: origin, shelf: shelf))
             let report = try await synchronizer.sync()
             print(report.summary)
             let plan = try await synchronizer.plan()
-            print("\(plan.additions.count) to add, \(plan.updates.count) to update, \(plan.removals.count) to remove")
+            let (added, updated) = (plan.additions.count, plan.updates.count)
+            print("\(added) to add, \(updated) to update, \(plan.removals.count) to remove")
             return printed.lines.map { [$0] }
         }
     }
@@ -94,7 +102,8 @@ struct SynchronizingTests {
         let origin = NoteOrigin()
         let list = PagedSource(order: .sortedByKey) { (cursor: Int?) in
             let page = await origin.page(cursor ?? 0)
-            return PagedSource.Step(page.notes, then: page.next.map { .page($0) } ?? .end(.complete()))
+            return PagedSource.Step(
+                page.notes, then: page.next.map { .page($0) } ?? .end(.complete()))
         }
         var reader = list.makeReader()
         #expect(try await reader.next()?.items.count == 2)

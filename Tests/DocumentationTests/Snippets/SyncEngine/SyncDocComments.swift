@@ -20,10 +20,18 @@ private enum Photos {
         let api: PhotoAPI
         let album: PhotoAlbum
 
-        func sourceList() async throws -> ListedSource<Photo> { ListedSource(try await api.photos()) }
-        func localInventory() async throws -> LocalInventory<Photo> { LocalInventory(versions: await album.versions) }
-        func downloadContent(of photo: Photo) async throws { await album.add(try await api.image(of: photo), for: photo) }
-        func remove(_ keys: Set<Photo.Key>) async throws { await album.remove(keys) }
+        func sourceList() async throws -> ListedSource<Photo> {
+            ListedSource(try await api.photos())
+        }
+        func localInventory() async throws -> LocalInventory<Photo> {
+            LocalInventory(versions: await album.versions)
+        }
+        func downloadContent(of photo: Photo) async throws {
+            await album.add(try await api.image(of: photo), for: photo)
+        }
+        func remove(_ keys: Set<Photo.Key>) async throws {
+            await album.remove(keys)
+        }
     }
 
     struct PhotoAPI: Sendable {
@@ -54,7 +62,9 @@ private enum Photos {
         func paged() -> any SourceList {
             let list = PagedSource { (cursor: String?) in
                 let page = try await api.photos(after: cursor)
-                return PagedSource.Step(page.photos, then: page.isLast ? .end(.complete(count: page.total)) : .page(page.cursor))
+                let end = SourceEnd.complete(count: page.total)
+                return PagedSource.Step(
+                    page.photos, then: page.isLast ? .end(end) : .page(page.cursor))
             }
             return list
         }
@@ -70,7 +80,8 @@ private enum Photos {
     }
 
     static func passes(api: PhotoAPI, album: PhotoAlbum) async throws {
-        let synchronizer = OneWaySynchronizer(processor: PhotoProcessor(api: api, album: album))
+        let synchronizer = OneWaySynchronizer(
+            processor: PhotoProcessor(api: api, album: album))
         let report = try await synchronizer.sync()
         let plan = try await synchronizer.plan()
         for update in plan.updates { print("\(update.item.key): \(update.reason)") }
@@ -89,7 +100,9 @@ private enum Photos {
     }
 
     static func store(photoListFetcher: ClosureFetcher<Int, [Photo]>, album: Int, photos: Store<Int, Photo>) async throws {
-        let processor = StoreSyncProcessor(list: OriginSource(photoListFetcher, param: album), store: photos, version: { $0.revision })
+        let processor = StoreSyncProcessor(
+            list: OriginSource(photoListFetcher, param: album), store: photos,
+            version: { $0.revision })
         try await OneWaySynchronizer(processor: processor).sync()
     }
 }
@@ -112,7 +125,8 @@ private let client = FileClient()
 
 struct HTTPTransfer: FileTransfer {
     func transfer(_ file: ListedFile, into part: FilePart) async throws {
-        let response = try await client.get(file.path, range: part.resumePoint)  // Range: bytes=offset-, If-Range: validator
+        // Range: bytes=offset-, If-Range: validator
+        let response = try await client.get(file.path, range: part.resumePoint)
         try part.begin(at: response.firstByte, validator: response.entityTag)
         for try await piece in response.body { try part.append(piece) }
     }
@@ -127,8 +141,11 @@ private func streamed(host: RemoteHost) -> StreamedSource<ListedFile> {
 }
 
 private func mirror(url: URL, api: FileClient, digest: String) async throws {
-    let file = ListedFile(path: "films/7.mp4", sha256: digest, byteCount: 73_400_320)
-    let target = DirectoryTarget(directory: url, transfer: HTTPTransfer()) { ListedSource(try await api.files()) }
+    let file = ListedFile(
+        path: "films/7.mp4", sha256: digest, byteCount: 73_400_320)
+    let target = DirectoryTarget(directory: url, transfer: HTTPTransfer()) {
+        ListedSource(try await api.files())
+    }
     let report = try await OneWaySynchronizer(processor: target).sync()
     let shared = FileModes(files: 0o664, directories: 0o2775)
     print(file, report, shared)

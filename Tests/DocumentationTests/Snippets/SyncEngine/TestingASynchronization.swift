@@ -12,7 +12,8 @@ struct NoteProcessorTests {
     let synchronizer: OneWaySynchronizer<NoteProcessor>
 
     init() {
-        synchronizer = OneWaySynchronizer(processor: NoteProcessor(origin: origin, shelf: shelf), time: time)
+        synchronizer = OneWaySynchronizer(
+            processor: NoteProcessor(origin: origin, shelf: shelf), time: time)
     }
 
     @Test func `a sync adds new notes and updates changed ones`() async throws {
@@ -43,7 +44,9 @@ struct NoteProcessorTests {
     @Test func `an empty list removes nothing`() async throws {
         try await synchronizer.sync()
         await origin.empty()
-        let error = await #expect(throws: SyncError.self) { try await synchronizer.sync() }
+        let error = await #expect(throws: SyncError.self) {
+            try await synchronizer.sync()
+        }
         #expect(error?.code == .emptySource)
         #expect(await shelf.versions.count == 2)
     }

@@ -10,19 +10,29 @@ struct TermsTests {
     let time = ManualTime()
     let server = ScriptedFetcher<RemoteFile, RemoteText> { request in
         switch request.param.url.lastPathComponent {
-        case "versions.json": .success(RemoteText(bytes: Data(#"{ "eula": "2.0.0" }"#.utf8), contentType: "application/json"))
-        case "eula.txt": .success(RemoteText(bytes: Data("Be kinder.".utf8), contentType: "text/plain"))
+        case "versions.json":
+            .success(
+                RemoteText(
+                    bytes: Data(#"{ "eula": "2.0.0" }"#.utf8),
+                    contentType: "application/json"))
+        case "eula.txt":
+            .success(
+                RemoteText(
+                    bytes: Data("Be kinder.".utf8), contentType: "text/plain"))
         default: .failure(Offline())
         }
     }
 
     func start(_ bundle: Bundle, _ directory: URL) async throws -> TextStore {
-        let texts = try TextStore(session: "legal", directory: directory, bundle: bundle, fetcher: server, time: time)
+        let texts = try TextStore(
+            session: "legal", directory: directory, bundle: bundle, fetcher: server,
+            time: time)
         try await texts.register(Legal.eula)
         await texts.setVersionSource(
             VersionSource(
                 bundleFile: BundleFile(fileName: "versions", fileExtension: "json"),
-                remoteFile: RemoteFile(url: legalServer.appending(path: "versions.json"))))
+                remoteFile: RemoteFile(
+                    url: legalServer.appending(path: "versions.json"))))
         return texts
     }
 
@@ -47,7 +57,8 @@ struct TermsTests {
         try await withBundle { bundle, directory in
             server.hold()
             let texts = try await start(bundle, directory)
-            async let waiting = texts.text(for: Legal.eula, awaiting: .remote(timeout: .seconds(2)))
+            async let waiting = texts.text(
+                for: Legal.eula, awaiting: .remote(timeout: .seconds(2)))
             try await time.sleepers(atLeast: 1)
             time.advance(by: .seconds(2))
 

@@ -16,25 +16,41 @@ enum Legal: String, TextSourceProvider, CaseIterable {
         TextSource(
             identifier: rawValue,
             bundleFile: BundleFile(fileName: rawValue, fileExtension: "txt"),
-            remoteFile: RemoteFile(url: legalServer.appending(path: "\(rawValue).txt")))
+            remoteFile: RemoteFile(
+                url: legalServer.appending(path: "\(rawValue).txt")))
     }
 }
 
 struct RoutedTextFetcher: RevalidatingFetcher {
     let host: RemoteHost
 
-    func fetch(param file: RemoteFile, revalidating validator: Validator?) async throws -> FetchResult<RemoteText> {
-        var route = Route(path: "/\(segments: file.url.pathComponents.dropFirst())")
+    func fetch(
+        param file: RemoteFile, revalidating validator: Validator?
+    ) async throws -> FetchResult<RemoteText> {
+        var route = Route(
+            path: "/\(segments: file.url.pathComponents.dropFirst())")
         route.options.responseLimit = file.limit
         for (name, value) in file.headers { route.headers.append(name, value) }
-        if file.caching == .revalidated { route.headers.append("Cache-Control", "no-cache") }
-        if let tag = validator?.entityTag { route.headers.append("If-None-Match", tag) }
-        if let date = validator?.lastModified { route.headers.append("If-Modified-Since", date) }
+        if file.caching == .revalidated {
+            route.headers.append("Cache-Control", "no-cache")
+        }
+        if let tag = validator?.entityTag {
+            route.headers.append("If-None-Match", tag)
+        }
+        if let date = validator?.lastModified {
+            route.headers.append("If-Modified-Since", date)
+        }
         do {
             let response = try await host.dataResponse(for: route)
-            let headers = Dictionary(response.fields.fields.map { ($0.name, $0.value) }) { $0 + ", " + $1 }
-            let text = RemoteText(bytes: response.value, contentType: response.fields["Content-Type"], headers: headers)
-            let known = Validator(entityTag: response.fields["ETag"], lastModified: response.fields["Last-Modified"])
+            let headers = Dictionary(
+                response.fields.fields.map { ($0.name, $0.value) }
+            ) { $0 + ", " + $1 }
+            let text = RemoteText(
+                bytes: response.value,
+                contentType: response.fields["Content-Type"], headers: headers)
+            let known = Validator(
+                entityTag: response.fields["ETag"],
+                lastModified: response.fields["Last-Modified"])
             return .modified(text, .unspecified, known)
         } catch let error as RemoteError where error.status == 304 {
             return .notModified()
@@ -60,7 +76,8 @@ struct TextArticleTests {
             let versions = VersionSource(
                 bundleFile: BundleFile(fileName: "versions", fileExtension: "json"),
                 remoteFile: RemoteFile(url: legalServer.appending(path: "versions.json")))
-            let texts = try TextStore(session: "legal", directory: directory, bundle: bundle)
+            let texts = try TextStore(
+                session: "legal", directory: directory, bundle: bundle)
             try await texts.register(Legal.allCases)
             await texts.setVersionSource(versions)
 
@@ -78,7 +95,8 @@ struct TextArticleTests {
             let texts = try TextStore(session: "legal", directory: directory, bundle: bundle)
             try await texts.register(TextSource(identifier: "eula", bundleFile: BundleFile(fileName: "eula", fileExtension: "txt")))
             for _ in 1...2 {
-                let terms = try await texts.text(for: Legal.eula, awaiting: .remote(timeout: .seconds(2)))
+                let terms = try await texts.text(
+                    for: Legal.eula, awaiting: .remote(timeout: .seconds(2)))
                 if await texts.needsAcceptance(of: terms, granularity: .major) {
                     try await ask(terms)
                     try await texts.accept(terms)
@@ -112,7 +130,7 @@ struct TextArticleTests {
     @Test func `versions compare by precedence`() {
         let old = SemanticVersion("1.9.0")
         let new = SemanticVersion("1.10.0-rc.1+build.5")
-        let odd = SemanticVersion("v1.0.001", mode: .lenient)  // its description stays "v1.0.001"
+        let odd = SemanticVersion("v1.0.001", mode: .lenient)  // described as written
         #expect(odd?.description == "v1.0.001")
         if let old, let new { #expect(old < new) }
     }
@@ -121,7 +139,8 @@ struct TextArticleTests {
 // Compiled, but not run.
 
 private func readMeGate(_ texts: TextStore, ask: (VersionedText) async throws -> Void) async throws {
-    let terms = try await texts.text(for: Legal.eula, awaiting: .remote(timeout: .seconds(2)))
+    let terms = try await texts.text(
+        for: Legal.eula, awaiting: .remote(timeout: .seconds(2)))
     if await texts.needsAcceptance(of: terms, granularity: .major) {
         try await ask(terms)
         try await texts.accept(terms)
@@ -130,7 +149,9 @@ private func readMeGate(_ texts: TextStore, ask: (VersionedText) async throws ->
 
 /// A trailing closure receives events, because `onEvent` is the only closure parameter of the initializer.
 private func logging(directory: URL, bundle: Bundle) throws {
-    let logging = try TextStore(session: "legal", directory: directory, bundle: bundle) { event in
+    let logging = try TextStore(
+        session: "legal", directory: directory, bundle: bundle
+    ) { event in
         if case .fault(let fault) = event { print(fault) }
     }
     let typed = try TextStore(session: "legal") { (_: TextStoreEvent) in }
@@ -141,7 +162,8 @@ private struct Forged: Error {}
 
 private func verifying(isSigned: @escaping @Sendable ([UInt8], String?) -> Bool) throws {
     let verifier = TextVerifier { verification in
-        guard isSigned(verification.bytes, verification.headers["x-signature"]) else { throw Forged() }
+        guard isSigned(verification.bytes, verification.headers["x-signature"])
+        else { throw Forged() }
     }
     let texts = try TextStore(session: "legal", verify: verifier)
     print(texts)
@@ -152,23 +174,35 @@ private func identifiers(_ texts: TextStore) async throws {
 }
 
 private func waiting(_ texts: TextStore) async throws {
-    let newest = try await texts.text(for: Legal.eula, awaiting: .remote(timeout: .seconds(2)))
+    let newest = try await texts.text(
+        for: Legal.eula, awaiting: .remote(timeout: .seconds(2)))
     print(newest)
-    let text = try await texts.text(for: Legal.eula, awaiting: .remote(timeout: .seconds(2)))
+    let text = try await texts.text(
+        for: Legal.eula, awaiting: .remote(timeout: .seconds(2)))
     if let reason = text.fallbackReason {
-        print("showing \(text.version?.description ?? "a text without version"): \(reason.code.rawValue)")
+        let version = text.version?.description ?? "a text without version"
+        print("showing \(version): \(reason.code.rawValue)")
     }
     for await state in texts.publish(Legal.eula) {
-        print(state.content?.version?.description ?? "none", state.isLoading ? "and looking for a newer one" : "")
+        print(
+            state.content?.version?.description ?? "none",
+            state.isLoading ? "and looking for a newer one" : "")
     }
 }
 
 private func sets(directory: URL, bundle: Bundle) async throws {
-    let summary = TextSource(identifier: "summary", remoteFile: RemoteFile(url: legalServer.appending(path: "summary.txt")), group: "legal")
-    let details = TextSource(identifier: "details", remoteFile: RemoteFile(url: legalServer.appending(path: "details.txt")), group: "legal")
+    let summary = TextSource(
+        identifier: "summary",
+        remoteFile: RemoteFile(url: legalServer.appending(path: "summary.txt")),
+        group: "legal")
+    let details = TextSource(
+        identifier: "details",
+        remoteFile: RemoteFile(url: legalServer.appending(path: "details.txt")),
+        group: "legal")
     var policy = TextStorePolicy()
     policy.activation = .manually
-    let store = try TextStore(session: "legal", directory: directory, bundle: bundle, policy: policy)
+    let store = try TextStore(
+        session: "legal", directory: directory, bundle: bundle, policy: policy)
     try await store.register([summary, details])
     let hasSwitched = try await store.activate()
     print(hasSwitched)
@@ -183,13 +217,15 @@ private func policies() {
 }
 
 private func fetchers() throws {
-    let texts = try TextStore(session: "legal", fetcher: HTTPTextFetcher(deadline: .seconds(10)))
+    let texts = try TextStore(
+        session: "legal", fetcher: HTTPTextFetcher(deadline: .seconds(10)))
     print(texts)
 }
 
 private func sources(base: URL) {
     let eula = TextSource(
-        identifier: "eula", bundleFile: BundleFile(fileName: "eula", fileExtension: "txt"),
+        identifier: "eula",
+        bundleFile: BundleFile(fileName: "eula", fileExtension: "txt"),
         remoteFile: RemoteFile(url: base.appending(path: "eula.txt")))
     print(eula)
 }
@@ -199,7 +235,9 @@ private func providers() {
         case eula, privacy
 
         var textSource: TextSource {
-            TextSource(identifier: rawValue, bundleFile: BundleFile(fileName: rawValue, fileExtension: "txt"))
+            TextSource(
+                identifier: rawValue,
+                bundleFile: BundleFile(fileName: rawValue, fileExtension: "txt"))
         }
     }
     print(Legal.allCases)
@@ -211,7 +249,8 @@ private func store(eula: TextSource, versions: VersionSource, render: (LoadingSt
     await texts.setVersionSource(versions)
 
     let now = try await texts.text(for: eula)  // from memory, without waiting
-    let newest = try await texts.text(for: eula, awaiting: .remote(timeout: .seconds(2)))
+    let newest = try await texts.text(
+        for: eula, awaiting: .remote(timeout: .seconds(2)))
     for await state in texts.publish(eula) { render(state) }
     print(now, newest)
 }
