@@ -6,8 +6,11 @@ public import StoreCore
 /// ```swift
 /// let prices = Store(
 ///     cacher: MemoryCacher<String, Price>(),
-///     fetcher: api.liveFetcher(of: Price.self) { ticker in Route(path: "/prices/\(ticker)") },
-///     policy: StorePolicy(retry: .exponential(attempts: .max), idleTimeout: .seconds(60)))
+///     fetcher: api.liveFetcher(of: Price.self) { ticker in
+///         Route(path: "/prices/\(ticker)")
+///     },
+///     policy: StorePolicy(
+///         retry: .exponential(attempts: .max), idleTimeout: .seconds(60)))
 /// ```
 ///
 /// The id of the last event is the validator of the store's content, and is sent with the next connection (`Last-Event-ID`). The store
@@ -121,7 +124,9 @@ extension RemoteHost {
     /// Creates a fetcher that follows the server-sent events of each key's route, with the whole content in each event.
     ///
     /// ```swift
-    /// let fetcher = api.liveFetcher(of: Price.self) { (ticker: String) in Route(path: "/prices/\(ticker)") }
+    /// let fetcher = api.liveFetcher(of: Price.self) { (ticker: String) in
+    ///     Route(path: "/prices/\(ticker)")
+    /// }
     /// ```
     ///
     /// - Parameters:

@@ -2,7 +2,8 @@
 ///
 /// ```swift
 /// let rooms = PaginationStore(
-///     cacher: MemoryCacher(), fetcher: TimelineFetcher(api: api), paging: PagingPolicy(maximumPages: 10))
+///     cacher: MemoryCacher(), fetcher: TimelineFetcher(api: api),
+///     paging: PagingPolicy(maximumPages: 10))
 /// ```
 public struct PagingPolicy: Hashable, Sendable {
     /// The largest number of pages that a list holds.

@@ -1,7 +1,8 @@
 /// An origin for the commands of an outbox that returns answers from a test's script, and can hold the deliveries.
 ///
 /// ```swift
-/// let origin = ScriptedDeliveries<Like, Void>(.failure(URLError(.timedOut)), .success(()))
+/// let origin = ScriptedDeliveries<Like, Void>(
+///     .failure(URLError(.timedOut)), .success(()))
 /// await outbox.register(Like.self, patching: posts, at: \.post) { _, post in
 ///     post.isLiked = true
 /// } perform: { command, delivery in
@@ -9,7 +10,8 @@
 /// }
 /// outbox.start()
 /// try await outbox.submit(Like(post: 7))
-/// for await state in outbox.publish() where state.commands.first?.attempts == 1 { break }
+/// for await state in outbox.publish()
+/// where state.commands.first?.attempts == 1 { break }
 /// time.advance(by: .seconds(1))
 /// try await origin.ended(count: 2)
 /// #expect(Set(origin.deliveries.map(\.delivery.id)).count == 1)

@@ -4,7 +4,8 @@
 /// let feed = ScriptedLiveFetcher<String, Int>()
 /// let prices = Store(cacher: MemoryCacher(), fetcher: feed)
 /// let observer = RecordingObserver(prices["A"].publish())
-/// try await feed.send(.content(7))  // returns when the store has accepted the value
+/// // Returns when the store has accepted the value.
+/// try await feed.send(.content(7))
 /// try await feed.end(throwing: Offline())
 /// #expect(feed.connections.map(\.param) == ["A"])
 /// ```

@@ -76,7 +76,8 @@ struct ChangesThatSurviveTests {
     @Test func `a delivery is repeated under the same identity`() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let outbox = try Outbox(directory: directory, time: time)
-        let origin = ScriptedDeliveries<Like, Void>(.failure(URLError(.timedOut)), .success(()))
+        let origin = ScriptedDeliveries<Like, Void>(
+            .failure(URLError(.timedOut)), .success(()))
         await outbox.register(Like.self, patching: posts, at: \.post) { _, post in
             post.isLiked = true
         } perform: { command, delivery in
@@ -84,7 +85,8 @@ struct ChangesThatSurviveTests {
         }
         outbox.start()
         try await outbox.submit(Like(post: 7))
-        for await state in outbox.publish() where state.commands.first?.attempts == 1 { break }
+        for await state in outbox.publish()
+        where state.commands.first?.attempts == 1 { break }
         time.advance(by: .seconds(1))
         try await origin.ended(count: 2)
         #expect(Set(origin.deliveries.map(\.delivery.id)).count == 1)

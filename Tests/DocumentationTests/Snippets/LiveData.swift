@@ -47,8 +47,12 @@ struct LiveDataTests {
     struct PriceFeed: LiveFetcher {
         let api: PriceAPI
 
-        func values(param ticker: String, after last: Validator?) -> some AsyncSequence<LiveValue<Price>, any Error> {
-            api.prices(of: ticker, after: last?.entityTag).map { LiveValue.content($0, Validator(entityTag: $0.id)) }
+        func values(
+            param ticker: String, after last: Validator?
+        ) -> some AsyncSequence<LiveValue<Price>, any Error> {
+            api.prices(of: ticker, after: last?.entityTag).map {
+                LiveValue.content($0, Validator(entityTag: $0.id))
+            }
         }
     }
 
@@ -57,21 +61,29 @@ struct LiveDataTests {
         struct PriceFeed: LiveFetcher {
             let api: PriceAPI
 
-            func values(param ticker: String, after last: Validator?) -> some AsyncSequence<LiveValue<Price>, any Error> {
-                api.prices(of: ticker, after: last?.entityTag).map { LiveValue.content($0, Validator(entityTag: $0.id)) }
+            func values(
+                param ticker: String, after last: Validator?
+            ) -> some AsyncSequence<LiveValue<Price>, any Error> {
+                api.prices(of: ticker, after: last?.entityTag).map {
+                    LiveValue.content($0, Validator(entityTag: $0.id))
+                }
             }
         }
 
-        let prices = Store(cacher: MemoryCacher<String, Price>(), fetcher: PriceFeed(api: api))
+        let prices = Store(
+            cacher: MemoryCacher<String, Price>(), fetcher: PriceFeed(api: api))
         return prices
     }
 
     struct AnswerFetcher: LiveFetcher {
         let model: LanguageModel
 
-        func values(param question: String, after last: Validator?) -> some AsyncSequence<LiveValue<String>, any Error> {
+        func values(
+            param question: String, after last: Validator?
+        ) -> some AsyncSequence<LiveValue<String>, any Error> {
             model.tokens(answering: question).map { token in
-                token.isFirst ? LiveValue.content(token.text) : .change { $0 += token.text }
+                token.isFirst
+                    ? LiveValue.content(token.text) : .change { $0 += token.text }
             }
         }
     }
@@ -79,7 +91,9 @@ struct LiveDataTests {
     struct ContactObservation: LiveFetcher {
         let database: Database
 
-        func values(param id: Contact.ID, after last: Validator?) -> some AsyncSequence<LiveValue<Contact>, any Error> {
+        func values(
+            param id: Contact.ID, after last: Validator?
+        ) -> some AsyncSequence<LiveValue<Contact>, any Error> {
             database.contact(id).map { LiveValue.content($0) }
         }
     }
@@ -88,7 +102,8 @@ struct LiveDataTests {
     private func observe(api: PriceAPI) async throws -> Price {
         let prices = Store(
             cacher: MemoryCacher<String, Price>(), fetcher: PriceFeed(api: api),
-            policy: StorePolicy(retry: .exponential(attempts: .max), idleTimeout: .seconds(60)))
+            policy: StorePolicy(
+                retry: .exponential(attempts: .max), idleTimeout: .seconds(60)))
 
         for await state in prices["ACME"].publish() { render(state) }
         let price = try await prices["ACME"].requireData()
@@ -121,7 +136,8 @@ struct LiveDataTests {
         let feed = ScriptedLiveFetcher<String, Int>()
         let prices = Store(cacher: MemoryCacher(), fetcher: feed)
         let observer = RecordingObserver(prices["A"].publish())
-        try await feed.send(.content(7))  // returns when the store has accepted the value
+        // Returns when the store has accepted the value.
+        try await feed.send(.content(7))
         try await feed.end(throwing: Offline())
         #expect(feed.connections.map(\.param) == ["A"])
         observer.stop()
@@ -132,9 +148,14 @@ struct LiveDataTests {
         struct Question: Identifiable { let id: Int }
         let prices = Store(
             cacher: MemoryCacher<String, Price>(),
-            fetcher: api.liveFetcher(of: Price.self) { ticker in Route(path: "/prices/\(ticker)") },
-            policy: StorePolicy(retry: .exponential(attempts: .max), idleTimeout: .seconds(60)))
-        let fetcher = api.liveFetcher(of: Price.self) { (ticker: String) in Route(path: "/prices/\(ticker)") }
+            fetcher: api.liveFetcher(of: Price.self) { ticker in
+                Route(path: "/prices/\(ticker)")
+            },
+            policy: StorePolicy(
+                retry: .exponential(attempts: .max), idleTimeout: .seconds(60)))
+        let fetcher = api.liveFetcher(of: Price.self) { (ticker: String) in
+            Route(path: "/prices/\(ticker)")
+        }
         let answers = api.liveFetcher(reading: { event in
             event.type == "token" ? .change { $0 += event.data } : .content("")
         }) { (question: Question.ID) in Route(path: "/answers/\(question)") }
@@ -146,8 +167,11 @@ struct LiveDataTests {
     private func follow(shop: RemoteHost) {
         let prices = Store(
             cacher: MemoryCacher<String, Price>(),
-            fetcher: shop.liveFetcher(of: Price.self) { ticker in Route(path: "/prices/\(ticker)") },
-            policy: StorePolicy(retry: .exponential(attempts: .max), idleTimeout: .seconds(60)))
+            fetcher: shop.liveFetcher(of: Price.self) { ticker in
+                Route(path: "/prices/\(ticker)")
+            },
+            policy: StorePolicy(
+                retry: .exponential(attempts: .max), idleTimeout: .seconds(60)))
         _ = prices
     }
 }

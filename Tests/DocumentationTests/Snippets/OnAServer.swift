@@ -104,7 +104,8 @@ struct OnAServerTests {
         let upstream = PriceService(script: ScriptedFetcher { _ in .success(Price(cents: ServerSpan.span)) })
 
         let prices = Store(
-            cacher: MemoryCacher<String, Price>(), fetcher: PriceFetcher(upstream: upstream),
+            cacher: MemoryCacher<String, Price>(),
+            fetcher: PriceFetcher(upstream: upstream),
             policy: StorePolicy(fetchContext: .firstCaller))
 
         let handler = ServerSpan.$span.withValue(7) { Task { try await prices["lamp"].requireData() } }

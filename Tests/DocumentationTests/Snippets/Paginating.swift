@@ -255,7 +255,8 @@ struct PaginatingTests {
         let api = TimelineAPI()
 
         let rooms = PaginationStore(
-            cacher: MemoryCacher(), fetcher: TimelineFetcher(api: api), paging: PagingPolicy(maximumPages: 10))
+            cacher: MemoryCacher(), fetcher: TimelineFetcher(api: api),
+            paging: PagingPolicy(maximumPages: 10))
 
         _ = try await rooms["swift"].requireData()
         for _ in 0..<20 { #expect(await rooms["swift"].requestNextData() == .loaded) }

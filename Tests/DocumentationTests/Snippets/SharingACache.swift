@@ -27,7 +27,8 @@ struct SharingACacheTests {
         defer { try? FileManager.default.removeItem(at: directory) }
 
         let files = FileCacher<User.ID, User>(directory: directory, sharing: .processes)
-        let users = Store(cacher: TieredCacher(over: files), fetcher: UserFetcher(api: api))
+        let users = Store(
+            cacher: TieredCacher(over: files), fetcher: UserFetcher(api: api))
 
         // Another process has a cacher of its own.
         let widgetFiles = FileCacher<User.ID, User>(directory: directory, sharing: .processes)
@@ -46,7 +47,8 @@ struct SharingACacheTests {
 #if canImport(Darwin)
 private func container() -> URL? {
     #if canImport(Darwin)
-    let container = FileManager.default.containerURL(forSecurityApplicationGroupIdentifier: "group.com.example.users")
+    let container = FileManager.default.containerURL(
+        forSecurityApplicationGroupIdentifier: "group.com.example.users")
     #endif
     return container
 }

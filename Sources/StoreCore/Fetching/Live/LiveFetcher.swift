@@ -4,12 +4,17 @@
 /// struct PriceFeed: LiveFetcher {
 ///     let api: PriceAPI
 ///
-///     func values(param ticker: String, after last: Validator?) -> some AsyncSequence<LiveValue<Price>, any Error> {
-///         api.prices(of: ticker, after: last?.entityTag).map { LiveValue.content($0, Validator(entityTag: $0.id)) }
+///     func values(
+///         param ticker: String, after last: Validator?
+///     ) -> some AsyncSequence<LiveValue<Price>, any Error> {
+///         api.prices(of: ticker, after: last?.entityTag).map {
+///             LiveValue.content($0, Validator(entityTag: $0.id))
+///         }
 ///     }
 /// }
 ///
-/// let prices = Store(cacher: MemoryCacher<String, Price>(), fetcher: PriceFeed(api: api))
+/// let prices = Store(
+///     cacher: MemoryCacher<String, Price>(), fetcher: PriceFeed(api: api))
 /// ```
 ///
 /// The store follows one stream for each key, however many observers and callers the key has. The stream runs while the key is observed,
