@@ -23,8 +23,8 @@ extension Shelf {
             return Outcome()
         }
         do throws(TextStoreError) {
-            // While the directory is followed, it exists, so there is always a file to watch. A directory that has just been removed is made
-            // again later, because a new file would make its removal fail.
+            // While the directory is followed, it exists, so there is always a file to watch. A directory that has just been removed is
+            // made again later, because a new file would make its removal fail.
             if watched == nil { try makeDirectory() }
             // Repeated, because another process may replace the lock file before the watch begins.
             for _ in 0..<8 {
@@ -45,8 +45,8 @@ extension Shelf {
         }
         throw TextStoreError(
             .fileSystem,
-            "cannot follow other processes: \(directory.path(of: SessionLock.fileName)) is replaced again and again; let only stores use the "
-                + "directory")
+            "cannot follow other processes: \(directory.path(of: SessionLock.fileName)) is replaced again and again; let only stores use "
+                + "the directory")
     }
 
     /// Whether the directory exists; if so, its disk has no locks.
