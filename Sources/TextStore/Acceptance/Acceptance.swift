@@ -73,7 +73,8 @@ actor AcceptanceLedger {
     private let file: KeptValue<[String: AcceptanceHistory]>
     private let lock: SessionLock
     private let executor = DiskExecutor()
-    private var known: (histories: [String: AcceptanceHistory], serial: UInt64)?
+    /// The acceptances as last read or saved, with the files' statuses at that time.
+    private var known: (histories: [String: AcceptanceHistory], serial: UInt64, statuses: [FileStatus?])?
 
     init(directory: Directory, options: FileWriteOptions, patience: Duration = SessionLock.usualPatience) {
         file = KeptValue(name: "accepted", directory: directory, options: options)
@@ -107,16 +108,20 @@ actor AcceptanceLedger {
         histories[acceptance.identifier, default: AcceptanceHistory()].add(acceptance)
         serial += 1
         let faults = try file.save(histories, serial: serial)
-        known = (histories, serial)
+        known = (histories, serial, file.statuses)
         return faults
     }
 
     private func load() throws(TextStoreError) -> (histories: [String: AcceptanceHistory], serial: UInt64) {
-        if let known { return known }
+        // Read before the content: a save in between changes the status, and the next call reads again.
+        let statuses = file.statuses
+        if let known, known.statuses == statuses { return (known.histories, known.serial) }
         let (copies, faults) = file.load()
+        // Damage or removal of the files loses no acceptance that this process knows.
+        if copies.isEmpty, let known { return (known.histories, known.serial) }
         if copies.isEmpty, let fault = faults.first(where: { $0.code == .fileSystem }) ?? faults.first { throw fault }
         let found = (copies.first?.value ?? [:], copies.first?.serial ?? 0)
-        known = found
+        known = (found.0, found.1, statuses)
         return found
     }
 }

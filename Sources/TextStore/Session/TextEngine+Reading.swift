@@ -113,8 +113,12 @@ final class TextObserver: LoadingStateSource {
         if !hasJoined {
             hasJoined = true
             let identifier = identifier
-            engine.session.update { $0.observers[identifier, default: 0] += 1 }
+            let isFirst = engine.session.update { session in
+                defer { session.observers[identifier, default: 0] += 1 }
+                return session.observers.isEmpty
+            }
             engine.begin([identifier])
+            if isFirst { engine.updateFollowing() }
         }
         let (last, identifier, time) = (last, identifier, engine.time)
         do {
@@ -135,9 +139,11 @@ final class TextObserver: LoadingStateSource {
         guard hasJoined, !hasLeft else { return }
         hasLeft = true
         let identifier = identifier
-        engine.session.update { session in
-            guard let count = session.observers[identifier] else { return }
+        let wasLast = engine.session.update { session in
+            guard let count = session.observers[identifier] else { return false }
             session.observers[identifier] = count > 1 ? count - 1 : nil
+            return session.observers.isEmpty
         }
+        if wasLast { engine.updateFollowing() }
     }
 }

@@ -21,6 +21,8 @@ final class TextEngine: Sendable {
     let tasks = Lock<[UInt64: Task<Void, Never>]>([:])
     /// Whether a task is verifying the records of another process.
     let isVerifying = Lock(false)
+    /// How other processes are followed.
+    let following = Lock(Following())
 
     init(
         directory: Directory, bundle: Bundle, fetcher: any Origin<RemoteFile, RemoteText>, policy: TextStorePolicy,
@@ -67,6 +69,7 @@ final class TextEngine: Sendable {
             session.versionSource != nil || identifiers.contains { session.observers[$0] != nil }
         }
         if isLookedAt { begin(identifiers) }
+        if session.read({ !$0.observers.isEmpty }) { updateFollowing() }
     }
 
     func setVersionSource(_ source: VersionSource) async {

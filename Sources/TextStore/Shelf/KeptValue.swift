@@ -29,6 +29,9 @@ struct KeptValue<Value: Codable & Sendable>: Sendable {
         return (found.sorted { $0.serial > $1.serial }, faults)
     }
 
+    /// The status of each file; `nil` for a missing or unreadable file.
+    var statuses: [FileStatus?] { (0..<copies).map { (try? directory.status(of: file($0))) ?? nil } }
+
     /// Saves a value, in the first copy first.
     ///
     /// - Returns: The faults of later copies; the value is saved nevertheless.

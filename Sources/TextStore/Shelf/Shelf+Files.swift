@@ -6,8 +6,8 @@ extension Shelf {
 
     /// Runs a closure while no other process writes.
     func locked<Result>(_ body: () throws(TextStoreError) -> Result) throws(TextStoreError) -> Result {
-        let held = try lock.take()
-        defer { withExtendedLifetime(held) {} }
+        lockFile = try lock.take()
+        defer { lockFile = nil }
         let result = try body()
         if isUntidy { tidy() }
         return result
@@ -219,6 +219,7 @@ extension Shelf {
 
     /// Saves a step of the pointer, and removes files that have lost their last reference.
     func step(_ change: Pointer.Change) throws(TextStoreError) {
+        announce()
         faults += try pointerJournal.add(change.bytes) {
             var next = pointer
             next.take(change)

@@ -13,6 +13,10 @@ actor Shelf {
     let options: FileWriteOptions
     nonisolated let session: WatchedState<SessionState>
     let lock: SessionLock
+    /// The locked file during an operation under the session's lock.
+    var lockFile: WritableFile?
+    /// The watch on the lock file, and the file's number; `nil` while other processes are not followed.
+    var watched: (watch: FileWatch, inode: UInt64)?
     private let executor = DiskExecutor()
     var pointer = Pointer()
     var floors = Floors()
@@ -54,6 +58,8 @@ actor Shelf {
         var hasSwitched = false
         /// Whether registered texts have records without a verdict.
         var hasUnverified = false
+        /// Whether a pass has published changes of other processes.
+        var isForeign = false
     }
 
     /// A change of the session in the same step.

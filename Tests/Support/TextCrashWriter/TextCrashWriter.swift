@@ -9,7 +9,9 @@ import Trials
 /// die (`-` for never). Optional arguments: the comma-separated names of the texts, the stride between versions, the number of versions,
 /// and a mode. The modes restrict the process: `limited` (no file beyond 5 000 bytes), `unprivileged` (no superuser rights). Or they change
 /// its manifests: `locked` (the highest revision), `recovered` (the next epoch, with rollbacks). In the mode `accepting`, the process
-/// accepts each version instead of fetching it. It prints each version that it has, and at the end the versions of the next start.
+/// accepts each version instead of fetching it. In the mode `clearing`, it deletes all texts. In the mode `following`, it observes the first
+/// text without a server and prints each shown version; in the mode `resting`, it reads that text once. Otherwise, the process prints each
+/// version that it has, and at the end the versions of the next start.
 @main
 enum TextCrashWriter {
     static func main() async throws {
@@ -43,7 +45,12 @@ enum TextCrashWriter {
         case "unprivileged": becomeNobody()
         default: break
         }
-        if mode == "accepting" { return try await accept(names[0], press, count, store) }
+        switch mode {
+        case "accepting": return try await accept(names[0], press, count, store)
+        case "clearing": return try await store.clear()
+        case "following", "resting": return try await observe(names[0], store, isFollowing: mode == "following")
+        default: break
+        }
         try await store.register(texts)
         await store.setVersionSource(VersionSource(remoteFile: RemoteFile(url: base.appending(path: "versions.json"))))
         for _ in 0..<count {
@@ -78,6 +85,20 @@ extension TextCrashWriter {
             say("\(press.version)")
             press.next()
         }
+    }
+}
+
+extension TextCrashWriter {
+    /// Prints the versions of a text that other processes switch; without following, only the first one.
+    private static func observe(_ name: String, _ store: TextStore, isFollowing: Bool) async throws {
+        try await store.register(TextSource(identifier: name))
+        func show(_ text: VersionedText?) { say(text?.version?.major.description ?? "nothing") }
+        guard isFollowing else {
+            show(try? await store.text(for: name))
+            _ = try await WatchedState(0).wait { _ -> Bool? in nil }
+            return
+        }
+        for await state in store.publish(name) { show(state.content) }
     }
 }
 

@@ -127,6 +127,12 @@ package final class WritableFile: Sendable {
         try FileStatus.of(descriptor: descriptor, path: path)
     }
 
+    /// Sets the modification time to now, which causes an event for each watch on the file; has no effect if that is not permitted.
+    package func touch() {
+        // An error needs no handling: the next change causes the event.
+        _ = futimens(descriptor, nil)
+    }
+
     /// Locks the file for this holder until it is closed; the kernel releases the lock when the process ends.
     ///
     /// - Returns: `false` if another holder, in this process or another, has locked the file.

@@ -10,9 +10,9 @@ internal import Musl
 /// A watch on one file or directory; it ends when it is released.
 ///
 /// The system wakes the process for each batch of events. Between events, a watch costs no processor time.
-final class FileWatch: Sendable {
+package final class FileWatch: Sendable {
     /// What is watched.
-    enum Interest: Sendable {
+    package enum Interest: Sendable {
         /// The content of a file, and the loss of its name.
         case content
         /// The disappearance of names from a directory, and files in it that a writer has closed.
@@ -20,19 +20,19 @@ final class FileWatch: Sendable {
     }
 
     /// Receives the name of the file in the watched directory; `nil` if the system reports none, and if events may have been lost.
-    typealias Handler = @Sendable (_ name: String?) -> Void
+    package typealias Handler = @Sendable (_ name: String?) -> Void
 
     #if canImport(Darwin)
     private let source: any DispatchSourceFileSystemObject
 
     /// Whether the watch still receives events.
-    var isValid: Bool { !source.isCancelled }
+    package var isValid: Bool { !source.isCancelled }
 
     /// Watches a path.
     ///
     /// - Returns: `nil` if nothing exists at the path.
     /// - Throws: ``StoreError/Code/fileSystem``.
-    init?(_ path: String, for interest: Interest, _ onEvent: @escaping Handler) throws(StoreError) {
+    package init?(_ path: String, for interest: Interest, _ onEvent: @escaping Handler) throws(StoreError) {
         let descriptor = uninterrupted { open(path, O_EVTONLY | O_CLOEXEC) }
         guard descriptor >= 0 else {
             let code = errno
@@ -52,13 +52,13 @@ final class FileWatch: Sendable {
     private let id: UInt64
 
     /// Whether the watch still receives events; the system ends it when the file is removed.
-    var isValid: Bool { Inotify.shared.isValid(number, id) }
+    package var isValid: Bool { Inotify.shared.isValid(number, id) }
 
     /// Watches a path.
     ///
     /// - Returns: `nil` if nothing exists at the path.
     /// - Throws: ``StoreError/Code/fileSystem``, also if the system allows no further watch.
-    init?(_ path: String, for interest: Interest, _ onEvent: @escaping Handler) throws(StoreError) {
+    package init?(_ path: String, for interest: Interest, _ onEvent: @escaping Handler) throws(StoreError) {
         guard let (number, id) = try Inotify.shared.add(path, interest.mask, onEvent) else { return nil }
         self.number = number
         self.id = id

@@ -1,0 +1,83 @@
+import StoreCore
+
+// Following the changes of other processes: an event of the file system for each step of the pointer, and no work between two events.
+//
+// An event carries no information. It causes a pass, which compares the journals with what was read, and the watched file with the path. An
+// event too many therefore costs a look, and the order of events has no effect.
+
+extension Shelf {
+    /// Causes an event for each process that follows this session.
+    ///
+    /// Precedes the step, because a process killed in between would otherwise announce nothing. A follower waits for the session's lock, so
+    /// it sees the whole step.
+    func announce() { lockFile?.touch() }
+
+    /// Watches the session's lock file while texts are observed, and publishes the changes of other processes.
+    ///
+    /// - Parameter onEvent: Called after each event; another pass is then due.
+    /// - Returns: The outcome; `nil` if the directory was removed and another pass has to make it again.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` if the lock file cannot be locked or watched.
+    func follow(onEvent: @escaping @Sendable () -> Void) throws(TextStoreError) -> Outcome? {
+        guard isOpen, session.read({ !$0.observers.isEmpty }) else {
+            watched = nil
+            return Outcome()
+        }
+        do throws(TextStoreError) {
+            // While the directory is followed, it exists, so there is always a file to watch. A directory that has just been removed is
+            // made again later, because a new file would make its removal fail.
+            if watched == nil { try makeDirectory() }
+            // Repeated, because another process may replace the lock file before the watch begins.
+            for _ in 0..<8 {
+                let isCurrent = try locked { () throws(TextStoreError) -> Bool? in
+                    guard let lockFile else { return nil }
+                    try watch(lockFile, onEvent)
+                    // The watch comes first, so that a change made meanwhile causes an event.
+                    catchUp()
+                    return try isWatched(lockFile)
+                }
+                if isCurrent == true { return isForeign ? publish([], Outcome(isForeign: true)) : Outcome() }
+                watched = nil
+                if isCurrent == nil { return try exists() ? Outcome() : nil }
+            }
+        } catch {
+            watched = nil
+            throw error
+        }
+        throw TextStoreError(
+            .fileSystem,
+            "cannot follow other processes: \(directory.path(of: SessionLock.fileName)) is replaced again and again; let only stores use "
+                + "the directory")
+    }
+
+    /// Whether the directory exists; if so, its disk has no locks.
+    private func exists() throws(TextStoreError) -> Bool {
+        do throws(StoreError) { return try directory.status() != nil } catch { throw .unfollowed(error) }
+    }
+
+    /// Watches the file at the path of the lock file, unless it is watched.
+    private func watch(_ file: WritableFile, _ onEvent: @escaping @Sendable () -> Void) throws(TextStoreError) {
+        do throws(StoreError) {
+            let inode = try file.status().inode
+            if let watched, watched.inode == inode, watched.watch.isValid { return }
+            watched = try FileWatch(directory.path(of: SessionLock.fileName), for: .content) { _ in onEvent() }.map { ($0, inode) }
+        } catch {
+            throw .unfollowed(error)
+        }
+    }
+
+    /// Whether the watched file is the locked one and still has its name.
+    private func isWatched(_ file: WritableFile) throws(TextStoreError) -> Bool {
+        do throws(StoreError) {
+            guard watched?.watch.isValid == true else { return false }
+            return try directory.status(of: SessionLock.fileName)?.inode == file.status().inode
+        } catch {
+            throw .unfollowed(error)
+        }
+    }
+}
+
+extension TextStoreError {
+    fileprivate static func unfollowed(_ error: StoreError) -> TextStoreError {
+        TextStoreError(.fileSystem, "cannot follow other processes: \(error.message)", underlyingError: error)
+    }
+}
