@@ -50,8 +50,11 @@ struct PostgresSharingTests {
         let (a, b) = (try Machine(place), try Machine(place))
         let observer = b.observer(1)
         try await until(observer, shows: 1)
+        try await b.store.waitUntilSaved()
         await a.store[1].clear()
         try await until(observer, shows: 2)
+        // Before the save there is nothing to invalidate for the other machine.
+        try await b.store.waitUntilSaved()
         await a.store[1].invalidate()
         try await until(observer, shows: 3)
     }

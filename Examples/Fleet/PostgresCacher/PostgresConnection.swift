@@ -90,7 +90,7 @@ final class PostgresConnection: Sendable {
         state = Mutex(State(connection: connection))
     }
 
-    deinit { close() }
+    deinit { _ = close() }
 
     /// Connects and blocks the calling thread meanwhile.
     ///
@@ -130,22 +130,27 @@ final class PostgresConnection: Sendable {
     ///
     /// - Returns: Whether the loop must wait until the socket is writable. A failed start is a loss that the loop finds.
     func start(_ operation: PostgresOperation) -> Bool {
-        state.withLock { state in
-            guard let connection = state.connection else { return false }
+        let wantsWrite = state.withLock { state -> Bool? in
+            guard let connection = state.connection else { return nil }
             state.running = Running(operation: operation)
             Self.send(&state, connection)
             return state.wantsWrite
         }
+        // It was closed after it had been chosen.
+        if wantsWrite == nil { operation.completion(.failure(PostgresError(.connectionLost, "the connection was lost; try again"))) }
+        return wantsWrite ?? false
     }
 
-    /// Takes the running operation out and closes the connection.
-    func close() {
-        let connection = state.withLock { $0.connection.take() }
-        if let connection { pq_finish(connection) }
+    /// Closes the connection.
+    ///
+    /// - Returns: The operation that it ran.
+    func close() -> PostgresOperation? {
+        state.withLock { state in
+            if let connection = state.connection { pq_finish(connection) }
+            state.connection = nil
+            return state.running.take()?.operation
+        }
     }
-
-    /// Takes the running operation out, to report its failure.
-    func takeRunning() -> PostgresOperation? { state.withLock { $0.running.take()?.operation } }
 
     private static func send(_ state: inout State, _ connection: OpaquePointer) {
         guard let query = state.running?.operation.query else { return }

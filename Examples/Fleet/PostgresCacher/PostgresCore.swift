@@ -130,7 +130,8 @@ final class PostgresCore: Sendable {
             case .pool:
                 if let connection = state.idle.popLast() { return (.start(connection), mustWake) }
                 state.pending.append(operation)
-                let mayConnect = state.poolRetry.map { $0 <= .now } ?? true
+                let isAlone = state.pool.isEmpty && state.connecting == 0
+                let mayConnect = isAlone || state.poolRetry.map { $0 <= .now } ?? true
                 guard mayConnect, state.pool.count + state.connecting < limit else { return (.wait, mustWake) }
                 state.connecting += 1
                 return (.connect(.pool), mustWake)
@@ -201,7 +202,8 @@ final class PostgresCore: Sendable {
             let (listeners, wasAway) = state.withLock { state in
                 let wasAway = state.delay > .zero
                 state.isControlConnecting = false
-                state.control = connection
+                // Busy until the first operation in the queue is found.
+                (state.control, state.isControlBusy) = (connection, true)
                 state.session = .random(in: 1...Int64.max)
                 (state.outage, state.retry, state.delay) = (nil, nil, .zero)
                 return (state.listeners.values.compactMap(\.object), wasAway)
@@ -316,7 +318,6 @@ final class PostgresCore: Sendable {
 
     /// Drops a connection that does not work.
     private func lose(_ connection: PostgresConnection, _ error: PostgresError) {
-        let operation = connection.takeRunning()
         let (isControl, listeners) = state.withLock { state -> (Bool, [any PostgresListener]) in
             state.pool.removeAll { $0 === connection }
             state.idle.removeAll { $0 === connection }
@@ -326,7 +327,7 @@ final class PostgresCore: Sendable {
             (state.isControlConnecting, state.delay) = (true, .milliseconds(50))
             return (true, state.listeners.values.compactMap(\.object))
         }
-        connection.close()
+        let operation = connection.close()
         if isControl {
             for listener in listeners { listener.lost(error) }
             connect(.control)
@@ -339,12 +340,11 @@ final class PostgresCore: Sendable {
         let now = ContinuousClock.now
         let error = PostgresError(.timedOut, "the server did not respond within \(timeout); the cacher connects again")
         if connections.contains(where: { $0.deadline.map { $0 <= now } ?? false }) {
-            let operations = connections.compactMap { $0.takeRunning() }
             state.withLock { state in
                 (state.pool, state.idle, state.control, state.isControlBusy) = ([], [], nil, false)
                 state.isControlConnecting = true
             }
-            for connection in connections { connection.close() }
+            let operations = connections.compactMap { $0.close() }
             goAway(error)
             for operation in operations { operation.completion(.failure(error)) }
         }
@@ -364,7 +364,6 @@ final class PostgresCore: Sendable {
             return (state.pool + (state.control.map { [$0] } ?? []), state.pending + state.controlPending)
         }
         let error = PostgresError(.connectionLost, "the database was released")
-        for operation in operations + connections.compactMap({ $0.takeRunning() }) { operation.completion(.failure(error)) }
-        for connection in connections { connection.close() }
+        for operation in operations + connections.compactMap({ $0.close() }) { operation.completion(.failure(error)) }
     }
 }
