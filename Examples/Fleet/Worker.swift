@@ -2,6 +2,7 @@ import Foundation
 #if canImport(FoundationNetworking)
 import FoundationNetworking
 #endif
+import PostgresCacher
 import StoreCore
 import Trials
 
@@ -25,17 +26,23 @@ final class Worker: Sendable {
     static let roundsPerSecond = 10.0
 
     init(_ arguments: [String]) throws {
-        guard arguments.count == 6, let number = Int(arguments[0]), let origin = URL(string: arguments[2]),
+        guard arguments.count == 7, let number = Int(arguments[0]), let origin = URL(string: arguments[2]),
             let start = Double(arguments[4]), let seconds = Double(arguments[5])
         else { throw FleetOptions.Mistake(description: "a worker is started by fleet only") }
         (self.number, log, self.start, self.seconds) = (number, arguments[3], start, seconds)
         let counters = Counters(number)
         self.counters = counters
-        let files = FileCacher<String, Item>(directory: URL(filePath: arguments[1], directoryHint: .isDirectory), sharing: .processes)
-        store = Store(cacher: TieredCacher(over: files)) { key in
+        let fetch: @Sendable (String) async throws -> Item = { key in
             counters.status.withLock { $0.fetches += 1 }
             let (data, _) = try await URLSession.shared.data(from: origin.appending(path: "items/\(key)"))
             return try JSONDecoder().decode(Item.self, from: data)
+        }
+        if arguments[6].isEmpty {
+            let files = FileCacher<String, Item>(directory: URL(filePath: arguments[1], directoryHint: .isDirectory), sharing: .processes)
+            store = Store(cacher: TieredCacher(over: files)) { key in try await fetch(key) }
+        } else {
+            let rows = try PostgresCacher<String, Item>(url: arguments[1], table: arguments[6])
+            store = Store(cacher: TieredCacher(over: rows)) { key in try await fetch(key) }
         }
     }
 
@@ -49,7 +56,8 @@ final class Worker: Sendable {
             report()
         }
         for task in tasks.dropFirst() { _ = await task.result }
-        try await store.waitUntilSaved()
+        // The database may be away for a moment.
+        while (try? await store.waitUntilSaved()) == nil { try await Task.sleep(for: .milliseconds(100)) }
         // The last changes of the others are under way.
         try await Task.sleep(for: .seconds(1))
         let (shared, sum) = (await store["shared"].getData(from: .cache), await store["sum"].getData(from: .cache))

@@ -18,8 +18,9 @@ internal import Synchronization
 ///
 /// **Keys** are identified by their JSON. Equal keys must encode to equal JSON, so a key must not contain a set.
 ///
-/// **While the server is away**, the loads of a store are misses, its fetches need no lease, and its saves fail and are retried. The store
-/// reports the outage once. Once the server is back, the store reads its live keys again.
+/// **While the server is away**, a store goes on with its memory and with fetches, which then need no lease. Its loads and saves fail at
+/// once, and the saves are retried. The store reports the outage once, as a fault of ``StoreEventKind/CacherOperation/follow``. Once the
+/// server is back, the store reads its live keys again.
 ///
 /// The server must be the primary one. A proxy that gives each transaction another connection, such as PgBouncer in its transaction mode,
 /// is not supported.
@@ -93,22 +94,15 @@ public final class PostgresCacher<Param: Hashable & Sendable & Codable, Content:
     /// Loads the record of a key.
     ///
     /// - Parameter param: The key.
-    /// - Returns: The record that was saved last; `nil` if there is none, or if it is of another schema version. For a cacher of a store,
-    ///   also `nil` while the server is away.
-    /// - Throws: ``PostgresError``; the error of the decoder if the record cannot be decoded.
+    /// - Returns: The record that was saved last; `nil` if there is none, or if it is of another schema version.
+    /// - Throws: ``PostgresError``, also while the server is away: a store then keeps the content that it has.
     @concurrent
     public func load(param: Param) async throws -> CacheRecord<Content>? {
         let key = try key(of: param)
-        do throws(PostgresError) {
-            try await table.attach()
-            try await table.note(key)
-            guard let row = try await run({ table.statements.load(key, schema: schema) }).first?.first else { return nil }
-            return try record(row[...])
-        } catch {
-            // The observers have been told of the outage.
-            if error.isOutage, isObserved { return nil }
-            throw error
-        }
+        try await table.attach()
+        try await table.note(key)
+        guard let row = try await run({ table.statements.load(key, schema: schema) }).first?.first else { return nil }
+        return try record(row[...])
     }
 
     /// Saves the record of a key above every change of others.
@@ -163,6 +157,15 @@ public final class PostgresCacher<Param: Hashable & Sendable & Codable, Content:
             table.statements.prune(before: date.timeIntervalSince1970, writer: table.writer, channel: table.channel)
         }
         return (results.first?.first?.first ?? nil).flatMap { Int($0.postgresText) } ?? 0
+    }
+
+    /// Drops the table and its companions. Another call creates them again.
+    ///
+    /// - Throws: ``PostgresError``.
+    @concurrent
+    public func dropTable() async throws {
+        try await table.attach()
+        _ = try await table.core.run(table.statements.drop, timeout: .seconds(600))
     }
 }
 
@@ -222,14 +225,17 @@ extension PostgresCacher {
     }
 
     func row(_ record: CacheRecord<Content>, _ param: Param) throws -> PostgresRow {
-        let (bare, plain) = (RowDetails(record).record, RowDetails(CacheRecord(content: record.content, fetchedAt: record.fetchedAt)).record)
+        let (bare, plain) = (
+            RowDetails(record).record, RowDetails(CacheRecord(content: record.content, fetchedAt: record.fetchedAt)).record
+        )
         let row = PostgresRow(
             key: try key(of: param), schema: schema, fetchedAt: record.fetchedAt.timeIntervalSinceReferenceDate,
             details: bare == plain ? nil : try encode(bare, param), content: try encode(record.content, param))
         let size = row.key.count + (row.details?.count ?? 0) + (row.content?.count ?? 0)
         guard size <= limit else {
             throw PostgresError(
-                .unwritableRecord, "saving the record of key \(param): its \(size) bytes are more than the limit of \(limit); raise the limit")
+                .unwritableRecord,
+                "saving the record of key \(param): its \(size) bytes are more than the limit of \(limit); raise the limit")
         }
         return row
     }

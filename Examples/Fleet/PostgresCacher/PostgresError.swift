@@ -98,14 +98,16 @@ extension PostgresError {
             self.init(.forbidden, "connecting: the user may not use the database; grant CONNECT (\(text))", state: state)
         case "53300":
             self.init(
-                .tooManyConnections, "connecting: the server has no free connection; lower `connections` or raise max_connections (\(text))",
+                .tooManyConnections,
+                "connecting: the server has no free connection; lower `connections` or raise max_connections (\(text))",
                 state: state)
         case nil where text.contains("SSL") || text.contains("certificate"):
             self.init(.encryption, "connecting: TLS failed; check sslmode and sslrootcert in the URL (\(text))")
         case nil where text.contains("no password supplied"):
             self.init(.refused, "connecting: the server requires a password; add it to the URL or to .pgpass (\(text))")
         default:
-            self.init(.unreachable, "connecting: the server cannot be reached; check host and port, and that it runs (\(text))", state: state)
+            self.init(
+                .unreachable, "connecting: the server cannot be reached; check host and port, and that it runs (\(text))", state: state)
         }
     }
 

@@ -68,6 +68,8 @@ struct PostgresStatements: Sendable {
                 """)
     }
 
+    var drop: PostgresQuery { PostgresQuery(text: "DROP TABLE IF EXISTS \(records), \(state), \(leases)") }
+
     var readVersion: PostgresQuery { PostgresQuery(text: "SELECT version FROM \(state)") }
 
     /// Deletes the leases of holders that have ended without a successor.

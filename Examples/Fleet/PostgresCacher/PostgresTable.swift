@@ -98,7 +98,9 @@ final class PostgresTable: PostgresListener {
                     continuation.resume(returning: outcome)
                 }
             }
-            guard !(try outcome.get().first ?? []).isEmpty else { throw PostgresError(.server, "the table \(statements.table) was emptied") }
+            guard !(try outcome.get().first ?? []).isEmpty else {
+                throw PostgresError(.server, "the table \(statements.table) was emptied")
+            }
         } catch {
             state.withLock { state in
                 state.phase = .failed(error, until: .now + .seconds(1))

@@ -16,8 +16,10 @@ public final class PostgresServer: Sendable {
     /// The directory of the newest installed `initdb` and `postgres`.
     private static let programs: String? = {
         let versions = ["/usr/lib/postgresql", "/usr/pgsql-17", "/opt/homebrew/opt", "/usr/local/opt"].flatMap { root in
-            ((try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []).sorted { $0.compare($1, options: .numeric) == .orderedDescending }
-                .map { "\(root)/\($0)/bin" }
+            ((try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []).sorted {
+                $0.compare($1, options: .numeric) == .orderedDescending
+            }
+            .map { "\(root)/\($0)/bin" }
         }
         return versions.first { FileManager.default.isExecutableFile(atPath: "\($0)/initdb") }
     }()
@@ -40,7 +42,8 @@ public final class PostgresServer: Sendable {
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         if isRoot() { try Self.shell("chown \(Self.user) '\(directory)'") }
         try Self.shell("\(Self.prefix)'\(programs)/initdb' -D '\(directory)/data' -A trust -U cache -E UTF8 --locale=C --no-sync")
-        let lines = (["port=\(port)", "listen_addresses='127.0.0.1'", "unix_socket_directories='\(directory)'", "max_connections=500"] + settings)
+        let lines =
+            (["port=\(port)", "listen_addresses='127.0.0.1'", "unix_socket_directories='\(directory)'", "max_connections=500"] + settings)
         try append(lines, to: "postgresql.conf")
         try Data((access.joined(separator: "\n") + "\n").utf8).write(to: URL(filePath: "\(directory)/data/pg_hba.conf"))
         try start()
@@ -86,7 +89,9 @@ public final class PostgresServer: Sendable {
 
     /// The process identifier of the server; `nil` if it does not run.
     public var processID: Int32? {
-        (try? String(contentsOfFile: "\(directory)/data/postmaster.pid", encoding: .utf8))?.split(separator: "\n").first.flatMap { Int32($0) }
+        (try? String(contentsOfFile: "\(directory)/data/postmaster.pid", encoding: .utf8))?.split(separator: "\n").first.flatMap {
+            Int32($0)
+        }
     }
 
     /// Stops the server and waits for its end.
@@ -95,7 +100,8 @@ public final class PostgresServer: Sendable {
     public func stop(atOnce: Bool = false) throws {
         guard let id = processID else { return }
         kill(id, atOnce ? SIGQUIT : SIGINT)
-        for _ in 0..<6000 where kill(id, 0) == 0 { usleep(5_000) }
+        // The shell has not reaped the server yet; the end of the server removes the file.
+        for _ in 0..<6000 where processID != nil { usleep(5_000) }
         process.withLock { $0 = nil }
     }
 
