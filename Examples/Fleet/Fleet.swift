@@ -94,8 +94,11 @@ struct Status: Codable, Sendable {
     /// The fetches of this worker, and the changes of others that its observer has seen.
     var fetches = 0
     var changes = 0
-    /// The additions that are saved.
+    /// The additions that are saved, and those that may have been dropped because the database was away when they were saved.
     var additions = 0
+    var unsureAdditions = 0
+    /// The keys for which the cacher has failed, so that each worker fetches for itself.
+    var faultyKeys: Set<String> = []
     /// The delays of the changes, in microseconds.
     var delays: [Int] = []
     /// The content at the end.

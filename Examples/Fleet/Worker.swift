@@ -18,6 +18,8 @@ final class Worker: Sendable {
     /// The status, which the fetcher changes too.
     private final class Counters: Sendable {
         let status: Lock<Status>
+        /// The failures of saves of the sum.
+        let faults = Lock(0)
 
         init(_ number: Int) { status = Lock(Status(worker: number)) }
     }
@@ -42,7 +44,12 @@ final class Worker: Sendable {
             store = Store(cacher: TieredCacher(over: files)) { key in try await fetch(key) }
         } else {
             let rows = try PostgresCacher<String, Item>(url: arguments[1], table: arguments[6])
-            store = Store(cacher: TieredCacher(over: rows)) { key in try await fetch(key) }
+            let onEvent: @Sendable (StoreEvent<String>) -> Void = { event in
+                guard case .cacherFault = event.kind, let key = event.param else { return }
+                counters.status.withLock { _ = $0.faultyKeys.insert(key) }
+                if key == "sum" { counters.faults.withLock { $0 += 1 } }
+            }
+            store = Store(cacher: TieredCacher(over: rows), onEvent: onEvent) { key in try await fetch(key) }
         }
     }
 
@@ -115,9 +122,15 @@ final class Worker: Sendable {
         while elapsed < seconds {
             value += 1
             await store["shared"].update(Item(value: value, writer: number, time: Self.now()))
-            if await store["sum"].update({ $0.value += 1 }) { counters.status.withLock { $0.additions += 1 } }
-            report()
+            let faults = counters.faults.withLock { $0 }
+            let isAccepted = await store["sum"].update { $0.value += 1 }
+            // Meanwhile the event of a failed save arrives.
             try await Task.sleep(for: .milliseconds(20))
+            let isSure = faults == counters.faults.withLock { $0 }
+            counters.status.withLock { status in
+                if isAccepted, isSure { status.additions += 1 } else if isAccepted { status.unsureAdditions += 1 }
+            }
+            report()
         }
     }
 }

@@ -69,16 +69,11 @@ extension PostgresCacher: SharedCacher {
     /// - Parameters:
     ///   - param: The key.
     ///   - duration: The time for which the lease keeps others from fetching.
-    /// - Returns: The lease, or how the lease of another process has ended. For a cacher of a store, no lease is needed while the server is
-    ///   away.
-    /// - Throws: `CancellationError` as soon as the task is canceled; ``PostgresError``.
+    /// - Returns: The lease, or how the lease of another process has ended.
+    /// - Throws: `CancellationError` as soon as the task is canceled; ``PostgresError``, after which a store fetches without a lease.
     @concurrent
     public func lease(_ param: Param, for duration: Duration) async throws -> LeaseOutcome {
-        do {
-            return try await table.lease(key(of: param), for: duration)
-        } catch let error as PostgresError where error.isOutage && isObserved {
-            return .notNeeded
-        }
+        try await table.lease(key(of: param), for: duration)
     }
 }
 

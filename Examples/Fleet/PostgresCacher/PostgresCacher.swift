@@ -182,8 +182,6 @@ extension PostgresCacher {
         }
     }
 
-    var isObserved: Bool { observers.state.withLock { !$0.changes.isEmpty } }
-
     /// The outcome of a save in the database.
     enum Commit: Sendable {
         case made(Revision)

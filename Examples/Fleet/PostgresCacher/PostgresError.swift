@@ -71,15 +71,6 @@ public struct PostgresError: LocalizedError, FailureAdvising, Sendable, CustomSt
         self.message = message
         self.state = state
     }
-
-    /// Whether the error concerns the connection and not a single operation.
-    var isOutage: Bool {
-        switch code {
-        case .libraryMissing, .invalidURL, .unreachable, .refused, .encryption, .connectionLost, .timedOut, .foreignTable, .newerTable:
-            true
-        default: false
-        }
-    }
 }
 
 extension PostgresError {
