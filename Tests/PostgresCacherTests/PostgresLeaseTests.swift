@@ -95,7 +95,7 @@ struct PostgresLeaseTests {
         #expect(try await waiter.value != nil)
     }
 
-    @Test func `D5: a waiter whose duration is shorter takes over after it`() async throws {
+    @Test func `D5: a waiter with a shorter duration takes over after it`() async throws {
         let (a, b) = (try place.cacher(), try place.cacher())
         let stuck = try #require(granted(try await a.lease(1, for: .seconds(600))))
         #expect(granted(try await b.lease(1, for: .milliseconds(200))) != nil)
@@ -113,7 +113,7 @@ struct PostgresLeaseTests {
         withExtendedLifetime(lease) {}
     }
 
-    @Test func `D5: a holder whose connection ends is succeeded at once`() async throws {
+    @Test func `D5: a holder is succeeded at once when its connection ends`() async throws {
         for _ in 0..<3 {
             let b = try place.cacher()
             var database: PostgresDatabase? = try place.database()

@@ -19,11 +19,11 @@ final class PostgresLeases: Sendable {
     private struct State {
         var waiters: [UInt64: Waiter] = [:]
         var lastTicket: UInt64 = 0
-        /// The tickets whose task was canceled before it waited.
+        /// The tickets of tasks that were canceled before they waited.
         var canceled: Set<UInt64> = []
         /// The latest endings, for a task that is about to wait for one of them.
         var recent: [(lease: Int64, event: Event)] = []
-        /// The session whose end is awaited.
+        /// The watched session of a holder.
         var watched: Int64?
     }
 

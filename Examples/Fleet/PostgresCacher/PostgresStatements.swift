@@ -201,7 +201,7 @@ struct PostgresStatements: Sendable {
                 """, parameters: [.bytes(key), .integer(id), .integer(session), .double(duration)])
     }
 
-    /// Ends a lease of another holder whose time is over for a waiter.
+    /// Ends a lease of another holder after the time of a waiter.
     func expireLease(_ key: Data, id: Int64) -> PostgresQuery {
         PostgresQuery(
             name: "expire \(table)", text: "DELETE FROM \(leases) WHERE key = sha256($1::bytea) AND id = $2::int8",

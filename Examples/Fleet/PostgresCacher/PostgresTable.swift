@@ -181,7 +181,7 @@ final class PostgresTable: PostgresListener {
         }
         if isFirst { onChange(.lost(error)) }
         leases.wakeAll()
-        // A lease whose grant waits for notices must not wait for a connection.
+        // The grant of a lease waits for notices and must not wait for a connection.
         resumeWaiters { _ in true }
     }
 
