@@ -25,6 +25,7 @@ let package = Package(
         .executable(name: "terms", targets: ["Terms"]),
         .executable(name: "mirror", targets: ["Mirror"]),
         .executable(name: "fleet", targets: ["Fleet"]),
+        .library(name: "PostgresCacher", targets: ["PostgresCacher"]),
         .executable(name: "benchmarks", targets: ["Benchmarks"]),
     ],
     dependencies: [],
@@ -55,8 +56,13 @@ let package = Package(
             path: "Examples/Mirror",
             swiftSettings: settings),
         .executableTarget(
-            name: "Fleet", dependencies: ["StoreCore", "LoopbackOrigin", "Console", "Trials"], path: "Examples/Fleet",
-            swiftSettings: settings),
+            name: "Fleet", dependencies: ["StoreCore", "PostgresCacher", "LoopbackOrigin", "Console", "Trials"], path: "Examples/Fleet",
+            exclude: ["PostgresCacher"], swiftSettings: settings),
+        // A cacher over PostgreSQL for an app to depend on or to copy. libpq is found at run time.
+        .target(
+            name: "PostgresCacher", dependencies: ["StoreCore", "PostgresShim"], path: "Examples/Fleet/PostgresCacher",
+            exclude: ["PostgresShim"], swiftSettings: settings),
+        .target(name: "PostgresShim", path: "Examples/Fleet/PostgresCacher/PostgresShim"),
 
         // Support: a real origin on 127.0.0.1 that misbehaves on command, and a client that lives on the main actor.
         .target(
@@ -95,6 +101,8 @@ let package = Package(
             swiftSettings: settings),
         // The example that is tested as an app would be.
         .testTarget(name: "OrgsTests", dependencies: ["Orgs", "StoreCore", "RemoteRouting", "Console"], swiftSettings: settings),
+        .testTarget(
+            name: "PostgresCacherTests", dependencies: ["PostgresCacher", "StoreCore", "Fleet", "Trials"], swiftSettings: settings),
         .testTarget(name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin", "StoreCore", "Trials"], swiftSettings: settings),
         // The examples of the documentation, compiled and run, and a check that the documentation shows no others.
         .testTarget(

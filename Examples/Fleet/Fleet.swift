@@ -33,6 +33,8 @@ enum Fleet {
 struct FleetOptions {
     var workers = 4
     var seconds = 10
+    /// The database to share instead of a directory.
+    var postgres: String?
     var checksFigures = false
     var isPlain = false
     var helps = false
@@ -42,17 +44,26 @@ struct FleetOptions {
     }
 
     static let usage = """
-        usage: fleet [--workers <count>] [--seconds <count>] [--check] [--plain]
+        usage: fleet [--workers <count>] [--seconds <count>] [--postgres <url>]
+                     [--check] [--plain]
 
-        Starts worker processes on one directory and an origin that counts fetches. Kills a worker halfway, and checks at the end that
-        each key was fetched once, that no update was lost, and that all workers have the same content.
+        Starts worker processes on one directory, or on one PostgreSQL database,
+        and an origin that counts fetches. Kills a worker halfway, and checks at
+        the end that each key was fetched once, that no update was lost, and that
+        all workers have the same content.
 
-            --workers <count>   the number of worker processes, 2 to 64; 4 by default
+            --workers <count>   the number of workers, 2 to 64; 4 by default
             --seconds <count>   the duration, 2 to 3600; 10 by default
-            --check             also fails if the 99th percentile of the time between a change and its sight exceeds 20 ms
-            --plain             prints plain lines, as if the output were not a terminal
+            --postgres <url>    shares a table of the database in place of a
+                                directory; the server may restart meanwhile
+            --check             also fails if the 99th percentile of the time
+                                between a change and its sight exceeds 20 ms, or
+                                50 ms on PostgreSQL
+            --plain             prints plain lines, as if the output were no
+                                terminal
 
-        exit codes: 0 all checks passed, 1 a check failed, 2 the fleet could not run, 64 invalid arguments.
+        exit codes: 0 all checks passed, 1 a check failed,
+                    2 the fleet could not run, 64 invalid arguments.
         """
 
     init(_ arguments: inout [String]) throws {
@@ -68,6 +79,9 @@ struct FleetOptions {
             switch arguments.removeFirst() {
             case "--workers": workers = try value("--workers", in: 2...64)
             case "--seconds": seconds = try value("--seconds", in: 2...3600)
+            case "--postgres":
+                guard !arguments.isEmpty else { throw Mistake(description: "--postgres needs a URL") }
+                postgres = arguments.removeFirst()
             case "--check": checksFigures = true
             case "--plain": isPlain = true
             case "--help", "-h": helps = true
@@ -87,8 +101,11 @@ struct Status: Codable, Sendable {
     /// The fetches of this worker, and the changes of others that its observer has seen.
     var fetches = 0
     var changes = 0
-    /// The additions that are saved.
+    /// The additions that are saved, and those that may have been dropped because the database was away when they were saved.
     var additions = 0
+    var unsureAdditions = 0
+    /// The keys for which the cacher has failed, so that each worker fetches for itself.
+    var faultyKeys: Set<String> = []
     /// The delays of the changes, in microseconds.
     var delays: [Int] = []
     /// The content at the end.

@@ -2,6 +2,7 @@ import Foundation
 #if canImport(FoundationNetworking)
 import FoundationNetworking
 #endif
+import PostgresCacher
 import StoreCore
 import Trials
 
@@ -17,6 +18,8 @@ final class Worker: Sendable {
     /// The status, which the fetcher changes too.
     private final class Counters: Sendable {
         let status: Lock<Status>
+        /// The failures of saves of the sum.
+        let faults = Lock(0)
 
         init(_ number: Int) { status = Lock(Status(worker: number)) }
     }
@@ -25,17 +28,28 @@ final class Worker: Sendable {
     static let roundsPerSecond = 10.0
 
     init(_ arguments: [String]) throws {
-        guard arguments.count == 6, let number = Int(arguments[0]), let origin = URL(string: arguments[2]),
+        guard arguments.count == 7, let number = Int(arguments[0]), let origin = URL(string: arguments[2]),
             let start = Double(arguments[4]), let seconds = Double(arguments[5])
         else { throw FleetOptions.Mistake(description: "a worker is started by fleet only") }
         (self.number, log, self.start, self.seconds) = (number, arguments[3], start, seconds)
         let counters = Counters(number)
         self.counters = counters
-        let files = FileCacher<String, Item>(directory: URL(filePath: arguments[1], directoryHint: .isDirectory), sharing: .processes)
-        store = Store(cacher: TieredCacher(over: files)) { key in
+        let fetch: @Sendable (String) async throws -> Item = { key in
             counters.status.withLock { $0.fetches += 1 }
             let (data, _) = try await URLSession.shared.data(from: origin.appending(path: "items/\(key)"))
             return try JSONDecoder().decode(Item.self, from: data)
+        }
+        if arguments[6].isEmpty {
+            let files = FileCacher<String, Item>(directory: URL(filePath: arguments[1], directoryHint: .isDirectory), sharing: .processes)
+            store = Store(cacher: TieredCacher(over: files)) { key in try await fetch(key) }
+        } else {
+            let rows = try PostgresCacher<String, Item>(url: arguments[1], table: arguments[6])
+            let onEvent: @Sendable (StoreEvent<String>) -> Void = { event in
+                guard case .cacherFault = event.kind, let key = event.param else { return }
+                counters.status.withLock { _ = $0.faultyKeys.insert(key) }
+                if key == "sum" { counters.faults.withLock { $0 += 1 } }
+            }
+            store = Store(cacher: TieredCacher(over: rows), onEvent: onEvent) { key in try await fetch(key) }
         }
     }
 
@@ -49,7 +63,8 @@ final class Worker: Sendable {
             report()
         }
         for task in tasks.dropFirst() { _ = await task.result }
-        try await store.waitUntilSaved()
+        // The database may be away for a moment.
+        while (try? await store.waitUntilSaved()) == nil { try await Task.sleep(for: .milliseconds(100)) }
         // The last changes of the others are under way.
         try await Task.sleep(for: .seconds(1))
         let (shared, sum) = (await store["shared"].getData(from: .cache), await store["sum"].getData(from: .cache))
@@ -107,9 +122,15 @@ final class Worker: Sendable {
         while elapsed < seconds {
             value += 1
             await store["shared"].update(Item(value: value, writer: number, time: Self.now()))
-            if await store["sum"].update({ $0.value += 1 }) { counters.status.withLock { $0.additions += 1 } }
-            report()
+            let faults = counters.faults.withLock { $0 }
+            let isAccepted = await store["sum"].update { $0.value += 1 }
+            // Meanwhile the event of a failed save arrives.
             try await Task.sleep(for: .milliseconds(20))
+            let isSure = faults == counters.faults.withLock { $0 }
+            counters.status.withLock { status in
+                if isAccepted, isSure { status.additions += 1 } else if isAccepted { status.unsureAdditions += 1 }
+            }
+            report()
         }
     }
 }

@@ -1,0 +1,286 @@
+public import Foundation
+public import StoreCore
+internal import Synchronization
+
+/// Keeps each record in a row of a PostgreSQL table that any number of machines share.
+///
+/// ```swift
+/// let rows = try PostgresCacher<User.ID, User>(url: "postgresql://cache@db.example.com/cache", table: "users")
+/// let users = Store(cacher: TieredCacher(over: rows), fetcher: UserFetcher(api: api))
+/// ```
+///
+/// **Shared.** A store shows the changes of all other machines, fetches a missing key once for all of them, and never saves content over
+/// newer content. PostgreSQL's `NOTIFY` announces the changes. Leases rest on advisory locks, so the lease of a process that ends is free
+/// at once.
+///
+/// **The table** is created by the first call, with the companions `…_state` and `…_leases`. The first row that is saved may come from any
+/// machine. Only the owner needs the right to create tables.
+///
+/// **Keys** are identified by their JSON. Equal keys must encode to equal JSON, so a key must not contain a set.
+///
+/// **While the server is away**, a store goes on with its memory and with fetches, which then need no lease. Its loads and saves fail at
+/// once, and the saves are retried. The store reports the outage once, as a fault of ``StoreEventKind/CacherOperation/follow``. Once the
+/// server is back, the store reads its live keys again.
+///
+/// The server must be the primary one. A proxy that gives each transaction another connection, such as PgBouncer in its transaction mode,
+/// is not supported.
+public final class PostgresCacher<Param: Hashable & Sendable & Codable, Content: Sendable & Codable>: Cacher {
+    /// The database, which several cachers may share.
+    public let database: PostgresDatabase
+    /// The lifetime of content whose origin states none.
+    public let expiry: Expiry
+
+    let table: PostgresTable
+    let schema: Int64
+    let limit: Int
+    let observers: Observers
+    private let encoder = JSONEncoder()
+    private let decoder = JSONDecoder()
+
+    /// The observers of changes and of outages.
+    final class Observers: Sendable {
+        struct State: Sendable {
+            var changes: [UInt64: @Sendable (CacherChange<Param>) -> Void] = [:]
+            var faults: [@Sendable (PostgresError) -> Void] = []
+            var lastID: UInt64 = 0
+        }
+
+        let state = Mutex(State())
+    }
+
+    /// Creates a cacher; the first call connects.
+    ///
+    /// - Parameters:
+    ///   - database: The connections.
+    ///   - table: The name of the table, 1 to 56 bytes; other users of the table need the same types.
+    ///   - expiry: The lifetime of content whose origin states none.
+    ///   - version: The version of the content's schema. Raise it when `Content` can no longer decode older records; those are misses.
+    ///   - limit: The size of the largest record, in bytes.
+    ///   - onFault: Called once for each outage; runs on any thread and must be quick.
+    public init(
+        _ database: PostgresDatabase, table: String, expiry: Expiry = .never, version: Int = 1, limit: Int = 64_000_000,
+        onFault: (@Sendable (PostgresError) -> Void)? = nil
+    ) {
+        precondition((1...56).contains(table.utf8.count) && !table.utf8.contains(0), "the name of a table has 1 to 56 bytes: \(table)")
+        let observers = Observers()
+        if let onFault { observers.state.withLock { $0.faults.append(onFault) } }
+        self.database = database
+        self.expiry = expiry
+        self.observers = observers
+        self.limit = limit
+        schema = Int64(version)
+        let decoder = decoder
+        self.table = PostgresTable(database.core, table) { observers.handle($0, decoder) }
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        encoder.nonConformingFloatEncodingStrategy = .convertToString(positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
+        decoder.nonConformingFloatDecodingStrategy = .convertFromString(positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
+    }
+
+    /// Creates a cacher with connections of its own.
+    ///
+    /// - Parameters:
+    ///   - url: A URL or a list of parameters as libpq defines them.
+    ///   - table: The name of the table.
+    ///   - connections: The largest number of connections beside the one that listens.
+    ///   - expiry: The lifetime of content whose origin states none.
+    ///   - version: The version of the content's schema.
+    /// - Throws: ``PostgresError/Code/libraryMissing`` if libpq is not installed; ``PostgresError/Code/invalidURL``.
+    public convenience init(
+        url: String, table: String, connections: Int = 4, expiry: Expiry = .never, version: Int = 1
+    ) throws(PostgresError) {
+        self.init(try PostgresDatabase(url: url, connections: connections), table: table, expiry: expiry, version: version)
+    }
+
+    /// Loads the record of a key.
+    ///
+    /// - Parameter param: The key.
+    /// - Returns: The record that was saved last; `nil` if there is none, or if it is of another schema version.
+    /// - Throws: ``PostgresError``, also while the server is away: a store then keeps the content that it has.
+    @concurrent
+    public func load(param: Param) async throws -> CacheRecord<Content>? {
+        let key = try key(of: param)
+        try await table.attach()
+        try await table.note(key)
+        guard let row = try await run({ table.statements.load(key, schema: schema) }).first?.first else { return nil }
+        return try record(row[...])
+    }
+
+    /// Saves the record of a key above every change of others.
+    ///
+    /// - Parameters:
+    ///   - record: The record.
+    ///   - param: The key.
+    /// - Throws: ``PostgresError``. After a lost connection, it is unknown whether the record was saved.
+    @concurrent
+    public func save(_ record: CacheRecord<Content>, param: Param) async throws {
+        _ = try await commit(row(record, param), over: nil)
+    }
+
+    /// Removes the record of a key; a mark stays, so that an older fetch of another machine does not bring it back.
+    ///
+    /// - Parameter param: The key.
+    /// - Throws: ``PostgresError``.
+    @concurrent
+    public func remove(param: Param) async throws {
+        _ = try await commit(mark(param), over: nil)
+    }
+
+    /// Removes all records, for all machines.
+    ///
+    /// - Throws: ``PostgresError``.
+    @concurrent
+    public func removeAll() async throws {
+        try await table.attach()
+        _ = try await run(timeout: .seconds(600)) { table.statements.removeAll(writer: table.writer, channel: table.channel) }
+    }
+
+    /// Returns the keys of all records of this schema version.
+    ///
+    /// - Throws: ``PostgresError``.
+    @concurrent
+    public func keys() async throws -> [Param]? {
+        try await table.attach()
+        let rows = try await run(timeout: .seconds(600)) { table.statements.keys(schema: schema) }.first ?? []
+        return rows.compactMap { row in row[0].flatMap { try? decoder.decode(Param.self, from: $0) } }
+    }
+
+    /// Deletes the rows that were saved before a time, including the marks of removed records. Call it now and then, on one machine.
+    ///
+    /// - Parameter date: The time, on the server's clock.
+    /// - Returns: The number of deleted records.
+    /// - Throws: ``PostgresError``.
+    @concurrent
+    @discardableResult
+    public func prune(before date: Date) async throws -> Int {
+        try await table.attach()
+        let results = try await run(timeout: .seconds(600)) {
+            table.statements.prune(before: date.timeIntervalSince1970, writer: table.writer, channel: table.channel)
+        }
+        return (results.first?.first?.first ?? nil).flatMap { Int($0.postgresText) } ?? 0
+    }
+
+    /// Drops the table and its companions. Another call creates them again.
+    ///
+    /// - Throws: ``PostgresError``.
+    @concurrent
+    public func dropTable() async throws {
+        try await table.attach()
+        _ = try await table.core.run(table.statements.drop, timeout: .seconds(600))
+    }
+}
+
+extension PostgresCacher {
+    /// Runs a query; opens the table again if it has been dropped meanwhile.
+    func run(timeout: Duration? = nil, _ query: () -> PostgresQuery) async throws(PostgresError) -> [PostgresRows] {
+        do throws(PostgresError) {
+            return try await table.core.run(query(), timeout: timeout)
+        } catch {
+            // undefined_table
+            guard error.state == "42P01" else { throw error }
+            try await table.reopen()
+            return try await table.core.run(query(), timeout: timeout)
+        }
+    }
+
+    /// The outcome of a save in the database.
+    enum Commit: Sendable {
+        case made(Revision)
+        case superseded(floor: Int64)
+    }
+
+    func commit(_ row: PostgresRow, over base: Revision?) async throws(PostgresError) -> Commit {
+        try await table.attach()
+        try await table.note(row.key)
+        let base = base.map { Int64(clamping: $0.number) }
+        for _ in 0..<2 {
+            let rows = try await run { table.statements.save(row, base: base, writer: table.writer, channel: table.channel) }
+            guard let result = rows.first?.first, let number = result[0], let isSaved = result[1], let floor = result[2] else {
+                // The row of the table's state was deleted.
+                try await table.reopen()
+                continue
+            }
+            guard isSaved.postgresInteger == 1 else { return .superseded(floor: floor.postgresInteger) }
+            return .made(Revision(number: UInt64(number.postgresInteger), writer: UInt64(table.writer)))
+        }
+        throw PostgresError(.server, "saving into the table \(table.statements.table): its state is missing")
+    }
+
+    // MARK: Rows
+
+    /// The JSON of a key, with each text in one of its equal spellings.
+    func key(of param: Param) throws -> Data {
+        let json = try encode(param, param)
+        guard json.contains(where: { $0 >= 0x80 }) else { return json }
+        return Data(String(decoding: json, as: UTF8.self).precomposedStringWithCanonicalMapping.utf8)
+    }
+
+    private func encode(_ value: some Encodable, _ param: Param) throws(PostgresError) -> Data {
+        do {
+            return try encoder.encode(value)
+        } catch {
+            throw PostgresError(.unwritableRecord, "encoding the record of key \(param): \(error)")
+        }
+    }
+
+    func row(_ record: CacheRecord<Content>, _ param: Param) throws -> PostgresRow {
+        let (bare, plain) = (
+            RowDetails(record).record, RowDetails(CacheRecord(content: record.content, fetchedAt: record.fetchedAt)).record
+        )
+        let row = PostgresRow(
+            key: try key(of: param), schema: schema, fetchedAt: record.fetchedAt.timeIntervalSinceReferenceDate,
+            details: bare == plain ? nil : try encode(bare, param), content: try encode(record.content, param))
+        let size = row.key.count + (row.details?.count ?? 0) + (row.content?.count ?? 0)
+        guard size <= limit else {
+            throw PostgresError(
+                .unwritableRecord,
+                "saving the record of key \(param): its \(size) bytes are more than the limit of \(limit); raise the limit")
+        }
+        return row
+    }
+
+    func mark(_ param: Param) throws -> PostgresRow {
+        PostgresRow(key: try key(of: param), schema: schema, fetchedAt: Date().timeIntervalSinceReferenceDate)
+    }
+
+    /// Decodes date, details and content.
+    func record(_ fields: ArraySlice<Data?>) throws(PostgresError) -> CacheRecord<Content>? {
+        let fields = Array(fields)
+        guard let date = fields[0], let json = fields[2] else { return nil }
+        do {
+            var record = CacheRecord(
+                content: try decoder.decode(Content.self, from: json),
+                fetchedAt: Date(timeIntervalSinceReferenceDate: date.postgresDouble))
+            if let details = fields[1] { RowDetails(try decoder.decode(CacheRecord<Nothing>.self, from: details)).add(to: &record) }
+            return record
+        } catch {
+            throw PostgresError(
+                .unreadableRecord,
+                "decoding a record of schema version \(schema): raise the cacher's version when \(Content.self) changes (\(error))")
+        }
+    }
+}
+
+/// The content of a record that consists of its details alone.
+struct Nothing: Codable, Hashable, Sendable {}
+
+/// The parts of a record beside its content and its date.
+struct RowDetails: Sendable {
+    let record: CacheRecord<Nothing>
+
+    init<Other>(_ other: CacheRecord<Other>) {
+        var record = CacheRecord(
+            content: Nothing(), fetchedAt: Date(timeIntervalSinceReferenceDate: 0), freshness: other.freshness, validator: other.validator,
+            nextKey: other.nextKey, prevKey: other.prevKey)
+        record.pages = other.pages
+        record.isInvalidated = other.isInvalidated
+        self.record = record
+    }
+
+    func add<Other>(to other: inout CacheRecord<Other>) {
+        other.freshness = record.freshness
+        other.validator = record.validator
+        (other.nextKey, other.prevKey) = (record.nextKey, record.prevKey)
+        other.pages = record.pages
+        other.isInvalidated = record.isInvalidated
+    }
+}

@@ -1,0 +1,258 @@
+internal import Foundation
+internal import PostgresShim
+internal import Synchronization
+
+/// A statement and its parameters.
+struct PostgresQuery: Sendable {
+    /// The name under which the statement is prepared; `nil` for a text of one or more statements without parameters.
+    var name: String?
+    var text: String
+    var parameters: [PostgresValue] = []
+}
+
+/// A parameter in PostgreSQL's binary format.
+enum PostgresValue: Sendable {
+    case null
+    case bytes(Data)
+    case text(String)
+    case integer(Int64)
+    case double(Double)
+
+    init(_ bytes: Data?) { self = bytes.map { .bytes($0) } ?? .null }
+    init(_ integer: Int64?) { self = integer.map { .integer($0) } ?? .null }
+
+    fileprivate var data: Data? {
+        switch self {
+        case .null: nil
+        case .bytes(let data): data
+        case .text(let text): Data(text.utf8)
+        case .integer(let number): withUnsafeBytes(of: number.bigEndian) { Data($0) }
+        case .double(let number): withUnsafeBytes(of: number.bitPattern.bigEndian) { Data($0) }
+        }
+    }
+}
+
+/// The rows of one statement. Prepared statements return binary fields, others return texts.
+typealias PostgresRows = [[Data?]]
+
+extension Data {
+    /// The number in a binary field.
+    var postgresInteger: Int64 { reduce(0) { $0 << 8 | Int64($1) } }
+    /// The number in a binary field.
+    var postgresDouble: Double { Double(bitPattern: UInt64(bitPattern: postgresInteger)) }
+    /// The text of a field.
+    var postgresText: String { String(decoding: self, as: UTF8.self) }
+}
+
+/// A query on its way to the server.
+struct PostgresOperation: Sendable {
+    typealias Outcome = Result<[PostgresRows], PostgresError>
+
+    let query: PostgresQuery
+    let deadline: ContinuousClock.Instant
+    /// Called once, on the thread of the loop or on that of the caller.
+    let completion: @Sendable (Outcome) -> Void
+}
+
+/// A connection that runs one operation at a time and never waits for the network.
+///
+/// Any thread starts an operation; only the loop's thread continues and closes it.
+final class PostgresConnection: Sendable {
+    let descriptor: Int32
+    private let state: Mutex<State>
+
+    private struct State {
+        /// libpq's connection; `nil` once it is closed.
+        var connection: OpaquePointer?
+        var prepared: Set<String> = []
+        var running: Running?
+        var wantsWrite = false
+    }
+
+    private struct Running {
+        let operation: PostgresOperation
+        var isPreparing = false
+        var rows: [PostgresRows] = []
+        var error: PostgresError?
+    }
+
+    /// The result of a look at the connection.
+    struct Progress {
+        var notices: [(channel: String, payload: String)] = []
+        var finished: (operation: PostgresOperation, outcome: PostgresOperation.Outcome)?
+        /// The reason why the connection is lost.
+        var loss: PostgresError?
+    }
+
+    private init(_ connection: sending OpaquePointer) {
+        descriptor = pq_socket(connection)
+        _ = pq_set_nonblocking(connection)
+        state = Mutex(State(connection: connection))
+    }
+
+    deinit { _ = close() }
+
+    /// Connects and blocks the calling thread meanwhile.
+    ///
+    /// - Parameters:
+    ///   - url: The URL or the parameters of libpq.
+    ///   - timeout: The time for all hosts of the URL.
+    static func connect(_ url: String, timeout: Duration) throws(PostgresError) -> PostgresConnection {
+        guard let connection = pq_connect_start(url) else { throw PostgresError(.unreachable, "connecting: out of memory") }
+        let deadline = ContinuousClock.now + timeout
+        var status = PQ_POLLING_WRITING
+        if Int(pq_status(connection)) == PQ_CONNECTION_BAD { status = PQ_POLLING_FAILED }
+        while status == PQ_POLLING_READING || status == PQ_POLLING_WRITING {
+            let remaining = ContinuousClock.now.duration(to: deadline)
+            guard remaining > .zero else {
+                pq_finish(connection)
+                throw PostgresError(.timedOut, "connecting: the server did not respond within \(timeout); check host and port")
+            }
+            var event = pollfd(
+                fd: pq_socket(connection), events: Int16(status == PQ_POLLING_READING ? POLLIN : POLLOUT), revents: 0)
+            if poll(&event, 1, remaining.milliseconds) > 0 { status = Int(pq_connect_poll(connection)) }
+        }
+        guard status == PQ_POLLING_OK else {
+            let error = PostgresError(connecting: String(cString: pq_error(connection)))
+            pq_finish(connection)
+            throw error
+        }
+        return PostgresConnection(connection)
+    }
+
+    /// Whether the loop must wait until the socket is writable.
+    var wantsWrite: Bool { state.withLock { $0.wantsWrite } }
+
+    /// The deadline of the running operation; `nil` without one.
+    var deadline: ContinuousClock.Instant? { state.withLock { $0.running?.operation.deadline } }
+
+    /// Starts an operation on an idle connection.
+    ///
+    /// - Returns: Whether the loop must wait until the socket is writable. A failed start is a loss that the loop finds.
+    func start(_ operation: PostgresOperation) -> Bool {
+        let wantsWrite = state.withLock { state -> Bool? in
+            guard let connection = state.connection else { return nil }
+            state.running = Running(operation: operation)
+            Self.send(&state, connection)
+            return state.wantsWrite
+        }
+        // It was closed after it had been chosen.
+        if wantsWrite == nil { operation.completion(.failure(PostgresError(.connectionLost, "the connection was lost; try again"))) }
+        return wantsWrite ?? false
+    }
+
+    /// Closes the connection.
+    ///
+    /// - Returns: The operation that it ran.
+    func close() -> PostgresOperation? {
+        state.withLock { state in
+            if let connection = state.connection { pq_finish(connection) }
+            state.connection = nil
+            return state.running.take()?.operation
+        }
+    }
+
+    private static func send(_ state: inout State, _ connection: OpaquePointer) {
+        guard let query = state.running?.operation.query else { return }
+        if let name = query.name {
+            if state.prepared.contains(name) {
+                sendPrepared(connection, name, query.parameters)
+            } else {
+                state.running?.isPreparing = true
+                _ = pq_send_prepare(connection, name, query.text)
+            }
+        } else {
+            _ = pq_send_query(connection, query.text)
+        }
+        state.wantsWrite = pq_flush(connection) == 1
+    }
+
+    private static func sendPrepared(_ connection: OpaquePointer, _ name: String, _ parameters: [PostgresValue]) {
+        // One buffer for all parameters, so that their addresses stay valid until libpq has copied them.
+        let fields = parameters.map(\.data)
+        let lengths = fields.map { Int32($0?.count ?? 0) }
+        var bytes: [CChar] = []
+        bytes.reserveCapacity(fields.reduce(1) { $0 + ($1?.count ?? 0) + 1 })
+        var offsets: [Int?] = []
+        for field in fields {
+            offsets.append(field == nil ? nil : bytes.count)
+            field?.withUnsafeBytes { bytes.append(contentsOf: $0.bindMemory(to: CChar.self)) }
+            bytes.append(0)
+        }
+        bytes.withUnsafeBufferPointer { buffer in
+            let values = offsets.map { offset in offset.flatMap { buffer.baseAddress?.advanced(by: $0) } }
+            _ = pq_send_prepared(connection, name, Int32(values.count), values, lengths)
+        }
+    }
+
+    /// Reads and writes what is possible without waiting.
+    func proceed() -> Progress {
+        state.withLock { state in
+            var progress = Progress()
+            guard let connection = state.connection else { return progress }
+            let isAlive = pq_consume_input(connection) == 1
+            state.wantsWrite = pq_flush(connection) == 1
+            receive(&state, connection, &progress)
+            while let notice = pq_notifies(connection) {
+                progress.notices.append((String(cString: notice.pointee.relname), String(cString: notice.pointee.extra)))
+                pq_free(notice)
+            }
+            if !isAlive || Int(pq_status(connection)) == PQ_CONNECTION_BAD {
+                let text = String(cString: pq_error(connection)).trimmingCharacters(in: .whitespacesAndNewlines)
+                progress.loss = PostgresError(.connectionLost, "the connection was lost; the cacher connects again (\(text))")
+            }
+            return progress
+        }
+    }
+
+    private func receive(_ state: inout State, _ connection: OpaquePointer, _ progress: inout Progress) {
+        while state.running != nil, pq_is_busy(connection) == 0 {
+            if let result = pq_get_result(connection) {
+                Self.collect(result, &state)
+                pq_clear(result)
+                if Int(pq_status(connection)) == PQ_CONNECTION_BAD { return }
+                continue
+            }
+            guard var running = state.running else { return }
+            if running.isPreparing, running.error == nil, let name = running.operation.query.name {
+                state.prepared.insert(name)
+                running = Running(operation: running.operation)
+                state.running = running
+                Self.send(&state, connection)
+                continue
+            }
+            state.running = nil
+            progress.finished = (running.operation, running.error.map { .failure($0) } ?? .success(running.rows))
+        }
+    }
+
+    private static func collect(_ result: OpaquePointer, _ state: inout State) {
+        switch Int(pq_result_status(result)) {
+        case PQ_TUPLES_OK:
+            let columns = pq_column_count(result)
+            let rows = (0..<pq_row_count(result)).map { row in
+                (0..<columns).map { column -> Data? in
+                    var length: Int32 = 0
+                    guard let bytes = pq_value(result, row, column, &length) else { return nil }
+                    return Data(bytes: bytes, count: Int(length))
+                }
+            }
+            state.running?.rows.append(rows)
+        case PQ_COMMAND_OK, PQ_EMPTY_QUERY: break
+        default:
+            guard state.running?.error == nil else { return }
+            let code = pq_result_error_field(result, Int32(PQ_DIAG_SQLSTATE)).map { String(cString: $0) }
+            let text = pq_result_error_field(result, Int32(PQ_DIAG_MESSAGE)) ?? pq_result_error(result)
+            state.running?.error = PostgresError(
+                state: code, String(cString: text).trimmingCharacters(in: .whitespacesAndNewlines))
+        }
+    }
+}
+
+extension Duration {
+    /// Milliseconds for `poll`, rounded up.
+    var milliseconds: Int32 {
+        let (seconds, attoseconds) = components
+        return Int32(clamping: max(0, seconds.multipliedReportingOverflow(by: 1000).partialValue + attoseconds / 1_000_000_000_000_000 + 1))
+    }
+}

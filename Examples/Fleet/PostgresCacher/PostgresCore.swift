@@ -1,0 +1,369 @@
+internal import Foundation
+internal import Synchronization
+
+/// The user of a channel: a table of a cacher.
+protocol PostgresListener: AnyObject, Sendable {
+    /// A notice has arrived; called on the loop's thread.
+    func noticed(_ payload: String)
+    /// Notices may be lost from now on; called on the loop's thread or that of a connection attempt.
+    func lost(_ error: PostgresError)
+    /// The connection that listens works again, and the listener must register its channel again.
+    func restored()
+}
+
+/// The connections of a database, and the thread that serves them.
+///
+/// An operation is sent on its caller's thread if a connection is idle. The loop's thread reads the responses and calls the completions.
+final class PostgresCore: Sendable {
+    enum Lane: Sendable {
+        /// The connections of loads and saves.
+        case pool
+        /// The connection that listens and holds the locks.
+        case control
+    }
+
+    let timeout: Duration
+    private let url: String
+    let limit: Int
+    private let wake: WakePipe
+    private let state = Mutex(State())
+
+    private struct State {
+        var pool: [PostgresConnection] = []
+        var idle: [PostgresConnection] = []
+        var connecting = 0
+        var pending: [PostgresOperation] = []
+        /// The earliest time of another connection for the pool.
+        var poolRetry: ContinuousClock.Instant?
+        var control: PostgresConnection?
+        var isControlBusy = false
+        var isControlConnecting = false
+        var controlPending: [PostgresOperation] = []
+        /// The number of the session that listens; another one for each connection.
+        var session: Int64 = 0
+        /// The reason why operations fail at once.
+        var outage: PostgresError?
+        /// The time of the next attempt to connect, and the delay after it.
+        var retry: ContinuousClock.Instant?
+        var delay = Duration.zero
+        var listeners: [ObjectIdentifier: WeakListener] = [:]
+        var channels: [String: ObjectIdentifier] = [:]
+        /// Whether the thread waits without regard to new operations.
+        var isAsleep = false
+        var isStopped = false
+        var turns = 0
+
+        var isBusy: Bool { isControlBusy || idle.count < pool.count || !pending.isEmpty || !controlPending.isEmpty }
+    }
+
+    private struct WeakListener {
+        weak var object: (any PostgresListener)?
+    }
+
+    init(url: String, limit: Int, timeout: Duration, wake: WakePipe) {
+        self.url = url
+        self.limit = limit
+        self.timeout = timeout
+        self.wake = wake
+    }
+
+    /// The number of the session that listens.
+    var session: Int64 { state.withLock { $0.session } }
+
+    /// The number of times that the thread has looked for work, for tests.
+    var turns: Int { state.withLock { $0.turns } }
+
+    /// The reason why operations fail at once; `nil` while the server is not known to be away.
+    var outage: PostgresError? { state.withLock { $0.outage } }
+
+    func add(_ listener: any PostgresListener) {
+        state.withLock { state in
+            state.listeners = state.listeners.filter { $0.value.object != nil }
+            state.listeners[ObjectIdentifier(listener)] = WeakListener(object: listener)
+        }
+    }
+
+    func setChannel(_ channel: String, of listener: any PostgresListener) {
+        state.withLock { $0.channels[channel] = ObjectIdentifier(listener) }
+    }
+
+    func startThread() {
+        let thread = Thread { self.run() }
+        thread.name = "PostgresCacher"
+        thread.start()
+    }
+
+    /// Closes all connections and ends the thread.
+    func stop() {
+        state.withLock { $0.isStopped = true }
+        wake.post()
+    }
+
+    // MARK: Operations
+
+    /// Runs a query.
+    ///
+    /// - Parameters:
+    ///   - query: The query.
+    ///   - lane: The connection.
+    ///   - timeout: The time for the response, if it differs from the usual one.
+    func run(_ query: PostgresQuery, on lane: Lane = .pool, timeout: Duration? = nil) async throws(PostgresError) -> [PostgresRows] {
+        let outcome = await withCheckedContinuation { continuation in
+            submit(query, on: lane, timeout: timeout) { continuation.resume(returning: $0) }
+        }
+        return try outcome.get()
+    }
+
+    /// Runs a query and passes the outcome to a closure that must be quick.
+    func submit(
+        _ query: PostgresQuery, on lane: Lane, timeout: Duration? = nil,
+        _ completion: @escaping @Sendable (PostgresOperation.Outcome) -> Void
+    ) {
+        let operation = PostgresOperation(query: query, deadline: .now + (timeout ?? self.timeout), completion: completion)
+        enum Step { case start(PostgresConnection), fail(PostgresError), connect(Lane), wait }
+        let (step, mustWake) = state.withLock { state -> (Step, Bool) in
+            if state.isStopped { return (.fail(PostgresError(.connectionLost, "the database was released")), false) }
+            if let outage = state.outage { return (.fail(outage), false) }
+            let mustWake = state.isAsleep
+            state.isAsleep = false
+            switch lane {
+            case .pool:
+                if let connection = state.idle.popLast() { return (.start(connection), mustWake) }
+                state.pending.append(operation)
+                let isAlone = state.pool.isEmpty && state.connecting == 0
+                let mayConnect = isAlone || state.poolRetry.map { $0 <= .now } ?? true
+                guard mayConnect, state.pool.count + state.connecting < limit else { return (.wait, mustWake) }
+                state.connecting += 1
+                return (.connect(.pool), mustWake)
+            case .control:
+                if let control = state.control, !state.isControlBusy {
+                    state.isControlBusy = true
+                    return (.start(control), mustWake)
+                }
+                state.controlPending.append(operation)
+                guard state.control == nil, !state.isControlConnecting else { return (.wait, mustWake) }
+                state.isControlConnecting = true
+                return (.connect(.control), mustWake)
+            }
+        }
+        switch step {
+        case .start(let connection):
+            if connection.start(operation) || mustWake { wake.post() }
+        case .fail(let error): completion(.failure(error))
+        case .connect(let lane):
+            connect(lane)
+            if mustWake { wake.post() }
+        case .wait: if mustWake { wake.post() }
+        }
+    }
+
+    // MARK: Connecting
+
+    /// Connects on a thread of its own, because libpq resolves names there.
+    private func connect(_ lane: Lane) {
+        Thread { [self] in
+            let result = Result { () throws(PostgresError) in try PostgresConnection.connect(url, timeout: timeout) }
+            switch lane {
+            case .pool: poolConnected(result)
+            case .control: controlConnected(result)
+            }
+        }.start()
+    }
+
+    private func poolConnected(_ result: Result<PostgresConnection, PostgresError>) {
+        switch result {
+        case .success(let connection):
+            let next = state.withLock { state -> PostgresOperation? in
+                state.connecting -= 1
+                state.poolRetry = nil
+                state.pool.append(connection)
+                if !state.pending.isEmpty { return state.pending.removeFirst() }
+                state.idle.append(connection)
+                return nil
+            }
+            if let next { _ = connection.start(next) }
+            wake.post()
+        case .failure(let error):
+            let failed = state.withLock { state -> [PostgresOperation] in
+                state.connecting -= 1
+                state.poolRetry = .now + .seconds(1)
+                guard state.pool.isEmpty, state.connecting == 0 else { return [] }
+                state.poolRetry = nil
+                defer { state.pending = [] }
+                return state.pending
+            }
+            for operation in failed { operation.completion(.failure(error)) }
+        }
+    }
+
+    private func controlConnected(_ result: Result<PostgresConnection, PostgresError>) {
+        switch result {
+        case .success(let connection):
+            let (listeners, wasAway) = state.withLock { state in
+                let wasAway = state.delay > .zero
+                state.isControlConnecting = false
+                // Busy until the first operation in the queue is found.
+                (state.control, state.isControlBusy) = (connection, true)
+                state.session = .random(in: 1...Int64.max)
+                (state.outage, state.retry, state.delay) = (nil, nil, .zero)
+                return (state.listeners.values.compactMap(\.object), wasAway)
+            }
+            if wasAway { for listener in listeners { listener.restored() } }
+            startNextControl(on: connection)
+            wake.post()
+        case .failure(let error): goAway(error)
+        }
+    }
+
+    /// Fails all operations until the server is back.
+    private func goAway(_ error: PostgresError) {
+        let (failed, listeners) = state.withLock { state in
+            state.isControlConnecting = false
+            state.outage = error
+            // Forty machines must not connect in the same moment.
+            state.delay = min(.seconds(30), max(.milliseconds(100), state.delay * 2))
+            state.retry = .now + state.delay * Double.random(in: 0.5...1)
+            let failed = state.pending + state.controlPending
+            (state.pending, state.controlPending) = ([], [])
+            return (failed, state.listeners.values.compactMap(\.object))
+        }
+        for listener in listeners { listener.lost(error) }
+        for operation in failed { operation.completion(.failure(error)) }
+        wake.post()
+    }
+
+    // MARK: The thread
+
+    private func run() {
+        var events: [pollfd] = []
+        var nextCheck = ContinuousClock.now + tick
+        // After an event the thread waits for one tick only, so that a sequence of operations need not wake it each time.
+        var lingers = false
+        while true {
+            let (connections, isOver, timeout, isRetryDue) = prepareTurn(lingers: lingers)
+            if isOver { return end() }
+            if isRetryDue { connect(.control) }
+            events.removeAll(keepingCapacity: true)
+            events.append(pollfd(fd: wake.output, events: Int16(POLLIN), revents: 0))
+            for connection in connections {
+                events.append(
+                    pollfd(fd: connection.descriptor, events: Int16(POLLIN) | (connection.wantsWrite ? Int16(POLLOUT) : 0), revents: 0))
+            }
+            let count = poll(&events, nfds_t(events.count), timeout)
+            state.withLock { $0.isAsleep = false }
+            lingers = count > 0
+            if count == 0 || nextCheck <= .now {
+                nextCheck = .now + tick
+                expire(connections)
+            }
+            guard count > 0 else { continue }
+            if events[0].revents != 0 { wake.drain() }
+            for (index, connection) in connections.enumerated() where events[index + 1].revents != 0 { serve(connection) }
+        }
+    }
+
+    /// - Returns: The connections, whether the database was released, the longest wait in milliseconds, and whether to connect.
+    private func prepareTurn(lingers: Bool) -> ([PostgresConnection], Bool, Int32, Bool) {
+        state.withLock { state in
+            state.turns += 1
+            let connections = state.pool + (state.control.map { [$0] } ?? [])
+            var isRetryDue = false
+            if let retry = state.retry, retry <= .now, !state.isControlConnecting {
+                (state.retry, state.isControlConnecting) = (nil, true)
+                isRetryDue = true
+            }
+            guard !state.isStopped else { return (connections, true, 0, false) }
+            // A deadline may pass unnoticed for a tick. Without operations, the thread sleeps until something happens.
+            let untilRetry = state.retry.map { ContinuousClock.now.duration(to: $0) }
+            if lingers || state.isBusy { return (connections, false, min(tick, untilRetry ?? tick).milliseconds, isRetryDue) }
+            state.isAsleep = true
+            return (connections, false, untilRetry?.milliseconds ?? -1, isRetryDue)
+        }
+    }
+
+    /// The interval at which deadlines are checked.
+    private var tick: Duration { min(.seconds(1), timeout / 4) }
+
+    private func serve(_ connection: PostgresConnection) {
+        let progress = connection.proceed()
+        if let finished = progress.finished {
+            if progress.loss == nil { startNext(on: connection) }
+            finished.operation.completion(finished.outcome)
+        }
+        for (channel, payload) in progress.notices {
+            let listener = state.withLock { state in state.channels[channel].flatMap { state.listeners[$0]?.object } }
+            listener?.noticed(payload)
+        }
+        if let loss = progress.loss { lose(connection, loss) }
+    }
+
+    /// Starts the next operation on a connection that has finished one.
+    private func startNext(on connection: PostgresConnection) {
+        if state.withLock({ $0.control === connection }) { return startNextControl(on: connection) }
+        let next = state.withLock { state -> PostgresOperation? in
+            if !state.pending.isEmpty { return state.pending.removeFirst() }
+            state.idle.append(connection)
+            return nil
+        }
+        if let next { _ = connection.start(next) }
+    }
+
+    private func startNextControl(on connection: PostgresConnection) {
+        let next = state.withLock { state -> PostgresOperation? in
+            state.isControlBusy = !state.controlPending.isEmpty
+            return state.isControlBusy ? state.controlPending.removeFirst() : nil
+        }
+        if let next { _ = connection.start(next) }
+    }
+
+    /// Drops a connection that does not work.
+    private func lose(_ connection: PostgresConnection, _ error: PostgresError) {
+        let (isControl, listeners) = state.withLock { state -> (Bool, [any PostgresListener]) in
+            state.pool.removeAll { $0 === connection }
+            state.idle.removeAll { $0 === connection }
+            guard state.control === connection else { return (false, []) }
+            (state.control, state.isControlBusy) = (nil, false)
+            // The first attempt follows at once.
+            (state.isControlConnecting, state.delay) = (true, .milliseconds(50))
+            return (true, state.listeners.values.compactMap(\.object))
+        }
+        let operation = connection.close()
+        if isControl {
+            for listener in listeners { listener.lost(error) }
+            connect(.control)
+        }
+        operation?.completion(.failure(error))
+    }
+
+    /// Ends the operations whose deadline has passed. A server that is silent counts as away.
+    private func expire(_ connections: [PostgresConnection]) {
+        let now = ContinuousClock.now
+        let error = PostgresError(.timedOut, "the server did not respond within \(timeout); the cacher connects again")
+        if connections.contains(where: { $0.deadline.map { $0 <= now } ?? false }) {
+            state.withLock { state in
+                (state.pool, state.idle, state.control, state.isControlBusy) = ([], [], nil, false)
+                state.isControlConnecting = true
+            }
+            let operations = connections.compactMap { $0.close() }
+            goAway(error)
+            for operation in operations { operation.completion(.failure(error)) }
+        }
+        // Operations that wait for a connection of a pool that is in use.
+        let late = state.withLock { state in
+            let late = (state.pending + state.controlPending).filter { $0.deadline <= now }
+            state.pending.removeAll { $0.deadline <= now }
+            state.controlPending.removeAll { $0.deadline <= now }
+            return late
+        }
+        for operation in late { operation.completion(.failure(error)) }
+    }
+
+    private func end() {
+        let (connections, operations) = state.withLock { state in
+            defer { (state.pool, state.idle, state.control, state.pending, state.controlPending) = ([], [], nil, [], []) }
+            return (state.pool + (state.control.map { [$0] } ?? []), state.pending + state.controlPending)
+        }
+        let error = PostgresError(.connectionLost, "the database was released")
+        for operation in operations + connections.compactMap({ $0.close() }) { operation.completion(.failure(error)) }
+    }
+}

@@ -1,0 +1,59 @@
+internal import Foundation
+internal import PostgresShim
+
+/// The connections of a process to a PostgreSQL database, for any number of ``PostgresCacher``s.
+///
+/// ```swift
+/// let database = try PostgresDatabase(url: "postgresql://cache@db.example.com/cache?sslmode=verify-full", connections: 8)
+/// let users = Store(cacher: TieredCacher(over: PostgresCacher<User.ID, User>(database, table: "users")), fetcher: UserFetcher(api: api))
+/// ```
+///
+/// The first load connects. Beside the pool, one connection listens to the changes of others and holds the leases. If the server is away,
+/// calls fail at once until it is back, and the database connects again with increasing delays of at most 30 seconds.
+///
+/// One thread serves all connections and sleeps while nothing happens.
+public final class PostgresDatabase: Sendable {
+    let core: PostgresCore
+
+    /// Loads libpq and checks the URL; connects to nothing.
+    ///
+    /// - Parameters:
+    ///   - url: A URL or a list of parameters as libpq defines them, including those of TLS and authentication.
+    ///   - connections: The largest number of connections beside the one that listens; at least one.
+    ///   - timeout: The time for the server's response to one call. A server that does not respond within it counts as away.
+    /// - Throws: ``PostgresError/Code/libraryMissing`` if libpq is not installed; ``PostgresError/Code/invalidURL``.
+    public convenience init(url: String, connections: Int = 4, timeout: Duration = .seconds(10)) throws(PostgresError) {
+        try self.init(url: url, connections: connections, timeout: timeout, library: nil)
+    }
+
+    /// - Parameter library: The path of another libpq.
+    init(url: String, connections: Int, timeout: Duration, library: String?) throws(PostgresError) {
+        guard pq_open(library) == 1 else { throw .libraryMissing(library) }
+        if let message = pq_check(url) {
+            defer { pq_free(message) }
+            throw PostgresError(
+                .invalidURL,
+                "parsing the URL of the database: \(String(cString: message).trimmingCharacters(in: .whitespacesAndNewlines))")
+        }
+        guard let wake = WakePipe() else {
+            throw PostgresError(.unreachable, "no file descriptor is left; close some, or raise the limit")
+        }
+        core = PostgresCore(url: url, limit: max(1, connections), timeout: timeout, wake: wake)
+        core.startThread()
+    }
+
+    deinit { core.stop() }
+}
+
+extension PostgresError {
+    fileprivate static func libraryMissing(_ path: String?) -> PostgresError {
+        #if canImport(Darwin)
+        let name = "libpq.5.dylib"
+        let remedy = "install it with `brew install libpq`"
+        #else
+        let name = "libpq.so.5"
+        let remedy = "install it with `apt-get install libpq5` or `dnf install libpq`"
+        #endif
+        return PostgresError(.libraryMissing, "loading PostgreSQL's client library \(path ?? name): it is not installed; \(remedy)")
+    }
+}

@@ -1,0 +1,230 @@
+internal import Foundation
+internal import StoreCore
+internal import Synchronization
+
+/// The tasks of a cacher that wait for the end of other cachers' leases.
+final class PostgresLeases: Sendable {
+    /// The reason to try again.
+    enum Event: Sendable {
+        case ended(Lease.Ending)
+        /// Some time has passed, the holder may have ended, or a notice may have been lost.
+        case tryAgain
+    }
+
+    private struct Waiter {
+        let lease: Int64
+        let continuation: CheckedContinuation<Event, Never>
+    }
+
+    private struct State {
+        var waiters: [UInt64: Waiter] = [:]
+        var lastTicket: UInt64 = 0
+        /// The tickets of tasks that were canceled before they waited.
+        var canceled: Set<UInt64> = []
+        /// The latest endings, for a task that is about to wait for one of them.
+        var recent: [(lease: Int64, event: Event)] = []
+        /// The watched session of a holder.
+        var watched: Int64?
+    }
+
+    private let state = Mutex(State())
+
+    /// The number of waiting tasks, for tests.
+    var waiterCount: Int { state.withLock { $0.waiters.count } }
+
+    /// Waits for the end of a lease, for at most a duration.
+    func wait(for lease: Int64, atMost duration: Duration) async -> Event {
+        let ticket = state.withLock { state in
+            state.lastTicket += 1
+            return state.lastTicket
+        }
+        let timer = Task.detached {
+            try await Task.sleep(for: duration)
+            self.resume(ticket, .tryAgain)
+        }
+        defer { timer.cancel() }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let event = state.withLock { state -> Event? in
+                    if state.canceled.remove(ticket) != nil { return .tryAgain }
+                    if let recent = state.recent.last(where: { $0.lease == lease }) { return recent.event }
+                    state.waiters[ticket] = Waiter(lease: lease, continuation: continuation)
+                    return nil
+                }
+                if let event { continuation.resume(returning: event) }
+            }
+        } onCancel: {
+            if !resume(ticket, .tryAgain) { _ = state.withLock { $0.canceled.insert(ticket) } }
+        }
+    }
+
+    @discardableResult
+    private func resume(_ ticket: UInt64, _ event: Event) -> Bool {
+        let waiter = state.withLock { $0.waiters.removeValue(forKey: ticket) }
+        waiter?.continuation.resume(returning: event)
+        return waiter != nil
+    }
+
+    /// A lease has ended; called on the loop's thread.
+    func ended(_ lease: Int64, _ payload: String) {
+        let event = PostgresLeases.ending(payload).map { Event.ended($0) } ?? .tryAgain
+        state.withLock { state in
+            if state.recent.count == 256 { state.recent.removeFirst(128) }
+            state.recent.append((lease, event))
+        }
+        resumeAll(event) { $0 == lease }
+    }
+
+    /// How a lease has ended, if that was lately.
+    func recentEnding(of lease: Int64) -> Lease.Ending? {
+        let event = state.withLock { state in state.recent.last { $0.lease == lease }?.event }
+        if case .ended(let ending) = event { return ending }
+        return nil
+    }
+
+    func wakeAll() { resumeAll(.tryAgain) { _ in true } }
+
+    private func resumeAll(_ event: Event, _ isDue: (Int64) -> Bool) {
+        let due = state.withLock { state in
+            let due = state.waiters.filter { isDue($0.value.lease) }
+            for ticket in due.keys { state.waiters[ticket] = nil }
+            return due.values.map(\.continuation)
+        }
+        for continuation in due { continuation.resume(returning: event) }
+    }
+
+    // MARK: Endings as text
+
+    private struct Failure: Codable {
+        var kind: String
+        var retryAfter: Double?
+        var allowsStale: Bool
+        var message: String
+    }
+
+    private static let kinds: [String: FailureKind] = [
+        "transient": .transient, "permanent": .permanent, "fatal": .fatal, "cancelled": .cancelled,
+    ]
+
+    /// The ending as part of a notice: at most 7 000 bytes of ASCII.
+    static func payload(_ ending: Lease.Ending) -> String {
+        switch ending {
+        case .saved: return "s"
+        case .notStored: return "n"
+        case .abandoned: return "a"
+        case .failed(let failure):
+            let kind = kinds.first { $0.value == failure.failureKind }?.key ?? "transient"
+            var retryAfter: Double?
+            if let delay = failure.retryAfter { retryAfter = delay / .seconds(1) }
+            let note = Failure(
+                kind: kind, retryAfter: retryAfter, allowsStale: failure.allowsStale,
+                message: String(decoding: failure.message.utf8.prefix(500), as: UTF8.self))
+            return "f" + ((try? JSONEncoder().encode(note)) ?? Data()).hexadecimal
+        }
+    }
+
+    private static func ending(_ payload: String) -> Lease.Ending? {
+        switch payload {
+        case "s": return .saved
+        case "n": return .notStored
+        case "a": return .abandoned
+        default:
+            guard payload.hasPrefix("f"), let json = Data(hexadecimal: payload.dropFirst()),
+                let note = try? JSONDecoder().decode(Failure.self, from: json)
+            else { return nil }
+            return .failed(
+                FetchFailedElsewhere(
+                    failureKind: kinds[note.kind] ?? .transient, retryAfter: note.retryAfter.map { .seconds($0) },
+                    allowsStale: note.allowsStale, message: note.message))
+        }
+    }
+
+    // MARK: Holders that end
+
+    /// Begins to watch a session unless another one is watched.
+    func beginWatching(_ session: Int64) -> Bool {
+        state.withLock { state in
+            guard state.watched == nil else { return false }
+            state.watched = session
+            return true
+        }
+    }
+
+    func endWatching() { state.withLock { $0.watched = nil } }
+}
+
+extension PostgresTable {
+    /// Waits for the lease of a key.
+    ///
+    /// - Parameter key: The key's JSON.
+    func lease(_ key: Data, for duration: Duration) async throws -> LeaseOutcome {
+        // The lease that is waited for, and the time at which it is over at the latest.
+        var awaited: (id: Int64, end: ContinuousClock.Instant)?
+        while true {
+            try Task.checkCancellation()
+            try await attach()
+            let (id, session) = (Int64.random(in: 1...Int64.max), core.session)
+            let isOver = awaited.map { $0.end <= .now } ?? false
+            let query = statements.takeLease(key, id: id, session: session, duration: duration / .seconds(1))
+            let row = try await core.run(query, on: .control).first?.first ?? []
+            guard row.count == 4, let isGranted = row[0] else { throw PostgresError(.server, "a lease has no row") }
+            if isGranted.postgresInteger == 1 {
+                let lease = Lease(position: .none) { [weak self] ending in self?.endLease(key, id, session, ending) }
+                guard session == core.session else {
+                    // The lock was lost with its connection.
+                    lease.end(.abandoned)
+                    continue
+                }
+                let head = try await core.run(statements.head, on: .control).first?.first?.first ?? nil
+                if let head { await reach(UInt64(head.postgresInteger)) }
+                // The notice of the holder's end precedes the response about the head, but may follow the grant.
+                switch awaited.flatMap({ leases.recentEnding(of: $0.id) }) {
+                case .failed(let failure): return .failed(failure)
+                case .notStored: return .notNeeded
+                default: break
+                }
+                return .granted(Lease(position: position) { ending in lease.end(ending) })
+            }
+            core.submit(PostgresStatements.unlock(session), on: .control) { _ in }
+            // It ended between the attempt and the look at it.
+            guard let holder = row[1]?.postgresInteger, let remaining = row[2]?.postgresDouble else { continue }
+            if isOver, awaited?.id == holder {
+                // Its duration is longer than that of this caller.
+                _ = try await core.run(statements.expireLease(key, id: holder), on: .control)
+                continue
+            }
+            if awaited?.id != holder { awaited = (holder, .now + min(duration, .seconds(max(0, remaining)))) }
+            if let holderSession = row[3]?.postgresInteger { watch(holderSession) }
+            let patience = min(.seconds(1), ContinuousClock.now.duration(to: awaited?.end ?? .now))
+            switch await leases.wait(for: holder, atMost: max(.milliseconds(1), patience)) {
+            case .ended(.failed(let failure)): return .failed(failure)
+            case .ended(.notStored): return .notNeeded
+            case .ended, .tryAgain: continue
+            }
+        }
+    }
+
+    private func endLease(_ key: Data, _ id: Int64, _ session: Int64, _ ending: Lease.Ending) {
+        let payload = "l \(id) \(PostgresLeases.payload(ending))"
+        // If this fails, the waiters go on when the connection is lost or the lease's duration has passed.
+        core.submit(statements.endLease(key, id: id, session: session, channel: channel, payload: payload), on: .control) { _ in }
+    }
+
+    /// Wakes the waiters as soon as the session of a holder ends, while tasks wait.
+    private func watch(_ session: Int64) {
+        // A connection of the pool waits for the lock meanwhile. A small pool keeps its connections for loads and saves.
+        guard core.limit >= 3, session != core.session, leases.beginWatching(session) else { return }
+        Task.detached { [self] in
+            defer { leases.endWatching() }
+            while leases.waiterCount > 0 {
+                do throws(PostgresError) {
+                    _ = try await core.run(PostgresStatements.awaitEnd(of: session), timeout: .seconds(60))
+                    return leases.wakeAll()
+                } catch {
+                    // lock_not_available: the holder lives.
+                    guard error.state == "55P03" else { return }
+                }
+            }
+        }
+    }
+}

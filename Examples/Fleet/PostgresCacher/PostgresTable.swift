@@ -1,0 +1,287 @@
+internal import Foundation
+internal import StoreCore
+internal import Synchronization
+
+/// A table: its creation, the order of its changes, and its leases, for any type of content.
+final class PostgresTable: PostgresListener {
+    /// A change that another cacher has made.
+    enum Change: Sendable {
+        /// The key as JSON.
+        case changed(key: Data, Revision)
+        case removedAll(Revision)
+        case gap
+        /// The changes cannot be followed, for this reason. Reported once, until following works again.
+        case lost(PostgresError)
+    }
+
+    let core: PostgresCore
+    let statements: PostgresStatements
+    /// The random number of this cacher.
+    let writer: Int64 = .random(in: 1...Int64.max)
+    let leases = PostgresLeases()
+    private let onChange: @Sendable (Change) -> Void
+    private let state = Mutex(State())
+
+    private struct State {
+        var position = Revision.none
+        var phase = Phase.new
+        var channel = ""
+        /// Whether the changes have been followed before, or could not be.
+        var hasFailed = false
+        var isLossReported = false
+        /// The tasks that wait until the position reaches a number.
+        var waiters: [(number: UInt64, continuation: CheckedContinuation<Void, Never>)] = []
+        var longKeys = LongKeys()
+    }
+
+    private enum Phase {
+        case new
+        case attaching(Task<Void, any Error>)
+        case attached
+        /// The table cannot be used; the next attempt is made after a while.
+        case failed(PostgresError, until: ContinuousClock.Instant)
+    }
+
+    /// The long keys that this cacher has used, because a notice has no room for them. No other key can be live here.
+    private struct LongKeys {
+        var keys: [String: Data] = [:]
+        var isIncomplete = false
+        static let limit = 1000
+    }
+
+    init(_ core: PostgresCore, _ name: String, onChange: @escaping @Sendable (Change) -> Void) {
+        self.core = core
+        self.onChange = onChange
+        statements = PostgresStatements(table: name)
+        core.add(self)
+    }
+
+    /// The revision up to which all changes have been delivered.
+    var position: Revision { state.withLock { $0.position } }
+
+    var channel: String { state.withLock { $0.channel } }
+
+    // MARK: Attaching
+
+    /// Ensures that the tables exist and that their changes are followed.
+    func attach() async throws(PostgresError) {
+        enum Step { case done, wait(Task<Void, any Error>), fail(PostgresError) }
+        let step = state.withLock { state -> Step in
+            switch state.phase {
+            case .attached: return .done
+            case .attaching(let task): return .wait(task)
+            case .failed(let error, let until) where until > .now: return .fail(error)
+            case .new, .failed:
+                let task = Task<Void, any Error>.detached { try await self.connect() }
+                state.phase = .attaching(task)
+                return .wait(task)
+            }
+        }
+        switch step {
+        case .done: return
+        case .fail(let error): throw error
+        case .wait(let task):
+            do { try await task.value } catch { throw error as? PostgresError ?? PostgresError(.server, "\(error)") }
+        }
+    }
+
+    private func connect() async throws {
+        do throws(PostgresError) {
+            let channel = try await prepare()
+            _ = try await core.run(PostgresStatements.listen(channel), on: .control)
+            // On the control connection: everything before its response has been delivered, and everything after it will be.
+            let known = state.withLock { $0.position.number }
+            let query = known == 0 ? statements.head : statements.raiseHead(to: Int64(clamping: known))
+            let outcome = await withCheckedContinuation { continuation in
+                core.submit(query, on: .control) { [self] outcome in
+                    if case .success(let rows) = outcome, let head = rows.first?.first?.first ?? nil { attached(head.postgresInteger) }
+                    continuation.resume(returning: outcome)
+                }
+            }
+            guard !(try outcome.get().first ?? []).isEmpty else {
+                throw PostgresError(.server, "the table \(statements.table) was emptied")
+            }
+        } catch {
+            state.withLock { state in
+                state.phase = .failed(error, until: .now + .seconds(1))
+            }
+            // An outage is reported by the connection.
+            if core.outage == nil { lost(error) }
+            throw error
+        }
+    }
+
+    /// Creates the tables if they are missing, and checks them.
+    private func prepare() async throws(PostgresError) -> String {
+        for attempt in 0... {
+            let tables = try await core.run(statements.describe, on: .control).first ?? []
+            var found: [String: (channel: String, columns: String)] = [:]
+            for table in tables {
+                guard table.count == 3, let name = table[0], let channel = table[1], let columns = table[2] else { continue }
+                found[name.postgresText] = (channel.postgresText, columns.postgresText)
+            }
+            let name = statements.table
+            if let state = found[name + "_state"], state.columns.hasPrefix("single boolean, version integer,") {
+                let version = try await core.run(statements.readVersion, on: .control).first?.first?.first ?? nil
+                if let version, let number = Int(version.postgresText), number > PostgresStatements.version {
+                    throw PostgresError(
+                        .newerTable,
+                        "opening the table \(name): its version \(number) is newer than \(PostgresStatements.version); update the library")
+                }
+                if version == nil { found[name + "_state"] = nil }
+            }
+            let expected = [
+                (name, PostgresStatements.columns.records), (name + "_state", PostgresStatements.columns.state),
+                (name + "_leases", PostgresStatements.columns.leases),
+            ]
+            for (name, columns) in expected {
+                guard let table = found[name], table.columns != columns else { continue }
+                throw PostgresError(
+                    .foreignTable, "opening the table \(name): it has the columns (\(table.columns)); use another name for the cache")
+            }
+            if found.count == 3, let channel = found[name]?.channel {
+                core.setChannel(channel, of: self)
+                state.withLock { $0.channel = channel }
+                return channel
+            }
+            guard attempt == 0 else { break }
+            _ = try await core.run(statements.create, on: .control)
+        }
+        throw PostgresError(.server, "creating the table \(statements.table): it does not exist afterward")
+    }
+
+    /// Following works; called on the loop's thread.
+    private func attached(_ head: Int64) {
+        let isGap = state.withLock { state in
+            state.phase = .attached
+            state.isLossReported = false
+            defer { state.hasFailed = false }
+            return state.hasFailed
+        }
+        if isGap { onChange(.gap) }
+        move(to: UInt64(head))
+        // Leases may have ended unnoticed.
+        leases.wakeAll()
+    }
+
+    func restored() {
+        state.withLock { state in
+            state.hasFailed = true
+            if case .attaching = state.phase { return }
+            state.phase = .new
+        }
+        Task.detached { try await self.attach() }
+    }
+
+    func lost(_ error: PostgresError) {
+        let isFirst = state.withLock { state in
+            state.hasFailed = true
+            defer { state.isLossReported = true }
+            return !state.isLossReported
+        }
+        if isFirst { onChange(.lost(error)) }
+        leases.wakeAll()
+        // The grant of a lease waits for notices and must not wait for a connection.
+        resumeWaiters { _ in true }
+    }
+
+    /// Opens the table again after it was found missing.
+    func reopen() async throws(PostgresError) {
+        state.withLock { state in
+            state.hasFailed = true
+            if case .attached = state.phase { state.phase = .new }
+        }
+        try await attach()
+    }
+
+    // MARK: Notices
+
+    func noticed(_ payload: String) {
+        let parts = payload.split(separator: " ", maxSplits: 3)
+        if parts.count == 3, parts[0] == "l", let id = Int64(parts[1]) { return leases.ended(id, String(parts[2])) }
+        guard parts.count >= 3, let number = UInt64(parts[1]), let writer = Int64(parts[2]) else { return }
+        guard number > position.number else { return }
+        let revision = Revision(number: number, writer: UInt64(writer))
+        if writer != self.writer {
+            switch parts[0] {
+            case "c" where parts.count == 4:
+                if let key = Data(hexadecimal: parts[3]) { onChange(.changed(key: key, revision)) }
+            case "d" where parts.count == 4:
+                let (key, isIncomplete) = state.withLock { ($0.longKeys.keys[String(parts[3])], $0.longKeys.isIncomplete) }
+                if let key { onChange(.changed(key: key, revision)) } else if isIncomplete { onChange(.gap) }
+            case "a": onChange(.removedAll(revision))
+            default: break
+            }
+        }
+        move(to: number)
+    }
+
+    private func move(to number: UInt64) {
+        // After every change of this number by any writer.
+        state.withLock { $0.position = Revision(number: number, writer: .max) }
+        resumeWaiters { $0 <= number }
+    }
+
+    private func resumeWaiters(_ isDue: (UInt64) -> Bool) {
+        let due = state.withLock { state in
+            let due = state.waiters.filter { isDue($0.number) }
+            state.waiters.removeAll { isDue($0.number) }
+            return due.map(\.continuation)
+        }
+        for continuation in due { continuation.resume() }
+    }
+
+    /// Waits until the changes up to a number have been delivered, or the connection that listens is lost.
+    func reach(_ number: UInt64) async {
+        await withCheckedContinuation { continuation in
+            let isReached = state.withLock { state -> Bool in
+                guard state.position.number < number, case .attached = state.phase else { return true }
+                state.waiters.append((number, continuation))
+                return false
+            }
+            if isReached { continuation.resume() }
+        }
+    }
+
+    /// Remembers a key that is too long for a notice, before it is used.
+    func note(_ key: Data) async throws(PostgresError) {
+        guard key.count > PostgresStatements.longestNoticedKey else { return }
+        let isKnown = state.withLock { $0.longKeys.isIncomplete || $0.longKeys.keys.values.contains(key) }
+        guard !isKnown, let digest = try await core.run(PostgresStatements.digest(of: key)).first?.first?.first ?? nil else { return }
+        state.withLock { state in
+            if state.longKeys.keys.count < LongKeys.limit {
+                state.longKeys.keys[digest.postgresText] = key
+            } else {
+                state.longKeys.isIncomplete = true
+            }
+        }
+    }
+}
+
+extension Data {
+    /// Decodes hexadecimal digits; `nil` if there are others.
+    init?(hexadecimal text: Substring) {
+        guard text.utf8.count.isMultiple(of: 2) else { return nil }
+        self.init(capacity: text.utf8.count / 2)
+        var high: UInt8?
+        for digit in text.utf8 {
+            let value: UInt8
+            switch digit {
+            case 48...57: value = digit - 48
+            case 97...102: value = digit - 87
+            default: return nil
+            }
+            if let first = high {
+                append(first << 4 | value)
+                high = nil
+            } else {
+                high = value
+            }
+        }
+    }
+
+    var hexadecimal: String {
+        let digits = Array("0123456789abcdef".utf8)
+        return String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+}

@@ -1,0 +1,19 @@
+import Foundation
+import Testing
+import Trials
+@testable import PostgresCacher
+
+/// Runs the program `fleet` on a server of its own.
+@Suite(.enabled(if: PostgresServer.obstacle == nil, needsPostgres))
+struct PostgresFleetTests {
+    @Test func `D5, D8: the fleet passes its checks while the server restarts twice`() async throws {
+        let server = try PostgresServer()
+        let fleet = try ChildProcess("Fleet", ["--workers", "4", "--seconds", "12", "--plain", "--postgres", server.url])
+        for _ in 0..<2 {
+            try await Task.sleep(for: .seconds(4))
+            try server.restart()
+        }
+        let code = try await fleet.ending()
+        #expect(code == 0, "\(fleet.rest)")
+    }
+}

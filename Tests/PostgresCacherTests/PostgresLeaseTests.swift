@@ -1,0 +1,165 @@
+import Foundation
+import Testing
+import Trials
+@testable import PostgresCacher
+@testable import StoreCore
+
+/// Tests D5 with several cachers, each with connections of its own.
+@Suite(.enabled(if: PostgresServer.obstacle == nil, needsPostgres))
+struct PostgresLeaseTests {
+    private let place: PostgresPlace
+
+    init() throws { place = try PostgresPlace() }
+
+    private func untilWaiting(_ cachers: PostgresCacher<Int, Int>...) async throws {
+        try await until("the tasks wait") { cachers.allSatisfy { $0.table.leases.waiterCount > 0 } }
+    }
+
+    @Test func `D5: one of two machines gets the lease, and the other one when it ends`() async throws {
+        let (a, b) = (try place.cacher(), try place.cacher())
+        let first = try #require(granted(try await a.lease(1, for: .seconds(600))))
+        let waiter = Task { granted(try await b.lease(1, for: .seconds(600))) }
+        try await untilWaiting(b)
+        first.end(.saved)
+        let second = try #require(try await waiter.value)
+        second.end(.saved)
+        #expect(granted(try await a.lease(1, for: .seconds(600))) != nil)
+    }
+
+    @Test func `D5: one cacher grants a key once, and different keys side by side`() async throws {
+        let a = try place.cacher()
+        let first = try #require(granted(try await a.lease(1, for: .seconds(600))))
+        let other = granted(try await a.lease(2, for: .seconds(600)))
+        #expect(other != nil)
+        let waiter = Task { granted(try await a.lease(1, for: .seconds(600))) }
+        try await untilWaiting(a)
+        first.end(.abandoned)
+        #expect(try await waiter.value != nil)
+    }
+
+    @Test func `D5: releasing a lease ends it, and no lock stays`() async throws {
+        let (a, b) = (try place.cacher(), try place.cacher())
+        var lease = granted(try await a.lease(1, for: .seconds(600)))
+        #expect(lease != nil)
+        lease = nil
+        lease = granted(try await b.lease(1, for: .seconds(600)))
+        #expect(lease != nil)
+        lease = nil
+        try await until("no lease is left") { try await place.query("SELECT count(*) FROM \"\(place.table)_leases\"") == [["0"]] }
+    }
+
+    @Test func `D5: a failure of the holder fails its waiters with its advice, and no later caller`() async throws {
+        let failure = FetchFailedElsewhere(
+            failureKind: .permanent, retryAfter: .seconds(7), allowsStale: false,
+            message: "out of \"order\" 😀\n" + String(repeating: "é", count: 100))
+        let holder = try place.cacher()
+        let users = try (0..<3).map { _ in try place.cacher() }
+        let lease = try #require(granted(try await holder.lease(1, for: .seconds(600))))
+        let waiters = users.map { user in Task { try await user.lease(1, for: .seconds(600)) } }
+        for user in users { try await untilWaiting(user) }
+        lease.end(.failed(failure))
+        for waiter in waiters {
+            guard case .failed(let received) = try await waiter.value else {
+                Issue.record("a waiter did not fail")
+                continue
+            }
+            #expect(received == failure)
+        }
+        #expect(granted(try await users[0].lease(1, for: .seconds(600))) != nil)
+    }
+
+    @Test func `D5: after a result that cannot be stored, the waiters fetch side by side`() async throws {
+        let (a, b, c) = (try place.cacher(), try place.cacher(), try place.cacher())
+        let lease = try #require(granted(try await a.lease(1, for: .seconds(600))))
+        let waiters = [b, c].map { user in Task { try await user.lease(1, for: .seconds(600)) } }
+        try await untilWaiting(b, c)
+        lease.end(.notStored)
+        for waiter in waiters {
+            guard case .notNeeded = try await waiter.value else {
+                Issue.record("a waiter waits for another one")
+                continue
+            }
+        }
+    }
+
+    @Test func `D5: a lease blocks no longer than its duration, and its holder cannot end the next one`() async throws {
+        let (a, b, c) = (try place.cacher(), try place.cacher(), try place.cacher())
+        let start = ContinuousClock.now
+        let stuck = try #require(granted(try await a.lease(1, for: .milliseconds(300))))
+        let next = try #require(granted(try await b.lease(1, for: .seconds(600))))
+        #expect(ContinuousClock.now - start >= .milliseconds(250))
+        stuck.end(.saved)
+        let waiter = Task { granted(try await c.lease(1, for: .seconds(600))) }
+        try await untilWaiting(c)
+        next.end(.saved)
+        #expect(try await waiter.value != nil)
+    }
+
+    @Test func `D5: a waiter with a shorter duration takes over after it`() async throws {
+        let (a, b) = (try place.cacher(), try place.cacher())
+        let stuck = try #require(granted(try await a.lease(1, for: .seconds(600))))
+        #expect(granted(try await b.lease(1, for: .milliseconds(200))) != nil)
+        withExtendedLifetime(stuck) {}
+    }
+
+    @Test func `D5: a canceled wait returns at once and leaves nothing behind`() async throws {
+        let (a, b) = (try place.cacher(), try place.cacher())
+        let lease = granted(try await a.lease(1, for: .seconds(600)))
+        let waiter = Task { try await b.lease(1, for: .seconds(600)) }
+        try await untilWaiting(b)
+        waiter.cancel()
+        await #expect(throws: CancellationError.self) { try await waiter.value }
+        #expect(b.table.leases.waiterCount == 0)
+        withExtendedLifetime(lease) {}
+    }
+
+    @Test func `D5: a holder is succeeded at once when its connection ends`() async throws {
+        for _ in 0..<3 {
+            let b = try place.cacher()
+            var database: PostgresDatabase? = try place.database()
+            var a: PostgresCacher<Int, Int>? = database.map { PostgresCacher($0, table: place.table) }
+            let lease = granted(try await a?.lease(1, for: .seconds(100_000)) ?? .notNeeded)
+            #expect(lease != nil)
+            let waiter = Task { granted(try await b.lease(1, for: .seconds(100_000))) }
+            try await untilWaiting(b)
+            // The connections of a process that is killed end too.
+            (a, database) = (nil, nil)
+            let next = try #require(try await waiter.value)
+            next.end(.saved)
+            withExtendedLifetime(lease) {}
+        }
+    }
+
+    @Test func `D5: a change made before the grant is delivered before it`() async throws {
+        let (a, b) = (try PostgresUser(place), try PostgresUser(place))
+        try await a.attach()
+        try await b.attach()
+        for key in 1...50 {
+            let lease = try #require(granted(try await a.cacher.lease(key, for: .seconds(600))))
+            #expect(try await a.cacher.save(record(key), param: key, over: lease.position).isSaved)
+            lease.end(.saved)
+            let next = try #require(granted(try await b.cacher.lease(key, for: .seconds(600))))
+            #expect(b.keys.last == key)
+            next.end(.abandoned)
+        }
+    }
+
+    @Test func `D5: of several stores with many callers one fetches a missing key`() async throws {
+        let log = Lock(0)
+        let machines = try (0..<4).map { _ in
+            Store(cacher: TieredCacher(over: try place.cacher())) { key in
+                log.withLock { $0 += 1 }
+                try await Task.sleep(for: .milliseconds(20))
+                return key
+            }
+        }
+        for key in 1...rounds(10) {
+            await withTaskGroup { group in
+                for store in machines {
+                    for _ in 0..<20 { group.addTask { #expect(await store[key].getData() == key) } }
+                }
+            }
+            #expect(log.withLock { $0 } == key)
+        }
+    }
+}

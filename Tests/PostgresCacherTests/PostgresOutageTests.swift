@@ -1,0 +1,204 @@
+import Foundation
+import Testing
+import Trials
+@testable import PostgresCacher
+@testable import StoreCore
+
+/// Tests D8 and the errors of servers that refuse, each with a server of its own.
+@Suite(.enabled(if: PostgresServer.obstacle == nil, needsPostgres), .serialized)
+struct PostgresOutageTests {
+    private func thrown(_ body: () async throws -> Void) async -> PostgresError? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return error as? PostgresError
+        }
+    }
+
+    // MARK: Without a server
+
+    @Test func `without libpq the error names the library and how to install it`() throws {
+        do {
+            _ = try PostgresDatabase(url: "postgresql://a", connections: 1, timeout: .seconds(1), library: "/nonexistent/libpq.so.5")
+            Issue.record("a missing library was loaded")
+        } catch {
+            #expect(error.code == .libraryMissing)
+            #expect(error.description.contains("libpq") && error.description.contains("install"))
+        }
+    }
+
+    @Test(arguments: ["postgresql://[", "postgresql://host/db?nonsense=1", "host"])
+    func `a malformed URL is refused, and the error keeps its password secret`(url: String) throws {
+        do {
+            _ = try PostgresDatabase(url: url)
+            Issue.record("the URL was accepted")
+        } catch {
+            #expect(error.code == .invalidURL)
+        }
+    }
+
+    @Test func `D8: a store works while the server is away at start, reports it once, and shares once the server is there`() async throws {
+        let server = try PostgresServer()
+        try server.stop()
+        let place = try PostgresPlace(server)
+        let cacher = PostgresCacher<Int, Int>(try place.database(), table: place.table)
+        #expect(await thrown { _ = try await cacher.load(param: 1) }?.code == .unreachable)
+        let faults = Lock(0)
+        let fetches = Lock(0)
+        let observed = PostgresCacher<Int, Int>(try place.database(), table: place.table) { _ in faults.withLock { $0 += 1 } }
+        let store = Store(cacher: TieredCacher(over: observed)) { key in
+            fetches.withLock { $0 += 1 }
+            return key
+        }
+        for key in 1...20 { #expect(try await store[key].requireData() == key) }
+        for key in 1...20 { #expect(try await store[key].requireData() == key) }
+        #expect(faults.withLock { $0 } == 1)
+        #expect(fetches.withLock { $0 } == 20)
+        try server.start()
+        let other = try place.cacher()
+        try await until("the store follows again", patience: .seconds(60)) {
+            try await other.save(record(77), param: 1)
+            return await store[1].getData(from: .cache) == 77
+        }
+        #expect(faults.withLock { $0 } == 1)
+    }
+
+    @Test(arguments: [false, true])
+    func `D8, D4: a server that restarts in the middle loses no addition, and every store reads again`(atOnce: Bool) async throws {
+        let server = try PostgresServer()
+        let place = try PostgresPlace(server)
+        let events = Lock<[String]>([])
+        let cachers = try (0..<2).map { _ in try place.cacher() }
+        let stores = cachers.map { cacher in
+            Store(cacher: TieredCacher(over: cacher), fetcher: ScriptedFetcher<Int, Int> { _ in .success(0) }) { event in
+                if case .cacherFault(.follow, _) = event.kind { events.withLock { $0.append("follow") } }
+            }
+        }
+        let observers = stores.map { RecordingObserver($0[1].publish()) }
+        for store in stores { #expect(try await store[1].requireData() == 0) }
+        var additions = 0
+        for round in 0..<3 {
+            // An addition that cannot be saved at once may be dropped in favor of another store's.
+            for cacher in cachers {
+                try await until("connected", patience: .seconds(60)) { await thrown { _ = try await cacher.load(param: 9) } == nil }
+            }
+            for store in stores where await store[1].update({ $0 += 1 }) { additions += 1 }
+            for store in stores { try await until("saved", patience: .seconds(15)) { (try? await store.waitUntilSaved()) != nil } }
+            try server.restart(atOnce: atOnce)
+            // Content is there while the server may still be away.
+            for store in stores { #expect(try await store[1].requireData() > 0) }
+            let expected = additions
+            var seen: Int?
+            try await until("round \(round): all stores have the sum", patience: .seconds(15)) {
+                for store in stores { seen = await store[1].getData(from: .cache); if seen != expected { return false } }
+                return true
+            }
+        }
+        for cacher in cachers {
+            try await until("connected", patience: .seconds(60)) { await thrown { _ = try await cacher.load(param: 9) } == nil }
+        }
+        await stores[0][1].update { $0 += 1 }
+        try await until("the other store follows", patience: .seconds(60)) { observers[1].states.last?.content == additions + 1 }
+        #expect(events.withLock { $0.count } >= 2)
+    }
+
+    @Test func `D8: a server that comes back empty is filled again`() async throws {
+        let server = try PostgresServer()
+        let place = try PostgresPlace(server)
+        let fetches = Lock(0)
+        let store = Store(cacher: TieredCacher(over: try place.cacher())) { key in
+            fetches.withLock { $0 += 1 }
+            return key
+        }
+        let observer = RecordingObserver(store[1].publish())
+        try await until("the content is there", patience: .seconds(60)) { observer.states.last?.content == 1 }
+        try await store.waitUntilSaved()
+        for suffix in ["", "_state", "_leases"] { try await place.query("DROP TABLE \"\(place.table)\(suffix)\"") }
+        try server.restart()
+        try await until("the key is fetched again", patience: .seconds(60)) { fetches.withLock { $0 } >= 2 }
+        let other = try place.cacher()
+        try await until("and saved", patience: .seconds(60)) { try await other.load(param: 1) == nil ? false : true }
+    }
+
+    @Test func `D8: a connection that is silent forever counts as away, and the store goes on`() async throws {
+        let server = try PostgresServer()
+        let place = try PostgresPlace(server)
+        let user = try PostgresUser(place, timeout: .seconds(1))
+        try await user.cacher.save(record(1), param: 1)
+        try await user.attach()
+        try server.signalBackends(SIGSTOP)
+        let plain = try place.cacher(timeout: .seconds(1))
+        let start = ContinuousClock.now
+        #expect(await thrown { _ = try await user.cacher.load(param: 1) }?.code == .timedOut)
+        _ = await thrown { _ = try await plain.load(param: 1) }
+        #expect(ContinuousClock.now - start < .seconds(120))
+        #expect(user.faults.contains { $0.code == .timedOut })
+        try server.signalBackends(SIGCONT)
+        try await until("it is there again", patience: .seconds(60)) { (try? await user.content(1)) == 1 }
+        try await until("the gap is announced", patience: .seconds(60)) { user.gaps > 0 }
+    }
+
+    // MARK: Servers that refuse
+
+    @Test func `a wrong password, TLS only, and too many connections have errors of their own`() async throws {
+        let server = try PostgresServer(
+            ["max_connections=8", "superuser_reserved_connections=1"],
+            access: [
+                "local all all trust", "hostssl all tls 127.0.0.1/32 trust", "host all secret 127.0.0.1/32 scram-sha-256",
+                "host all cache 127.0.0.1/32 trust",
+            ])
+        let place = try PostgresPlace(server)
+        try await place.query("CREATE ROLE secret LOGIN PASSWORD 'right'; CREATE ROLE tls LOGIN; CREATE ROLE few LOGIN")
+        func failure(_ url: String) async throws -> PostgresError? {
+            let cacher = PostgresCacher<Int, Int>(try PostgresDatabase(url: url, connections: 1), table: "t")
+            return await thrown { _ = try await cacher.load(param: 1) }
+        }
+        let base = "127.0.0.1:\(server.port)/postgres"
+        let wrong = try await failure("postgresql://secret:wrong@\(base)")
+        #expect(wrong?.code == .refused && wrong?.description.contains("wrong") == false)
+        #expect(try await failure("postgresql://secret@\(base)")?.code == .refused)
+        #expect(try await failure("postgresql://tls@\(base)?sslmode=disable")?.code == .encryption)
+        #expect(try await failure("postgresql://cache@\(base)?sslmode=require")?.code == .encryption)
+        #expect(try await failure("postgresql://cache@127.0.0.1:\(server.port)/missing")?.code == .refused)
+        #expect(try await failure("postgresql://secret:right@\(base)")?.code == .forbidden)
+
+        try await place.query("ALTER ROLE few CONNECTION LIMIT 3; GRANT ALL ON SCHEMA public TO few")
+        // More callers than connections: the pool is bounded by the server's limit, and every load ends.
+        let many = PostgresCacher<Int, Int>(
+            try PostgresDatabase(url: "postgresql:///postgres?host=\(server.directory)&port=\(server.port)&user=few", connections: 8),
+            table: "few")
+        let ended = await withTaskGroup { group in
+            for key in 0..<100 { group.addTask { (try? await many.save(record(key), param: key)) != nil } }
+            return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+        }
+        #expect(ended == 100)
+        let another = try await failure("postgresql:///postgres?host=\(server.directory)&port=\(server.port)&user=few")
+        #expect(another?.code == .tooManyConnections || another == nil)
+    }
+
+    @Test func `a read-only database loads, and refuses to save`() async throws {
+        let place = try PostgresPlace()
+        try await place.cacher().save(record(1), param: 1)
+        let database = try PostgresDatabase(url: place.url + "?options=-c%20default_transaction_read_only%3Don")
+        let cacher = PostgresCacher<Int, Int>(database, table: place.table)
+        #expect(try await cacher.load(param: 1)?.content == 1)
+        #expect(await thrown { try await cacher.save(record(2), param: 1) }?.code == .readOnly)
+        let missing = PostgresCacher<Int, Int>(database, table: "missing \(place.table)")
+        #expect(await thrown { _ = try await missing.load(param: 1) }?.code == .readOnly)
+    }
+
+    @Test func `a table with other columns or of a newer version is left alone`() async throws {
+        let place = try PostgresPlace()
+        try await place.query("CREATE TABLE \"\(place.table)\" (id int, name text)")
+        let cacher = try place.cacher()
+        let foreign = await thrown { _ = try await cacher.load(param: 1) }
+        #expect(foreign?.code == .foreignTable && foreign?.description.contains("id integer") == true)
+        #expect(try await place.query("SELECT count(*) FROM \"\(place.table)\"") == [["0"]])
+        let newer = try PostgresPlace()
+        try await newer.cacher().save(record(1), param: 1)
+        try await newer.query("UPDATE \"\(newer.table)_state\" SET version = 2")
+        let old = try newer.cacher()
+        #expect(await thrown { _ = try await old.load(param: 1) }?.code == .newerTable)
+    }
+}

@@ -1,0 +1,100 @@
+import Foundation
+import StoreCore
+import Testing
+import Trials
+@testable import PostgresCacher
+
+/// Tests loading and saving with a real server.
+@Suite(.enabled(if: PostgresServer.obstacle == nil, needsPostgres))
+struct PostgresRecordTests {
+    private let place: PostgresPlace
+
+    init() throws { place = try PostgresPlace() }
+
+    @Test func `a record is loaded as it was saved`() async throws {
+        var full = CacheRecord(
+            content: 7, fetchedAt: Date(), freshness: Freshness(lifetime: .seconds(9)), validator: Validator(entityTag: "a"), nextKey: "n",
+            prevKey: "p")
+        full.isInvalidated = true
+        let (a, b) = (try place.cacher(), try place.cacher())
+        #expect(try await a.load(param: 1) == nil)
+        try await a.save(full, param: 1)
+        try await a.save(record(8), param: 2)
+        #expect(try await b.load(param: 1) == full)
+        #expect(try await b.load(param: 2) == record(8))
+        #expect(try await Set(b.keys() ?? []) == [1, 2])
+        try await b.remove(param: 1)
+        #expect(try await a.load(param: 1) == nil)
+        #expect(try await a.keys() == [2])
+        try await b.removeAll()
+        #expect(try await a.keys() == [])
+    }
+
+    @Test func `a record of another schema version is a miss`() async throws {
+        let database = try place.database()
+        let old = PostgresCacher<Int, Int>(database, table: place.table, version: 1)
+        let new = PostgresCacher<Int, Int>(database, table: place.table, version: 2)
+        try await old.save(record(1), param: 1)
+        #expect(try await new.load(param: 1) == nil)
+        try await new.save(record(2), param: 1)
+        #expect(try await old.load(param: 1) == nil)
+        #expect(try await new.load(param: 1)?.content == 2)
+    }
+
+    @Test(arguments: ["", "it's \"quoted\" \\ $1 %s; DROP TABLE x; --", "a\u{0}b", "😀 e\u{301}", "\n\r\t"])
+    func `a key with any characters is saved and announced`(key: String) async throws {
+        let database = try place.database()
+        let (a, b) = (
+            PostgresCacher<String, String>(database, table: place.table),
+            PostgresCacher<String, String>(try place.database(), table: place.table)
+        )
+        let seen = Lock<[String]>([])
+        let observation = b.observeChanges { change in if case .changed(let key, _) = change { seen.withLock { $0.append(key) } } }
+        _ = try await b.load(param: key)
+        try await a.save(CacheRecord(content: key + key, fetchedAt: Date()), param: key)
+        #expect(try await b.load(param: key)?.content == key + key)
+        try await until("the change arrives") { seen.withLock { $0 } == [key] }
+        withExtendedLifetime(observation) {}
+    }
+
+    @Test func `equal spellings of a key are one key`() async throws {
+        let cacher = PostgresCacher<String, Int>(try place.database(), table: place.table)
+        try await cacher.save(record(1), param: "caf\u{E9}")
+        #expect(try await cacher.load(param: "cafe\u{301}")?.content == 1)
+    }
+
+    @Test func `a key and a record of 10 MB are saved, and a longer record is refused`() async throws {
+        let database = try place.database()
+        let a = PostgresCacher<String, String>(database, table: place.table)
+        let b = PostgresCacher<String, String>(try place.database(), table: place.table)
+        let small = PostgresCacher<String, String>(database, table: place.table, limit: 1_000)
+        let key = String(repeating: "k", count: 10_000_000)
+        let content = String(repeating: "c", count: 10_000_000)
+        let seen = Lock(0)
+        let observation = b.observeChanges { change in if case .changed(key, _) = change { seen.withLock { $0 += 1 } } }
+        _ = try await b.load(param: key)
+        try await a.save(CacheRecord(content: content, fetchedAt: Date()), param: key)
+        #expect(try await b.load(param: key)?.content == content)
+        try await until("the change of the long key arrives") { seen.withLock { $0 } == 1 }
+        do {
+            try await small.save(CacheRecord(content: content, fetchedAt: Date()), param: "1")
+            Issue.record("the record was saved")
+        } catch let error as PostgresError {
+            #expect(error.code == .unwritableRecord)
+        }
+        withExtendedLifetime(observation) {}
+    }
+
+    @Test func `pruning deletes old rows, and an older decision is not saved afterward`() async throws {
+        let (a, b) = (try place.cacher(), try place.cacher())
+        _ = try await a.load(param: 1)
+        let base = a.position
+        try await b.save(record(1), param: 1)
+        try await b.remove(param: 2)
+        try await until("the changes arrive") { a.position.number >= b.position.number && a.position > base }
+        #expect(try await b.prune(before: Date() + 3600) == 1)
+        #expect(try await a.load(param: 1) == nil)
+        #expect(try await !a.save(record(2), param: 1, over: base).isSaved)
+        #expect(try await a.save(record(3), param: 1, over: a.position).isSaved)
+    }
+}

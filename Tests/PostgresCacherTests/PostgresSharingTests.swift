@@ -1,0 +1,274 @@
+import Foundation
+import Testing
+import Trials
+@testable import PostgresCacher
+@testable import StoreCore
+
+/// Tests D1 to D4, D6 and D7 with several cachers, each with connections of its own, as several machines would have them.
+@Suite(.enabled(if: PostgresServer.obstacle == nil, needsPostgres))
+struct PostgresSharingTests {
+    private let place: PostgresPlace
+
+    init() throws { place = try PostgresPlace() }
+
+    /// A store of one machine.
+    final class Machine: Sendable {
+        let fetcher = ScriptedFetcher<Int, Int> { .success($0.number) }
+        let cacher: PostgresCacher<Int, Int>
+        let store: Store<Int, Int>
+
+        init(_ place: PostgresPlace) throws {
+            cacher = try place.cacher()
+            store = Store(cacher: TieredCacher(over: cacher), fetcher: fetcher)
+        }
+
+        func observer(_ key: Int) -> RecordingObserver<Int> { RecordingObserver(store[key].publish()) }
+    }
+
+    private func until(_ observer: RecordingObserver<Int>, shows content: Int) async throws {
+        try await Trials.until("the observer sees \(content)") { observer.states.last?.content == content }
+    }
+
+    // MARK: Changes arrive
+
+    @Test func `D1: an update on one machine reaches an observer and the memory of another one`() async throws {
+        let (a, b) = (try Machine(place), try Machine(place))
+        let observer = b.observer(1)
+        try await until(observer, shows: 1)
+        await b.store[2].update(20)
+        try await b.store.waitUntilSaved()
+        for value in 10..<15 {
+            await a.store[1].update(value)
+            try await until(observer, shows: value)
+        }
+        await a.store[2].update(30)
+        try await Trials.until("an idle key follows") { await b.store[2].getData(from: .cache) == 30 }
+        #expect(b.fetcher.requests.count == 1)
+    }
+
+    @Test func `D1: a removal and an invalidation on one machine fetch an observed key again`() async throws {
+        let (a, b) = (try Machine(place), try Machine(place))
+        let observer = b.observer(1)
+        try await until(observer, shows: 1)
+        try await b.store.waitUntilSaved()
+        await a.store[1].clear()
+        try await until(observer, shows: 2)
+        // Before the save there is nothing to invalidate for the other machine.
+        try await b.store.waitUntilSaved()
+        await a.store[1].invalidate()
+        try await until(observer, shows: 3)
+    }
+
+    @Test func `D1: changes arrive in the order of their revisions, each once loads return it`() async throws {
+        let (a, b, reader) = (try place.cacher(), try place.cacher(), try PostgresUser(place))
+        try await reader.attach()
+        await withTaskGroup { group in
+            for key in 0..<50 {
+                group.addTask { try? await a.save(record(key), param: key) }
+                group.addTask { try? await b.save(record(-key), param: 100 + key) }
+            }
+        }
+        try await Trials.until("all changes arrive") { reader.changes.count == 100 }
+        let revisions = reader.changes.compactMap { if case .changed(_, let revision) = $0 { revision } else { nil } }
+        #expect(revisions == revisions.sorted() && Set(revisions).count == 100)
+        #expect(Set(reader.keys) == Set(0..<50).union(100..<150))
+    }
+
+    @Test func `D2: a cacher is not told of its own changes, and its position follows them`() async throws {
+        let (user, other) = (try PostgresUser(place), try place.cacher())
+        try await user.attach()
+        for key in 0..<20 { try await user.cacher.save(record(key), param: key) }
+        try await user.cacher.remove(param: 3)
+        try await user.cacher.removeAll()
+        try await other.save(record(1), param: 77)
+        try await Trials.until("the change of the other cacher arrives") { user.keys.contains(77) }
+        #expect(user.changes.count == 1)
+        guard case .saved(let revision) = try await user.cacher.save(record(1), param: 1, over: user.cacher.position) else {
+            Issue.record("the save was refused")
+            return
+        }
+        try await Trials.until("the position follows") { user.cacher.position.number >= revision.number }
+    }
+
+    // MARK: No lost update
+
+    @Test func `D3: a decision made before another machine's change is not saved`() async throws {
+        let (a, b) = (try place.cacher(), try PostgresUser(place))
+        try await b.attach()
+        try await b.cacher.save(record(1), param: 1)
+        let base = b.cacher.position
+        try await a.save(record(2), param: 1)
+        guard case .superseded(let newer, let revision) = try await b.cacher.save(record(3), param: 1, over: base) else {
+            Issue.record("the older decision was saved")
+            return
+        }
+        #expect(newer == record(2) && revision > base)
+        #expect(try await b.content(1) == 2)
+        #expect(try await b.cacher.save(record(4), param: 1, over: revision).isSaved)
+        // A plain save is above every change.
+        try await b.cacher.save(record(5), param: 1)
+        #expect(try await a.load(param: 1)?.content == 5)
+    }
+
+    @Test func `D3: a removal leaves a mark over which an older decision is not saved`() async throws {
+        let (a, b) = (try place.cacher(), try PostgresUser(place))
+        try await b.attach()
+        let base = b.cacher.position
+        try await a.save(record(1), param: 1)
+        try await a.remove(param: 1)
+        guard case .superseded(nil, _) = try await b.cacher.save(record(3), param: 1, over: base) else {
+            Issue.record("the removed record came back")
+            return
+        }
+        #expect(try await b.content(1) == nil)
+        guard case .superseded(nil, _) = try await b.cacher.remove(param: 1, over: base) else {
+            Issue.record("the removal was not refused")
+            return
+        }
+    }
+
+    @Test func `D3: a table that was dropped continues above its former revisions`() async throws {
+        let user = try PostgresUser(place)
+        try await user.attach()
+        guard case .saved(let before) = try await user.cacher.save(record(1), param: 1, over: user.cacher.position) else { return }
+        for suffix in ["", "_state", "_leases"] { try await place.query("DROP TABLE \"\(place.table)\(suffix)\"") }
+        guard case .saved(let after) = try await user.cacher.save(record(2), param: 1, over: before) else {
+            // A new table counts as emptied.
+            let other = try place.cacher()
+            try await other.save(record(3), param: 1)
+            #expect(other.position > before)
+            return
+        }
+        #expect(after > before)
+    }
+
+    @Test func `D3: additions of several machines are never lost`() async throws {
+        let machines = try (0..<3).map { _ in try Machine(place) }
+        await machines[0].store[1].update(0)
+        try await machines[0].store.waitUntilSaved()
+        await withTaskGroup { group in
+            for machine in machines {
+                for _ in 0..<30 { group.addTask { await machine.store[1].update { $0 += 1 } } }
+            }
+        }
+        for machine in machines { try await machine.store.waitUntilSaved() }
+        #expect(try await machines[0].cacher.load(param: 1)?.content == 90)
+        for machine in machines {
+            try await Trials.until("every store has the sum") { await machine.store[1].getData(from: .cache) == 90 }
+        }
+    }
+
+    // MARK: Gaps
+
+    @Test func `D4: after the connection that listens was lost, a gap is announced and every live key is read again`() async throws {
+        let (a, b) = (try Machine(place), try Machine(place))
+        let observer = b.observer(1)
+        try await until(observer, shows: 1)
+        await b.store[2].update(20)
+        try await b.store.waitUntilSaved()
+        let gaps = Lock(0)
+        let observation = b.cacher.observeChanges { change in if change == .gap { gaps.withLock { $0 += 1 } } }
+        for value in 10..<13 {
+            // Between the end of the connection and the next one, a change would be lost.
+            let id = try await b.cacher.table.core.run(PostgresQuery(text: "SELECT pg_backend_pid()"), on: .control)[0][0][0]
+            try await place.query("SELECT pg_terminate_backend(\(id?.postgresText ?? ""))")
+            await a.store[1].update(value)
+            await a.store[2].update(value)
+            try await a.store.waitUntilSaved()
+            try await until(observer, shows: value)
+            try await Trials.until("an idle key follows") { await b.store[2].getData(from: .cache) == value }
+        }
+        #expect(gaps.withLock { $0 } > 0)
+        withExtendedLifetime(observation) {}
+    }
+
+    @Test func `D4: of 10 000 notices at once, none is lost`() async throws {
+        let user = try PostgresUser(place)
+        try await user.attach()
+        let other = try place.cacher()
+        _ = try await other.load(param: 1)
+        let channel = other.table.channel
+        let position = user.cacher.position.number
+        try await place.query(
+            "SELECT count(pg_notify('\(channel)', 'c ' || \(position) + n || ' 1 ' || encode(convert_to(n::text, 'UTF8'), 'hex'))) "
+                + "FROM generate_series(1, 10000) AS n")
+        try await Trials.until("all arrive") { user.keys.count == 10_000 }
+        #expect(user.keys == Array(1...10_000))
+    }
+
+    @Test func `D4: a foreign notice on the channel is ignored`() async throws {
+        let user = try PostgresUser(place)
+        try await user.attach()
+        let channel = user.cacher.table.channel
+        for payload in ["", "x", "c", "c a b", "c 99999999999999999999 1 00", "l x y", "c 1 1 zz", "d 1 2 3 4 5"] {
+            try await place.query("SELECT pg_notify('\(channel)', '\(payload)')")
+        }
+        try await place.cacher().save(record(1), param: 5)
+        try await Trials.until("the change arrives") { user.keys == [5] }
+    }
+
+    // MARK: Idle
+
+    @Test func `D6: an idle store causes no query, wakes no thread and holds no lock`() async throws {
+        let machine = try Machine(place)
+        let observer = machine.observer(1)
+        try await until(observer, shows: 1)
+        try await machine.store.waitUntilSaved()
+        let sessions = "pid IN (SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND query LIKE '%\(place.table)%')"
+        let activity = "SELECT max(state_change)::text, count(*)::text FROM pg_stat_activity WHERE \(sessions)"
+        // The thread checks the deadlines of the last calls once.
+        try await Task.sleep(for: .seconds(3))
+        let (before, turns) = (try await place.query(activity), machine.cacher.table.core.turns)
+        #expect(Int(before[0][1] ?? "") ?? 0 > 0)
+        try await Task.sleep(for: .seconds(4))
+        #expect(try await place.query(activity) == before)
+        #expect(machine.cacher.table.core.turns == turns)
+        #expect(try await place.query("SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory' AND \(sessions)") == [["0"]])
+        let other = try Machine(place)
+        await other.store[1].update(5)
+        try await until(observer, shows: 5)
+    }
+
+    // MARK: Emptying
+
+    @Test func `D7: clearing a store empties all machines, and nothing fetched before is saved after it`() async throws {
+        let (a, b) = (try Machine(place), try Machine(place))
+        for round in 0..<3 {
+            await a.store[1].update(round * 100)
+            try await Trials.until("the change arrives") { await b.store[1].getData(from: .cache) == round * 100 }
+            let base = b.cacher.position
+            try await a.store.clear()
+            try await Trials.until("the other store is empty") { await b.store[1].getData(from: .cache) == nil }
+            guard case .superseded(nil, _) = try await b.cacher.save(record(1), param: 2, over: base) else {
+                Issue.record("a record that was fetched before came back")
+                return
+            }
+        }
+    }
+
+    @Test func `D7: of saves that run beside a clearing, none survives with an older base`() async throws {
+        let (a, b) = (try place.cacher(), try PostgresUser(place))
+        try await b.attach()
+        _ = try await a.load(param: 1)
+        for round in 0..<20 {
+            let base = b.cacher.position
+            async let cleared: Void = a.removeAll()
+            let results = await withTaskGroup { group in
+                for key in 0..<10 {
+                    group.addTask { (key, (try? await b.cacher.save(record(round), param: key, over: base))) }
+                }
+                return await group.reduce(into: [Int: SaveOutcome<Int>]()) { $0[$1.0] = $1.1 }
+            }
+            try await cleared
+            try await Trials.until("the clearing arrives") {
+                b.changes.count { if case .removedAll = $0 { true } else { false } } == round + 1
+            }
+            // The revision of the clearing decides.
+            let floor = try await place.query("SELECT floor FROM \"\(place.table)_state\"")
+            let limit = try #require(UInt64(floor[0][0] ?? ""))
+            for (key, outcome) in results {
+                if case .saved(let revision) = outcome { #expect(try await (b.content(key) == nil) == (revision.number < limit)) }
+            }
+        }
+    }
+}

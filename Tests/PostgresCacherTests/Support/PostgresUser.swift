@@ -1,0 +1,84 @@
+import Foundation
+import Testing
+import Trials
+@testable import PostgresCacher
+@testable import StoreCore
+
+/// A table of its own on a server.
+struct PostgresPlace {
+    let url: String
+    let table: String
+
+    /// - Parameter server: The server; by default the one that tests share.
+    init(_ server: PostgresServer? = nil) throws {
+        url = try (server ?? PostgresServer.shared.get()).url
+        table = "records \(UInt32.random(in: 0...UInt32.max))"
+    }
+
+    func database(connections: Int = 4, timeout: Duration = .seconds(600)) throws -> PostgresDatabase {
+        try PostgresDatabase(url: url, connections: connections, timeout: timeout)
+    }
+
+    /// A cacher with connections of its own, as another machine would have it.
+    func cacher(connections: Int = 4, timeout: Duration = .seconds(600)) throws -> PostgresCacher<Int, Int> {
+        PostgresCacher(try database(connections: connections, timeout: timeout), table: table)
+    }
+
+    /// Runs a statement as the owner of the tables.
+    @discardableResult
+    func query(_ text: String) async throws -> [[String?]] {
+        let database = try database(connections: 1)
+        let rows = try await database.core.run(PostgresQuery(text: text))
+        withExtendedLifetime(database) {}
+        return (rows.last ?? []).map { $0.map { $0?.postgresText } }
+    }
+}
+
+/// A cacher as one machine of several would have it, and the changes that it is told of.
+final class PostgresUser: Sendable {
+    let cacher: PostgresCacher<Int, Int>
+    private let recorded = Lock<[CacherChange<Int>]>([])
+    private let observation = Lock<ChangeObservation?>(nil)
+
+    init(_ place: PostgresPlace, connections: Int = 4, timeout: Duration = .seconds(600)) throws {
+        let faults = FaultList()
+        cacher = PostgresCacher(try place.database(connections: connections, timeout: timeout), table: place.table) { faults.append($0) }
+        self.faultList = faults
+        let observation = cacher.observeChanges { [weak self] change in self?.recorded.withLock { $0.append(change) } }
+        self.observation.withLock { $0 = observation }
+    }
+
+    private let faultList: FaultList
+
+    final class FaultList: Sendable {
+        private let all = Lock<[PostgresError]>([])
+        func append(_ error: PostgresError) { all.withLock { $0.append(error) } }
+        var errors: [PostgresError] { all.withLock { $0 } }
+    }
+
+    var faults: [PostgresError] { faultList.errors }
+
+    var changes: [CacherChange<Int>] { recorded.withLock { $0 } }
+
+    /// The keys of the changes, in order.
+    var keys: [Int] { changes.compactMap { if case .changed(let key, _) = $0 { key } else { nil } } }
+
+    var gaps: Int { changes.count { $0 == .gap } }
+
+    /// Begins to follow the changes.
+    func attach() async throws { _ = try await cacher.load(param: -1) }
+
+    func content(_ key: Int) async throws -> Int? { try await cacher.load(param: key)?.content }
+}
+
+func record(_ value: Int) -> CacheRecord<Int> { CacheRecord(content: value, fetchedAt: Date(timeIntervalSinceReferenceDate: 1)) }
+
+extension SaveOutcome {
+    var isSaved: Bool { if case .saved = self { true } else { false } }
+}
+
+/// Returns the lease; `nil` if it was not granted.
+func granted(_ outcome: LeaseOutcome) -> Lease? { if case .granted(let lease) = outcome { lease } else { nil } }
+
+/// The suites run if PostgreSQL is installed.
+let needsPostgres: Comment = "PostgreSQL is not installed; run apt-get install postgresql"

@@ -1,0 +1,151 @@
+internal import Foundation
+internal import StoreCore
+
+#if os(macOS) || os(Linux)
+
+/// A PostgreSQL server of its own on 127.0.0.1, with its data in a temporary directory.
+///
+/// The server ends with this process, even if the process is killed.
+public final class PostgresServer: Sendable {
+    /// The reason why no server can be started; `nil` if PostgreSQL is installed.
+    public static let obstacle: String? = programs == nil ? "PostgreSQL is not installed; run apt-get install postgresql" : nil
+
+    /// A server that several tests share; it is never restarted.
+    public static let shared = Result { try PostgresServer() }
+
+    /// The directory of the newest installed `initdb` and `postgres`.
+    private static let programs: String? = {
+        let versions = ["/usr/lib/postgresql", "/usr/pgsql-17", "/opt/homebrew/opt", "/usr/local/opt"].flatMap { root in
+            ((try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []).sorted {
+                $0.compare($1, options: .numeric) == .orderedDescending
+            }
+            .map { "\(root)/\($0)/bin" }
+        }
+        return versions.first { FileManager.default.isExecutableFile(atPath: "\($0)/initdb") }
+    }()
+
+    /// The port on 127.0.0.1.
+    public let port: Int
+    /// The directory of the data and of the server's socket.
+    public let directory: String
+    private let process = Lock<ChildProcess?>(nil)
+
+    /// Creates a database and starts its server.
+    ///
+    /// - Parameters:
+    ///   - settings: Further settings of the server, such as `max_connections=10`.
+    ///   - access: The lines of `pg_hba.conf`; by default, every local user is trusted.
+    public init(_ settings: [String] = [], access: [String] = ["local all all trust", "host all all 127.0.0.1/32 trust"]) throws {
+        guard let programs = Self.programs else { throw CocoaError(.fileNoSuchFile) }
+        directory = FileManager.default.temporaryDirectory.path(percentEncoded: false) + "/pg-\(UInt32.random(in: 0...UInt32.max))"
+        port = try Self.freePort()
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        if isRoot() { try Self.shell("chown \(Self.user) '\(directory)'") }
+        try Self.shell("\(Self.prefix)'\(programs)/initdb' -D '\(directory)/data' -A trust -U cache -E UTF8 --locale=C --no-sync")
+        let lines =
+            (["port=\(port)", "listen_addresses='127.0.0.1'", "unix_socket_directories='\(directory)'", "max_connections=500"] + settings)
+        try append(lines, to: "postgresql.conf")
+        try Data((access.joined(separator: "\n") + "\n").utf8).write(to: URL(filePath: "\(directory)/data/pg_hba.conf"))
+        try start()
+    }
+
+    deinit {
+        try? stop()
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    /// The URL of the database over TCP.
+    public var url: String { "postgresql://cache@127.0.0.1:\(port)/postgres" }
+
+    /// The URL of the database over the server's socket.
+    public var socketURL: String { "postgresql:///postgres?host=\(directory)&port=\(port)&user=cache" }
+
+    /// Appends lines to a file of the server's configuration, which it reads when it starts.
+    public func append(_ lines: [String], to file: String) throws {
+        let url = URL(filePath: "\(directory)/data/\(file)")
+        var content = try Data(contentsOf: url)
+        content += Data((lines.joined(separator: "\n") + "\n").utf8)
+        try content.write(to: url)
+    }
+
+    /// Starts the server and waits until it accepts connections.
+    public func start() throws {
+        guard let programs = Self.programs else { return }
+        // The end of the input, also that of this process, ends the server.
+        let script =
+            "\(Self.prefix)'\(programs)/postgres' -D '\(directory)/data' >>'\(directory)/log' 2>&1 </dev/null & server=$!; read line; "
+            + "kill -INT $server; wait $server; rm -rf '\(directory)'"
+        try process.withLock { $0 = try ChildProcess("/bin/sh", ["-c", script]) }
+        for _ in 0..<6000 {
+            if let lines = try? String(contentsOfFile: "\(directory)/data/postmaster.pid", encoding: .utf8),
+                lines.split(separator: "\n", omittingEmptySubsequences: false).dropFirst(7).first?.hasPrefix("ready") == true
+            {
+                return
+            }
+            usleep(10_000)
+        }
+        throw CocoaError(.fileReadUnknown)
+    }
+
+    /// The process identifier of the server; `nil` if it does not run.
+    public var processID: Int32? {
+        (try? String(contentsOfFile: "\(directory)/data/postmaster.pid", encoding: .utf8))?.split(separator: "\n").first.flatMap {
+            Int32($0)
+        }
+    }
+
+    /// Stops the server and waits for its end.
+    ///
+    /// - Parameter atOnce: Whether the server ends without saving its state, as after a crash.
+    public func stop(atOnce: Bool = false) throws {
+        guard let id = processID else { return }
+        kill(id, atOnce ? SIGQUIT : SIGINT)
+        // The shell has not reaped the server yet; the end of the server removes the file.
+        for _ in 0..<6000 where processID != nil { usleep(5_000) }
+        process.withLock { $0 = nil }
+    }
+
+    /// Stops the server and starts it again.
+    public func restart(atOnce: Bool = false) throws {
+        try stop(atOnce: atOnce)
+        try start()
+    }
+
+    /// Sends a signal to the processes that serve connections.
+    public func signalBackends(_ signal: Int32) throws {
+        guard let id = processID else { return }
+        try Self.shell("pkill -\(signal) -P \(id) || true")
+    }
+
+    // MARK: The programs
+
+    /// The servers of PostgreSQL refuse to run as root.
+    private static let user = getpwnam("postgres") == nil ? "nobody" : "postgres"
+    private static let prefix = isRoot() ? "setpriv --reuid=\(user) --regid=$(id -g \(user)) --clear-groups env LC_ALL=C " : "env LC_ALL=C "
+
+    private static func shell(_ command: String) throws {
+        let child = try ChildProcess("/bin/sh", ["-c", command + " >/dev/null 2>&1"])
+        guard child.wait() else { throw CocoaError(.fileWriteUnknown, userInfo: [NSLocalizedDescriptionKey: command]) }
+    }
+
+    private static func freePort() throws -> Int {
+        #if canImport(Glibc)
+        let type = Int32(SOCK_STREAM.rawValue)
+        #else
+        let type = SOCK_STREAM
+        #endif
+        let socket = socket(AF_INET, type, 0)
+        defer { close(socket) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(socket, $0, size) == 0 && getsockname(socket, $0, &size) == 0 }
+        }
+        guard isBound else { throw CocoaError(.fileNoSuchFile) }
+        return Int(UInt16(bigEndian: address.sin_port))
+    }
+}
+
+#endif
