@@ -73,7 +73,7 @@ extension KeyMachine {
         return isDone && !foldedCommands.contains(id) ? foldedCommands + [id] : foldedCommands
     }
 
-    /// Content was fetched: it may contain the changes of commands whose delivery was attempted.
+    /// Content was fetched: it may contain the changes of commands with an attempted delivery.
     mutating func noteFetch() {
         for position in patches.indices where patches[position].command?.isAttempted == true { patches[position].isBeforeFetch = true }
     }

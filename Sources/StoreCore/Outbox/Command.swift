@@ -137,7 +137,7 @@ public struct Delivery: Hashable, Sendable {
     /// Send it as the `Idempotency-Key`: an origin that honors the key performs the command once.
     public let id: UUID
 
-    /// The number of the attempt, from 1. Attempts whose end is unknown because the process ended do not count.
+    /// The number of the attempt, from 1. An attempt does not count if the process ended during it.
     public let attempt: Int
 }
 

@@ -30,7 +30,7 @@ actor OutboxCore {
     /// The stores that have not saved the change of a delivered command.
     var unsettled: [UUID: [BoundPatch]] = [:]
     var responses: [UUID: PerformedCommand] = [:]
-    /// The commands whose entities move from a temporary key, and the commands that wait for such a move.
+    /// The commands with entities that move from a temporary key, and the commands that wait for such a move.
     var moving: Set<UUID> = []
     var heldRewrites: [UUID] = []
     /// The records of newer versions.

@@ -15,7 +15,7 @@ extension OutboxMachine {
 
     mutating func stop() { isStarted = false }
 
-    /// Time has passed: resumes the lanes whose delay has ended.
+    /// Time has passed: resumes the lanes after their delay.
     mutating func woke(_ instant: MonotonicInstant) {
         now = max(now, instant)
         while let (due, lane) = timers.takeDue(now) {

@@ -69,7 +69,7 @@ extension OutboxMachine {
         review(lane)
     }
 
-    /// Fails a command whose creator has failed or is gone, or requests that its identifiers are replaced.
+    /// Fails a command if its creator has failed or is gone, or requests that its identifiers are replaced.
     mutating func settleReferences(of id: UUID) {
         guard let item = items[id], item.status == .pending else { return }
         for reference in item.submission.references {

@@ -79,7 +79,7 @@ struct OutboxMachine: Sendable {
     let rules: Rules
     var items: [UUID: Item] = [:]
     var lanes: [String: Lane] = [:]
-    /// The order of the commands; those whose place is another one, or that are gone, are skipped.
+    /// The order of the commands; commands that have another place, or are gone, are skipped.
     var timeline: [(order: UInt64, id: UUID)] = []
     var lastOrder: UInt64 = 0
     /// The commands that create an entity under a temporary identifier, and the commands that refer to it.
@@ -94,7 +94,7 @@ struct OutboxMachine: Sendable {
     var failedCount = 0
     var deliveredCount = 0
     var pendingByName: [String: Int] = [:]
-    /// The commands whose payload cannot be decoded.
+    /// The commands with a payload that cannot be decoded.
     var unreadable: Set<UUID> = []
     /// The commands that change one content.
     var bySubject: [String: [UUID]] = [:]

@@ -70,7 +70,7 @@ public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
         public static let fileSystem = Code(rawValue: "fileSystem")
         /// The outbox has as many commands, or as many bytes of them, as its policy allows.
         public static let outboxFull = Code(rawValue: "outboxFull")
-        /// A command was submitted whose type is not registered with the outbox.
+        /// The type of a submitted command is not registered with the outbox.
         public static let unregisteredCommand = Code(rawValue: "unregisteredCommand")
     }
 }

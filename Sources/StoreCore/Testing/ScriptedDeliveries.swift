@@ -17,7 +17,7 @@
 /// #expect(Set(origin.deliveries.map(\.delivery.id)).count == 1)
 /// ```
 ///
-/// Give the outbox a ``ManualTime``, whose advance ends the delays between the attempts. Hold a delivery with ``ScriptedOrigin/hold()`` to
+/// Give the outbox a ``ManualTime``; its advance ends the delays between the attempts. Hold a delivery with ``ScriptedOrigin/hold()`` to
 /// examine the state while it runs. A delivery without an answer in the script throws ``StoreError/Code/unscriptedRequest``.
 public final class ScriptedDeliveries<Value: Command & Hashable, Result: Sendable>: ScriptedOrigin {
     /// A delivered command with the identity of its delivery.
@@ -32,7 +32,7 @@ public final class ScriptedDeliveries<Value: Command & Hashable, Result: Sendabl
     ///
     /// - Parameters:
     ///   - answers: The answers; more can be enqueued.
-    ///   - cancellation: The behavior of a delivery whose task is canceled.
+    ///   - cancellation: The behavior of a delivery with a canceled task.
     public init(_ answers: ScriptedAnswer<Result>..., cancellation: ScriptedCancellation = .honoured) {
         script = FetchScript(answers: answers, cancellation: cancellation, answering: nil)
     }
@@ -40,7 +40,7 @@ public final class ScriptedDeliveries<Value: Command & Hashable, Result: Sendabl
     /// Creates an origin that calls a closure for each answer.
     ///
     /// - Parameters:
-    ///   - cancellation: The behavior of a held delivery whose task is canceled; the closure handles its own cancellation.
+    ///   - cancellation: The behavior of a held delivery with a canceled task; the closure handles its own cancellation.
     ///   - answering: Makes the answer after the delivery has left the gate; the delivery rethrows its errors.
     public init(
         cancellation: ScriptedCancellation = .honoured,

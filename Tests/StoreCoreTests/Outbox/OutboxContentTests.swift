@@ -83,7 +83,7 @@ struct OutboxContentTests {
         var value: Int
     }
 
-    @Test func `O7: no observer sees the value without the change, whatever is fetched meanwhile`() async throws {
+    @Test func `O7: no observer sees the value without the change, also if content is fetched meanwhile`() async throws {
         let origin = WatchedState(0)
         let bench = try OutboxBench(fetcher: ScriptedFetcher { _ in .success(origin.current) })
         let raising = ScriptedDeliveries<Raise, Void> { delivery in

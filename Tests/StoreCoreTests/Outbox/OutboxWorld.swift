@@ -64,7 +64,7 @@ struct OutboxWorld {
         var creator: Int?
         var status = Status.pending
         var isAttempted = false
-        /// The command whose failure failed this one.
+        /// The failed command that made this one fail.
         var cause: Int?
         var deliveryNumbers: Set<Int> = []
     }

@@ -21,7 +21,7 @@ package final class WireSessionDelegate: NSObject, URLSessionDataDelegate, Senda
         receivers.withLock { $0[task.taskIdentifier] }
     }
 
-    /// Removes the receiver of a task, whose next call is its last.
+    /// Removes the receiver of a task; the next call of the receiver is its last.
     private func takeReceiver(of task: URLSessionTask) -> (any WireReceiver)? {
         receivers.withLock { $0.removeValue(forKey: task.taskIdentifier) }
     }

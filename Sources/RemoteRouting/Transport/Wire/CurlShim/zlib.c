@@ -87,7 +87,7 @@ void wire_inflater_free(wire_inflater *inflater) {
 
 int wire_inflater_run(wire_inflater *inflater, const uint8_t *in, size_t *in_count, uint8_t *out, size_t *out_count) {
     z_stream *stream = &inflater->stream;
-    // zlib takes 32-bit counts; the caller passes what is left again.
+    // zlib takes 32-bit counts; the caller passes the rest again.
     unsigned in_part = *in_count > UINT_MAX ? UINT_MAX : (unsigned)*in_count;
     unsigned out_part = *out_count > UINT_MAX ? UINT_MAX : (unsigned)*out_count;
     stream->next_in = in;
