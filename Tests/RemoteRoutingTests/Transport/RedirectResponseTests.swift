@@ -22,8 +22,9 @@ struct RedirectResponseTests {
     func `H4: a 3xx without a Location keeps its status, fields and body`(_ transport: RealTransport, _ status: Int) async throws {
         let content = status == 304 ? "" : "hello"
         let origin = try origin { _ in "HTTP/1.1 \(status) X\nContent-Length: \(content.utf8.count)\nX-Mark: m\n\n\(content)" }
-        let host = try transport.host(origin.port) { $0.retry = .never }
         for method in [HTTPMethod.get, .post] {
+            // A host of its own, because a POST fails on a connection that the origin closes at that moment.
+            let host = try transport.host(origin.port) { $0.retry = .never }
             let error = try await remoteError { try await host.send(Route(path: "/x", method: method)) }
             #expect(error.code == .badStatus)
             #expect(error.status == status)

@@ -223,7 +223,7 @@ struct SharedDirectoryTests {
         try await until { b.keys == [1] }
         for round in 1...3 {
             let gaps = b.gaps
-            try FileManager.default.removeItem(at: place.url)
+            try removeFollowed(place.url)
             try await a.cacher.save(record(2), param: 10 * round)
             try await until { b.gaps > gaps }
             try await a.cacher.save(record(3), param: 10 * round + 1)
@@ -236,7 +236,7 @@ struct SharedDirectoryTests {
         let (a, b) = (try await user(), try await user())
         try await a.cacher.save(record(1), param: 1)
         try await until { b.keys == [1] }
-        try FileManager.default.removeItem(at: place.url)
+        try removeFollowed(place.url)
         try await until { a.gaps == 1 && b.gaps == 1 }
         #expect(try await b.content(1) == nil)
         try await a.cacher.save(record(2), param: 2)

@@ -135,13 +135,13 @@ struct FollowingTests {
         try await shown.wait(for: ["eula 1"])
         for version in 2...3 {
             try await until { await store.engine.shelf.watched != nil }
-            try FileManager.default.removeItem(at: lockPath.deletingLastPathComponent())
+            try removeFollowed(lockPath.deletingLastPathComponent())
             // Made again by the next save, or by the follower if that is earlier.
             try await switches(try await other(), "eula", version)
             try await shown.waitForLast("eula \(version)")
         }
         try await until { await store.engine.shelf.watched != nil }
-        try FileManager.default.removeItem(at: lockPath.deletingLastPathComponent())
+        try removeFollowed(lockPath.deletingLastPathComponent())
         // Made again although no other store writes.
         try await until { FileManager.default.fileExists(atPath: lockPath.path(percentEncoded: false)) }
         try await switches(try await other(), "eula", 4)
