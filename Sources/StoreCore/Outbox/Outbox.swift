@@ -22,7 +22,9 @@ public import Foundation
 public final class Outbox: Sendable {
     let core: OutboxCore
 
-    /// Reads the commands of a directory, which is created if it is missing. Nothing is delivered before ``start()``.
+    /// Reads the commands of a directory, which is created if it is missing.
+    ///
+    /// Nothing is delivered before ``start()``.
     ///
     /// - Parameters:
     ///   - directory: A directory for this outbox alone.

@@ -39,7 +39,9 @@ public struct OutboxEvent: Sendable {
         case retried
         /// The command has another payload.
         case replaced
-        /// A fatal failure has stopped all lanes. ``Outbox/resume()`` continues them.
+        /// A fatal failure has stopped all lanes.
+        ///
+        /// ``Outbox/resume()`` continues them.
         case stopped(any Error)
         /// The command cannot be decoded: its type is not registered, or its payload is of a newer version or damaged.
         case undecodable(name: String, (any Error)?)

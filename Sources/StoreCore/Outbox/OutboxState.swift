@@ -18,10 +18,14 @@ public struct OutboxState: Hashable, Sendable {
     /// The number of pending commands that cannot be decoded; they and the commands behind them in their lanes wait.
     public var undecodableCount: Int
 
-    /// Whether a fatal failure has stopped all deliveries. ``Outbox/resume()`` continues them.
+    /// Whether a fatal failure has stopped all deliveries.
+    ///
+    /// ``Outbox/resume()`` continues them.
     public var isStopped: Bool
 
-    /// The first 100 commands in their order. ``Outbox/commands(after:limit:)`` returns the others.
+    /// The first 100 commands in their order.
+    ///
+    /// ``Outbox/commands(after:limit:)`` returns the others.
     public var commands: [OutboxCommand]
 }
 
