@@ -1,5 +1,11 @@
 internal import Dispatch
-internal import Foundation
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#endif
 
 // Following the changes of others: an event of the file system for each batch of changes, and no work between two events.
 //

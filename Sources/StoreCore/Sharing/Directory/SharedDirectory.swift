@@ -1,5 +1,16 @@
 internal import Dispatch
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#endif
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
 internal import Foundation
+#endif
 
 /// The changes of a directory that several processes share: their order, their delivery, and the lock under which they are made.
 ///
