@@ -83,7 +83,7 @@ struct OutboxDeliveryTests {
         #expect(try await bench.value() == 5)
     }
 
-    @Test func `O5: a delay that the origin asked for continues after a restart, whatever the clock says`() async throws {
+    @Test func `O5: a delay that the origin asked for continues after a restart, even if the clock was set back`() async throws {
         let refusal = Refusal(failureKind: .transient, retryAfter: .seconds(100))
         let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(refusal)))
         await bench.fill()

@@ -1,9 +1,9 @@
 #if os(Linux)
-/// The compression function of OpenSSL's libcrypto, which uses the processor's own instructions: about three times faster than plain Swift.
+/// The compression function of OpenSSL's libcrypto, which uses the processor's own instructions.
 ///
-/// Loading the library takes about a millisecond and keeps about two megabytes, so only long messages use it.
+/// Loading the library costs time and memory, so only long messages use it.
 enum SystemSHA256 {
-    /// The number of bytes of a message from which the library is worth loading.
+    /// The length in bytes from which a message uses the library.
     static let worthwhileLength: UInt64 = 8 << 20
 
     /// The beginning of `SHA256_CTX`: eight words of state, the length in bits as two words, then an incomplete block and its length.

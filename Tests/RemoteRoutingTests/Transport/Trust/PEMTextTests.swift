@@ -30,7 +30,7 @@ struct PEMTextTests {
         }
     }
 
-    @Test func `W8: a certificate without its end line is refused, whatever text surrounds it`() {
+    @Test func `W8: a certificate without its end line is refused before and after other text`() {
         let cut = Self.certificate.split(separator: "\n").dropLast().joined(separator: "\n")
         for text in [
             cut + "\n" + Self.certificate, Self.certificate + "\n" + cut + "\n-----BEGIN X509 CRL-----\nxx\n-----END X509 CRL-----\n",
