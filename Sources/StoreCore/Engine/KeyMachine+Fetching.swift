@@ -148,32 +148,6 @@ extension KeyMachine {
         }
     }
 
-    /// Accepts a record: every later read returns it (C6).
-    mutating func accept(
-        _ record: consuming CacheRecord<Content>, keepingContent: Bool = false, _ change: ContentChange, _ turn: inout Turn
-    ) {
-        epoch = turn.tickets.next()
-        if stream != nil { keepValue() }
-        var accepted = HeldRecord(record, expiry: rules.expiry, now: turn.now)
-        if isConnected { accepted.deadline = .distantFuture }
-        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && accepted.expires(after: turn.now)
-        if held == nil {
-            held = accepted
-        } else {
-            // Swapped instead of assigned, so that neither record is copied.
-            held?.exchange(with: &accepted)
-            turn.discarded.append((consume accepted).record.content)
-        }
-        if keepingContent {
-            forgetFailure(into: &turn.leftovers)
-        } else {
-            contentNumber += 1
-            if mergeIndex != nil { mergeIndex = nil }
-            forgetFailures(into: &turn.leftovers)
-        }
-        truthChanged(change, &turn)
-    }
-
     /// Drops the failures of the last fetch and the last pages. The errors are user objects, so they are released later.
     mutating func forgetFailures(into leftovers: inout [any Sendable]) {
         forgetFailure(into: &leftovers)
@@ -185,21 +159,6 @@ extension KeyMachine {
         guard let failure else { return }
         leftovers.append(failure.error)
         self.failure = nil
-    }
-
-    /// The accepted content has changed: applies the patches again, mirrors the record, and assigns a new revision.
-    mutating func truthChanged(_ change: ContentChange, _ turn: inout Turn) {
-        note(change)
-        revision = turn.tickets.next()
-        if !foldedCommands.isEmpty { nameFoldedCommands() }
-        rebuildOverlay(&turn)
-        mirror(&turn)
-        turn.publishes = true
-    }
-
-    /// Requests that memory mirrors the accepted record.
-    func mirror(_ turn: inout Turn) {
-        if rules.hasFront { turn.mirrors = true }
     }
 
     /// The record for memory; `nil` for none.

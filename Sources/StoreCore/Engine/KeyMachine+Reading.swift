@@ -78,7 +78,7 @@ extension KeyMachine {
             register(id, need)
             return .done
         case .saved(let revision), .savedEdit(let revision):
-            if settledRevision >= revision { return .done }
+            if lastTriedRevision >= revision { return .done }
             register(id, need)
         case .allSaved:
             return admitSaver(id, &turn)
@@ -177,7 +177,7 @@ extension KeyMachine {
                 failCacheCallers(error, &turn)
                 // A record that could not be read cannot be invalidated. The key stays live, so that the record is not served when it can
                 // be read again.
-                if invalidatePending { noteFailedSave(.invalidation, &turn) }
+                if invalidatePending { noteUnsavedChange(.invalidation, &turn) }
             }
             becomeRead(&turn)
             readAgain(&turn)

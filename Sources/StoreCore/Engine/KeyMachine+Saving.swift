@@ -3,8 +3,8 @@
 extension KeyMachine {
     /// Requests a save if the cacher lacks the newest content.
     mutating func requestSave(_ turn: inout Turn) {
-        guard isRead, settledRevision < revision else { return }
-        guard rules.hasBacking else { return settle(revision, failure: nil, &turn) }
+        guard isRead, lastTriedRevision < revision else { return }
+        guard rules.hasBacking else { return saveEnded(revision, failure: nil, &turn) }
         guard !isSaveRequested, saving != revision else { return }
         if stream != nil, defersSave(&turn) { return }
         isSaveRequested = true
@@ -39,7 +39,7 @@ extension KeyMachine {
         } else {
             report(removing ? .removed : .saved, &turn)
         }
-        settle(saved, failure: error, &turn)
+        saveEnded(saved, failure: error, &turn)
         readAgain(&turn)
         endTurn(&turn)
     }
@@ -50,13 +50,13 @@ extension KeyMachine {
     mutating func cacherIsEmptied(_ turn: inout Turn) {
         isSaveRequested = false
         if saving == nil { sharing.pending = nil }
-        if saving == nil { settle(revision, failure: nil, &turn) }
+        if saving == nil { saveEnded(revision, failure: nil, &turn) }
     }
 
     /// The cacher has taken the content of a revision, or failed to. Resumes the callers that wait for it.
-    mutating func settle(_ revision: Ticket, failure: (any Error)?, _ turn: inout Turn) {
-        settledRevision = revision
-        noteFailedSave(failure == nil ? nil : .content, &turn)
+    mutating func saveEnded(_ revision: Ticket, failure: (any Error)?, _ turn: inout Turn) {
+        lastTriedRevision = revision
+        noteUnsavedChange(failure == nil ? nil : .content, &turn)
         guard !callers.isEmpty else { return }
         let answer = failure.map { CallerAnswer<Content>.failure($0) } ?? .done
         answerCallers(&turn) { need in
@@ -70,19 +70,19 @@ extension KeyMachine {
     // MARK: Failed saves
 
     /// Records whether the last save failed.
-    mutating func noteFailedSave(_ failed: FailedSave?, _ turn: inout Turn) {
+    mutating func noteUnsavedChange(_ failed: UnsavedChange?, _ turn: inout Turn) {
         if failed != nil {
             turn.actions.append(.saveFailed)
-        } else if failedSave != nil {
+        } else if unsavedChange != nil {
             turn.actions.append(.saveRecovered)
         } else {
             return
         }
-        failedSave = failed
+        unsavedChange = failed
     }
 
     /// The cacher has taken another key's record, so it may take this one now.
-    mutating func cacherRecovered(_ turn: inout Turn) {
+    mutating func otherKeyWasSaved(_ turn: inout Turn) {
         retrySave(&turn)
         endTurn(&turn)
     }
@@ -92,9 +92,9 @@ extension KeyMachine {
         retrySave(&turn)
         if invalidatePending {
             register(id, .allSaved)
-        } else if settledRevision < revision {
+        } else if lastTriedRevision < revision {
             register(id, .saved(revision))
-        } else if failedSave != nil {
+        } else if unsavedChange != nil {
             return .failure(
                 StoreError(.cacherFailed, "saving that content is out of date: its record could not be read, and its key is in use"))
         } else {
@@ -105,10 +105,10 @@ extension KeyMachine {
 
     /// Whether the failed save can be tried again now.
     var mayRetrySave: Bool {
-        switch failedSave {
+        switch unsavedChange {
         case nil: false
         // Otherwise newer content is being saved.
-        case .content: settledRevision == revision
+        case .content: lastTriedRevision == revision
         // Otherwise observers and callers of the key were told that it has no content, and have a fetch.
         case .invalidation: isAtRest
         }
@@ -117,14 +117,14 @@ extension KeyMachine {
     /// Makes the failed save due again; `endTurn` requests it.
     private mutating func retrySave(_ turn: inout Turn) {
         guard mayRetrySave else { return }
-        switch failedSave {
+        switch unsavedChange {
         case nil:
             break
         case .content:
             // The same content under a new number, so that it counts as unsaved, and callers can wait for this attempt.
             revision = turn.tickets.next()
         case .invalidation:
-            noteFailedSave(nil, &turn)
+            noteUnsavedChange(nil, &turn)
             forgetFailures(into: &turn.leftovers)
             (isRead, invalidatePending) = (false, true)
             beginReading(&turn)

@@ -111,7 +111,7 @@ extension KeyMachine {
         report(.superseded, &turn)
         if let pending = sharing.pending, !pending.isDerived {
             // Newer content of this store replaces the refused one, and has a base of its own.
-            settle(saved, failure: nil, &turn)
+            saveEnded(saved, failure: nil, &turn)
             return endTurn(&turn)
         }
         let invalidates = refused?.invalidates == true || sharing.pending?.invalidates == true
@@ -145,14 +145,14 @@ extension KeyMachine {
     /// A pending save finds out by itself: content set here is newer than the removal, and the cacher refuses content that is older.
     mutating func clearedElsewhere(_ revision: Revision, _ turn: inout Turn) {
         guard revision > sharing.known else { return }
-        guard settledRevision == self.revision, saving == nil else { return changedElsewhere(revision, &turn) }
+        guard lastTriedRevision == self.revision, saving == nil else { return changedElsewhere(revision, &turn) }
         learn(revision)
         cleared(cacherIsCleared: true, &turn)
     }
 
     /// Reads the record again if a change of others is unread, once no save is pending: a pending save finds out by itself.
     mutating func readAgain(_ turn: inout Turn) {
-        guard sharing.unreadBase != nil, isRead, reading == nil, pendingKeys == nil, settledRevision == revision, saving == nil else {
+        guard sharing.unreadBase != nil, isRead, reading == nil, pendingKeys == nil, lastTriedRevision == revision, saving == nil else {
             return
         }
         (sharing.reading, sharing.isReadOutdated) = (sharing.unread, false)
@@ -168,7 +168,7 @@ extension KeyMachine {
         switch result {
         case .success(let newer):
             // A change made meanwhile is saved over the old base, and learns of the newer record if it is refused.
-            guard settledRevision == revision, saving == nil else { return true }
+            guard lastTriedRevision == revision, saving == nil else { return true }
             if !sharing.isReadOutdated { (sharing.unread, sharing.unreadBase) = (.none, nil) }
             if read != SharedKey.gap { sharing.known = max(sharing.known, read) }
             adopt(newer, &turn)
@@ -207,7 +207,7 @@ extension KeyMachine {
         meetCommands(&turn)
         mirror(&turn)
         turn.publishes = true
-        settle(revision, failure: nil, &turn)
+        saveEnded(revision, failure: nil, &turn)
         if isUsable {
             if fetchCallers > refreshCallers { answerAfterUpdate(&turn) }
             if stream == nil, forceRefresh || refreshCallers > 0 { restartIfWanted(forceRefresh: true, &turn) }

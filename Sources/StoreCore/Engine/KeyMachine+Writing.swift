@@ -1,4 +1,4 @@
-// Updates, clearing, and invalidation (C5).
+// Updates, clearing, and invalidation (C5), and the step that every change of the content ends with (C6).
 
 /// The page keys after the content is replaced.
 enum PageKeys: Hashable, Sendable {
@@ -148,5 +148,48 @@ extension KeyMachine {
     /// Callers that waited for a fetch of the old epoch wait for a fetch of the new one.
     mutating func restartIfWanted(forceRefresh: Bool, _ turn: inout Turn) {
         if isWanted { startFlight(forceRefresh: forceRefresh, &turn) }
+    }
+
+    // MARK: The step of every change
+
+    /// Accepts a record: every later read returns it (C6).
+    mutating func accept(
+        _ record: consuming CacheRecord<Content>, keepingContent: Bool = false, _ change: ContentChange, _ turn: inout Turn
+    ) {
+        epoch = turn.tickets.next()
+        if stream != nil { keepValue() }
+        var accepted = HeldRecord(record, expiry: rules.expiry, now: turn.now)
+        if isConnected { accepted.deadline = .distantFuture }
+        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && accepted.expires(after: turn.now)
+        if held == nil {
+            held = accepted
+        } else {
+            // Swapped instead of assigned, so that neither record is copied.
+            held?.exchange(with: &accepted)
+            turn.discarded.append((consume accepted).record.content)
+        }
+        if keepingContent {
+            forgetFailure(into: &turn.leftovers)
+        } else {
+            contentNumber += 1
+            if mergeIndex != nil { mergeIndex = nil }
+            forgetFailures(into: &turn.leftovers)
+        }
+        truthChanged(change, &turn)
+    }
+
+    /// The accepted content has changed: applies the patches again, mirrors the record, and assigns a new revision.
+    mutating func truthChanged(_ change: ContentChange, _ turn: inout Turn) {
+        note(change)
+        revision = turn.tickets.next()
+        if !foldedCommands.isEmpty { nameFoldedCommands() }
+        rebuildOverlay(&turn)
+        mirror(&turn)
+        turn.publishes = true
+    }
+
+    /// Requests that memory mirrors the accepted record.
+    func mirror(_ turn: inout Turn) {
+        if rules.hasFront { turn.mirrors = true }
     }
 }

@@ -10,7 +10,7 @@ internal import Foundation
 /// late results, which are dropped.
 ///
 /// This file holds the state and the properties derived from it. `+Reading` handles observers, callers, and the cache read; `+Fetching`
-/// fetches of the content; `+Pages` fetches of further pages; `+Writing` updates, clearing, and invalidation; `+Saving` saves; `+Patches`
+/// fetches of the content; `+Pages` fetches of further pages; `+Writing` updates, clearing, invalidation, and the step that all changes share; `+Saving` saves; `+Patches`
 /// optimistic mutations; `+Live` streams of an origin that pushes.
 struct KeyMachine<Content: Sendable> {
     // MARK: The accepted content
@@ -23,7 +23,7 @@ struct KeyMachine<Content: Sendable> {
     /// The number of the last change of the accepted content, or of the last retry of its save.
     var revision = Ticket(number: 0)
     /// The last revision that the cacher took or failed to take.
-    var settledRevision = Ticket(number: 0)
+    var lastTriedRevision = Ticket(number: 0)
     /// The number of changes of the content that readers see.
     var contentNumber: UInt64 = 0
     /// The start of the current epoch: results of older fetches and responses to older mutations are outdated (C5).
@@ -61,8 +61,8 @@ struct KeyMachine<Content: Sendable> {
     var isSaveRequested = false
     /// The revision that the running save saves.
     var saving: Ticket?
-    /// What the cacher lacks after a failed call; the key stays live until the call has succeeded.
-    var failedSave: FailedSave?
+    /// The change that the cacher lacks after a failed call; the key stays live until the call has succeeded.
+    var unsavedChange: UnsavedChange?
 
     // MARK: Observers and callers
 
@@ -108,8 +108,8 @@ struct KeyMachine<Content: Sendable> {
         var holdsUntil: MonotonicInstant
     }
 
-    /// A save that the cacher failed.
-    enum FailedSave: Hashable {
+    /// A change that the cacher failed to take.
+    enum UnsavedChange: Hashable {
         case content
         /// The record to be invalidated could not be read.
         case invalidation
@@ -275,13 +275,10 @@ extension KeyMachine {
     /// Whether an observer or a caller wants a fetch.
     var isWanted: Bool { observers > 0 || fetchCallers > 0 }
 
-    /// Whether the engine may forget this key without a loss.
-    var isIdle: Bool { isAtRest && failedSave == nil }
-
     /// Whether the key has no observers, no callers, and no work in progress.
     var isAtRest: Bool {
         observers == 0 && callers.isEmpty && flight == nil && next.ticket == nil && prev.ticket == nil && reading == nil
-            && saving == nil && patches.isEmpty && settledRevision == revision && !invalidatePending && stream == nil
+            && saving == nil && patches.isEmpty && lastTriedRevision == revision && !invalidatePending && stream == nil
     }
 
     func holdsOff(at now: MonotonicInstant) -> Bool {

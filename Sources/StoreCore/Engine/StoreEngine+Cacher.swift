@@ -110,7 +110,7 @@ extension StoreEngine {
                     after: rules.policy.minimumInterval, now: time.now, where: { state.live[$0]?.value.machine.mayRetrySave ?? false }),
                 let key = state.live[failed]
             {
-                take(key, &state, &effects) { key, turn in key.machine.cacherRecovered(&turn) }
+                take(key, &state, &effects) { key, turn in key.machine.otherKeyWasSaved(&turn) }
             }
             startCalls(&state)
         }

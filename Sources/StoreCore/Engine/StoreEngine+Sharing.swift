@@ -117,9 +117,9 @@ extension StoreEngine {
         guard let (lease, revision) = key.lease else { return }
         if let held = key.machine.held, held.record.freshness.storage == .forbidden {
             lease.end(.notStored)
-        } else if key.machine.failedSave != nil {
+        } else if key.machine.unsavedChange != nil {
             lease.end(.notStored)
-        } else if key.machine.settledRevision >= revision {
+        } else if key.machine.lastTriedRevision >= revision {
             lease.end(.saved)
         } else {
             return

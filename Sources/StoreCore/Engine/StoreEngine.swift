@@ -228,7 +228,7 @@ struct EngineState {
 
     /// Forgets an idle key. Keeps one with a failed save, and forgets the oldest of too many.
     mutating func retire(_ cell: Cell<LiveKey>, _ effects: inout Effects) {
-        guard cell.value.machine.failedSave != nil else { return drop(&cell.value, &effects) }
+        guard cell.value.machine.unsavedChange != nil else { return drop(&cell.value, &effects) }
         let live = live
         guard let dropped = queue.dropExcessFailure(where: { live[$0]?.value.isAtRest() ?? true }) else { return }
         report(.droppedUnsaved, dropped, &effects)

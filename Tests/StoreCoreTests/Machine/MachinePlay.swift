@@ -73,3 +73,8 @@ extension ModelEvent {
     static let nextPage = ModelEvent.arrive(.page(.next, continueWhenError: true))
     static let prevPage = ModelEvent.arrive(.page(.prev, continueWhenError: true))
 }
+
+extension KeyMachine {
+    /// Whether the engine may forget this key without a loss.
+    var isIdle: Bool { isAtRest && unsavedChange == nil }
+}

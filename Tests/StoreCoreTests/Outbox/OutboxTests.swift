@@ -61,6 +61,7 @@ struct OutboxTests {
         #expect(try await bench.value() == 3_005)
         try await bench.store.clear()
         #expect(try await bench.value() == 4_005)
+        try await bench.store.waitUntilSaved()
         #expect(try await bench.saved()?.content == 4_000)
     }
 

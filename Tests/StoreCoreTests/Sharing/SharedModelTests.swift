@@ -365,7 +365,7 @@ final class SharedModel {
         guard violation == nil else { return }
         for user in users {
             let machine = user.machine
-            if machine.settledRevision != machine.revision || machine.saving != nil || machine.reading != nil {
+            if machine.lastTriedRevision != machine.revision || machine.saving != nil || machine.reading != nil {
                 violation = "store \(user.writer) is not at rest"
             } else if machine.held?.record.content != server.content {
                 violation =

@@ -229,7 +229,7 @@ extension Store {
                 return
                     "\(key.param): \(machine.observers) observers, callers \(machine.callers), waiting \(key.callers.keys.sorted()), "
                     + "flight \(String(describing: machine.flight)), reading \(String(describing: machine.reading)), saving \(String(describing: machine.saving)), fetches \(key.fetches.map(\.ticket.number)), "
-                    + "read \(machine.isRead), pending save \(String(describing: machine.failedSave)), patches \(machine.patches.count)"
+                    + "read \(machine.isRead), pending save \(String(describing: machine.unsavedChange)), patches \(machine.patches.count)"
             }
             return "\(state.queue); "
                 + keys.joined(separator: "; ")

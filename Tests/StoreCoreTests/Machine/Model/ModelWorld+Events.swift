@@ -124,7 +124,7 @@ extension ModelWorld {
     /// Another key's record has been saved.
     private mutating func recover(_ turn: inout Turn) {
         retrySave()
-        machine.cacherRecovered(&turn)
+        machine.otherKeyWasSaved(&turn)
     }
 
     /// Retries a failed save or invalidation.

@@ -1,0 +1,52 @@
+/// The result that a caller waits for.
+enum CallerNeed: Hashable, Sendable {
+    /// Valid content from the cache or the origin.
+    case content
+    /// Content fetched after the call, or by a fetch of the current epoch.
+    case origin
+    /// Valid content of the cache, without a fetch.
+    case cached
+    /// Valid content after a fetch that did not fail, or the end of a fetch.
+    case freshness
+    /// Valid content for later, requested by the prefetch queue. The caller gets no content, a failed fetch is no reason to fetch valid
+    /// content again, and clearing the key ends the wait.
+    case prefetch
+    /// The end of a fetch of the current epoch, and the save of its result.
+    case refresh
+    /// Knowledge of the accepted content. The caller stays registered, so that the key stays live until the caller leaves.
+    case truth
+    /// The save of this revision or a later one; fails if that save fails.
+    case saved(Ticket)
+    /// The save of content that was derived from the content before. The answer is `outdated` if a newer record of another user takes its
+    /// place, so that the caller derives the content again.
+    case savedEdit(Ticket)
+    /// The save of all content accepted so far, including failed saves.
+    case allSaved
+    /// A page at one side of the list.
+    case page(PageDirection, continueWhenError: Bool)
+    /// A page of a list that is being fetched. The caller is resumed without a page when the fetch ends.
+    case pageAfterFetch
+    /// A page that an earlier caller has requested.
+    case joinedPage(PageDirection)
+
+    /// Whether the caller keeps a fetch running. A caller that waits only for the cacher does not.
+    var wantsFetch: Bool {
+        switch self {
+        case .content, .origin, .freshness, .prefetch, .refresh, .page, .pageAfterFetch, .joinedPage: true
+        case .cached, .truth, .saved, .savedEdit, .allSaved: false
+        }
+    }
+}
+
+/// The result for a caller.
+@usableFromInline
+enum CallerAnswer<Content: Sendable>: Sendable {
+    case content(Content)
+    case failure(any Error)
+    case done
+    case page(PageRequest)
+    /// The content that the caller started from is no longer the newest.
+    case outdated
+    /// The caller's task was canceled. Machines never return this.
+    case cancelled
+}

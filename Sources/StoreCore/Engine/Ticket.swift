@@ -1,0 +1,20 @@
+/// The number of a fetch, a load, a change, or an epoch. One counter numbers everything of a store, so that of two events, of any keys, the
+/// later one has the higher number.
+struct Ticket: Hashable, Comparable, Sendable {
+    let number: UInt64
+
+    static func < (lhs: Ticket, rhs: Ticket) -> Bool { lhs.number < rhs.number }
+}
+
+/// Issues tickets.
+struct TicketCounter: Hashable, Sendable {
+    private(set) var last: UInt64 = 0
+
+    mutating func next() -> Ticket {
+        last += 1
+        return Ticket(number: last)
+    }
+}
+
+/// The number of a caller or an observer.
+typealias CallerID = UInt64
