@@ -116,7 +116,7 @@ let package = Package(
                 "StoreCore", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin", "Console", "Trials", "CHeapUsage",
                 "SyncCrashWriter",
             ],
-            path: "Tests/Benchmarks", exclude: ["README.md", "Peers"], swiftSettings: settings),
+            path: "Tests/Benchmarks", exclude: ["README.md", "Peers", "sizes"], swiftSettings: settings),
         .systemLibrary(name: "CHeapUsage", path: "Tests/Support/CHeapUsage"),
     ]
 )
