@@ -21,6 +21,7 @@ let package = Package(
         .library(name: "RemoteRouting", targets: ["RemoteRouting"]),
         .library(name: "SyncEngine", targets: ["SyncEngine"]),
         .executable(name: "tour", targets: ["Tour"]),
+        .executable(name: "hello", targets: ["Hello"]),
         .executable(name: "orgs", targets: ["Orgs"]),
         .executable(name: "terms", targets: ["Terms"]),
         .executable(name: "mirror", targets: ["Mirror"]),
@@ -42,6 +43,7 @@ let package = Package(
         .target(name: "CurlShim", path: "Sources/RemoteRouting/Transport/Wire/CurlShim"),
 
         // Examples: programs that a newcomer runs.
+        .executableTarget(name: "Hello", dependencies: ["StoreCore"], path: "Examples/Hello", swiftSettings: settings),
         .executableTarget(
             name: "Tour", dependencies: ["StoreCore", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin", "Console"],
             path: "Examples/Tour", swiftSettings: settings),
@@ -106,7 +108,8 @@ let package = Package(
         .testTarget(name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin", "StoreCore", "Trials"], swiftSettings: settings),
         // The examples of the documentation, compiled and run, and a check that the documentation shows no others.
         .testTarget(
-            name: "DocumentationTests", dependencies: ["StoreCore", "TextStore", "RemoteRouting", "SyncEngine", "LoopbackOrigin"],
+            name: "DocumentationTests",
+            dependencies: ["StoreCore", "TextStore", "RemoteRouting", "SyncEngine", "LoopbackOrigin", "Hello", "Trials"],
             swiftSettings: settings),
 
         // The benchmarks, and what they ask of the allocator.

@@ -3,7 +3,7 @@ internal import RemoteRouting
 internal import SyncEngine
 internal import Testing
 
-// The examples of the article on mirrors of files, and of the README's section on SyncEngine.
+// The examples of the article on mirrors of files.
 
 struct Films: FileTransfer {
     let host: RemoteHost

@@ -138,15 +138,6 @@ struct TextArticleTests {
 
 // Compiled, but not run.
 
-private func readMeGate(_ texts: TextStore, ask: (VersionedText) async throws -> Void) async throws {
-    let terms = try await texts.text(
-        for: Legal.eula, awaiting: .remote(timeout: .seconds(2)))
-    if await texts.needsAcceptance(of: terms, granularity: .major) {
-        try await ask(terms)
-        try await texts.accept(terms)
-    }
-}
-
 /// A trailing closure receives events, because `onEvent` is the only closure parameter of the initializer.
 private func logging(directory: URL, bundle: Bundle) throws {
     let logging = try TextStore(
