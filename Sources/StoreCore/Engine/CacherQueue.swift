@@ -132,7 +132,7 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
     /// Writes that wait are dropped, because the cacher must not get their content any longer.
     mutating func removeAll(_ id: CallerID) {
         for (key, lane) in lanes where lane.needsWrite { lanes[key]?.needsWrite = false }
-        // Callers that arrive while the cacher is being emptied need it emptied once more.
+        // For callers that arrive while the cacher is being emptied, the cacher is emptied again.
         nextClearers = (nextClearers ?? []).union([id])
         startClearing()
     }

@@ -134,7 +134,7 @@ extension KeyMachine {
         refetchesAtDeadline = false
     }
 
-    /// The temporary key is replaced: gives up its content and its patches.
+    /// The temporary key is replaced: returns its content and its patches, and removes them from this machine.
     mutating func commandMoved(_ id: UUID, _ turn: inout Turn) -> (content: Content?, patches: [Patch]) {
         let content = held?.record.content
         let moved = patches.filter { $0.command != nil && $0.command?.id != id }

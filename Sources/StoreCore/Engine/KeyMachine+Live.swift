@@ -61,7 +61,7 @@ extension KeyMachine {
     /// - Returns: Whether the connection is to deliver more.
     mutating func streamYielded(_ ticket: Ticket, _ value: LiveValue<Content>, _ turn: inout Turn) -> Bool {
         guard stream?.value.ticket == ticket else {
-            // Legal: the stream was ended or replaced while the value was on its way.
+            // Legal: the stream was ended or replaced before the value arrived.
             report(.droppedAsOutdated(.content), &turn)
             return false
         }

@@ -51,7 +51,7 @@ extension KeyMachine {
         _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>, _ turn: inout Turn
     ) {
         guard self[direction].ticket == ticket else {
-            // Legal: the list was replaced or fetched anew while the page was on its way.
+            // Legal: the list was replaced or fetched anew during the page request.
             report(.droppedAsOutdated(.page(direction)), &turn)
             return
         }

@@ -281,7 +281,7 @@ public struct CommandPatch<Value: Command>: Sendable {
     }
 }
 
-/// Returns the text that stands in the log for a key and the type of its content.
+/// Returns the text that identifies a key and the type of its content in the log.
 private func subject<Param: Codable>(of key: Param, _ type: Any.Type) -> String {
     "\(type) \(IdentifierReplacement.text(of: key) ?? "")"
 }

@@ -16,7 +16,7 @@ internal import Foundation
 struct OutboxMachine: Sendable {
     /// The limits that the machine enforces.
     struct Rules: Hashable, Sendable {
-        /// The number of lanes that deliver side by side.
+        /// The number of lanes that deliver concurrently.
         var width = 4
         /// Whether a lane continues after a permanent failure.
         var continuesAfterFailure = true

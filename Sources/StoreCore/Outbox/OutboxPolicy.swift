@@ -1,6 +1,6 @@
 /// The rules of an outbox: how failed deliveries are repeated, and how much may be pending.
 public struct OutboxPolicy: Sendable {
-    /// The number of lanes that deliver side by side; at least one.
+    /// The number of lanes that deliver concurrently; at least one.
     public var concurrentLanes = 4
 
     /// The bound of the first delay after a failed attempt. Each delay is drawn between half of its bound and its bound.

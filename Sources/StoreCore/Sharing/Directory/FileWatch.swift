@@ -57,7 +57,7 @@ package final class FileWatch: Sendable {
     /// Watches a path.
     ///
     /// - Returns: `nil` if nothing exists at the path.
-    /// - Throws: ``StoreError/Code/fileSystem``, also if the system allows no further watch.
+    /// - Throws: ``StoreError/Code/fileSystem``, for example if the system allows no further watch.
     package init?(_ path: String, for interest: Interest, _ onEvent: @escaping Handler) throws(StoreError) {
         guard let (number, id) = try Inotify.shared.add(path, interest.mask, onEvent) else { return nil }
         self.number = number

@@ -67,7 +67,7 @@ struct LeaseNote: Codable, Hashable, Sendable {
     }
 
     private init(_ json: [UInt8]) {
-        // A damaged note counts as empty, because the lock tells whether the lease is held.
+        // A damaged note counts as empty: a lock on the file still tells that the lease is held, and a dated lease is free then.
         self = (try? JSONDecoder().decode(LeaseNote.self, from: Data(json))) ?? LeaseNote()
     }
 

@@ -47,7 +47,7 @@ extension SharedDirectory {
         }
     }
 
-    /// Schedules a pass on the queue; many events in a row cause one.
+    /// Schedules a pass on the queue; many events in quick succession cause one pass.
     func schedule() {
         let isNew = state.withLock { state in
             guard state.following.isWanted, !state.following.isScheduled else { return false }
