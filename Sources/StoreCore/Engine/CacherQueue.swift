@@ -6,8 +6,9 @@ internal import Foundation
 
 /// Decides which cacher calls start, which wait, and which failed saves are tried again (C6).
 ///
-/// A key has one call at a time. A write waits for the running call of its key and takes its content when it starts, so the cacher gets the
-/// newest content and none in between. `removeAll` is a barrier: it starts when no other call runs, and no other call starts before it ends.
+/// A key has one call at a time. A write waits for the running call of its key and takes its content when it starts. Therefore the cacher
+/// gets the newest content and skips intermediate content. `removeAll` is a barrier: it starts when no other call runs, and no other call
+/// starts before it ends.
 ///
 /// The queue is pure: its inputs are facts, and its outputs are ``calls``.
 struct CacherQueue<Key: Hashable & Sendable>: Hashable {

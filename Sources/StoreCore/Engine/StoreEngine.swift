@@ -8,8 +8,9 @@ internal import Synchronization
 /// Drives the machines of all live keys of a store under one lock, and carries out their actions.
 ///
 /// Under the lock a machine decides, and callers are registered. Resuming, canceling, and user code happen outside it. The extensions:
-/// `+Calling` callers, `+Crowding` many callers at once, `+Observing` observers, `+Cacher` the cacher, `+FrontMemory` the memory in front
-/// of it, `+Fetching` fetches and time, `+Live` streams, `+Prefetching` the prefetch queue, `+Whole` operations on all keys.
+/// `+Calling` callers, `+Crowding` many callers at once, `+Observing` observers, `+Cacher` the cacher, `+Sharing` a shared cacher,
+/// `+FrontMemory` the memory in front of the cacher, `+Fetching` fetches and time, `+Live` streams, `+Prefetching` the prefetch queue,
+/// `+Commands` the commands of an outbox, `+Whole` operations on all keys.
 @usableFromInline
 final class StoreEngine: Sendable {
     typealias Key = LiveKey
