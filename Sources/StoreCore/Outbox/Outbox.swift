@@ -51,8 +51,8 @@ public final class Outbox: Sendable {
     /// Registers a type of command that changes the content of a store; shows the changes of its pending commands before it returns.
     ///
     /// From the submission until the origin has performed the command, the store shows its content with the patch. This includes content
-    /// that is fetched meanwhile or loaded after a restart. When `perform` returns the store's `Content`, that content replaces the data and the patch.
-    /// When `perform` returns anything else, the patch becomes part of the content.
+    /// that is fetched meanwhile or loaded after a restart. When `perform` returns the store's `Content`, that content replaces the data
+    /// and the patch. When `perform` returns anything else, the patch becomes part of the content.
     ///
     /// Register each type once, before ``start()`` or after it. Commands of an unregistered type wait. If a type is registered twice, the
     /// program stops with a message.
