@@ -3,7 +3,7 @@ import Foundation
 import StoreCore
 import Trials
 
-/// Several processes with one cache: workers that fetch once for all, see each other's changes, and succeed one that is killed.
+/// Several processes with one cache: workers that share fetches, see each other's changes, and replace a worker that is killed.
 @main
 enum Fleet {
     static func main() async {
@@ -54,12 +54,12 @@ struct FleetOptions {
 
             --workers <count>   the number of workers, 2 to 64; 4 by default
             --seconds <count>   the duration, 2 to 3600; 10 by default
-            --postgres <url>    shares a table of the database in place of a
+            --postgres <url>    shares a table of the database instead of a
                                 directory; the server may restart meanwhile
             --check             also fails if the 99th percentile of the time
-                                between a change and its sight exceeds 20 ms, or
-                                50 ms on PostgreSQL
-            --plain             prints plain lines, as if the output were no
+                                until another worker sees a change exceeds
+                                20 ms, or 50 ms on PostgreSQL
+            --plain             prints plain lines, as if the output were not a
                                 terminal
 
         exit codes: 0 all checks passed, 1 a check failed,
@@ -95,18 +95,18 @@ struct FleetOptions {
 struct Status: Codable, Sendable {
     var worker: Int
     var isFinal = false
-    /// The keys requested, and the requests answered.
+    /// The number of requested keys, and the number of completed requests.
     var rounds = 0
     var answers = 0
     /// The fetches of this worker, and the changes of others that its observer has seen.
     var fetches = 0
     var changes = 0
-    /// The additions that are saved, and those that may have been dropped because the database was away when they were saved.
+    /// The saved additions, and the additions that may be lost because the database was unavailable during their saves.
     var additions = 0
     var unsureAdditions = 0
     /// The keys for which the cacher has failed, so that each worker fetches for itself.
     var faultyKeys: Set<String> = []
-    /// The delays of the changes, in microseconds.
+    /// The times until the changes arrived, in microseconds.
     var delays: [Int] = []
     /// The content at the end.
     var shared: Item?

@@ -3,7 +3,7 @@ import LoopbackOrigin
 import StoreCore
 import Trials
 
-/// The origin: a process of its own, so that the workers do not count their own fetches.
+/// The origin: a process of its own, which counts the fetches of all workers.
 enum FleetOrigin {
     /// Serves until the process is killed; appends a line for each fetch to the log.
     static func run(log: String) async throws {

@@ -1,11 +1,11 @@
 import PostgresCacher
 import StoreCore
 
-/// The table that the workers share in place of a directory.
+/// The table that the workers share instead of a directory.
 enum FleetTable {
     /// Creates the table.
     ///
-    /// - Throws: The reason why the database cannot be used.
+    /// - Throws: An error that states why the database cannot be used.
     static func check(_ url: String, _ table: String) async throws {
         _ = try await PostgresCacher<String, Item>(url: url, table: table).load(param: "sum")
     }

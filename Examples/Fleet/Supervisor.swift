@@ -20,7 +20,7 @@ struct Supervisor {
 
     /// - Returns: Whether all checks passed.
     func run() async throws -> Bool {
-        // Nothing else uses the directory.
+        // A directory that remains does no harm, because nothing else uses it.
         defer { try? FileManager.default.removeItem(at: directory) }
         let table = "fleet_\(UInt32.random(in: 0...UInt32.max))"
         if let url = options.postgres { try await FleetTable.check(url, table) }
@@ -67,7 +67,7 @@ struct Supervisor {
     private func show(_ statuses: [Status]) {
         let lines = statuses.map { status in
             let delay = status.percentile(0.5).map { "\($0) µs" } ?? "–"
-            return "worker \(status.worker): \(status.rounds) keys, \(status.answers) answers, \(status.fetches) fetches, "
+            return "worker \(status.worker): \(status.rounds) keys, \(status.answers) requests, \(status.fetches) fetches, "
                 + "\(status.changes) changes seen after \(delay), \(status.additions) additions"
         }
         if console.isLive {
@@ -80,7 +80,7 @@ struct Supervisor {
     private func check(_ statuses: [Status]) -> Bool {
         let fetches = ((try? String(contentsOfFile: path("fetches"), encoding: .utf8)) ?? "").split(separator: "\n")
         let counts = Dictionary(fetches.map { ($0, 1) }, uniquingKeysWith: +)
-        // While the database is away, each worker fetches for itself.
+        // While the database is unavailable, each worker fetches for itself.
         let faulty = statuses.reduce(into: Set<String>()) { $0.formUnion($1.faultyKeys) }
         let repeated = counts.filter { !faulty.contains(String($0.key)) }.values.reduce(0) { $0 + $1 - 1 }
         let additions = statuses.reduce(0) { $0 + $1.additions }
@@ -92,16 +92,16 @@ struct Supervisor {
         let tail = delays.isEmpty ? 0 : delays[min(delays.count - 1, delays.count * 99 / 100)]
         let median = delays.isEmpty ? 0 : delays[delays.count / 2]
         let checks: [(Bool, String)] = [
-            (finals.count == options.workers, "\(finals.count) of \(options.workers) workers reached the end, one was killed and replaced"),
-            // The fetch of the killed worker may be repeated by its successor.
+            (finals.count == options.workers, "\(finals.count) of \(options.workers) workers finished; one was killed and replaced"),
+            // Another worker may repeat the fetch of the killed worker.
             (
                 repeated <= 1 && !counts.isEmpty,
-                "\(counts.count) keys\(faulty.isEmpty ? "" : " (\(faulty.count) without the database)"), \(answers) requests, \(fetches.count) fetches"
+                "\(counts.count) keys\(faulty.isEmpty ? "" : " (\(faulty.count) during outages)"), \(answers) requests, \(fetches.count) fetches"
             ),
-            // The killed worker may have saved an addition without a word of it.
+            // The killed worker may have saved an addition without reporting it.
             (
                 sum >= additions && sum <= additions + unsure + 1,
-                "\(additions) additions\(unsure == 0 ? "" : " and \(unsure) without the database"), sum \(sum)"
+                "\(additions) additions\(unsure == 0 ? "" : " and \(unsure) during outages"), sum \(sum)"
             ),
             (Set(finals.map(\.shared)).count == 1 && Set(finals.map(\.sum)).count == 1, "all workers end with the same content"),
             (

@@ -6,7 +6,7 @@ import PostgresCacher
 import StoreCore
 import Trials
 
-/// One process of the fleet: requests a new key every 100 ms with many callers, changes two keys, and observes one of them.
+/// One process of the fleet. It requests a new key every 100 ms with many callers, changes two keys, and observes one of them.
 final class Worker: Sendable {
     private let number: Int
     private let log: String
@@ -30,7 +30,7 @@ final class Worker: Sendable {
     init(_ arguments: [String]) throws {
         guard arguments.count == 7, let number = Int(arguments[0]), let origin = URL(string: arguments[2]),
             let start = Double(arguments[4]), let seconds = Double(arguments[5])
-        else { throw FleetOptions.Mistake(description: "a worker is started by fleet only") }
+        else { throw FleetOptions.Mistake(description: "only fleet itself starts a worker; start fleet without the argument worker") }
         (self.number, log, self.start, self.seconds) = (number, arguments[3], start, seconds)
         let counters = Counters(number)
         self.counters = counters
@@ -63,9 +63,9 @@ final class Worker: Sendable {
             report()
         }
         for task in tasks.dropFirst() { _ = await task.result }
-        // The database may be away for a moment.
+        // The database may be unavailable for a moment.
         while (try? await store.waitUntilSaved()) == nil { try await Task.sleep(for: .milliseconds(100)) }
-        // The last changes of the others are under way.
+        // Waits for the last changes of the other workers.
         try await Task.sleep(for: .seconds(1))
         let (shared, sum) = (await store["shared"].getData(from: .cache), await store["sum"].getData(from: .cache))
         counters.status.withLock { status in
@@ -124,7 +124,7 @@ final class Worker: Sendable {
             await store["shared"].update(Item(value: value, writer: number, time: Self.now()))
             let faults = counters.faults.withLock { $0 }
             let isAccepted = await store["sum"].update { $0.value += 1 }
-            // Meanwhile the event of a failed save arrives.
+            // If the save has failed, its event arrives meanwhile.
             try await Task.sleep(for: .milliseconds(20))
             let isSure = faults == counters.faults.withLock { $0 }
             counters.status.withLock { status in

@@ -15,7 +15,7 @@ struct PostgresLeaseTests {
         try await until("the tasks wait") { cachers.allSatisfy { $0.table.leases.waiterCount > 0 } }
     }
 
-    @Test func `D5: one of two machines gets the lease, and the other one when it ends`() async throws {
+    @Test func `D5: one of two machines gets the lease, and the other gets it when the lease ends`() async throws {
         let (a, b) = (try place.cacher(), try place.cacher())
         let first = try #require(granted(try await a.lease(1, for: .seconds(600))))
         let waiter = Task { granted(try await b.lease(1, for: .seconds(600))) }
@@ -26,7 +26,7 @@ struct PostgresLeaseTests {
         #expect(granted(try await a.lease(1, for: .seconds(600))) != nil)
     }
 
-    @Test func `D5: one cacher grants a key once, and different keys side by side`() async throws {
+    @Test func `D5: one cacher grants one lease of a key at a time, and leases of different keys together`() async throws {
         let a = try place.cacher()
         let first = try #require(granted(try await a.lease(1, for: .seconds(600))))
         let other = granted(try await a.lease(2, for: .seconds(600)))
@@ -68,7 +68,7 @@ struct PostgresLeaseTests {
         #expect(granted(try await users[0].lease(1, for: .seconds(600))) != nil)
     }
 
-    @Test func `D5: after a result that cannot be stored, the waiters fetch side by side`() async throws {
+    @Test func `D5: after a result that cannot be stored, each waiter fetches for itself`() async throws {
         let (a, b, c) = (try place.cacher(), try place.cacher(), try place.cacher())
         let lease = try #require(granted(try await a.lease(1, for: .seconds(600))))
         let waiters = [b, c].map { user in Task { try await user.lease(1, for: .seconds(600)) } }
@@ -113,7 +113,7 @@ struct PostgresLeaseTests {
         withExtendedLifetime(lease) {}
     }
 
-    @Test func `D5: a holder is succeeded at once when its connection ends`() async throws {
+    @Test func `D5: when the holder's connection ends, a waiter takes over at once`() async throws {
         for _ in 0..<3 {
             let b = try place.cacher()
             var database: PostgresDatabase? = try place.database()
@@ -144,7 +144,7 @@ struct PostgresLeaseTests {
         }
     }
 
-    @Test func `D5: of several stores with many callers one fetches a missing key`() async throws {
+    @Test func `D5: only one of several stores with many callers fetches a missing key`() async throws {
         let log = Lock(0)
         let machines = try (0..<4).map { _ in
             Store(cacher: TieredCacher(over: try place.cacher())) { key in

@@ -38,7 +38,7 @@ struct PostgresOutageTests {
         }
     }
 
-    @Test func `D8: a store works while the server is away at start, reports it once, and shares once the server is there`() async throws {
+    @Test func `D8: a store works without a server at its start, reports this once, and shares when it is available`() async throws {
         let server = try PostgresServer()
         try server.stop()
         let place = try PostgresPlace(server)
@@ -65,7 +65,7 @@ struct PostgresOutageTests {
     }
 
     @Test(arguments: [false, true])
-    func `D8, D4: a server that restarts in the middle loses no addition, and every store reads again`(atOnce: Bool) async throws {
+    func `D8, D4: a restart of the server loses no addition, and every store reads again`(atOnce: Bool) async throws {
         let server = try PostgresServer()
         let place = try PostgresPlace(server)
         let events = Lock<[String]>([])
@@ -121,7 +121,7 @@ struct PostgresOutageTests {
         try await until("and saved", patience: .seconds(60)) { try await other.load(param: 1) == nil ? false : true }
     }
 
-    @Test func `D8: a connection that is silent forever counts as away, and the store goes on`() async throws {
+    @Test func `D8: a connection that stays silent counts as lost, and the store continues`() async throws {
         let server = try PostgresServer()
         let place = try PostgresPlace(server)
         let user = try PostgresUser(place, timeout: .seconds(1))
@@ -141,7 +141,7 @@ struct PostgresOutageTests {
 
     // MARK: Servers that refuse
 
-    @Test func `a wrong password, TLS only, and too many connections have errors of their own`() async throws {
+    @Test func `a wrong password, missing TLS, and too many connections each have their own error`() async throws {
         let server = try PostgresServer(
             ["max_connections=8", "superuser_reserved_connections=1"],
             access: [

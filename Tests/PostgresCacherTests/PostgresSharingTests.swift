@@ -74,7 +74,7 @@ struct PostgresSharingTests {
         #expect(Set(reader.keys) == Set(0..<50).union(100..<150))
     }
 
-    @Test func `D2: a cacher is not told of its own changes, and its position follows them`() async throws {
+    @Test func `D2: a cacher is not notified of its own changes, and its position advances with them`() async throws {
         let (user, other) = (try PostgresUser(place), try place.cacher())
         try await user.attach()
         for key in 0..<20 { try await user.cacher.save(record(key), param: key) }
@@ -246,7 +246,7 @@ struct PostgresSharingTests {
         }
     }
 
-    @Test func `D7: of saves that run beside a clearing, none survives with an older base`() async throws {
+    @Test func `D7: no save with an older base survives a concurrent clearing`() async throws {
         let (a, b) = (try place.cacher(), try PostgresUser(place))
         try await b.attach()
         _ = try await a.load(param: 1)

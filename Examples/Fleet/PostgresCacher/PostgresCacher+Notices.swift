@@ -1,7 +1,7 @@
 package import StoreCore
 internal import Synchronization
 
-// A store reports an outage as an event. The protocol belongs to this package: leave this file out of a copy, and use `onFault`.
+// Lets a store report an outage as an event. The protocol is internal to this package: leave this file out of a copy, and use `onFault`.
 
 extension PostgresCacher: NoticingCacher {
     package func observeNotices(_ observer: @escaping @Sendable (CacherNotice<Param>) -> Void) {

@@ -64,7 +64,8 @@ extension PostgresCacher: SharedCacher {
 
     /// Waits for the right to fetch a key.
     ///
-    /// The lease of a process that ends is free at once; that of a process that is stopped, when its duration has passed.
+    /// If the process that holds the lease ends, the lease is free at once. If the process is suspended, the lease is free when its
+    /// duration has passed.
     ///
     /// - Parameters:
     ///   - param: The key.
@@ -83,7 +84,7 @@ extension PostgresCacher.Observers {
         let passed: CacherChange<Param>
         switch change {
         case .changed(let key, let revision):
-            // A key that cannot be decoded is that of another schema, and so none of this cacher's.
+            // A key that cannot be decoded belongs to another schema, and so not to this cacher.
             guard let param = try? decoder.decode(Param.self, from: key) else { return }
             passed = .changed(param, revision)
         case .removedAll(let revision): passed = .removedAll(revision)

@@ -10,20 +10,20 @@ internal import Synchronization
 /// ```
 ///
 /// **Shared.** A store shows the changes of all other machines, fetches a missing key once for all of them, and never saves content over
-/// newer content. PostgreSQL's `NOTIFY` announces the changes. Leases rest on advisory locks, so the lease of a process that ends is free
-/// at once.
+/// newer content. PostgreSQL's `NOTIFY` announces the changes. Leases use advisory locks. Therefore the lease of a process that ends is
+/// free at once.
 ///
-/// **The table** is created by the first call, with the companions `…_state` and `…_leases`. The first row that is saved may come from any
-/// machine. Only the owner needs the right to create tables.
+/// **The table** is created by the first call of any machine, with the companions `…_state` and `…_leases`. Only the database user of that
+/// call needs the right to create tables.
 ///
 /// **Keys** are identified by their JSON. Equal keys must encode to equal JSON, so a key must not contain a set.
 ///
-/// **While the server is away**, a store goes on with its memory and with fetches, which then need no lease. Its loads and saves fail at
-/// once, and the saves are retried. The store reports the outage once, as a fault of ``StoreEventKind/CacherOperation/follow``. Once the
-/// server is back, the store reads its live keys again.
+/// **While the server is unavailable**, a store continues with its memory and with fetches, which then need no lease. Its loads and saves
+/// fail at once, and the saves are retried. The store reports the outage once, as a fault of ``StoreEventKind/CacherOperation/follow``.
+/// When the server is available again, the store reads its live keys again.
 ///
-/// The server must be the primary one. A proxy that gives each transaction another connection, such as PgBouncer in its transaction mode,
-/// is not supported.
+/// The server must be the primary one. A proxy that gives each transaction another connection, such as PgBouncer in transaction mode, is
+/// not supported.
 public final class PostgresCacher<Param: Hashable & Sendable & Codable, Content: Sendable & Codable>: Cacher {
     /// The database, which several cachers may share.
     public let database: PostgresDatabase
@@ -52,9 +52,9 @@ public final class PostgresCacher<Param: Hashable & Sendable & Codable, Content:
     ///
     /// - Parameters:
     ///   - database: The connections.
-    ///   - table: The name of the table, 1 to 56 bytes; other users of the table need the same types.
+    ///   - table: The name of the table, 1 to 56 bytes; all users of the table must use the same types of key and content.
     ///   - expiry: The lifetime of content whose origin states none.
-    ///   - version: The version of the content's schema. Raise it when `Content` can no longer decode older records; those are misses.
+    ///   - version: The version of the content's schema. Raise it when `Content` can no longer decode older records, which are then misses.
     ///   - limit: The size of the largest record, in bytes.
     ///   - onFault: Called once for each outage; runs on any thread and must be quick.
     public init(
@@ -81,7 +81,7 @@ public final class PostgresCacher<Param: Hashable & Sendable & Codable, Content:
     /// - Parameters:
     ///   - url: A URL or a list of parameters as libpq defines them.
     ///   - table: The name of the table.
-    ///   - connections: The largest number of connections beside the one that listens.
+    ///   - connections: The largest number of connections, without the one that listens.
     ///   - expiry: The lifetime of content whose origin states none.
     ///   - version: The version of the content's schema.
     /// - Throws: ``PostgresError/Code/libraryMissing`` if libpq is not installed; ``PostgresError/Code/invalidURL``.
@@ -95,7 +95,7 @@ public final class PostgresCacher<Param: Hashable & Sendable & Codable, Content:
     ///
     /// - Parameter param: The key.
     /// - Returns: The record that was saved last; `nil` if there is none, or if it is of another schema version.
-    /// - Throws: ``PostgresError``, also while the server is away: a store then keeps the content that it has.
+    /// - Throws: ``PostgresError``, also while the server is unavailable; a store then keeps the content that it has.
     @concurrent
     public func load(param: Param) async throws -> CacheRecord<Content>? {
         let key = try key(of: param)
@@ -105,7 +105,7 @@ public final class PostgresCacher<Param: Hashable & Sendable & Codable, Content:
         return try record(row[...])
     }
 
-    /// Saves the record of a key above every change of others.
+    /// Saves the record of a key over every change of others.
     ///
     /// - Parameters:
     ///   - record: The record.
@@ -144,7 +144,9 @@ public final class PostgresCacher<Param: Hashable & Sendable & Codable, Content:
         return rows.compactMap { row in row[0].flatMap { try? decoder.decode(Param.self, from: $0) } }
     }
 
-    /// Deletes the rows that were saved before a time, including the marks of removed records. Call it now and then, on one machine.
+    /// Deletes the rows that were saved before a time, including the marks of removed records.
+    ///
+    /// Call this method from time to time, on one machine.
     ///
     /// - Parameter date: The time, on the server's clock.
     /// - Returns: The number of deleted records.
@@ -207,7 +209,7 @@ extension PostgresCacher {
 
     // MARK: Rows
 
-    /// The JSON of a key, with each text in one of its equal spellings.
+    /// Returns the JSON of a key, with Unicode's different spellings of one text made equal.
     func key(of param: Param) throws -> Data {
         let json = try encode(param, param)
         guard json.contains(where: { $0 >= 0x80 }) else { return json }

@@ -44,7 +44,7 @@ extension Data {
     var postgresText: String { String(decoding: self, as: UTF8.self) }
 }
 
-/// A query on its way to the server.
+/// A query with its deadline and its completion.
 struct PostgresOperation: Sendable {
     typealias Outcome = Result<[PostgresRows], PostgresError>
 
@@ -76,7 +76,7 @@ final class PostgresConnection: Sendable {
         var error: PostgresError?
     }
 
-    /// The result of a look at the connection.
+    /// The events that a call of `proceed` has found on the connection.
     struct Progress {
         var notices: [(channel: String, payload: String)] = []
         var finished: (operation: PostgresOperation, outcome: PostgresOperation.Outcome)?
@@ -92,7 +92,7 @@ final class PostgresConnection: Sendable {
 
     deinit { _ = close() }
 
-    /// Connects and blocks the calling thread meanwhile.
+    /// Connects; blocks the calling thread until the connection is established or has failed.
     ///
     /// - Parameters:
     ///   - url: The URL or the parameters of libpq.
@@ -128,7 +128,7 @@ final class PostgresConnection: Sendable {
 
     /// Starts an operation on an idle connection.
     ///
-    /// - Returns: Whether the loop must wait until the socket is writable. A failed start is a loss that the loop finds.
+    /// - Returns: Whether the loop must wait until the socket is writable. If the start fails, the loop detects the lost connection.
     func start(_ operation: PostgresOperation) -> Bool {
         let wantsWrite = state.withLock { state -> Bool? in
             guard let connection = state.connection else { return nil }
@@ -136,14 +136,14 @@ final class PostgresConnection: Sendable {
             Self.send(&state, connection)
             return state.wantsWrite
         }
-        // It was closed after it had been chosen.
+        // The connection was closed after it had been chosen.
         if wantsWrite == nil { operation.completion(.failure(PostgresError(.connectionLost, "the connection was lost; try again"))) }
         return wantsWrite ?? false
     }
 
     /// Closes the connection.
     ///
-    /// - Returns: The operation that it ran.
+    /// - Returns: The operation that was running.
     func close() -> PostgresOperation? {
         state.withLock { state in
             if let connection = state.connection { pq_finish(connection) }
@@ -185,7 +185,7 @@ final class PostgresConnection: Sendable {
         }
     }
 
-    /// Reads and writes what is possible without waiting.
+    /// Reads and writes as much as possible without waiting.
     func proceed() -> Progress {
         state.withLock { state in
             var progress = Progress()

@@ -5,7 +5,7 @@ internal import Synchronization
 protocol PostgresListener: AnyObject, Sendable {
     /// A notice has arrived; called on the loop's thread.
     func noticed(_ payload: String)
-    /// Notices may be lost from now on; called on the loop's thread or that of a connection attempt.
+    /// Notices may be lost from now on; called on the loop's thread or on the thread of a connection attempt.
     func lost(_ error: PostgresError)
     /// The connection that listens works again, and the listener must register its channel again.
     func restored()
@@ -48,7 +48,7 @@ final class PostgresCore: Sendable {
         var delay = Duration.zero
         var listeners: [ObjectIdentifier: WeakListener] = [:]
         var channels: [String: ObjectIdentifier] = [:]
-        /// Whether the thread waits without regard to new operations.
+        /// Whether the thread sleeps, so that a new operation must wake it.
         var isAsleep = false
         var isStopped = false
         var turns = 0
@@ -73,7 +73,7 @@ final class PostgresCore: Sendable {
     /// The number of times that the thread has looked for work, for tests.
     var turns: Int { state.withLock { $0.turns } }
 
-    /// The reason why operations fail at once; `nil` while the server is not known to be away.
+    /// The reason why operations fail at once; `nil` while the server is not known to be unavailable.
     var outage: PostgresError? { state.withLock { $0.outage } }
 
     func add(_ listener: any PostgresListener) {
@@ -215,12 +215,12 @@ final class PostgresCore: Sendable {
         }
     }
 
-    /// Fails all operations until the server is back.
+    /// Fails all operations until the server is available again.
     private func goAway(_ error: PostgresError) {
         let (failed, listeners) = state.withLock { state in
             state.isControlConnecting = false
             state.outage = error
-            // Forty machines must not connect in the same moment.
+            // The delay is random, because many machines must not connect at the same moment.
             state.delay = min(.seconds(30), max(.milliseconds(100), state.delay * 2))
             state.retry = .now + state.delay * Double.random(in: 0.5...1)
             let failed = state.pending + state.controlPending
@@ -273,7 +273,7 @@ final class PostgresCore: Sendable {
                 isRetryDue = true
             }
             guard !state.isStopped else { return (connections, true, 0, false) }
-            // A deadline may pass unnoticed for a tick. Without operations, the thread sleeps until something happens.
+            // A passed deadline may be noticed one tick late. Without operations, the thread sleeps until an event wakes it.
             let untilRetry = state.retry.map { ContinuousClock.now.duration(to: $0) }
             if lingers || state.isBusy { return (connections, false, min(tick, untilRetry ?? tick).milliseconds, isRetryDue) }
             state.isAsleep = true
@@ -335,7 +335,7 @@ final class PostgresCore: Sendable {
         operation?.completion(.failure(error))
     }
 
-    /// Ends the operations whose deadline has passed. A server that is silent counts as away.
+    /// Ends the operations whose deadline has passed. A silent server counts as unavailable.
     private func expire(_ connections: [PostgresConnection]) {
         let now = ContinuousClock.now
         let error = PostgresError(.timedOut, "the server did not respond within \(timeout); the cacher connects again")
@@ -348,7 +348,7 @@ final class PostgresCore: Sendable {
             goAway(error)
             for operation in operations { operation.completion(.failure(error)) }
         }
-        // Operations that wait for a connection of a pool that is in use.
+        // Ends the operations that still wait for a connection, because all connections are in use.
         let late = state.withLock { state in
             let late = (state.pending + state.controlPending).filter { $0.deadline <= now }
             state.pending.removeAll { $0.deadline <= now }

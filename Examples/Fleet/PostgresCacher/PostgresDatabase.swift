@@ -8,19 +8,19 @@ internal import PostgresShim
 /// let users = Store(cacher: TieredCacher(over: PostgresCacher<User.ID, User>(database, table: "users")), fetcher: UserFetcher(api: api))
 /// ```
 ///
-/// The first load connects. Beside the pool, one connection listens to the changes of others and holds the leases. If the server is away,
-/// calls fail at once until it is back, and the database connects again with increasing delays of at most 30 seconds.
+/// The first call of a cacher connects. In addition to the pool, one connection listens to the changes of others and holds the leases.
+/// While the server is unavailable, calls fail at once, and the database tries to reconnect with increasing delays of at most 30 seconds.
 ///
 /// One thread serves all connections and sleeps while nothing happens.
 public final class PostgresDatabase: Sendable {
     let core: PostgresCore
 
-    /// Loads libpq and checks the URL; connects to nothing.
+    /// Loads libpq and checks the URL; does not connect yet.
     ///
     /// - Parameters:
     ///   - url: A URL or a list of parameters as libpq defines them, including those of TLS and authentication.
-    ///   - connections: The largest number of connections beside the one that listens; at least one.
-    ///   - timeout: The time for the server's response to one call. A server that does not respond within it counts as away.
+    ///   - connections: The largest number of connections, without the one that listens; at least one.
+    ///   - timeout: The time for the server's response to one call. A server that does not respond in time counts as unavailable.
     /// - Throws: ``PostgresError/Code/libraryMissing`` if libpq is not installed; ``PostgresError/Code/invalidURL``.
     public convenience init(url: String, connections: Int = 4, timeout: Duration = .seconds(10)) throws(PostgresError) {
         try self.init(url: url, connections: connections, timeout: timeout, library: nil)

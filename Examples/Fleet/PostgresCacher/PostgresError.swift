@@ -3,13 +3,13 @@ public import StoreCore
 
 /// An error of a ``PostgresCacher``, its connection, or its server.
 ///
-/// The description contains no password: libpq names the server and the user at most.
+/// The description contains no password: libpq names at most the server and the user.
 public struct PostgresError: LocalizedError, FailureAdvising, Sendable, CustomStringConvertible {
     /// The kind of error.
     public var code: Code
     /// The operation that failed, the reason, and what to do about it.
     public var message: String
-    /// The five characters by which PostgreSQL identifies an error, such as `28P01`; `nil` if the server has not sent any.
+    /// The code of five characters by which PostgreSQL identifies an error, such as `28P01`; `nil` if the server has sent none.
     public var state: String?
 
     /// The kinds of errors. The set is open.
@@ -38,7 +38,7 @@ public struct PostgresError: LocalizedError, FailureAdvising, Sendable, CustomSt
         public static let timedOut = Code(rawValue: "timedOut")
         /// The database or the server is read-only.
         public static let readOnly = Code(rawValue: "readOnly")
-        /// The user lacks a right, such as that to create the tables.
+        /// The user lacks a right, such as the right to create the tables.
         public static let forbidden = Code(rawValue: "forbidden")
         /// The table has other columns.
         public static let foreignTable = Code(rawValue: "foreignTable")

@@ -75,7 +75,7 @@ final class PostgresLeases: Sendable {
         resumeAll(event) { $0 == lease }
     }
 
-    /// How a lease has ended, if that was lately.
+    /// Returns how a lease has ended, if it ended recently.
     func recentEnding(of lease: Int64) -> Lease.Ending? {
         let event = state.withLock { state in state.recent.last { $0.lease == lease }?.event }
         if case .ended(let ending) = event { return ending }
@@ -106,7 +106,7 @@ final class PostgresLeases: Sendable {
         "transient": .transient, "permanent": .permanent, "fatal": .fatal, "cancelled": .cancelled,
     ]
 
-    /// The ending as part of a notice: at most 7 000 bytes of ASCII.
+    /// Returns the ending as part of a notice: at most 7 000 bytes of ASCII.
     static func payload(_ ending: Lease.Ending) -> String {
         switch ending {
         case .saved: return "s"
@@ -158,7 +158,7 @@ extension PostgresTable {
     ///
     /// - Parameter key: The key's JSON.
     func lease(_ key: Data, for duration: Duration) async throws -> LeaseOutcome {
-        // The lease that is waited for, and the time at which it is over at the latest.
+        // The awaited lease, and the time at which it ends at the latest.
         var awaited: (id: Int64, end: ContinuousClock.Instant)?
         while true {
             try Task.checkCancellation()
@@ -186,10 +186,10 @@ extension PostgresTable {
                 return .granted(Lease(position: position) { ending in lease.end(ending) })
             }
             core.submit(PostgresStatements.unlock(session), on: .control) { _ in }
-            // It ended between the attempt and the look at it.
+            // The other lease ended after the attempt and before its row was read.
             guard let holder = row[1]?.postgresInteger, let remaining = row[2]?.postgresDouble else { continue }
             if isOver, awaited?.id == holder {
-                // Its duration is longer than that of this caller.
+                // The duration of the other lease is longer than this caller's, which has passed.
                 _ = try await core.run(statements.expireLease(key, id: holder), on: .control)
                 continue
             }
@@ -206,13 +206,13 @@ extension PostgresTable {
 
     private func endLease(_ key: Data, _ id: Int64, _ session: Int64, _ ending: Lease.Ending) {
         let payload = "l \(id) \(PostgresLeases.payload(ending))"
-        // If this fails, the waiters go on when the connection is lost or the lease's duration has passed.
+        // If this fails, the waiters continue when the connection is lost or the lease's duration has passed.
         core.submit(statements.endLease(key, id: id, session: session, channel: channel, payload: payload), on: .control) { _ in }
     }
 
     /// Wakes the waiters as soon as the session of a holder ends, while tasks wait.
     private func watch(_ session: Int64) {
-        // A connection of the pool waits for the lock meanwhile. A small pool keeps its connections for loads and saves.
+        // Watching occupies a connection of the pool, which waits for the lock. A small pool needs its connections for loads and saves.
         guard core.limit >= 3, session != core.session, leases.beginWatching(session) else { return }
         Task.detached { [self] in
             defer { leases.endWatching() }

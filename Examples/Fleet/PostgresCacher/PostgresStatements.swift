@@ -2,15 +2,15 @@ internal import Foundation
 
 /// The statements of one table.
 ///
-/// The table `users` has two companions. `users_state` has one row: the version of this layout, the number of the latest change, and the
-/// floor, at which or before which every key without a row was changed. `users_leases` holds the leases of keys that are being fetched.
+/// The table `users` has two companions. `users_state` has one row: the version of this layout, the number of the latest change (the head),
+/// and the floor. No key without a row was changed after the floor. `users_leases` holds the leases of keys that are being fetched.
 ///
 /// Every change locks the row of `users_state` until it commits. Therefore changes become visible, and are announced, in the order of
 /// their numbers.
 struct PostgresStatements: Sendable {
     static let version = 1
-    /// The longest key, in bytes of JSON, that a notice contains; PostgreSQL's limit for a notice is 8 000 bytes, and a key takes twice its
-    /// length there.
+    /// The longest key, in bytes of JSON, that a notice contains. PostgreSQL's limit for a notice is 8 000 bytes, and a key takes twice its
+    /// length there, in hexadecimal digits.
     static let longestNoticedKey = 3500
 
     /// The prefix of the prepared statements' names.
@@ -72,7 +72,7 @@ struct PostgresStatements: Sendable {
 
     var readVersion: PostgresQuery { PostgresQuery(text: "SELECT version FROM \(state)") }
 
-    /// Deletes the leases of holders that have ended without a successor.
+    /// Deletes the expired leases of holders that have ended and that no other holder has replaced.
     var sweepLeases: PostgresQuery { PostgresQuery(text: "DELETE FROM \(leases) WHERE expires < clock_timestamp()") }
 
     // MARK: Following
@@ -122,8 +122,8 @@ struct PostgresStatements: Sendable {
 
     /// Saves a record or, without content, the mark of a removed one.
     ///
-    /// A save over a base is refused if another writer has changed the key after the base. The number that it has taken is announced
-    /// anyway, so that all positions reach it.
+    /// A save over a base is refused if another writer has changed the key after the base. The number of a refused save is announced too,
+    /// so that all positions reach it.
     ///
     /// - Returns: A query for one row: the number, whether the record was saved, and the floor.
     func save(_ row: PostgresRow, base: Int64?, writer: Int64, channel: String) -> PostgresQuery {
@@ -152,7 +152,7 @@ struct PostgresStatements: Sendable {
             ])
     }
 
-    /// Removes all records. The rows are deleted after the lock is held, so that no save comes between.
+    /// Removes all records. The rows are deleted while the lock is held, so that no save comes in between.
     func removeAll(writer: Int64, channel: String) -> PostgresQuery {
         PostgresQuery(
             text: """
@@ -182,7 +182,8 @@ struct PostgresStatements: Sendable {
 
     /// Takes the lease of a key if it is free, its holder has ended, or its time has passed. Takes the lock of the session in any case.
     ///
-    /// - Returns: A query for one row: whether the lease was granted; else its identifier and its remaining seconds, if it still exists.
+    /// - Returns: A query for one row: whether the lease was granted; the identifier, the remaining seconds and the session of the other
+    ///   lease, if it still exists.
     func takeLease(_ key: Data, id: Int64, session: Int64, duration: Double) -> PostgresQuery {
         PostgresQuery(
             name: "lease \(table)",
@@ -201,14 +202,14 @@ struct PostgresStatements: Sendable {
                 """, parameters: [.bytes(key), .integer(id), .integer(session), .double(duration)])
     }
 
-    /// Ends a lease of another holder after the time of a waiter.
+    /// Ends the lease of another holder after a waiter's own duration has passed.
     func expireLease(_ key: Data, id: Int64) -> PostgresQuery {
         PostgresQuery(
             name: "expire \(table)", text: "DELETE FROM \(leases) WHERE key = sha256($1::bytea) AND id = $2::int8",
             parameters: [.bytes(key), .integer(id)])
     }
 
-    /// Ends a lease, announces how, and releases the lock of the session.
+    /// Ends a lease, announces how it has ended, and releases the lock of the session.
     func endLease(_ key: Data, id: Int64, session: Int64, channel: String, payload: String) -> PostgresQuery {
         PostgresQuery(
             name: "end \(table)",
@@ -218,7 +219,7 @@ struct PostgresStatements: Sendable {
                 """, parameters: [.bytes(key), .integer(id), .integer(session), .text(channel), .text(payload)])
     }
 
-    /// Releases the lock of a session that has not got a lease.
+    /// Releases the lock of a session that did not get a lease.
     static func unlock(_ session: Int64) -> PostgresQuery {
         PostgresQuery(name: "unlock", text: "SELECT pg_advisory_unlock($1::int8)::text", parameters: [.integer(session)])
     }

@@ -26,7 +26,7 @@ final class PostgresTable: PostgresListener {
         var position = Revision.none
         var phase = Phase.new
         var channel = ""
-        /// Whether the changes have been followed before, or could not be.
+        /// Whether changes may have been missed, because following them has failed.
         var hasFailed = false
         var isLossReported = false
         /// The tasks that wait until the position reaches a number.
@@ -42,7 +42,7 @@ final class PostgresTable: PostgresListener {
         case failed(PostgresError, until: ContinuousClock.Instant)
     }
 
-    /// The long keys that this cacher has used, because a notice has no room for them. No other key can be live here.
+    /// The long keys that this cacher has used, by the digest that a notice contains in their place. No other long key can be live here.
     private struct LongKeys {
         var keys: [String: Data] = [:]
         var isIncomplete = false
@@ -89,7 +89,7 @@ final class PostgresTable: PostgresListener {
         do throws(PostgresError) {
             let channel = try await prepare()
             _ = try await core.run(PostgresStatements.listen(channel), on: .control)
-            // On the control connection: everything before its response has been delivered, and everything after it will be.
+            // Runs on the control connection: every notice before its response has been delivered, and every notice after it will be.
             let known = state.withLock { $0.position.number }
             let query = known == 0 ? statements.head : statements.raiseHead(to: Int64(clamping: known))
             let outcome = await withCheckedContinuation { continuation in
@@ -150,7 +150,7 @@ final class PostgresTable: PostgresListener {
         throw PostgresError(.server, "creating the table \(statements.table): it does not exist afterward")
     }
 
-    /// Following works; called on the loop's thread.
+    /// Following works from now on; called on the loop's thread.
     private func attached(_ head: Int64) {
         let isGap = state.withLock { state in
             state.phase = .attached

@@ -20,7 +20,7 @@ final class WakePipe: Sendable {
         close(input)
     }
 
-    /// Ends the wait, or the next one. A full pipe ends it anyway.
+    /// Ends the current wait, or the next one. A failed write does not matter, because a full pipe ends the wait anyway.
     func post() {
         var byte: UInt8 = 0
         _ = write(input, &byte, 1)

@@ -58,7 +58,7 @@ public final class CacheScope: Sendable {
     /// - Throws: The first error, after all other data is cleared. `CancellationError` if the task is canceled; all data is cleared even
     ///   then, and only the wait for the cachers ends early.
     public func clear() async throws {
-        // All stores at once: while one cacher is slow, a fetch for the old data must not complete in another store.
+        // Clears all stores at once: while one cacher is slow, a fetch for the old data must not complete in another store.
         var firstError = await failure { try await $0.clear() }
         do { try await Self.removeRecords(in: directory) } catch { firstError = firstError ?? error }
         try Task.checkCancellation()
@@ -113,7 +113,7 @@ public final class CacheScope: Sendable {
     }
 }
 
-/// An object with data that belongs to a ``CacheScope``: the engine of a store, the cookies of a host.
+/// An object with data that belongs to a scope: the engine of a store, an outbox, or the cookies of a host.
 package protocol CacheScopeMember: AnyObject, Sendable {
     /// Removes all content from memory and from the cacher.
     ///

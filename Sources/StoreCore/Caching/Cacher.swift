@@ -4,7 +4,7 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// The storage for content: memory, files, a database of yours.
+/// The storage for content: memory, files, or a database of your own.
 ///
 /// The author of a cacher may rely on three guarantees of each store. The store never makes two calls for one key at a time. It never
 /// cancels or reorders saves. While ``removeAll()`` runs, no other call runs. A cacher may be slow and may throw. A load that throws counts
@@ -75,9 +75,9 @@ public protocol Cacher<Param, Content>: Sendable {
 
     /// Returns whether a record is out of date.
     ///
-    /// The default compares the record's age with the origin's lifetime or, if there is none, with ``expiry``; a record from the future is
-    /// out of date. A store calls this method when it loads a record, not at each hit in memory. The method must be quick and must not call
-    /// the store, which may hold its lock.
+    /// The default compares the record's age with the origin's lifetime or, if there is none, with ``expiry``; a record with a future date
+    /// is out of date. A store calls this method when it loads a record, not at each hit in memory. The method must be quick and must not
+    /// call the store, which may hold its lock.
     ///
     /// - Parameters:
     ///   - record: The record.

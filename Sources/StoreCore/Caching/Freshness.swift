@@ -45,7 +45,7 @@ public struct Freshness: Hashable, Sendable, Codable {
         self.storage = storage
     }
 
-    /// No statement of the origin: the cacher and the policies apply.
+    /// The origin states nothing: the cacher and the policies apply.
     public static let unspecified = Freshness()
 
     /// Returns a freshness with this lifetime from arrival.

@@ -47,7 +47,7 @@ struct PageCounts: Hashable, Sendable {
 
 /// The first page of a list that has lost its initial page (C18).
 ///
-/// Indirect, so that the fetches of all other content carry one word and not three.
+/// Indirect, so that the fetches of all other content carry one word instead of three.
 indirect enum PageStart: Hashable, Sendable {
     /// The direction in which the page was added, and the key that requested it.
     case page(PageDirection, key: String)

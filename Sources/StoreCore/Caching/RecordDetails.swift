@@ -15,7 +15,7 @@ package final class RecordDetails: Sendable {
         /// The pages of a list; `nil` while all elements belong to the list's initial page.
         package var pages: LoadedPages?
         package var isInvalidated = false
-        /// The delivered commands that the content contains and that their outbox may deliver to the store again.
+        /// The delivered commands that the content contains and that their outbox may show again after a restart.
         package var commands: [UUID]?
 
         package init(

@@ -6,8 +6,9 @@ internal import Foundation
 
 /// Decides which cacher calls start, which wait, and which failed saves are tried again (C6).
 ///
-/// A key has one call at a time. A write waits for the running call of its key and takes its content when it starts, so the cacher gets the
-/// newest content and none in between. `removeAll` is a barrier: it starts when no other call runs, and no other call starts before it ends.
+/// A key has one call at a time. A write waits for the running call of its key and takes its content when it starts. Therefore the cacher
+/// gets the newest content and skips intermediate content. `removeAll` is a barrier: it starts when no other call runs, and no other call
+/// starts before it ends.
 ///
 /// The queue is pure: its inputs are facts, and its outputs are ``calls``.
 struct CacherQueue<Key: Hashable & Sendable>: Hashable {
@@ -132,7 +133,7 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
     /// Writes that wait are dropped, because the cacher must not get their content any longer.
     mutating func removeAll(_ id: CallerID) {
         for (key, lane) in lanes where lane.needsWrite { lanes[key]?.needsWrite = false }
-        // Callers that arrive while the cacher is being emptied need it emptied once more.
+        // For callers that arrive while the cacher is being emptied, the cacher is emptied again.
         nextClearers = (nextClearers ?? []).union([id])
         startClearing()
     }
@@ -178,7 +179,7 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
 
     /// Whether a loaded record should have been removed by a `removeAll` that failed.
     ///
-    /// A record of the same moment counts as removed: one record too few costs a fetch, one too many is a leak.
+    /// A record of the same moment counts as removed: dropping one record too many costs a fetch, keeping one too many is a leak.
     func isCleared(_ fetchedAt: Date) -> Bool { failedClearing.map { !(fetchedAt > $0) } ?? false }
 
     // MARK: Failed saves
@@ -188,7 +189,7 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
 
     /// The cacher failed to take the newest content of a key.
     ///
-    /// The key moves behind all others, so that one that always fails does not block the rest.
+    /// The key moves behind all others, so that a key that always fails does not block the others.
     mutating func saveFailed(_ key: Key, at time: MonotonicInstant) {
         lastFailure += 1
         failures[key] = Failure(order: lastFailure, time: time)
@@ -200,12 +201,12 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
     /// Returns the key to save again after the cacher saved or removed another record: the oldest failure that may be retried, if it is
     /// older than `interval`.
     ///
-    /// One key for each success: a disk that is writable again is not flooded.
+    /// Each success retries one key, so that a disk that is writable again is not flooded with saves.
     ///
     /// - Parameters:
     ///   - interval: The least time between two attempts of one key.
     ///   - now: The present moment.
-    ///   - mayRetry: Whether a key can be saved again now. Keys that cannot do not block those behind them.
+    ///   - mayRetry: Returns whether a key can be saved again now. A key that cannot be saved does not block the keys behind it.
     func nextRetry(
         after interval: Duration, now: @autoclosure () -> MonotonicInstant, where mayRetry: (Key) -> Bool
     ) -> Key? {

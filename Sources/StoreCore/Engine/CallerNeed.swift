@@ -8,8 +8,9 @@ enum CallerNeed: Hashable, Sendable {
     case cached
     /// Valid content after a fetch that did not fail, or the end of a fetch.
     case freshness
-    /// Valid content for later, requested by the prefetch queue. The caller gets no content, a failed fetch is no reason to fetch valid
-    /// content again, and clearing the key ends the wait.
+    /// Valid content for later use, requested by the prefetch queue.
+    ///
+    /// The caller gets no content. After a failed fetch, valid content is not fetched again, and clearing the key ends the wait.
     case prefetch
     /// The end of a fetch of the current epoch, and the save of its result.
     case refresh
@@ -17,8 +18,9 @@ enum CallerNeed: Hashable, Sendable {
     case truth
     /// The save of this revision or a later one; fails if that save fails.
     case saved(Ticket)
-    /// The save of content that was derived from the content before. The answer is `outdated` if a newer record of another user takes its
-    /// place, so that the caller derives the content again.
+    /// The save of content that was derived from the previous content.
+    ///
+    /// The result is `outdated` if a newer record of another user replaces the derived content. The caller then derives it again.
     case savedEdit(Ticket)
     /// The save of all content accepted so far, including failed saves.
     case allSaved

@@ -12,7 +12,7 @@ struct Effects {
     var parcels = Few<Parcel>.none
     /// Content that is no longer needed. Its release may run a `deinit` of user code.
     var discarded = Few<BoxedContent>.none
-    /// Forgotten keys, which are user objects, too.
+    /// Forgotten keys, which are user objects as well.
     var retired = Few<BoxedKey>.none
     /// Other user objects that are no longer needed: patches, errors, and records.
     var leftovers: [any Sendable] = []

@@ -122,7 +122,7 @@ extension StoreEngine {
         StoreError(
             .reentrantFetch,
             "cannot wait for key \(param) inside its own fetch, or inside one that it waits for: neither would end; "
-                + "let the fetcher take the data from where the store takes it")
+                + "let the fetcher get the data directly from the origin")
     }
 
     /// The earliest start of a fetch that a change of the content causes; `nil` for at once.

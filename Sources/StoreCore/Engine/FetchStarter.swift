@@ -67,7 +67,7 @@ final class FetchStarter: Sendable {
 }
 
 extension StoreEngine {
-    /// A read of the cache begins: keeps the context of the caller or observer that requested it, for a fetch that may follow.
+    /// Keeps the context of the caller or observer that requested a read of the cache, for a fetch that may follow.
     func keepContext(of param: BoxedKey, _ state: inout EngineState) {
         guard rules.inheritsContext, state.starters[param] == nil else { return }
         state.starters[param] = FetchStarter()

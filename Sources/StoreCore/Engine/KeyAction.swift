@@ -58,7 +58,7 @@ enum KeyAction<Content: Sendable> {
     case save
     /// The cacher failed to take the newest content: save it again later.
     case saveFailed
-    /// The failed save has succeeded or become needless.
+    /// The failed save has succeeded or become unnecessary.
     case saveRecovered
     /// Begin a fetch, and report its end with this ticket.
     case fetch(Ticket, FetchOrder)

@@ -4,8 +4,8 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 
-// The patches of an outbox's commands. They are patches of mutations that survive `clear()`, may exist before the record is read, and are
-// named by the record that contains them, so that a restart applies none of them twice (O7).
+// The patches of an outbox's commands. They differ from the patches of mutations in three ways: they survive `clear()`, they may exist
+// before the record is read, and the record that contains a change names its command, so that a restart does not apply it twice (O7).
 
 /// The command of an outbox that a patch belongs to.
 struct CommandMark: Hashable, Sendable {
@@ -17,7 +17,7 @@ struct CommandMark: Hashable, Sendable {
 }
 
 extension KeyMachine {
-    /// Shows the change of a command, in place of an older form of it and of the commands that it supersedes.
+    /// Shows the change of a command, in place of the patch of its older payload or of the command that it supersedes.
     ///
     /// - Parameters:
     ///   - command: The command.
@@ -62,12 +62,12 @@ extension KeyMachine {
             let isAmbiguous = patch.isBeforeFetch && !canAccept(response, of: patch)
             patchSucceeded(patch.id, response, &turn)
             if isAmbiguous, held != nil {
-                // The fetched content may contain the change already, so the origin has the last word.
+                // The fetched content may contain the change already, so only another fetch can tell.
                 applyInvalidation(&turn)
                 endTurn(&turn)
             }
         }
-        // A patch that waits for an earlier one is not part of the content yet. Without a patch the content contains the change, or was
+        // A patch that waits for an earlier one is not yet part of the content. Without a patch, the content contains the change or was
         // cleared.
         let isDone = !patches.contains { $0.command?.id == id }
         return isDone && !foldedCommands.contains(id) ? foldedCommands + [id] : foldedCommands
@@ -116,7 +116,7 @@ extension KeyMachine {
         endTurn(&turn)
     }
 
-    /// The key was cleared: the entity exists as long as its command does.
+    /// Creates the entity again after its key was cleared, because it exists as long as its command does.
     ///
     /// - Returns: Whether a command creates the entity.
     mutating func createAgain(_ turn: inout Turn) -> Bool {
@@ -134,7 +134,7 @@ extension KeyMachine {
         refetchesAtDeadline = false
     }
 
-    /// The temporary key is replaced: gives up its content and its patches.
+    /// The temporary key is replaced: returns its content and its patches, and removes them from this machine.
     mutating func commandMoved(_ id: UUID, _ turn: inout Turn) -> (content: Content?, patches: [Patch]) {
         let content = held?.record.content
         let moved = patches.filter { $0.command != nil && $0.command?.id != id }

@@ -10,7 +10,7 @@ internal import Foundation
 // load, and callers wait for its first value. While it is connected, its content is valid and nothing is fetched.
 
 extension KeyMachine {
-    /// Whether a stream has delivered a value and stands.
+    /// Whether the current connection of the stream has delivered a value.
     var isConnected: Bool { stream?.value.connectedAt != nil }
 
     /// Lets the stream serve a request for a fetch.
@@ -24,7 +24,7 @@ extension KeyMachine {
             endStream(&turn)
             return false
         }
-        // Or the timer of expired content would fire at once again.
+        // Otherwise the timer of expired content would fire again at once.
         refetchesAtDeadline = false
         report(.coalesced, &turn)
         return true
@@ -61,7 +61,7 @@ extension KeyMachine {
     /// - Returns: Whether the connection is to deliver more.
     mutating func streamYielded(_ ticket: Ticket, _ value: LiveValue<Content>, _ turn: inout Turn) -> Bool {
         guard stream?.value.ticket == ticket else {
-            // Legal: the stream was ended or replaced while the value was on its way.
+            // Legal: the stream was ended or replaced before the value arrived.
             report(.droppedAsOutdated(.content), &turn)
             return false
         }
@@ -138,7 +138,7 @@ extension KeyMachine {
         stream?.value.overtaken = overtaken
     }
 
-    /// The connection stands, so it is no longer a fetch.
+    /// The connection has delivered a value, so it is no longer a fetch.
     private mutating func connected(_ turn: inout Turn) {
         guard flight != nil || !isConnected else { return }
         flight = nil
@@ -187,7 +187,7 @@ extension KeyMachine {
         turn.publishes = true
         beginLifetime(&turn)
         guard let failure else { return forgetStream(&turn) }
-        // A connection that fails after its first value must not connect again at full speed.
+        // A stream that repeatedly fails after its first value must not connect again at full speed.
         let stood = ended.connectedAt.map { $0.duration(to: turn.now) } ?? .zero
         let attempt = stood >= rules.policy.boundedInterval ? 1 : ended.attempt
         guard isWanted, let delay = rules.policy.retry.delay(after: failure, attempt: attempt, unit: .random(in: 0..<1)) else {
@@ -211,7 +211,7 @@ extension KeyMachine {
         stream?.value.saveDue = nil
     }
 
-    /// Ends the stream; nothing of it is accepted any longer (L3).
+    /// Ends the stream; none of its values is accepted afterward (L3).
     mutating func endStream(_ turn: inout Turn) {
         guard let ticket = stream?.value.ticket else { return forgetStream(&turn) }
         turn.actions.append(.cancel(ticket))
@@ -227,7 +227,7 @@ extension KeyMachine {
         stream = nil
     }
 
-    /// The accepted record with a lifetime that begins now; `nil` if its connection does not stand, or if it does not expire.
+    /// Returns the accepted record with a lifetime that begins now; `nil` if the stream is not connected, or if the record never expires.
     func heldAfterStream(_ now: MonotonicInstant, _ date: Date) -> HeldRecord<Content>? {
         guard isConnected, var record = held?.record, (record.freshness.lifetime ?? rules.expiry.lifetime) != nil else { return nil }
         record.fetchedAt = date
@@ -257,7 +257,7 @@ extension KeyMachine {
         if let start = stream.reconnectsAt, start <= turn.now, isWanted { reconnect(&turn) }
     }
 
-    /// The connection has been heard of.
+    /// Begins the allowed silence of the connection again.
     private mutating func listen(_ turn: inout Turn) {
         guard let limit = rules.policy.idleTimeout else { return }
         stream?.value.silenceEnds = turn.now.advanced(by: limit)
@@ -266,7 +266,7 @@ extension KeyMachine {
     /// Whether the stream's last value is saved later, because another one was saved a short while ago (L6).
     mutating func defersSave(_ turn: inout Turn) -> Bool {
         guard let value = stream?.value, value.revision == revision, rules.policy.saveInterval > .zero else { return false }
-        // A caller that waits for the cacher does not wait for the interval, too.
+        // A caller that waits for a save must not wait for the interval as well.
         if !callers.isEmpty, callers.contains(where: { $0.value.isSavedNeed }) { return false }
         if value.saveDue != nil { return true }
         if let last = value.lastSave {

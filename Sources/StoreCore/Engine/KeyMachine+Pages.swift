@@ -1,4 +1,4 @@
-// Pages of a list (C13): next and previous run side by side, each with one fetch at a time. A page of an older list is never appended.
+// Pages of a list (C13): both directions load concurrently, each with one fetch at a time. A page of an older list is never added.
 
 extension KeyMachine {
     /// A caller requests a page; the accepted content is known.
@@ -34,7 +34,7 @@ extension KeyMachine {
         turn.publishes = true
     }
 
-    /// Whether the list expired on arrival (C11). Fetched anew before each page, it would never get beyond its first page.
+    /// Whether the list expired on arrival (C11). If it were fetched anew before each page, it would never get beyond its first page.
     private func isNeverValid(_ record: CacheRecord<Content>) -> Bool {
         guard !record.isInvalidated, let lifetime = record.freshness.lifetime ?? rules.expiry.lifetime else { return false }
         return lifetime <= .zero
@@ -51,7 +51,7 @@ extension KeyMachine {
         _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>, _ turn: inout Turn
     ) {
         guard self[direction].ticket == ticket else {
-            // Legal: the list was replaced or fetched anew while the page was on its way.
+            // Legal: the list was replaced or fetched anew during the page request.
             report(.droppedAsOutdated(.page(direction)), &turn)
             return
         }

@@ -165,7 +165,7 @@ extension KeyMachine {
 
     /// A mutation that is settled without the origin's response may leave content that differs from the origin's.
     private mutating func oweFetch() {
-        // The origin pushes what it made of the mutation.
+        // An origin that pushes also pushes the result of the mutation.
         if rules.policy.revalidatesAfterMutation, stream == nil { owesFetch = true }
     }
 

@@ -149,7 +149,7 @@ extension KeyMachine {
 
     // MARK: The cache read
 
-    /// Memory has been read. Without a cacher behind it, its record is all there can be.
+    /// Memory has been read. Without a cacher behind it, no other record can exist.
     mutating func memoryRead(_ found: HeldRecord<Content>?, now: @autoclosure () -> MonotonicInstant) {
         guard found != nil || !rules.hasBacking else { return }
         (isRead, held) = (true, found)

@@ -107,9 +107,9 @@ extension KeyMachine {
     var mayRetrySave: Bool {
         switch unsavedChange {
         case nil: false
-        // Otherwise newer content is being saved.
+        // If the revisions differ, newer content is being saved.
         case .content: lastTriedRevision == revision
-        // Otherwise observers and callers of the key were told that it has no content, and have a fetch.
+        // If the key is live, its observers and callers have seen it without content, and a fetch serves them.
         case .invalidation: isAtRest
         }
     }
@@ -121,7 +121,7 @@ extension KeyMachine {
         case nil:
             break
         case .content:
-            // The same content under a new number, so that it counts as unsaved, and callers can wait for this attempt.
+            // The same content gets a new number, so that it counts as unsaved and callers can wait for this attempt.
             revision = turn.tickets.next()
         case .invalidation:
             noteUnsavedChange(nil, &turn)

@@ -6,14 +6,14 @@ internal import Foundation
 
 // A key whose record other users of a shared cacher change too (D1 to D3).
 //
-// Each change of the content is decided on over a base: the position up to which the content contains all changes of others. The cacher
-// refuses a save if another user has changed the key since.
+// Each change of the content has a base: the position up to which the content contains all changes of other users at the time of the
+// decision. The cacher refuses a save if another user has changed the key since.
 
-/// What a machine knows of the changes that others make of its key.
+/// The state of a machine with regard to the changes that other users make to its key.
 struct SharedKey: Hashable {
     /// The revision that the content is known to contain: of its own last save, or of the record that superseded a save.
     var known = Revision.none
-    /// The changes of the content that have not begun to be saved, and those that are being saved.
+    /// The changes of the content with a save that has not begun, and those with a running save.
     var pending: PendingSave?
     var saving: PendingSave?
     /// The base while a change of others has not been read; `nil` if all are read.
@@ -26,7 +26,7 @@ struct SharedKey: Hashable {
 
     /// Changes of the content on their way to the cacher.
     struct PendingSave: Hashable {
-        /// The base; `nil` saves above every change of others.
+        /// The base; `nil` overwrites every change of others.
         var base: Revision?
         /// Whether the content is derived from the content before; otherwise it replaces it.
         var isDerived: Bool
@@ -34,7 +34,7 @@ struct SharedKey: Hashable {
         var invalidates = false
     }
 
-    /// A change of a gap, later than every revision.
+    /// The revision that stands for a gap; greater than every other.
     static var gap: Revision { Revision(number: .max, writer: .max) }
 }
 
@@ -142,7 +142,7 @@ extension KeyMachine {
 
     /// Another user has removed all records.
     ///
-    /// A pending save finds out by itself: content set here is newer than the removal, and the cacher refuses content that is older.
+    /// A pending save continues: content that was set here is newer than the removal, and the cacher refuses content that is older.
     mutating func clearedElsewhere(_ revision: Revision, _ turn: inout Turn) {
         guard revision > sharing.known else { return }
         guard lastTriedRevision == self.revision, saving == nil else { return changedElsewhere(revision, &turn) }
@@ -150,7 +150,7 @@ extension KeyMachine {
         cleared(cacherIsCleared: true, &turn)
     }
 
-    /// Reads the record again if a change of others is unread, once no save is pending: a pending save finds out by itself.
+    /// Reads the record again if a change of others is unread and no save is pending. The cacher refuses a pending save that is outdated.
     mutating func readAgain(_ turn: inout Turn) {
         guard sharing.unreadBase != nil, isRead, reading == nil, pendingKeys == nil, lastTriedRevision == revision, saving == nil else {
             return
@@ -174,7 +174,7 @@ extension KeyMachine {
             adopt(newer, &turn)
             readAgain(&turn)
         case .failure:
-            // The base stays, so the next save finds out. A fetch that waited for the record goes on without it.
+            // The base stays, so the cacher refuses the next save if it is outdated. A fetch that waited for the record begins without it.
             if flight?.isParked == true { restartIfWanted(forceRefresh: dropFlight(&turn), &turn) }
         }
         return true
@@ -193,7 +193,7 @@ extension KeyMachine {
         forceRefreshPending = false
         supersedePages(&turn)
         epoch = turn.tickets.next()
-        // A record that has expired is the result of a fetch if it is newer than the one here; then another fetch would bring no more.
+        // An expired record that is newer than the held one is the result of a fetch, so another fetch would return nothing newer.
         let isNewer = newer.record.fetchedAt > held?.record.fetchedAt ?? .distantPast
         let isUsable = !newer.record.isInvalidated && (isNewer || newer.isValid(at: turn.now))
         if let old = held?.record.content { turn.discarded.append(old) }

@@ -110,7 +110,7 @@ extension KeyMachine {
         owesFetch = false
         forgetFailures(into: &turn.leftovers)
         mergeIndex = nil
-        // The commands of an outbox are still going to happen.
+        // The commands of an outbox will still be delivered.
         discardPatches(&turn) { $0.command == nil || $0.isConfirmed }
         refetchesAtDeadline = false
         truthChanged(.set, &turn)

@@ -10,8 +10,9 @@ internal import Foundation
 /// late results, which are dropped.
 ///
 /// This file holds the state and the properties derived from it. `+Reading` handles observers, callers, and the cache read; `+Fetching`
-/// fetches of the content; `+Pages` fetches of further pages; `+Writing` updates, clearing, invalidation, and the step that all changes share; `+Saving` saves; `+Patches`
-/// optimistic mutations; `+Live` streams of an origin that pushes.
+/// fetches of the content; `+Pages` fetches of further pages; `+Window` the limit of pages; `+Writing` updates, clearing, invalidation, and
+/// the step that all changes share; `+Saving` saves; `+Sharing` the changes of other users of a shared cacher; `+Patches` optimistic
+/// mutations; `+Commands` the changes of an outbox's commands; `+Live` streams of an origin that pushes.
 struct KeyMachine<Content: Sendable> {
     // MARK: The accepted content
 
@@ -79,14 +80,14 @@ struct KeyMachine<Content: Sendable> {
     var graceEnds: MonotonicInstant?
     /// Whether the record is fetched again at its deadline. False for a record without a deadline, and for one that arrived expired (C10).
     var refetchesAtDeadline = false
-    /// A trigger that came too early.
+    /// Whether a trigger came too early and waits for its time.
     var triggerPending = false
     var lastFetchEnded: MonotonicInstant?
-    /// An observer that forces a fetch has joined before the cache was read.
+    /// Whether an observer that forces a fetch has joined before the cache was read.
     var forceRefreshPending = false
-    /// The content was invalidated before the cache was read.
+    /// Whether the content was invalidated before the cache was read.
     var invalidatePending = false
-    /// A list was updated before the record with its page keys was read.
+    /// Set if a list was updated before the record with its page keys was read.
     var pendingKeys: PendingKeys?
     /// The changes that others make of this key; unused if the cacher is not shared.
     var sharing = SharedKey()
@@ -120,7 +121,7 @@ struct KeyMachine<Content: Sendable> {
         var ticket: Ticket
         /// Whether a caller or an observer has requested this fetch explicitly, so that an update starts it again.
         var forceRefresh: Bool
-        /// Whether a caller got stale content because this fetch was to follow. It then runs to its end without a waiting caller.
+        /// Whether a caller got stale content in reliance on this fetch, which then runs to its end without a waiting caller.
         var isPromised = false
         /// Whether the fetch sent the record's validator.
         var revalidates: Bool

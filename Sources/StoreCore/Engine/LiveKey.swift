@@ -31,7 +31,7 @@ struct LiveKey {
         machine = KeyMachine(rules: rules)
     }
 
-    /// The result of a look at a key.
+    /// The result of looking for a state that an observer has not seen.
     enum Sight: Sendable {
         case state(LoadingState<BoxedContent>)
         case nothingNew
@@ -53,7 +53,7 @@ struct LiveKey {
     mutating func wait(_ id: CallerID, _ suspension: Suspension) -> Bool {
         guard let observer = observers[id] else { return false }
         if version > observer.tag, machine.isVisible { return false }
-        // The first waiter would wait forever.
+        // Otherwise the first waiter would wait forever.
         if observer.suspension != nil { refuseSecondWaiter() }
         return observers.suspend(id, suspension)
     }

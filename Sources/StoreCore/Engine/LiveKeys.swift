@@ -7,7 +7,7 @@ struct LiveKeys {
     // Two arrays: reading an element of an array of pairs would copy both parts.
     private var params: ContiguousArray<BoxedKey?> = []
     private var cells: ContiguousArray<Key?> = []
-    /// The places in use, in no order, and the position of each place in that list: `values` skips places that were used once.
+    /// The places in use, in no order, and the position of each place in that list, so that `values` does not visit free places.
     private var taken: ContiguousArray<Int> = []
     private var ranks: ContiguousArray<Int> = []
     /// Free places; the last one is taken first.
@@ -55,7 +55,7 @@ struct LiveKeys {
         let place = place(hash) { $0 == param }
         guard place >= 0 else { return }
         index.remove(hash, at: place)
-        // An array keeps its capacity: a thousand keys that were live once would cost memory forever.
+        // An array keeps its capacity, so a thousand keys that were once live would cost memory forever.
         if index.count == 0, cells.count > 64 {
             self = LiveKeys()
         } else {

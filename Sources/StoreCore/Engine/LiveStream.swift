@@ -4,7 +4,7 @@ struct LiveStream<Content: Sendable> {
     var ticket: Ticket?
     /// The time of the connection's first value; `nil` before it.
     var connectedAt: MonotonicInstant?
-    /// The number of this attempt to connect, from 1. Starts over after a connection that stood for a while.
+    /// The number of this attempt to connect, from 1. Starts over after a connection that has lasted for a while.
     var attempt = 1
     /// The time of the next connection.
     var reconnectsAt: MonotonicInstant?

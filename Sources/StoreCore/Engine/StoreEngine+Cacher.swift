@@ -23,7 +23,7 @@ extension StoreEngine {
             case .write(let param):
                 // A key that has requested a save is live until the save has ended or the queue has dropped it.
                 guard let key = state.live[param] else { preconditionFailure("a save begins for a key that was forgotten") }
-                // A newer record of another user has made the save needless.
+                // A newer record of another user has made the save unnecessary.
                 guard key.value.machine.isSaveRequested else {
                     state.queue.callEnded(param)
                     continue
@@ -64,7 +64,7 @@ extension StoreEngine {
         }
     }
 
-    /// The same record with its age on the monotonic clock.
+    /// Returns a record with its age on the monotonic clock.
     func date(_ record: CacheRecord<BoxedContent>, _ param: BoxedKey, _ backing: any Cacher<BoxedKey, BoxedContent>) -> HeldRecord<
         BoxedContent
     > {
@@ -121,12 +121,12 @@ extension StoreEngine {
 
     /// Forgets everything, in memory and in the cacher.
     ///
-    /// - Throws: The cacher's failure; `CancellationError` if the task is canceled, which stops nothing.
+    /// - Throws: The cacher's failure; `CancellationError` if the task is canceled, which does not stop the clearing.
     func clearAll() async throws {
         let (id, reply) = (nextID(), ClearReply())
         beginClearing(id, reply)
         let result = await cleared(id, reply)
-        // Also if there was no cacher to wait for, so that a canceled caller sees one outcome.
+        // Even without a cacher to wait for, a canceled caller must see the same outcome.
         try Task.checkCancellation()
         try result.get()
     }
@@ -157,7 +157,7 @@ extension StoreEngine {
                 if let keys = batch.cancel() { effects.leftovers.append(keys) }
                 effects.leftovers.append(batch)
             }
-            // They refer to the elements of lists that are forgotten.
+            // The indexes refer to the elements of lists that are forgotten.
             state.restingIndexes.removeAll(&effects.leftovers)
             for key in state.live.values {
                 take(key, &state, &effects) { key, turn in key.machine.cleared(cacherIsCleared: true, &turn) }
@@ -227,8 +227,8 @@ extension StoreEngine {
         if isCancelled { throw CancellationError() }
         guard let fault = faults.first else { return }
         let message =
-            "waiting until everything is saved: the cacher failed \(faults.count == 1 ? "once" : "\(faults.count) times"); what it did not "
-            + "take stays in the store, so see to the cause and wait again"
+            "waiting until everything is saved: the cacher failed \(faults.count == 1 ? "once" : "\(faults.count) times"); unsaved content "
+            + "stays in the store, so fix the cause and call waitUntilSaved() again"
         throw StoreError(.cacherFailed, message, underlyingError: fault)
     }
 

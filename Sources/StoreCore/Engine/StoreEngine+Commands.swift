@@ -7,7 +7,7 @@ internal import Foundation
 // The commands of an outbox that change the content of this store.
 
 extension StoreEngine {
-    /// An outbox is registered: its retired commands need no names any more.
+    /// Learns which commands of a registered outbox are delivered and not retired. Records need not name any other command.
     ///
     /// - Parameter delivered: The commands that are delivered and not retired.
     func knowCommands(_ delivered: some Sequence<UUID>) {
@@ -15,7 +15,7 @@ extension StoreEngine {
         state.withLock { $0.knownCommands = ($0.knownCommands ?? []).union(delivered) }
     }
 
-    /// Removes the names of retired commands from a loaded record, which would otherwise collect them.
+    /// Removes the names of retired commands from a loaded record. Otherwise they would accumulate there.
     func forgetRetiredCommands(in record: inout CacheRecord<BoxedContent>) {
         guard let names = record.fields.commands, let known = state.withLock({ $0.knownCommands }) else { return }
         let kept = names.filter { known.contains($0) }
@@ -43,7 +43,7 @@ extension StoreEngine {
     ///   - id: The command.
     ///   - param: The key.
     ///   - response: The content that the origin responded with.
-    ///   - saved: Called with the commands that the saved content contains; the key stays live until it returns.
+    ///   - saved: Called with the commands that the saved content contains; the key stays live until the closure returns.
     func settleCommand(
         _ id: UUID, of param: BoxedKey, _ response: MutationResponse<BoxedContent>, saved: @Sendable ([UUID]) async -> Void
     ) async {
@@ -76,7 +76,7 @@ extension StoreEngine {
         turn(param) { key, turn in key.machine.commandCreates(command, first, &turn) }
     }
 
-    /// The key that has replaced a temporary one; any other key itself.
+    /// Returns the key that has replaced a temporary key, or any other key unchanged.
     func resolved(_ param: BoxedKey) -> BoxedKey { state.withLock { $0.resolve(param) } }
 
     func isReplaced(_ param: BoxedKey) -> Bool { state.withLock { $0.replacedKeys[param] != nil } }
@@ -86,7 +86,7 @@ extension StoreEngine {
         state.withLock { $0.replacedKeys[temporary] = param }
     }
 
-    /// Moves the content, the patches and the observers of a temporary key to the key that replaces it, and waits until that is saved.
+    /// Moves the content, the patches and the observers of a temporary key to the key that replaces it, and waits for the save.
     ///
     /// - Parameters:
     ///   - id: The command that has created the entity.

@@ -11,13 +11,13 @@ extension StoreEngine {
         _ key: BoxedKey, from source: GettingFrom, isolation: isolated (any Actor)? = #isolation
     ) async -> CallerAnswer<BoxedContent> {
         if Task.isCancelled { return .cancelled }
-        // Events count each caller, and a fetch that waits for a key must be known to the machine as itself.
+        // Events count each caller, and the machine must know a caller that is a fetch as a caller of its own.
         guard source == .both, onEvent == nil, FetchScope.active == nil else { return await answerAlone(key, source.need) }
         switch poseInCrowd(key) {
         case .answered(let answer):
             return answer
         case .waiting(let crowd, let ticket):
-            // By hand: see ``suspend(isolation:_:onCancel:)``.
+            // Written out by hand, see ``suspend(isolation:_:onCancel:)``.
             await withTaskCancellationHandler {
                 _ = isolation
                 await suspend { crowd.wait(ticket, $0) }

@@ -17,7 +17,7 @@ extension StoreEngine {
         if isDated {
             key.machine.mergeIndex = state.restingIndexes.take(key.param, record.details, &effects.leftovers)
         } else {
-            // A record put there by the user has no deadline, and the details may be those of the record that it replaced.
+            // A record that was saved directly through the cacher has no deadline, and its details may be those of the record before it.
             mirror(&key, &state, &effects)
         }
     }

@@ -77,7 +77,7 @@ final class EngineObserver: Sendable {
     @inlinable
     func pause(isolation: isolated (any Actor)? = #isolation) async -> Bool {
         guard enter() else { return false }
-        // By hand: see ``suspend(isolation:_:onCancel:)``.
+        // Written out by hand, see ``suspend(isolation:_:onCancel:)``.
         await withTaskCancellationHandler {
             _ = isolation
             await suspend { wait($0) }
@@ -103,7 +103,7 @@ final class EngineObserver: Sendable {
         case .nothingNew:
             return nil
         case .gone:
-            // A temporary key was replaced: the observer follows it, unless its own cancellation was the reason to leave.
+            // If a temporary key was replaced, the observer joins the new key, unless it has left because it was canceled.
             if !Task.isCancelled, engine.isReplaced(key) {
                 self.place.store(engine.join(key, id, forceRefresh: false), ordering: .relaxed)
                 return look()

@@ -1,4 +1,4 @@
-// Prefetching: keys wait in a queue, and a few workers take them, so that neither the caller nor the origin is flooded.
+// Prefetching: keys wait in a queue, and a few workers take them, so that many keys overload neither the caller nor the origin.
 
 /// The keys of one call of `prefetch`, taken in order.
 @usableFromInline

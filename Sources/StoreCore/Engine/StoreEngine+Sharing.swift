@@ -1,4 +1,4 @@
-// A cacher that others use too: their changes, saves that they may supersede, and fetches that only one user runs (D1 to D5).
+// A shared cacher: the changes of other users, saves that they may supersede, and fetches that only one user runs (D1 to D5).
 
 extension StoreEngine {
     /// Follows the changes of others; the cacher begins to deliver them at its first load.
@@ -63,7 +63,7 @@ extension StoreEngine {
 
     // MARK: Leases
 
-    /// Fetches content once this store has the lease of the key. While another user has it, that user's record is expected.
+    /// Fetches content when this store has the lease of the key. While another user has the lease, waits for that user's record.
     func startLeasedFetch(
         _ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ scope: FetchScope, _ starter: FetchStarter?, at start: MonotonicInstant?
     ) -> Task<Void, Never> {
@@ -74,7 +74,7 @@ extension StoreEngine {
             do {
                 switch try await shared?.lease(param, for: duration) {
                 case .granted(let granted):
-                    // A store that was released, or a fetch that was dropped, abandons the lease by releasing it.
+                    // If the store was released or the fetch was dropped, releasing the lease abandons it.
                     guard (keeper ?? self)?.leaseGranted(ticket, param, at: granted.position) == true else { return }
                     lease = granted
                 case .failed(let failure):
@@ -84,7 +84,7 @@ extension StoreEngine {
                     break
                 }
             } catch {
-                // A store that has dropped the fetch has canceled this task. Otherwise each user fetches for itself.
+                // If the store has dropped the fetch, it has canceled this task. Otherwise the store fetches without a lease.
                 if Task.isCancelled { return }
                 (keeper ?? self)?.report(.cacherFault(.lease, error), param)
             }
@@ -102,7 +102,7 @@ extension StoreEngine {
     ///
     /// - Parameter isAccepted: Whether the result was accepted.
     func settle(_ lease: Lease, of key: inout Key, _ result: Fetches.Outcome, isAccepted: Bool) {
-        // Ending a lease only hands it to the cacher, so it may happen under the lock.
+        // Ending a lease only notifies the cacher, which must return quickly, so it may happen under the lock.
         switch result {
         case .failure(let error) where isAccepted: lease.end(.failed(FetchFailedElsewhere(error)))
         case .success where isAccepted:

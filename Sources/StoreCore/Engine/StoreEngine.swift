@@ -8,8 +8,9 @@ internal import Synchronization
 /// Drives the machines of all live keys of a store under one lock, and carries out their actions.
 ///
 /// Under the lock a machine decides, and callers are registered. Resuming, canceling, and user code happen outside it. The extensions:
-/// `+Calling` callers, `+Crowding` many callers at once, `+Observing` observers, `+Cacher` the cacher, `+FrontMemory` the memory in front
-/// of it, `+Fetching` fetches and time, `+Live` streams, `+Prefetching` the prefetch queue, `+Whole` operations on all keys.
+/// `+Calling` callers, `+Crowding` many callers at once, `+Observing` observers, `+Cacher` the cacher, `+Sharing` a shared cacher,
+/// `+FrontMemory` the memory in front of the cacher, `+Fetching` fetches and time, `+Live` streams, `+Prefetching` the prefetch queue,
+/// `+Commands` the commands of an outbox, `+Whole` operations on all keys.
 @usableFromInline
 final class StoreEngine: Sendable {
     typealias Key = LiveKey
@@ -20,7 +21,7 @@ final class StoreEngine: Sendable {
     let follow: Follow?
     let front: FrontMemory?
     let backing: (any Cacher<BoxedKey, BoxedContent>)?
-    /// The cacher if others use it too.
+    /// The cacher if it is shared.
     let shared: (any SharedCacher<BoxedKey, BoxedContent>)?
     let rules: KeyRules<BoxedContent>
     let time: any TimeSource
@@ -192,7 +193,7 @@ final class StoreEngine: Sendable {
         case .cancel(let ticket):
             if let task = key.takeFetch(ticket) { effects.parcels.append(.cancellation(task)) }
         case .answer(let id, let answer):
-            // A caller that retains the accepted content has had its result.
+            // A caller that waits for `.truth` has already received its result.
             if let reply = key.takeCallers(id) { effects.parcels.append(.answer(reply, answer)) }
         case .report(let kind):
             state.report(kind, key.param, &effects)
@@ -207,7 +208,7 @@ struct EngineState {
     /// The one counter of epochs, tickets, and revisions.
     var tickets = TicketCounter()
     var events: UInt64 = 0
-    /// The calls of the cacher, and the callers of those that concern all keys.
+    /// The calls of the cacher, and the callers of the calls that concern all keys.
     var queue = CacherQueue<BoxedKey>()
     var clearers: [CallerID: ClearReply] = [:]
     var listings: [CallerID: KeysReply] = [:]
@@ -220,13 +221,13 @@ struct EngineState {
     var knownCommands: Set<UUID>?
     /// The keys that have replaced temporary ones.
     var replacedKeys: [BoxedKey: BoxedKey] = [:]
-    /// Ends with the store.
+    /// The observation of a shared cacher, which ends with the store.
     var changes: ChangeObservation?
 
-    /// The key that has replaced a temporary one; any other key itself.
+    /// Returns the key that has replaced a temporary key, or any other key unchanged.
     func resolve(_ param: BoxedKey) -> BoxedKey { replacedKeys.isEmpty ? param : replacedKeys[param] ?? param }
 
-    /// Forgets an idle key. Keeps one with a failed save, and forgets the oldest of too many.
+    /// Forgets an idle key. A key with a failed save stays; if there are too many of these, the oldest is forgotten.
     mutating func retire(_ cell: Cell<LiveKey>, _ effects: inout Effects) {
         guard cell.value.machine.unsavedChange != nil else { return drop(&cell.value, &effects) }
         let live = live

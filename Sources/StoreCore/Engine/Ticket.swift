@@ -1,5 +1,5 @@
-/// The number of a fetch, a load, a change, or an epoch. One counter numbers everything of a store, so that of two events, of any keys, the
-/// later one has the higher number.
+/// The number of a fetch, a load, a change, or an epoch. A store has one counter for all of them. Therefore the later of two events has the
+/// higher number, even if they concern different keys.
 struct Ticket: Hashable, Comparable, Sendable {
     let number: UInt64
 

@@ -30,7 +30,7 @@ public struct ElementIdentity<Element>: Sendable {
             merge: merge, count: { $0.count }, resize: resize, isTwoWay: isTwoWay, window: paging.map { PageWindow.elements($0) })
     }
 
-    /// No identity: pages are joined as they arrive.
+    /// No identity: pages are added unchanged.
     public static var none: ElementIdentity {
         ElementIdentity(
             merge: { list, page, direction, _ in

@@ -13,7 +13,7 @@
 /// ```
 ///
 /// Errors of a fetcher may conform; the store's ``RetryPolicy`` and stale windows follow their advice. An error without advice counts as
-/// transient, as tried once, has no preferred delay, and allows stale content.
+/// transient and as tried once, has no preferred delay, and allows stale content.
 public protocol FailureAdvising: Error {
     /// The kind of failure.
     var failureKind: FailureKind { get }

@@ -25,7 +25,7 @@ public protocol Fetcher<Param, Content>: Origin {
 }
 
 extension Fetcher {
-    /// Responds to a store's request by fetching; a plain fetcher has no pages and confirms nothing.
+    /// Responds to a store's request with a fetch; a plain fetcher has no pages and never confirms a version.
     @inlinable
     public func respond(to request: OriginRequest<Param>) async throws -> OriginResponse<Content> {
         switch request {
@@ -74,7 +74,7 @@ public protocol RevalidatingFetcher<Param, Content>: Origin {
 }
 
 extension RevalidatingFetcher {
-    /// Responds to a store's request by a conditional fetch; such a fetcher has no pages.
+    /// Responds to a store's request with a conditional fetch; a revalidating fetcher has no pages.
     @inlinable
     public func respond(to request: OriginRequest<Param>) async throws -> OriginResponse<Content> {
         switch request {

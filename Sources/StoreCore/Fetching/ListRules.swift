@@ -72,7 +72,7 @@ typealias PageResize<Content> = @Sendable (_ sizes: [Int], _ old: Content, _ new
 ///   - sizes: The sizes of the old list's pages.
 ///   - count: The number of elements in the new list.
 ///   - move: Moves the start of a page; receives it together with the start of the next page, in the old list and in the new one.
-/// - Returns: The sizes of the same pages in the new list; an element that came with no page belongs to the page around it.
+/// - Returns: The sizes of the same pages in the new list. An element that no page has loaded belongs to the page around it.
 @usableFromInline
 func movedPages(_ sizes: [Int], to count: Int, _ move: (_ start: Int, _ oldEnd: Int, _ newEnd: Int) -> Int) -> [Int] {
     var moved = sizes

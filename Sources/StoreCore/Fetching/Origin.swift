@@ -1,4 +1,4 @@
-/// The source of content, in the one form that a store works with.
+/// The source of content, in the form that every store works with.
 ///
 /// You rarely conform to this protocol. Conform to ``Fetcher``, ``RevalidatingFetcher``, ``PaginationFetcher`` or
 /// ``TwoWayPaginationFetcher``, each of which implements ``respond(to:)``. Implement it yourself only if an origin needs more than they

@@ -9,12 +9,12 @@ public struct PagingPolicy: Hashable, Sendable {
     /// The largest number of pages that a list holds.
     ///
     /// A page that is added at one end of a full list drops the page at the other end. The key of the dropped page becomes the page key of
-    /// that end, so that the page can be requested again. A page whose key is unknown stays, because its elements would be lost.
+    /// that end, so that the page can be requested again. A page whose key is unknown stays, because it could not be requested again.
     public let maximumPages: Int
 
     /// Creates the rules.
     ///
-    /// - Parameter maximumPages: The largest number of pages that a list holds; at least one, which is checked.
+    /// - Parameter maximumPages: The largest number of pages that a list holds. The program stops if it is less than one.
     public init(maximumPages: Int) {
         precondition(
             maximumPages > 0,

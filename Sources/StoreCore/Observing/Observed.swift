@@ -16,10 +16,10 @@ public import Observation
 /// ```
 ///
 /// The model observes only while a task is in `follow`. SwiftUI starts that task when the view appears. It cancels the task when the view
-/// disappears, and starts another when the key changes. Then the model keeps its last state and no reference to the store.
+/// disappears, and starts another when the key changes. Without a task, the model keeps its last state and no reference to the store.
 ///
-/// Reading a property registers a view for changes of that property only. Equatable content counts as changed if it is not equal, objects
-/// if they are not identical, and other content with each state.
+/// Reading a property registers a view for changes of that property only. `Equatable` content counts as changed if it is not equal to the
+/// content before, an object if it is another object, and any other content with each state.
 @MainActor
 public final class Observed<Content: Sendable>: nonisolated Observable {
     /// The part of a model that a view reads.
@@ -51,7 +51,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
             self.engine = engine
         }
 
-        /// Whether both are the same key, and not known to be of different stores.
+        /// Returns whether both keys are equal, and are not known to belong to different stores.
         func matches(_ other: Subject?) -> Bool {
             guard let other, key == other.key else { return false }
             return !hasStore || !other.hasStore || (engine != nil && engine === other.engine)
@@ -116,8 +116,9 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
 
     /// Follows a key: observes it, and shows its states, until the task is canceled.
     ///
-    /// Content that memory has and that is valid is shown before the call suspends for the first time. If several tasks follow, the newest
-    /// call decides what is shown. When it ends, the call before it does again. Without any, the last state stays.
+    /// If memory has valid content, the model shows it before the call suspends for the first time. If several tasks follow, the newest
+    /// call decides which state is shown. When it ends, the call before it decides again. After the last call has ended, the last state
+    /// stays.
     ///
     /// - Parameter handle: The handle on the key. The model holds it only during the call.
     public func follow<Param>(_ handle: StoreFlowable<Param, Content>) async {
@@ -179,7 +180,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
 
     // MARK: Reading
 
-    /// The state of a key: that of `follow` if the key is followed, and otherwise what memory has.
+    /// The state of a key: the state from `follow` if the key is followed, otherwise the content in memory.
     ///
     /// SwiftUI evaluates `body` with a new key before its task follows the key. Until then, this method returns the valid content that the
     /// store has in memory, if any, so that the first frame shows it. It never returns the content of another key, or of the same key
@@ -191,7 +192,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
         state(for: Subject(handle.param, of: handle.engine), otherwise: handle.stateInMemory)
     }
 
-    /// The state of a list: that of `follow` if the list is followed, and otherwise what memory has.
+    /// The state of a list: the state from `follow` if the list is followed, otherwise the content in memory.
     ///
     /// - Parameter list: The handle on the list.
     /// - Returns: The state to show.
@@ -216,7 +217,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
         return inMemory() ?? .loading(content: switching == .keepingContent ? shown.state.content : nil)
     }
 
-    /// Returns whether the shown content belongs to a key, and not to the key before it.
+    /// Returns whether the shown content belongs to a key, and not to the previously followed key.
     ///
     /// - Parameter id: The key.
     /// - Returns: `false` if ``Switching/keepingContent`` shows the content of another key.
@@ -268,7 +269,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
 
     private subscript(part: Part) -> Void { () }
 
-    /// Registers the view that is being evaluated for changes of parts.
+    /// Registers the view that is being evaluated as a reader of some parts.
     func access(_ parts: Part...) {
         for part in parts { registrar.access(self, keyPath: \.[part]) }
     }

@@ -49,14 +49,14 @@ extension Observed where Content: RandomAccessCollection {
         return previousPage.isLoading
     }
 
-    /// Requests the page after the last one, also after a failure.
+    /// Requests the page after the last one, even after a failure.
     ///
     /// - Returns: The outcome of the request; `.notLoadedYet` if no task follows a list. `.failed(CancellationError())` as soon as the task
     ///   is canceled.
     @discardableResult
     public func loadNext() async -> PageRequest { await requestPage(.next) }
 
-    /// Requests the page before the first one, also after a failure.
+    /// Requests the page before the first one, even after a failure.
     ///
     /// - Returns: The outcome of the request; `.notLoadedYet` if no task follows a list. `.failed(CancellationError())` as soon as the task
     ///   is canceled.
@@ -71,7 +71,7 @@ extension Observed where Content: RandomAccessCollection, Content.Element: Ident
     ///
     /// - Parameters:
     ///   - element: The element.
-    ///   - distance: The number of elements at the end of the list from which on the next page is loaded.
+    ///   - distance: The number of elements at the end of the list that load the next page.
     /// - Returns: Whether the element is near the end, and there is a page that is neither loading nor failed. Cost: O(`distance`).
     public func shouldLoadNext(at element: Content.Element, within distance: Int = 5) -> Bool {
         shouldLoad(next, content?.suffix(max(1, distance)), element)
@@ -81,7 +81,7 @@ extension Observed where Content: RandomAccessCollection, Content.Element: Ident
     ///
     /// - Parameters:
     ///   - element: The element.
-    ///   - distance: The number of elements at the start of the list up to which the previous page is loaded.
+    ///   - distance: The number of elements at the start of the list that load the previous page.
     /// - Returns: Whether the element is near the start, and there is a page that is neither loading nor failed. Cost: O(`distance`).
     public func shouldLoadPrevious(at element: Content.Element, within distance: Int = 5) -> Bool {
         shouldLoad(previous, content?.prefix(max(1, distance)), element)

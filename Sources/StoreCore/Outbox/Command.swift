@@ -32,15 +32,15 @@ public protocol Command: Codable, Sendable {
     /// - Throws: Any error; the command then stays in the outbox, and its lane waits.
     static func migrate(from version: Int, _ payload: Data) throws -> Self
 
-    /// Returns whether this command makes an earlier one needless; by default false.
+    /// Returns whether this command makes an earlier one unnecessary; by default `false`.
     ///
-    /// The outbox asks only about the command right before this one in its lane, and only if its delivery was never attempted. A draft that
-    /// is saved at each keystroke then costs one request.
+    /// The outbox asks only about the command right before this one in its lane, and only if no delivery of that command was attempted. A
+    /// draft that is saved at each keystroke then costs one request.
     ///
     /// - Parameter earlier: The pending command.
     func supersedes(_ earlier: Self) -> Bool
 
-    /// Returns the command with each identifier looked up; by default the command itself.
+    /// Returns the command with its temporary identifiers replaced; by default the command itself.
     ///
     /// A command that refers to an entity which another command creates must look up each identifier that may be temporary:
     ///
@@ -79,8 +79,8 @@ extension Command {
 
 /// The identifiers that replace temporary ones.
 ///
-/// Identifiers are compared by their JSON, so a temporary identifier must be unique among all identifiers of the outbox's commands: a UUID
-/// is.
+/// Identifiers are compared by their JSON, so a temporary identifier must be unique among all identifiers of the outbox's commands, as a
+/// UUID is.
 public struct IdentifierReplacement: Sendable {
     /// The JSON of the replacements, by the JSON of the temporary identifiers.
     let replacements: [String: String]
@@ -103,7 +103,7 @@ public struct IdentifierReplacement: Sendable {
         self.seen = seen
     }
 
-    /// Returns the identifier to use in place of an identifier: the replacement of a temporary one, or the identifier itself.
+    /// Returns the replacement of a temporary identifier, or any other identifier unchanged.
     public subscript<ID: Codable & Sendable>(identifier: ID) -> ID {
         guard let text = Self.text(of: identifier) else { return identifier }
         seen?.add(text)
@@ -132,12 +132,12 @@ final class IdentifiersSeen: Sendable {
 
 /// One attempt to perform a command.
 public struct Delivery: Hashable, Sendable {
-    /// The identity of the command at the origin, equal for all attempts and after a restart.
+    /// The identity of the command at the origin, the same for all attempts, even after a restart.
     ///
     /// Send it as the `Idempotency-Key`: an origin that honors the key performs the command once.
     public let id: UUID
 
-    /// The number of the attempt, from 1. An attempt does not count if the process ended during it.
+    /// The number of the attempt, from 1. An attempt that ended with its process does not count.
     public let attempt: Int
 }
 

@@ -4,7 +4,7 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// Changes that survive: commands that are kept on disk, shown at once, and delivered to the origin in order.
+/// A queue of commands that are kept on disk, shown at once, and delivered to the origin in order.
 ///
 /// ```swift
 /// let outbox = try Outbox(directory: directory)
@@ -17,17 +17,17 @@ public import Foundation
 /// try await outbox.submit(Like(post: 7))
 /// ```
 ///
-/// An outbox works from its creation until it is released. Several outboxes, also of several processes, may use one directory; one of them
-/// delivers.
+/// An outbox works from its creation until it is released. Several outboxes, even in several processes, may use one directory. Only one of
+/// them delivers at a time.
 public final class Outbox: Sendable {
     let core: OutboxCore
 
-    /// Reads the commands of a directory, which is created if it is missing.
+    /// Creates an outbox, and reads the commands in its directory; creates the directory if it is missing.
     ///
     /// Nothing is delivered before ``start()``.
     ///
     /// - Parameters:
-    ///   - directory: A directory for this outbox alone.
+    ///   - directory: A directory for outboxes of this kind, and for nothing else.
     ///   - policy: The rules for repeating deliveries, and the limits.
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group whose ``CacheScope/clear()`` also empties the outbox.
@@ -50,21 +50,21 @@ public final class Outbox: Sendable {
 
     /// Registers a type of command that changes the content of a store; shows the changes of its pending commands before it returns.
     ///
-    /// The patch lies over the content from the submission until the origin has performed the command, also after a restart and over
-    /// content that is fetched meanwhile. When `perform` returns the store's `Content`, that content replaces the data and the patch.
-    /// When it returns anything else, the patch becomes part of the content.
+    /// From the submission until the origin has performed the command, the store shows its content with the patch. This includes content
+    /// that is fetched meanwhile or loaded after a restart. When `perform` returns the store's `Content`, that content replaces the data
+    /// and the patch. When `perform` returns anything else, the patch becomes part of the content.
     ///
-    /// Register each type once, before ``start()`` or after it. The commands of a type that is not registered wait. The program stops with
-    /// a message if a type is registered twice.
+    /// Register each type once, before ``start()`` or after it. Commands of an unregistered type wait. If a type is registered twice, the
+    /// program stops with a message.
     ///
     /// - Parameters:
     ///   - type: The type of the commands.
     ///   - store: The store whose content the commands change.
     ///   - key: Returns the key of the content.
     ///   - lane: Returns the lane of a command; by default all commands for one content share a lane.
-    ///   - others: The changes of other contents.
-    ///   - patch: Makes the change. The rules of ``StoreFlowable/mutate(optimistically:perform:)`` apply to it: it has no side effects and
-    ///     works on any content.
+    ///   - others: The changes that the command makes to other keys or stores.
+    ///   - patch: Makes the change. As in ``StoreFlowable/mutate(optimistically:perform:)``, it must have no side effects and must work on
+    ///     any content.
     ///   - perform: Sends the change to the origin; called until it returns or throws a permanent error (``FailureAdvising``).
     public func register<Value: Command, Param: Hashable & Codable & Sendable, Content: Sendable, Result>(
         _ type: Value.Type, patching store: Store<Param, Content>, at key: @escaping @Sendable (_ command: Value) -> Param,
@@ -101,7 +101,7 @@ public final class Outbox: Sendable {
         await core.register(form.registration)
     }
 
-    /// Registers a type of command that creates an entity under a temporary key, which the origin replaces by its own.
+    /// Registers a type of command that creates an entity under a temporary key, which the origin replaces with its own key.
     ///
     /// The store shows the entity under the temporary key at once, and again after a restart. Later commands that refer to the temporary
     /// key (``Command/replacing(_:)``) wait until the entity exists, are delivered with its key, and fail if its creation fails. When
@@ -110,9 +110,9 @@ public final class Outbox: Sendable {
     /// - Parameters:
     ///   - type: The type of the commands.
     ///   - store: The store whose content the commands create.
-    ///   - key: Returns the temporary key, which no other entity has: a UUID, for example.
+    ///   - key: Returns the temporary key, such as a UUID. No other entity may have this key.
     ///   - lane: Returns the lane of a command; by default all commands for one content share a lane.
-    ///   - others: The changes of other contents, such as of a list.
+    ///   - others: The changes that the command makes to other keys or stores, such as to a list.
     ///   - content: Returns the first content.
     ///   - perform: Creates the entity at the origin; called until it returns or throws a permanent error (``FailureAdvising``).
     public func register<Value: Command, Param: Hashable & Codable & Sendable, Content: Sendable>(
@@ -141,7 +141,7 @@ public final class Outbox: Sendable {
         Task { [core] in await core.start() }
     }
 
-    /// Begins deliveries, and ends all back-off delays at each element of a sequence, such as when the network is back.
+    /// Begins deliveries, and ends all back-off delays at each element of a sequence, for example when the network returns.
     ///
     /// Delays that the origin has asked for are kept. An error or the end of the sequence ends only this trigger.
     ///
@@ -150,19 +150,19 @@ public final class Outbox: Sendable {
         Task { [core] in await core.start(trigger) }
     }
 
-    /// Continues after a fatal failure has stopped all lanes, such as when the user has signed in again.
+    /// Continues after a fatal failure has stopped all lanes, for example when the user has signed in again.
     public func resume() async { await core.resume() }
 
     // MARK: Changing
 
-    /// Keeps a command until it is delivered; returns when it is on disk and its change is visible.
+    /// Accepts a command for delivery; returns when it is on disk and its change is visible.
     ///
-    /// Cancellation has no effect.
+    /// Canceling the task has no effect.
     ///
     /// - Parameter command: The command; its type must be registered.
     /// - Returns: The identity of the command in the outbox.
     /// - Throws: ``StoreError/Code/outboxFull``; ``StoreError/Code/unregisteredCommand``; ``StoreError/Code/fileSystem``; the error of the
-    ///   command's `encode(to:)`. Nothing has changed then.
+    ///   command's `encode(to:)`. The outbox is then unchanged.
     @discardableResult
     public func submit(_ command: some Command) async throws -> UUID { try await core.submit(command) }
 
@@ -170,14 +170,14 @@ public final class Outbox: Sendable {
     ///
     /// - Parameter id: The identity of the command.
     /// - Returns: Whether the command was taken back.
-    /// - Throws: ``StoreError/Code/fileSystem``; nothing has changed then.
+    /// - Throws: ``StoreError/Code/fileSystem``; the outbox is then unchanged.
     public func cancel(_ id: UUID) async throws -> CancelOutcome { try await core.cancel(id) }
 
     /// Makes a failed command pending again, at the end of its lane, together with the commands that failed because of it.
     ///
     /// - Parameter id: The identity of the command.
     /// - Returns: Whether there is such a failed command.
-    /// - Throws: ``StoreError/Code/fileSystem``; nothing has changed then.
+    /// - Throws: ``StoreError/Code/fileSystem``; the outbox is then unchanged.
     @discardableResult
     public func retry(_ id: UUID) async throws -> Bool { try await core.retry(id) }
 
@@ -185,7 +185,7 @@ public final class Outbox: Sendable {
     ///
     /// - Parameter id: The identity of the command.
     /// - Returns: Whether there is such a command.
-    /// - Throws: ``StoreError/Code/fileSystem``; nothing has changed then.
+    /// - Throws: ``StoreError/Code/fileSystem``; the outbox is then unchanged.
     @discardableResult
     public func discard(_ id: UUID) async throws -> Bool { try await core.discard(id) }
 
@@ -199,53 +199,55 @@ public final class Outbox: Sendable {
     @discardableResult
     public func replace(_ id: UUID, with command: some Command) async throws -> Bool { try await core.replace(id, with: command) }
 
-    /// Drops all commands, on disk first, and waits for running attempts.
+    /// Drops all commands, first on disk, and waits for running attempts to end.
     ///
-    /// The wait is bounded by ``OutboxPolicy/clearTimeout``.
+    /// The attempts are canceled and their results dropped. The wait ends after ``OutboxPolicy/clearTimeout`` at the latest.
     ///
-    /// The attempts are canceled and their results dropped. A ``CacheScope`` calls this method for its outboxes.
+    /// A ``CacheScope`` calls this method for its outboxes.
     ///
     /// - Returns: The number of commands that were dropped.
-    /// - Throws: ``StoreError/Code/fileSystem``; the commands are kept then, and deliveries are stopped until ``resume()``.
+    /// - Throws: ``StoreError/Code/fileSystem``; the commands then remain, and deliveries stop until ``resume()`` is called.
     @discardableResult
     public func clear() async throws -> Int { try await core.empty() }
 
     // MARK: Observing
 
-    /// Whether no command is left, delivered ones with unsaved content included.
+    /// Whether the outbox has no commands, not even delivered commands with unsaved content.
     package var isEmpty: Bool { get async { await core.isEmpty } }
 
     /// The states of the outbox, for observation with `for await`; the first one is the current state.
     public func publish() -> OutboxStates { OutboxStates(outbox: self, subject: nil) }
 
-    /// The states of the commands that change one content, so that a screen can mark it as unsent.
+    /// The states of the commands for one key, so that a screen can mark its content as unsent.
     ///
-    /// - Parameter handle: The handle on the content.
+    /// A command belongs to the key that its registration returns. Keys that it changes only through a ``CommandPatch`` do not count.
+    ///
+    /// - Parameter handle: The handle on the key.
     public func pending<Param: Hashable & Codable & Sendable, Content: Sendable>(
         for handle: StoreFlowable<Param, Content>
     ) -> OutboxStates {
         OutboxStates(outbox: self, subject: subject(of: handle.param, Content.self))
     }
 
-    /// Returns commands in their order.
+    /// Returns commands, the oldest first.
     ///
     /// - Parameters:
-    ///   - command: The command before the first one to return; `nil` begins with the oldest.
-    ///   - limit: The largest number of commands.
+    ///   - command: The command after which to begin; `nil` begins with the oldest command.
+    ///   - limit: The largest number of commands to return.
     public func commands(after command: OutboxCommand? = nil, limit: Int = 100) async -> [OutboxCommand] {
         await core.commands(after: command?.order ?? 0, limit: limit)
     }
 
-    /// Waits until nothing is pending; for a background task, or the end of a program.
+    /// Waits until nothing is pending, for example in a background task or at the end of a program.
     ///
     /// Failed and undecodable commands do not count.
     ///
     /// - Parameter timeout: The longest wait.
-    /// - Returns: Whether everything is delivered. Cancellation ends the wait, and harms no delivery.
+    /// - Returns: Whether everything is delivered. Cancellation ends the wait without affecting deliveries.
     public func drain(until timeout: Duration) async -> DrainOutcome { await core.drain(until: timeout) }
 }
 
-/// A change that a command makes to the content of a further store.
+/// A change that a command makes to another key, in the same store or in another store.
 public struct CommandPatch<Value: Command>: Sendable {
     let engine: StoreEngine
     let bind: @Sendable (Value) -> BoundPatch
@@ -255,7 +257,7 @@ public struct CommandPatch<Value: Command>: Sendable {
     /// - Parameters:
     ///   - store: The store.
     ///   - key: Returns the key of the content.
-    ///   - patch: Makes the change; it has no side effects and works on any content.
+    ///   - patch: Makes the change; it must have no side effects and must work on any content.
     public init<Param: Hashable & Codable & Sendable, Content: Sendable>(
         _ store: Store<Param, Content>, at key: @escaping @Sendable (_ command: Value) -> Param,
         _ patch: @escaping @Sendable (_ command: Value, _ content: inout Content) -> Void
@@ -279,12 +281,12 @@ public struct CommandPatch<Value: Command>: Sendable {
     }
 }
 
-/// The kind and the key of a content, as text in the log.
+/// Returns the text that identifies a key and the type of its content in the log.
 private func subject<Param: Codable>(of key: Param, _ type: Any.Type) -> String {
     "\(type) \(IdentifierReplacement.text(of: key) ?? "")"
 }
 
-/// Everything that a registration knows of a type of commands.
+/// Everything that a registration knows about a type of command.
 private struct CommandForm<Value: Command>: Sendable {
     var patches: [CommandPatch<Value>]
     var subject: @Sendable (Value) -> String

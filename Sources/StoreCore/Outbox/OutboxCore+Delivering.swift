@@ -4,7 +4,7 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 
-// Deliveries: each is logged before it begins and when it ends, and only the holder of the lease delivers.
+// Deliveries. The first attempt of a command is logged before it begins, and every result is logged. Only the holder of the lease delivers.
 
 extension OutboxCore {
     func begin(_ id: UUID) {
@@ -58,7 +58,7 @@ extension OutboxCore {
         carryOut()
     }
 
-    /// Logs the end of an attempt, however long that takes: a success that is not logged would be delivered again.
+    /// Logs the end of an attempt, and retries until this succeeds: a command with a success that is not logged would be delivered again.
     func finish(_ id: UUID, _ attempt: Int, _ result: Result<PerformedCommand, any Error>) async {
         var (fact, event) = fact(attempt, result)
         if case .success(let performed) = result { responses[id] = performed }
@@ -66,7 +66,7 @@ extension OutboxCore {
             machine.halt()
             report(event, id)
         }
-        // The end of the outbox cancels its attempts, which is no failure of theirs.
+        // Shutting down cancels the attempts, which says nothing about their commands.
         if isShutDown, case .failure = result { fact = nil }
         while let pending = fact {
             do {
@@ -89,7 +89,7 @@ extension OutboxCore {
         if isShutDown, attempts.current.count <= 1 { lease = nil }
     }
 
-    /// The fact that the end of an attempt adds to the log; `nil` for a fatal failure.
+    /// Returns the fact to log at the end of an attempt, and the event; no fact for a fatal failure.
     func fact(
         _ attempt: Int, _ result: Result<PerformedCommand, any Error>
     ) -> (OutboxEntry.Fact?, OutboxEvent.Kind) {
@@ -141,7 +141,7 @@ extension OutboxCore {
         leasing = nil
         self.lease = lease
         do {
-            // The last deliverer may have delivered what seems to be pending here.
+            // The last deliverer may have delivered commands that seem to be pending here.
             take(try log.read())
             machine.woke(time.now)
             machine.setDeliverer(true)

@@ -4,7 +4,7 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 
-// The view from outside.
+// The state of the outbox, for observers and for tests.
 
 extension OutboxCore {
     func state(of subject: String?) -> OutboxState {

@@ -58,7 +58,7 @@ extension OutboxCore {
                     mark, of: patch.key, insteadOf: superseded, isDelivered: item.status == .delivered, patch.apply)
             }
         }
-        // The others show something else now. A temporary key may have been replaced by the key of the same content.
+        // The command does not change these keys any longer. A temporary key stands for the key that has replaced it.
         for patch in old where !command.patches.contains(where: { $0.engine === patch.engine && $0.key == $0.engine.resolved(patch.key) }) {
             patch.engine.dropCommand(superseded ?? id, of: patch.key)
         }
@@ -76,7 +76,7 @@ extension OutboxCore {
         let performed = responses.removeValue(forKey: id)
         let response = performed?.response ?? .none
         guard let patches = shown[id], let first = patches.first else {
-            // Without a registration there is no way to know the stores.
+            // Without a registration, the stores are unknown.
             if registrations[item.submission.name] != nil { retire([id]) }
             return
         }
@@ -117,7 +117,7 @@ extension OutboxCore {
         carryOut()
     }
 
-    /// A store has saved content that contains the changes of these commands.
+    /// Notes that a store has saved the changes of commands, and retires the commands with changes that all stores have saved.
     func settled(_ ids: [UUID], in settled: BoundPatch) {
         var complete: [UUID] = []
         for id in ids {
@@ -133,7 +133,7 @@ extension OutboxCore {
         do {
             try transact { ids.compactMap { machine.items[$0] }.map { entry($0, .retired) } }
         } catch {
-            // The next process retires them.
+            // The commands stay in the log as delivered, and the next process retires them.
             return report(.logFault(error), nil)
         }
         for id in ids {

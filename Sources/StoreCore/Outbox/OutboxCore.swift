@@ -4,13 +4,13 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 
-/// Drives the machine of an outbox, and carries out its actions: the log, the stores, the deliveries.
+/// Drives the machine of an outbox, and carries out its actions on the log, in the stores, and at the origin.
 ///
-/// Each decision is made under the lock of the log, after the entries of other processes were applied. What a call changes is in the log
-/// before it is visible.
+/// Each decision is made under the lock of the log, after the entries of other processes were applied. A change is in the log before it is
+/// visible.
 ///
-/// This file has the state and the log. `+Showing` shows the changes in the stores, `+Delivering` delivers, `+Requests` handles the calls of
-/// ``Outbox``, `+Observing` describes the state.
+/// This file has the state and the log. `+Showing` shows the changes in the stores, `+Delivering` delivers, `+Requests` handles the calls
+/// of ``Outbox``, `+Observing` describes the state.
 actor OutboxCore {
     let log: OutboxLog
     let policy: OutboxPolicy
@@ -23,17 +23,17 @@ actor OutboxCore {
 
     var machine: OutboxMachine
     var registrations: [String: OutboxRegistration] = [:]
-    /// The commands that are being submitted, which need not be decoded.
+    /// The commands of running submissions, which need not be decoded again.
     var fresh: [UUID: BoundCommand] = [:]
-    /// The changes in the stores.
+    /// The patches that the stores show.
     var shown: [UUID: [BoundPatch]] = [:]
-    /// The stores that have not saved the change of a delivered command.
+    /// The patches of delivered commands, until the stores have saved the content that contains them.
     var unsettled: [UUID: [BoundPatch]] = [:]
     var responses: [UUID: PerformedCommand] = [:]
     /// The commands with entities that move from a temporary key, and the commands that wait for such a move.
     var moving: Set<UUID> = []
     var heldRewrites: [UUID] = []
-    /// The records of newer versions.
+    /// The records of newer versions, which a compaction keeps.
     var foreign: [Data]
     /// The number of records in the log.
     var recordCount: Int
@@ -125,7 +125,7 @@ actor OutboxCore {
 
     /// Decides on entries under the lock of the log, appends them, and applies them. The caller carries out the actions.
     ///
-    /// - Parameter decide: Returns the entries; the entries of other processes are applied.
+    /// - Parameter decide: Returns the entries. The entries of other processes are applied before it is called.
     /// - Returns: Whether there were any entries.
     @discardableResult
     func transact(_ decide: () throws -> [OutboxEntry]) throws -> Bool {
@@ -158,7 +158,7 @@ actor OutboxCore {
             }
         } catch {
             report(.logFault(error), nil)
-            // Tried again after as many records.
+            // The next attempt follows when the log has grown by as many records again.
             recordCount = 0
         }
     }
@@ -172,6 +172,6 @@ actor OutboxCore {
 extension OutboxCore: CacheScopeMember {
     func clear() async throws { _ = try await empty() }
 
-    /// Commands are on disk when they are submitted.
+    /// Returns at once, because a submitted command is on disk already.
     func waitUntilSaved() async throws {}
 }

@@ -6,7 +6,7 @@ internal import Foundation
 
 /// One fact about one command: a record of the log.
 ///
-/// Identity and lane come first and have a fixed place in all versions, so that a fact of a newer version still holds its lane.
+/// Identity and lane come first and have a fixed place in all versions. Therefore even a fact of a newer version blocks its lane.
 struct OutboxEntry: Hashable, Sendable {
     var id: UUID
     var lane: String
@@ -21,17 +21,17 @@ struct OutboxEntry: Hashable, Sendable {
         case deferred(Deferral)
         /// The origin has refused the command.
         case failed(Failure)
-        /// The origin has performed the command; the text of the identifier that replaces the temporary one.
+        /// The origin has performed the command. The value is the text of the identifier that replaces the temporary one, if any.
         case delivered(replacement: String?)
         /// The content that contains the change is saved.
         case retired
         /// The command was taken back before its first delivery.
         case canceled
-        /// A failed or unreadable command was given up.
+        /// A failed or unreadable command was discarded.
         case discarded
         /// A failed command is pending again.
         case retried
-        /// The command has another payload.
+        /// The command was replaced and has a new payload.
         case replaced(Submission)
         /// An identifier was replaced by a command that is no longer in the log.
         case mapped(temporary: String, replacement: String)
@@ -43,7 +43,7 @@ struct OutboxEntry: Hashable, Sendable {
     struct Submission: Hashable, Sendable {
         var name: String
         var version: Int
-        /// The kind and the key of the content that the command changes; empty if there is none.
+        /// The type and the key of the content that the command changes; empty if there is none.
         var subject: String
         /// The identifiers that the command refers to.
         var references: [String]
@@ -115,7 +115,7 @@ extension OutboxEntry {
         return Data(writer.bytes)
     }
 
-    /// Decodes a record; `nil` if its version is newer, or if it is no entry.
+    /// Decodes a record; `nil` if its version is newer, or if it is not an entry.
     init?(_ record: Data) {
         let decoded: OutboxEntry?? = record.withUnsafeBytes { bytes in try? Self.read(bytes) }
         guard let decoded, let entry = decoded else { return nil }

@@ -19,11 +19,11 @@ public struct OutboxEvent: Sendable {
     public enum Kind: Sendable {
         /// The command is on disk.
         case submitted(name: String)
-        /// A newer command of the lane has replaced the command, which is not delivered.
+        /// A newer command of the lane has replaced the command, which is therefore never delivered.
         case superseded
         /// An attempt began.
         case attemptBegan(Int)
-        /// An attempt has passed its deadline; it was canceled, and its lane waits until it returns.
+        /// An attempt has passed its deadline and was canceled; its lane waits until the attempt returns.
         case attemptOverdue
         /// An attempt failed, and another one follows after `delay`.
         case deferred(attempt: Int, delay: Duration, any Error)
@@ -33,11 +33,11 @@ public struct OutboxEvent: Sendable {
         case failed(any Error)
         /// The command was taken back before its first attempt.
         case canceled
-        /// The failed or undecodable command was given up.
+        /// The failed or undecodable command was discarded.
         case discarded
         /// The failed command is pending again.
         case retried
-        /// The command has another payload.
+        /// The command was replaced and has a new payload.
         case replaced
         /// A fatal failure has stopped all lanes.
         ///

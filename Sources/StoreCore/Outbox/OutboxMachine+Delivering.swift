@@ -73,7 +73,7 @@ extension OutboxMachine {
         if let delay { items[id]?.notBefore = now.advanced(by: delay) }
         if let lane = lanes[key], lane.ids.isEmpty, !lane.isQueued { lanes[key] = nil }
         review(key)
-        // Its lane may be another one since its identifiers were replaced.
+        // Replacing its identifiers may have moved the command to another lane.
         if let lane = items[id]?.lane, lane != key { review(lane) }
         fill()
     }
@@ -143,7 +143,7 @@ extension OutboxMachine {
         }
     }
 
-    /// Replaces the durable state by that of a log which another process has compacted.
+    /// Replaces the durable state with that of a log that another process has compacted.
     mutating func replaceAll(_ entries: [OutboxEntry], date: Date) {
         let (old, wasStarted) = (self, isStarted)
         let oldActions = actions

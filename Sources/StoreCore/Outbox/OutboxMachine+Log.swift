@@ -4,7 +4,7 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 
-// The entries of the log: the durable state, which every process derives alike.
+// The durable state, which every process derives from the entries of the log in the same way.
 
 extension OutboxMachine {
     /// Applies an entry of the log.
@@ -69,7 +69,7 @@ extension OutboxMachine {
         review(lane)
     }
 
-    /// Fails a command if its creator has failed or is gone, or requests that its identifiers are replaced.
+    /// Fails a command if the creator of its entity has failed or is gone; requests a rewrite if its identifiers have replacements.
     mutating func settleReferences(of id: UUID) {
         guard let item = items[id], item.status == .pending else { return }
         for reference in item.submission.references {
@@ -145,7 +145,7 @@ extension OutboxMachine {
 
     mutating func map(_ temporary: String, to replacement: String) {
         if replacements.updateValue(replacement, forKey: temporary) == nil { replacementOrder.append(temporary) }
-        // Bounded: a screen that still shows the temporary identifier after so many others were created reads it from its store.
+        // Bounded. A screen that still has a forgotten temporary identifier reads its content from the store, which knows the replacement.
         if replacementOrder.count > 1_000 { replacements[replacementOrder.removeFirst()] = nil }
         for id in referrers.removeValue(forKey: temporary) ?? [] where items[id]?.submission.references.contains(temporary) == true {
             if items[id]?.status == .pending { actions.append(.rewrite(id)) }
@@ -155,7 +155,7 @@ extension OutboxMachine {
     mutating func retried(_ id: UUID) {
         guard let item = items[id], item.status == .failed else { return }
         makePending(id)
-        // The commands that failed with their creator follow it.
+        // The commands that failed because of this command are retried with it.
         let others = (referrers[item.submission.creates ?? ""] ?? []).compactMap { items[$0] }.filter { $0.failure?.cause == id }
         for other in others.sorted(by: { $0.order < $1.order }) { retried(other.id) }
     }
@@ -249,7 +249,7 @@ extension OutboxMachine {
         for item in commands() where item.status != .failed { actions.append(.hide(item.id)) }
         (items, timeline, creators, referrers, replacements, replacementOrder, heldLanes) = ([:], [], [:], [:], [:], [], [])
         (failedCount, deliveredCount, pendingByName, unreadable, byteCount, bySubject) = (0, 0, [:], [], 0, [:])
-        // What is on the wire belongs to no lane any more.
+        // The running deliveries belong to no lane any longer.
         lanes = [:]
         (ready, timers) = ([], TimerHeap())
     }

@@ -9,14 +9,14 @@ internal import Foundation
 /// Its inputs are the entries of the log (``apply(_:)``) and facts of this process. The entries are the whole durable state, so that
 /// several processes with one log agree. Its outputs are ``Action``s, which the engine carries out.
 ///
-/// Applying an entry twice has no effect, and entries that the state does not allow are ignored: of two processes that decide about one
-/// command, the first one in the log is right.
+/// Applying an entry twice has no effect, and entries that the state does not allow are ignored: if two processes decide about one command,
+/// the first decision in the log counts.
 ///
 /// This file has the state. `+Log` applies the entries of the log, `+Delivering` the facts of this process.
 struct OutboxMachine: Sendable {
     /// The limits that the machine enforces.
     struct Rules: Hashable, Sendable {
-        /// The number of lanes that deliver side by side.
+        /// The number of lanes that deliver concurrently.
         var width = 4
         /// Whether a lane continues after a permanent failure.
         var continuesAfterFailure = true
@@ -66,7 +66,7 @@ struct OutboxMachine: Sendable {
 
     /// The commands that must be delivered one after another.
     struct Lane: Hashable, Sendable {
-        /// The commands in their order, without those that are done.
+        /// The commands in their order, without those that have left the lane.
         var ids: ArraySlice<UUID> = []
         /// The command that is being delivered.
         var active: UUID?
@@ -79,7 +79,7 @@ struct OutboxMachine: Sendable {
     let rules: Rules
     var items: [UUID: Item] = [:]
     var lanes: [String: Lane] = [:]
-    /// The order of the commands; commands that have another place, or are gone, are skipped.
+    /// The commands in their order. An element is skipped if its command was removed or has another place now.
     var timeline: [(order: UInt64, id: UUID)] = []
     var lastOrder: UInt64 = 0
     /// The commands that create an entity under a temporary identifier, and the commands that refer to it.
@@ -88,7 +88,7 @@ struct OutboxMachine: Sendable {
     /// The replacements of temporary identifiers.
     var replacements: [String: String] = [:]
     var replacementOrder: [String] = []
-    /// The lanes with facts of a newer version.
+    /// The lanes that wait because the log has facts of a newer version about them.
     var heldLanes: Set<String> = []
 
     var failedCount = 0
@@ -114,7 +114,7 @@ struct OutboxMachine: Sendable {
     var registered: [String: Int] = [:]
     /// The commands that are being delivered, with their lanes.
     var running: [UUID: String] = [:]
-    /// The running commands that have passed their deadline, and no longer count.
+    /// The running commands that have passed their deadline, and no longer count toward the limit of lanes.
     var overdue: Set<UUID> = []
     var ready: ArraySlice<String> = []
     var timers = TimerHeap()
@@ -176,12 +176,12 @@ struct OutboxMachine: Sendable {
         (bySubject[subject] ?? []).compactMap { items[$0] }.sorted { $0.order < $1.order }
     }
 
-    /// Whether an item of the lane waits for a type that is not registered, a newer version, or a repaired payload.
+    /// Whether a command cannot be decoded: its type is not registered, or its payload is damaged or of a newer version.
     func isUndecodable(_ item: Item) -> Bool { item.isUnreadable || registered[item.submission.name] == nil }
 }
 
 extension Array {
-    /// The position of the first element that fits; all elements after it fit, too.
+    /// Returns the position of the first element that fits; all elements after it must fit too.
     fileprivate func partition(where fits: (Element) -> Bool) -> Int {
         var (low, high) = (startIndex, endIndex)
         while low < high {

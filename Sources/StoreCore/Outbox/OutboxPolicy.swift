@@ -1,6 +1,6 @@
 /// The rules of an outbox: how failed deliveries are repeated, and how much may be pending.
 public struct OutboxPolicy: Sendable {
-    /// The number of lanes that deliver side by side; at least one.
+    /// The number of lanes that deliver concurrently; at least one.
     public var concurrentLanes = 4
 
     /// The bound of the first delay after a failed attempt. Each delay is drawn between half of its bound and its bound.
@@ -14,7 +14,7 @@ public struct OutboxPolicy: Sendable {
 
     /// The time after which a running attempt is canceled and counts as a transient failure.
     ///
-    /// The next attempt waits until the canceled one has returned. If that one returns successfully after all, the command is delivered.
+    /// The next attempt waits until the canceled one has returned. If the canceled attempt succeeds after all, the command is delivered.
     public var attemptTimeout = Duration.seconds(120)
 
     /// The effect of a permanent failure on the other commands of the lane.
@@ -23,13 +23,13 @@ public struct OutboxPolicy: Sendable {
     /// The largest number of pending and failed commands.
     public var countLimit = 100_000
 
-    /// The largest sum of the sizes of all commands, in bytes of JSON.
+    /// The largest total size of all commands, in bytes of JSON.
     public var byteLimit = 64_000_000
 
     /// The events that a submitted command survives.
     public var durability = Durability.crash
 
-    /// The longest time that clearing the outbox waits for running attempts, which it cancels.
+    /// The longest time for which clearing the outbox waits for the attempts that it cancels.
     public var clearTimeout = Duration.seconds(5)
 
     /// The default rules.

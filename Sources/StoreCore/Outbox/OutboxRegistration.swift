@@ -4,7 +4,7 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 
-/// A type of command, as the outbox knows it after the registration.
+/// A registered type of command.
 struct OutboxRegistration: Sendable {
     var name: String
     var version: Int

@@ -12,7 +12,7 @@ public struct OutboxState: Hashable, Sendable {
     /// The number of commands that are being delivered by this process.
     public var deliveringCount: Int
 
-    /// The number of commands that the origin has refused.
+    /// The number of commands that have failed: the origin has refused them, or they depend on a failed command.
     public var failedCount: Int
 
     /// The number of pending commands that cannot be decoded; they and the commands behind them in their lanes wait.
@@ -66,7 +66,7 @@ public struct OutboxCommand: Hashable, Sendable, Identifiable {
         case pending
         /// An attempt is running in this process.
         case delivering
-        /// The origin has refused the command; retry, replace or discard it.
+        /// The origin has refused the command, or it depends on a failed command; retry, replace or discard it.
         case failed
         /// The command cannot be decoded, because its type is not registered or it is of a newer version.
         case undecodable
@@ -82,15 +82,15 @@ public struct OutboxCommand: Hashable, Sendable, Identifiable {
     }
 }
 
-/// The end of a wait for deliveries.
+/// The outcome of a wait for deliveries.
 public enum DrainOutcome: Hashable, Sendable {
     /// Nothing is pending.
     case drained
-    /// The time is over, or the task was canceled; so many commands are pending.
+    /// The time is over, or the task was canceled. The value is the number of commands that are still to be delivered.
     case pending(Int)
 }
 
-/// The end of the attempt to take a command back.
+/// The outcome of an attempt to take a command back.
 public enum CancelOutcome: Hashable, Sendable {
     /// The command is removed, and will never be delivered.
     case canceled

@@ -1,4 +1,4 @@
-/// A change of a shared cacher's records that another user of the cacher has made.
+/// A change that another user of a shared cacher has made to the records.
 public enum CacherChange<Param: Hashable & Sendable>: Hashable, Sendable {
     /// The record of a key was saved or removed.
     case changed(Param, Revision)

@@ -4,13 +4,13 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// How the wait for a lease has ended.
+/// The outcome of a wait for a lease.
 public enum LeaseOutcome: Sendable {
     /// The caller holds the lease and fetches.
     case granted(Lease)
-    /// The other holder failed to fetch; the waiters fail with it.
+    /// The fetch of another holder has failed; the waiters fail with this error.
     case failed(FetchFailedElsewhere)
-    /// The other holder's result cannot be stored, or the cacher grants no leases: every waiter fetches for itself.
+    /// The result of another holder cannot be stored, or the cacher grants no leases. Every waiter fetches for itself.
     case notNeeded
 }
 
@@ -30,7 +30,7 @@ public final class Lease: Sendable {
     ///
     /// - Parameters:
     ///   - position: The position at the time of the grant, after all earlier changes were delivered.
-    ///   - onEnd: Ends the lease; called once, must return quickly.
+    ///   - onEnd: Ends the lease; called once, and must return quickly.
     public init(position: Revision, onEnd: @escaping @Sendable (_ ending: Ending) -> Void) {
         self.position = position
         self.onEnd = Lock(onEnd)
@@ -53,7 +53,7 @@ public final class Lease: Sendable {
     public enum Ending: Hashable, Sendable {
         /// The result is saved; the waiters load it.
         case saved
-        /// The result cannot be saved; the waiters fetch side by side.
+        /// The result cannot be saved; each waiter fetches for itself.
         case notStored
         /// The fetch failed; the waiters fail too.
         case failed(FetchFailedElsewhere)
@@ -62,9 +62,9 @@ public final class Lease: Sendable {
     }
 }
 
-/// A failed fetch of another user of a shared cacher, as far as it can be passed on.
+/// The error of a fetch by another user of a shared cacher, as far as it can be passed between processes.
 ///
-/// Callers that wait for the fetch of another process throw this error when that fetch fails. The next call fetches again.
+/// Callers that wait for the fetch of another process receive this error when that fetch fails. The next call fetches again.
 public struct FetchFailedElsewhere: LocalizedError, FailureAdvising, Hashable, Sendable, CustomStringConvertible {
     /// The kind of failure.
     public var failureKind: FailureKind
@@ -80,7 +80,7 @@ public struct FetchFailedElsewhere: LocalizedError, FailureAdvising, Hashable, S
     }
     /// The same text as `description`, for `localizedDescription`.
     public var errorDescription: String? { description }
-    /// At least two: the holder of the lease has tried, so the waiters must not retry on their own.
+    /// Two, which keeps the waiters from retrying: the holder of the lease has already tried.
     public var attempts: Int { 2 }
 
     /// Describes a failed fetch.

@@ -3,25 +3,26 @@
 /// A ``Store`` over a shared cacher shows the changes of all other stores, lets one of them fetch a missing key for all, and never saves
 /// content over newer content. ``FileCacher`` is a shared cacher if it is created with ``FileSharing/processes``.
 ///
-/// The cacher numbers all changes of all its users with a ``Revision``, in the order in which they become visible to loads. It calls its
-/// observers in that order. A store reads ``position`` before it decides on a change, and passes it to ``save(_:param:over:)``. Therefore
-/// the cacher can tell whether the store knew the newest content when it decided.
+/// A *user* of the records is one cacher object, in any process. The cacher numbers the changes of all users with a ``Revision``, in the
+/// order in which they become visible to loads. It calls its observers in that order. A store reads ``position`` before it decides on a
+/// change, and passes it to ``save(_:param:over:)``. Therefore the cacher can tell whether the store knew the newest content when it
+/// decided.
 ///
 /// The author of a shared cacher must guarantee four things:
-/// - Changes are delivered in the order of their revisions, and a change is delivered only once loads return its record.
+/// - Changes are delivered in the order of their revisions. A change is delivered only after loads return its record.
 /// - The changes made through the same cacher object are not delivered to its observers.
 /// - If changes may have been lost, ``CacherChange/gap`` is delivered before any later change.
 /// - ``position`` advances only after all observers have returned.
 public protocol SharedCacher<Param, Content>: Cacher {
-    /// Whether the records are shared; a cacher for which that is an option returns `false` without it.
+    /// Whether the records are shared; `false` if sharing is an option of the cacher that is not set.
     var isShared: Bool { get }
 
     /// The revision up to which all changes have been delivered to the observers.
     var position: Revision { get }
 
-    /// Adds an observer of the changes made by others from now on.
+    /// Adds an observer of the changes that other users make from now on.
     ///
-    /// Following the changes begins at the first load, so the call itself does no work.
+    /// The call itself does no work, because following the changes begins at the first load.
     ///
     /// - Parameter observer: Called on any thread, never concurrently with itself; it must return quickly and must not call the cacher.
     /// - Returns: The observation, which ends when it is released.
@@ -32,7 +33,7 @@ public protocol SharedCacher<Param, Content>: Cacher {
     /// - Parameters:
     ///   - record: The record.
     ///   - param: The key.
-    ///   - base: The ``position`` at the time when the content was decided on: for a fetch, before it began.
+    ///   - base: The ``position`` at the time of the decision; for the result of a fetch, at the time before the fetch began.
     /// - Returns: The outcome.
     /// - Throws: Any error; the older record then stays.
     func save(_ record: CacheRecord<Content>, param: Param, over base: Revision) async throws -> SaveOutcome<Content>
@@ -48,7 +49,7 @@ public protocol SharedCacher<Param, Content>: Cacher {
 
     /// Waits for the right to fetch a key, which only one user of the cacher has at a time.
     ///
-    /// While another user holds the lease, the call waits: until that user saves, fails, or ends, but at most for the duration of the lease.
+    /// While another user holds the lease, the call waits until that user saves, fails, or ends, at most for the duration of the lease.
     ///
     /// - Parameters:
     ///   - param: The key.
@@ -70,7 +71,8 @@ public enum SaveOutcome<Content: Sendable>: Sendable {
     case saved(Revision)
     /// Another user had changed the key; nothing was saved.
     ///
-    /// The record is the newest one, `nil` if it was removed. A further save over the revision succeeds if no other change comes between.
+    /// The record is the newest one, or `nil` if it was removed. A further save over this revision succeeds unless yet another change has
+    /// been made in between.
     case superseded(by: CacheRecord<Content>?, Revision)
 }
 

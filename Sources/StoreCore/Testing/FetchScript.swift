@@ -60,6 +60,6 @@ extension StoreError.Code {
     public static let notHeld = StoreError.Code(rawValue: "notHeld")
     /// A recording ended before a matching state arrived.
     public static let recordingEnded = StoreError.Code(rawValue: "recordingEnded")
-    /// A wait of the testing kit timed out; the message lists everything recorded until then.
+    /// A wait of a test tool timed out; the message lists everything recorded until then.
     public static let waitTimedOut = StoreError.Code(rawValue: "waitTimedOut")
 }

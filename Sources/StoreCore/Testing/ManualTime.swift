@@ -17,8 +17,8 @@ public import Foundation
 /// ```
 ///
 /// Advancing time only *resumes* sleepers; they run later, on their own threads. A sleeper therefore sees the time to which the test has
-/// advanced meanwhile: after ``advance(by:)`` beyond its deadline it is late, as on a busy machine. If each sleeper must see exactly its
-/// deadline, step with ``advanceToNextDeadline()`` and wait for the effect before the next step.
+/// advanced meanwhile: if ``advance(by:)`` goes beyond its deadline, the sleeper is late, as on a busy machine. If each sleeper must see
+/// exactly its deadline, step with ``advanceToNextDeadline()`` and wait for the effect before the next step.
 ///
 /// A sleeping task keeps the time source alive; cancel the task, or advance time past its deadline.
 public final class ManualTime: TimeSource {

@@ -24,7 +24,7 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
         var hasEnded = false
     }
 
-    /// The task writes; tests read and wait. The task retains the recording and not the observer, so that the observer can be released.
+    /// The task writes; tests read and wait. The task retains the recording but not the observer, so that the observer can be released.
     private let recording: WatchedState<Recording>
     private let task: Task<Void, Never>
 
@@ -58,7 +58,7 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
 
     /// The recorded states in a few characters each, such as `loading(nil) completed(1)`.
     ///
-    /// Each state is written by ``LoadingState/summary``.
+    /// ``LoadingState/summary`` describes each state.
     public var summary: String { Self.summary(of: states) }
 
     /// Stops observing. No further state is recorded, and a wait for further states throws.
@@ -175,7 +175,7 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
         recording.update { $0.position = max($0.position, count) }
     }
 
-    /// Waits until `isThere` holds, and returns all states.
+    /// Waits until `isThere` returns `true`, and returns all states.
     private func more(
         _ wait: TestWait, until isThere: @escaping @Sendable (Recording) -> Bool
     ) async throws -> [LoadingState<Content>] {

@@ -85,7 +85,7 @@ public struct ScriptedConnection<Param: Hashable & Sendable>: Hashable, Sendable
 // MARK: Values
 
 extension ScriptedLiveFetcher {
-    /// Waits until a connection asks for a value, sends it, and waits until the store has accepted it.
+    /// Waits until a connection requests a value, sends the value, and waits until the store has accepted it.
     ///
     /// - Parameters:
     ///   - value: The value.
@@ -102,7 +102,7 @@ extension ScriptedLiveFetcher {
         try await pass(.success(value), on: connection, wait)
     }
 
-    /// Waits until a connection asks for a value, and ends it.
+    /// Waits until a connection requests a value, and ends the connection.
     ///
     /// - Parameters:
     ///   - error: The error that the connection throws; `nil` for a stream that ends.

@@ -18,7 +18,8 @@ public protocol ScriptedOrigin<Param, Content>: Origin {
 extension ScriptedOrigin {
     /// Adds answers after the remaining ones.
     ///
-    /// - Parameter answers: One answer for each fetch that leaves the gate, in this order; the closure is called only after all of them.
+    /// - Parameter answers: One answer for each fetch that leaves the gate, in this order. The fetcher's closure is called only after all
+    ///   answers are used.
     public func enqueue(_ answers: ScriptedAnswer<Content>...) {
         script.state.update { $0.enqueue(answers) }
     }

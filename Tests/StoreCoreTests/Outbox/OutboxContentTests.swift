@@ -42,7 +42,7 @@ struct OutboxContentTests {
         #expect(again.origin.startedCount == 0)
     }
 
-    @Test func `O7: a delivered command never covers a record that names it`() async throws {
+    @Test func `O7: a delivered command is not applied to a record that names it`() async throws {
         let bench = try await OutboxBench(in: directory(saved: 15, isNamed: true))
         let observer = RecordingObserver(bench.store[1].publish())
         await bench.register()
@@ -62,7 +62,7 @@ struct OutboxContentTests {
         #expect(try await bench.value() == 15)
     }
 
-    @Test func `O7: a record does not collect the names of old commands`() async throws {
+    @Test func `O7: the names of old commands do not accumulate in a record`() async throws {
         let directory = try TemporaryDirectory()
         for launch in 1...5 {
             let bench = try OutboxBench(in: directory)
@@ -83,7 +83,7 @@ struct OutboxContentTests {
         var value: Int
     }
 
-    @Test func `O7: no observer sees the value without the change, also if content is fetched meanwhile`() async throws {
+    @Test func `O7: no observer sees the value without the change, even if content is fetched meanwhile`() async throws {
         let origin = WatchedState(0)
         let bench = try OutboxBench(fetcher: ScriptedFetcher { _ in .success(origin.current) })
         let raising = ScriptedDeliveries<Raise, Void> { delivery in
@@ -309,7 +309,7 @@ struct OutboxCreationTests {
         #expect(try await third.saved("42-t") == "abc")
     }
 
-    @Test func `O8: commands fail with the creation of their entity, and follow it when it is retried`() async throws {
+    @Test func `O8: commands fail if the creation of their entity fails, and are retried with it`() async throws {
         let notes = try Notes(creating: ScriptedDeliveries(.failure(Refusal()), .success(Created("7", content: "A"))))
         await notes.register()
         let creation = try await notes.outbox.submit(CreateNote(id: "t", text: "a"))

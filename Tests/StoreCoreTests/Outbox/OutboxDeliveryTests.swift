@@ -8,7 +8,7 @@ import Trials
 struct OutboxDeliveryTests {
     // MARK: Order and identity
 
-    @Test func `O3: a lane delivers in the order of submission, and lanes run side by side up to the limit`() async throws {
+    @Test func `O3: a lane delivers in the order of submission, and lanes run concurrently up to the limit`() async throws {
         var policy = OutboxPolicy()
         policy.concurrentLanes = 2
         let bench = try OutboxBench(policy: policy)
@@ -28,7 +28,7 @@ struct OutboxDeliveryTests {
         }
     }
 
-    @Test func `O3: commands of another lane are not held up by a delivery that does not end`() async throws {
+    @Test func `O3: a delivery that does not end does not delay other lanes`() async throws {
         let bench = try OutboxBench(
             origin: ScriptedDeliveries { delivery in
                 if delivery.command.key == 1 { try await Task.sleep(for: .seconds(3_600)) }
@@ -43,7 +43,7 @@ struct OutboxDeliveryTests {
         #expect(await bench.state.commands.map(\.status) == [.delivering])
     }
 
-    @Test func `O4: all deliveries of a command have one identity, also after a restart`() async throws {
+    @Test func `O4: all deliveries of a command have one identity, even after a restart`() async throws {
         let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Offline()), .failure(Offline())))
         await bench.fill()
         await bench.register()
@@ -149,7 +149,7 @@ struct OutboxDeliveryTests {
     }
 
     @Test(arguments: [OutboxPolicy.AfterFailure.laneContinues, .laneStops])
-    func `O5: a lane goes on after a permanent failure, or stops until it is handled`(_ rule: OutboxPolicy.AfterFailure) async throws {
+    func `O5: after a permanent failure, a lane continues or stops until it is handled`(_ rule: OutboxPolicy.AfterFailure) async throws {
         var policy = OutboxPolicy()
         policy.afterFailure = rule
         let bench = try OutboxBench(policy: policy, origin: ScriptedDeliveries(.failure(Refusal()), .success(()), .success(())))
@@ -185,7 +185,7 @@ struct OutboxDeliveryTests {
         #expect(try await bench.value() == 50)
     }
 
-    @Test func `O5: a cancellation of the delivery's own is repeated like any transient failure`() async throws {
+    @Test func `O5: a delivery that throws a cancellation of its own is repeated like after a transient failure`() async throws {
         let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(CancellationError()), .success(())))
         await bench.fill()
         await bench.register()
@@ -223,7 +223,7 @@ struct OutboxDeliveryTests {
 
     // MARK: Undecodable commands
 
-    @Test func `O6: a command of an unregistered type waits untouched, and blocks only its own lane`() async throws {
+    @Test func `O6: a command of an unregistered type waits unchanged, and blocks only its own lane`() async throws {
         let bench = try OutboxBench()
         await bench.fill()
         await bench.register()
@@ -303,7 +303,7 @@ struct OutboxDeliveryTests {
 
     // MARK: Superseding, canceling, limits
 
-    @Test func `O9: a newer draft replaces the one before it that was never attempted`() async throws {
+    @Test func `O9: a newer draft replaces the previous draft if its delivery was never attempted`() async throws {
         let bench = try OutboxBench()
         let drafts = ScriptedDeliveries<Draft, Void> { _ in .success(()) }
         drafts.hold()
@@ -347,7 +347,7 @@ struct OutboxDeliveryTests {
         #expect(try await again.outbox.cancel(attempted) == .alreadyDelivering)
     }
 
-    @Test func `O12: the bytes of all commands are bounded`() async throws {
+    @Test func `O12: the total size of all commands is limited`() async throws {
         var policy = OutboxPolicy()
         policy.byteLimit = 100
         let bench = try OutboxBench(policy: policy)

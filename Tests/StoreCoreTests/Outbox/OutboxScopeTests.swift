@@ -78,7 +78,7 @@ struct OutboxScopeTests {
         #expect(await second.store[1].getData(from: .cache) ?? 6 == 6)
     }
 
-    @Test func `O15: states and pages show every command, and a key shows its own`() async throws {
+    @Test func `O15: states and pages show every command, and a key shows only its own`() async throws {
         let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()), .success(())))
         await bench.register()
         var states = bench.outbox.publish().makeAsyncIterator()

@@ -83,7 +83,7 @@ struct OutboxTests {
         #expect(again.origin.startedCount == 0)
     }
 
-    @Test func `O5: a permanent failure takes back its change alone`() async throws {
+    @Test func `O5: a permanent failure takes back only its own change`() async throws {
         let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()), .success(())))
         await bench.store[1].update(10)
         await bench.register()

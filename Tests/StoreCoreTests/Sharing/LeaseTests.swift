@@ -16,7 +16,7 @@ struct LeaseTests {
     private let key = SHA256.digest(of: [1])
 
     @Test(arguments: [LeaseKind.locked, .dated])
-    func `D5: one of two users gets the lease, and the other one when it ends`(kind: LeaseKind) async throws {
+    func `D5: one of two users gets the lease, and the other gets it when the lease ends`(kind: LeaseKind) async throws {
         let (a, b) = (directory(kind), directory(kind))
         let first = try #require(granted(try await a.lease(key, for: .seconds(600))))
         let waiter = Task { [key] in granted(try await b.lease(key, for: .seconds(600))) }
@@ -65,7 +65,7 @@ struct LeaseTests {
         #expect(granted(try await users[0].lease(key, for: .seconds(600))) != nil)
     }
 
-    @Test func `D5: after a result that cannot be stored, the waiters fetch side by side`() async throws {
+    @Test func `D5: after a result that cannot be stored, each waiter fetches for itself`() async throws {
         let (a, b, c) = (cacher(), cacher(), cacher())
         let lease = try #require(granted(try await a.lease(1, for: .seconds(600))))
         let waiters = [b, c].map { user in Task { try await user.lease(1, for: .seconds(600)) } }
@@ -113,7 +113,7 @@ struct LeaseTests {
         #expect(lease != nil)
     }
 
-    @Test func `D5: a dated lease with a date far away ends with the waiter's duration`() async throws {
+    @Test func `D5: a dated lease with a distant date ends after the waiter's duration`() async throws {
         try await cacher().save(record(1), param: 1)
         try place.write(Array(#"{"holder":77,"expires":99999999999}"#.utf8), ".sharing/\(key.hex).lease")
         let lease = granted(try await directory(.dated).lease(key, for: .milliseconds(200)))
@@ -141,7 +141,7 @@ struct LeaseTests {
     }
 
     @Test(arguments: [LeaseKind.locked, .dated])
-    func `D5: the file of a lease that failed is removed once its waiters have read it`(kind: LeaseKind) async throws {
+    func `D5: the file of a failed lease is removed after the time for its waiters to read it`(kind: LeaseKind) async throws {
         let user = SharedDirectory(place.directory, leaseKind: kind, endingTime: .zero)
         for number in 0..<20 as Range<UInt8> {
             let lease = try #require(granted(try await user.lease(SHA256.digest(of: [number]), for: .seconds(600))))

@@ -28,7 +28,7 @@ struct SharedDirectoryTests {
         #expect(b.gaps == 0)
     }
 
-    @Test func `D1: a cacher that began before the directory existed is told of its first record`() async throws {
+    @Test func `D1: a cacher that began before the directory existed is notified of its first record`() async throws {
         let missing = place.file("a/b/c")
         let (a, b) = (SharedUser(missing), SharedUser(missing))
         try await b.attach()
@@ -51,7 +51,7 @@ struct SharedDirectoryTests {
         withExtendedLifetime(observation) {}
     }
 
-    @Test func `D2: a cacher is not told of its own changes`() async throws {
+    @Test func `D2: a cacher is not notified of its own changes`() async throws {
         let (a, b) = (try await user(), try await user())
         for value in 1...20 { try await a.save(value, 1, over: a.cacher.position) }
         try await a.cacher.remove(param: 1)
@@ -82,7 +82,7 @@ struct SharedDirectoryTests {
         #expect(try await a.content(1) == 3)
     }
 
-    @Test func `D3: the own changes of a cacher never supersede its saves`() async throws {
+    @Test func `D3: a cacher's own changes never supersede its saves`() async throws {
         let a = try await user()
         let base = a.cacher.position
         for value in 1...5 { #expect(try await a.save(value, 1, over: base).isSaved) }
@@ -120,7 +120,7 @@ struct SharedDirectoryTests {
         #expect(try await b.save(200, 1, over: b.cacher.position).isSaved)
     }
 
-    @Test func `D3: the mark of a removal is removed when it is old, and still refuses older content`() async throws {
+    @Test func `D3: an old mark of a removal is deleted, and older content is still refused`() async throws {
         let (a, b) = (try await user(), try await user())
         let base = b.cacher.position
         for key in 1...3 { try await a.cacher.save(record(key), param: key) }
@@ -140,7 +140,7 @@ struct SharedDirectoryTests {
         #expect(faults.faults.isEmpty)
     }
 
-    @Test func `D3: a record without revision is older than any change`() async throws {
+    @Test func `D3: a record without a revision is older than any change`() async throws {
         let plain = FileCacher<Int, Int>(directory: place.url)
         try await plain.save(record(5), param: 1)
         let a = try await user()
@@ -165,7 +165,7 @@ struct SharedDirectoryTests {
         #expect(try FileRecordFormat.revision(of: try fileName(1), in: place.directory)?.writer == a.cacher.shared?.writer)
     }
 
-    @Test func `the default details have the defaults`() throws {
+    @Test func `the stored default details decode to default fields`() throws {
         let fields = try JSONDecoder().decode(RecordDetails.Fields.self, from: FileCacher<Int, Int>.Encoded.defaultDetails)
         #expect(fields == RecordDetails.Fields())
     }
@@ -198,7 +198,7 @@ struct SharedDirectoryTests {
 
     // MARK: Gaps
 
-    @Test func `D4: a reader that the ring has overtaken is told of a gap`() async throws {
+    @Test func `D4: a reader that the ring has overtaken is notified of a gap`() async throws {
         let (a, b) = (try await user(), try await user())
         // The reader's queue is busy meanwhile.
         let gate = DispatchSemaphore(value: 0)
@@ -217,7 +217,7 @@ struct SharedDirectoryTests {
         try await until { b.keys == [5000] }
     }
 
-    @Test func `D4: a directory that was removed and made again is a gap, and changes arrive again`() async throws {
+    @Test func `D4: a directory that was removed and created again causes a gap, and changes arrive again`() async throws {
         let (a, b) = (try await user(), try await user())
         try await a.cacher.save(record(1), param: 1)
         try await until { b.keys == [1] }
@@ -232,7 +232,7 @@ struct SharedDirectoryTests {
         }
     }
 
-    @Test func `D4: the removal of a followed directory is a gap, and the directory is made again`() async throws {
+    @Test func `D4: the removal of a followed directory causes a gap, and the directory is created again`() async throws {
         let (a, b) = (try await user(), try await user())
         try await a.cacher.save(record(1), param: 1)
         try await until { b.keys == [1] }
@@ -243,7 +243,7 @@ struct SharedDirectoryTests {
         try await until { b.keys == [1, 2] }
     }
 
-    @Test func `D4: a damaged ring is begun anew and is a gap`() async throws {
+    @Test func `D4: a damaged ring is replaced with a new one and causes a gap`() async throws {
         let (a, b) = (try await user(), try await user())
         try await a.cacher.save(record(1), param: 1)
         try await until { b.keys == [1] }
@@ -269,7 +269,7 @@ struct SharedDirectoryTests {
 
     // MARK: Degrading
 
-    @Test func `D8: an obstacle is reported once, and changes arrive when it is gone`() async throws {
+    @Test func `D8: a directory that cannot be followed is reported once, and changes arrive when it can be`() async throws {
         let ring = place.file(".sharing/changes")
         try FileManager.default.createDirectory(at: ring, withIntermediateDirectories: true)
         let plain = FileCacher<Int, Int>(directory: place.url)

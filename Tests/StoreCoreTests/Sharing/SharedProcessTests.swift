@@ -20,7 +20,7 @@ struct SharedProcessTests {
         try ChildProcess(program, ["share", place.directory.path, mode] + arguments)
     }
 
-    @Test func `D1: a save of one process reaches an observer in another one`() async throws {
+    @Test func `D1: a save in one process reaches an observer in another`() async throws {
         let user = SharedUser(place.url)
         try await user.attach()
         #expect(try start("save", "3", "42").wait())
@@ -28,7 +28,7 @@ struct SharedProcessTests {
         #expect(try await user.content(3) == 42)
     }
 
-    @Test func `D3: additions of several processes are never lost, whenever one of them is killed`() async throws {
+    @Test func `D3: additions of several processes are never lost, even if one of them is killed`() async throws {
         let keys = 3
         let workers = 3
         var acknowledged = 0
@@ -73,7 +73,7 @@ struct SharedProcessTests {
 
     // MARK: Leases
 
-    @Test func `D5: of several processes one fetches a missing key`() async throws {
+    @Test func `D5: only one of several processes fetches a missing key`() async throws {
         let log = place.file("log").path(percentEncoded: false)
         for round in 1...rounds(10) {
             let children = try (0..<4).map { _ in try start("race", "\(round)", log) }
@@ -83,7 +83,7 @@ struct SharedProcessTests {
         }
     }
 
-    @Test func `D5: a holder that is killed is succeeded at once`() async throws {
+    @Test func `D5: when a holder is killed, another process takes over at once`() async throws {
         for _ in 0..<rounds(5) {
             let holder = try start("lease", "1", "100000")
             #expect(holder.readLine() == "granted")
@@ -104,14 +104,14 @@ struct SharedProcessTests {
         holder.send(SIGCONT)
     }
 
-    @Test func `D5: a failure crosses processes`() async throws {
+    @Test func `D5: a failure reaches the waiters in another process`() async throws {
         let holder = try start("lease", "1", "100000", "fail")
         #expect(holder.readLine() == "granted")
         let waiter = try start("lease", "1", "100000")
         #expect(waiter.readLine() == "failed permanent out of order")
     }
 
-    @Test func `D8: while a process is stopped in the middle of a write, a store goes on, and saves later`() async throws {
+    @Test func `D8: while a process is stopped in the middle of a write, a store continues, and saves later`() async throws {
         let writer = try start("stop-in-write")
         #expect(writer.readLine() == "writing")
         writer.send(SIGSTOP)

@@ -44,7 +44,7 @@ struct SharedStoreTests {
     // MARK: Changes arrive
 
     @Test(arguments: [true, false])
-    func `D1: an update in one process reaches an observer and the memory of another one`(isTiered: Bool) async throws {
+    func `D1: an update in one process reaches an observer and the memory of another`(isTiered: Bool) async throws {
         let (a, b) = (process(isTiered: isTiered), process(isTiered: isTiered))
         let observer = b.observer(1)
         try await until(observer, shows: 1)
@@ -116,7 +116,7 @@ struct SharedStoreTests {
         #expect(try await b.store[1].requireData() == 50)
     }
 
-    @Test func `D3: an update of a value is saved above the update of another process`() async throws {
+    @Test func `D3: an update with a value overwrites the update of another process`() async throws {
         let (a, b) = (process(), process())
         let observers = [a.observer(1), b.observer(1)]
         for round in 0..<10 {
@@ -133,7 +133,7 @@ struct SharedStoreTests {
 
     // MARK: One fetch
 
-    @Test func `D5: of several stores with many callers one fetches a missing key`() async throws {
+    @Test func `D5: only one of several stores with many callers fetches a missing key`() async throws {
         let log = Lock(0)
         let processes = (0..<4).map { _ in
             Store(cacher: TieredCacher(over: FileCacher<Int, Int>(directory: place.url, sharing: .processes))) { key in
@@ -267,7 +267,7 @@ struct SharedStoreTests {
         try await Trials.until("an idle key follows") { await b.store[2].getData(from: .cache) == 21 }
     }
 
-    @Test func `D8: a store goes on while the directory cannot be shared, and reports it once`() async throws {
+    @Test func `D8: a store continues while the directory cannot be shared, and reports this once`() async throws {
         let ring = place.file(".sharing/changes")
         try FileManager.default.createDirectory(at: ring, withIntermediateDirectories: true)
         let a = process(reports: true)

@@ -50,7 +50,7 @@ static int is_open;
 /// Guards the search; the functions do not change after it has succeeded.
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/// Takes all functions from one handle, because a process may contain two libraries.
+/// Takes all functions from one handle, because a process may contain two copies of libpq.
 static int fill(void *handle) {
     pq_library found;
 #define PQ_LOOK(result, name, parameters)                                                                                              \
@@ -111,14 +111,14 @@ void pq_free(void *memory) {
     if (memory) pq.PQfreemem(memory);
 }
 
-/// By default, libpq prints notices on the error output.
+/// Drops notices, which libpq prints to standard error by default.
 static void ignore(void *context, const PGresult *result) {
     (void)context;
     (void)result;
 }
 
 PGconn *pq_connect_start(const char *url) {
-    // The parameters of the URL replace those before it. A connection to a machine that is gone is noticed after about a minute.
+    // The parameters of the URL replace those before it. A connection to a machine that has vanished fails after about a minute.
     const char *keys[] = {
         "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout", "fallback_application_name", "dbname",
         "client_encoding", NULL,

@@ -43,7 +43,7 @@ extension FileCacher {
         return keys
     }
 
-    /// Returns the key in a file; `nil` if the file is no record of this schema version, or its name does not match the key.
+    /// Returns the key in a file; `nil` if the file is not a record of this schema version, or if its name does not match the key.
     private func readKey(_ name: String, _ digest: SHA256.Digest, _ buffer: inout [UInt8]) throws -> Param? {
         guard let file = try OpenFile(reading: directory.path(of: name)) else { return nil }
         let status = try file.status()
@@ -80,7 +80,7 @@ extension FileCacher {
         }
     }
 
-    /// Scans the directory and removes the least recently used records, as long as the records exceed the limit.
+    /// Scans the directory and removes the least recently used records while their sum exceeds the limit.
     @concurrent
     func scanAndSweep() async {
         var action = FileLedger.Action.scan
@@ -115,7 +115,7 @@ extension FileCacher {
         }
     }
 
-    /// Returns all records without reading them; removes orphaned temporary files on the way.
+    /// Returns all records without reading them, and removes orphaned temporary files.
     private func scan() async throws -> [Found] {
         guard var listing = try directory.list() else { return [] }
         var found: [Found] = []

@@ -74,8 +74,8 @@ extension FileCacher: SharedCacher {
 
     /// Waits for the right to fetch a key; without sharing, it is not needed.
     ///
-    /// The lease of a process that ends is free at once on Linux and macOS. On iOS and its relatives, and for a process that is stopped,
-    /// it is free when its duration has passed.
+    /// If the process that holds the lease ends, the lease is free at once on Linux and macOS. On iOS, tvOS, watchOS and visionOS, and if
+    /// the process is suspended, the lease is free when its duration has passed.
     ///
     /// - Parameters:
     ///   - param: The key.
@@ -107,7 +107,7 @@ extension FileCacher {
         /// The schema of a file that stands for a removed record; a miss for every cacher.
         static var tombstone: Int64 { .min }
 
-        /// The size of such a file with a key of usual length. Those of longer keys remain until the limit removes them.
+        /// The size of such a file with a key of usual length. Files with longer keys remain until the limit removes them.
         static var largestTombstone: Int { 1024 }
 
         /// The details of a record that has none of its own, if it has a revision: all fields with their defaults.
@@ -167,12 +167,12 @@ extension FileCacher {
         }
     }
 
-    /// Returns the revision of a key's file; `nil` if there is none, or if its path is not that of a record.
+    /// Returns the revision of a key's file; `nil` if there is no file, or if something else than a record is at its path.
     private func knownRevision(of key: FileKey) throws(StoreError) -> Revision? {
         do throws(StoreError) {
             return try FileRecordFormat.revision(of: key.fileName, in: directory)
         } catch {
-            // A symbolic link or a socket; the write decides what becomes of it.
+            // A symbolic link or a socket, which the write handles.
             guard let code = error.fileSystemErrno, code == ELOOP || code == ENXIO else { throw error }
             return nil
         }
@@ -205,7 +205,7 @@ extension FileCacher {
         let change: CacherChange<Param>
         switch notice {
         case .changed(let json, let revision):
-            // A key that cannot be decoded is that of another schema, and so none of this cacher's.
+            // A key that cannot be decoded belongs to another schema, and so not to this cacher.
             guard let param = try? decodeKey(json) else { return }
             change = .changed(param, revision)
         case .removedAll(let revision):
@@ -219,7 +219,7 @@ extension FileCacher {
         for observer in changeObservers.withLock({ Array($0.all.values) }) { observer(change) }
     }
 
-    /// Removes what removed records and ended processes have left behind in a shared directory.
+    /// Removes the files that removed records and ended processes have left behind in a shared directory.
     ///
     /// - Parameter found: The records that a scan has found; it keeps the others.
     func removeOldMarks(_ found: inout [Found]) async throws {
@@ -234,7 +234,7 @@ extension FileCacher {
             old[record.name] = record.status
         }
         guard !old.isEmpty else { return }
-        // From here on, the floor refuses what the marks refused.
+        // From here on, the floor refuses the saves that the marks refused.
         try await forgetRevisions(of: Array(old.keys))
         for (name, status) in old where try !directory.remove(RecordFiles.name(of: name), ifStill: status) { old[name] = nil }
         found.removeAll { old[$0.name] != nil }

@@ -58,13 +58,15 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
         var removals = 0
     }
 
-    /// Creates a cacher; the first save creates the directory, for this user only. In a shared directory, so does the first load of a store.
+    /// Creates a cacher; the first save creates the directory, with access only for the current user of the system.
+    ///
+    /// If other processes share the directory, the first load of a store creates it too.
     ///
     /// - Parameters:
     ///   - directory: A directory that no other cacher uses, as a file URL.
     ///   - expiry: The lifetime of content whose origin states none.
     ///   - version: The version of the content's schema. Raise it when `Content` or `Param` can no longer decode older records. Records of
-    ///     another version are misses; they stay until they are overwritten or swept.
+    ///     another version are misses; they stay until they are overwritten or evicted.
     ///   - limit: The largest total size of all records, in bytes. A single record above the limit cannot be saved or loaded.
     ///   - durability: The events that a save survives.
     ///   - protection: The periods during which the files can be read, on Apple's systems.

@@ -12,7 +12,7 @@ public import Foundation
 /// }
 /// ```
 public struct FileCacherFault: Error, Sendable, CustomStringConvertible {
-    /// The kind of fault, which also says what happened to the file.
+    /// The kind of fault, which also tells whether the file was deleted.
     public var kind: Kind
 
     /// The file, or the directory if the fault concerns more than one file.
@@ -46,9 +46,9 @@ public struct FileCacherFault: Error, Sendable, CustomStringConvertible {
 
         /// The file's bytes were altered after they were written; the file was deleted.
         public static let damaged = Kind(rawValue: "damaged")
-        /// The file is intact, but its content cannot be decoded; it stays until it is overwritten or swept.
+        /// The file is intact, but its content cannot be decoded; it stays until it is overwritten or evicted.
         public static let undecodable = Kind(rawValue: "undecodable")
-        /// The path of a record is not a record of this key. It stays, and a symbolic link is not followed.
+        /// The file at a record's path is not a record of this key. The file stays, and a symbolic link is not followed.
         public static let foreign = Kind(rawValue: "foreign")
         /// The scan of the directory or the removal of records failed; the next scan tries again.
         public static let sweepFailed = Kind(rawValue: "sweepFailed")

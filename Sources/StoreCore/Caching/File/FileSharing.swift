@@ -1,6 +1,6 @@
-/// The users of a directory beside one cacher.
+/// The other users of a cacher's directory.
 public enum FileSharing: Hashable, Sendable {
-    /// None: changes that another cacher makes in the directory are seen when a record is loaded.
+    /// None: if another cacher changes the directory, this cacher sees the changes when it loads a record.
     case none
     /// Other processes, and other cachers of this process.
     ///

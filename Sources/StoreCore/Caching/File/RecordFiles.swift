@@ -35,7 +35,7 @@ enum RecordFiles {
     static func removeAll(in directory: Directory, depth: Depth = .directory) throws(StoreError) {
         let shared = SharedDirectory(directory)
         guard try shared.exists() else { return try removeFiles(in: directory, depth: depth) }
-        // The other processes that use the directory must know.
+        // The other processes that use the directory must be notified.
         try shared.removeAllAndWait(depth: depth)
     }
 

@@ -1,4 +1,4 @@
-/// Records in memory, bounded by least recent use; the one concrete class behind every hit.
+/// Records in memory, of which the least recently used are evicted; the one concrete class behind every hit.
 ///
 /// A store holds the table directly and not through `any Cacher`, and the hit path can be inlined into the caller's module. A generic call
 /// across modules costs four times as much as a hit.

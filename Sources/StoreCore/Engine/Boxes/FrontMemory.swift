@@ -3,7 +3,7 @@
 /// Closures instead of a protocol: they are compiled in the module that creates the cacher and knows the types of its key and content.
 @usableFromInline
 package final class FrontMemory: Sendable {
-    /// Returns the record of a key and its monotonic deadline, `.min` if the memory does not know it.
+    /// Returns the record of a key and its monotonic deadline; the deadline is `.min` if the memory does not know it.
     let entry: @Sendable (_ key: BoxedKey) -> (record: CacheRecord<BoxedContent>, deadline: Int64)?
     /// Adds a record, and evicts records beyond the bounds. `discarded` holds the content of the older record in most cases.
     let put:
@@ -51,7 +51,7 @@ extension FrontMemory {
         } remove: { key in
             table.remove(key.value(as: Key.self)).map { FrontMemoryDrop(evicted: 0, records: $0) }
         } lend: { key, details in
-            // A record put there by the user has no deadline. It is replaced when the list has grown.
+            // A record that was saved directly through the cacher has no deadline. It is replaced when the list has grown.
             let entry = table.remove(key.value(as: Key.self)) { $0.deadline != .min && $0.record.details === details }
             // Only the key is kept: the list would be copied to grow if its content were.
             return entry.map { FrontMemoryDrop(evicted: 0, records: $0.key) }

@@ -1,4 +1,4 @@
-/// A fetcher that joins the fetches of a few milliseconds into one request for many keys.
+/// A fetcher that collects fetches for a few milliseconds and sends one request for all of their keys.
 ///
 /// ```swift
 /// let users = Store(
@@ -8,13 +8,13 @@
 ///     })
 /// ```
 ///
-/// - A batch begins with the first fetch, and its request is sent after ``delay``, or at once with its last free place taken.
-/// - The response may lack keys: each missing key fails with a ``FetchError`` of code ``FetchError/Code/missingKey``. Content of other keys
-///   is ignored.
-/// - The error of a failed request is the error of each of its keys.
+/// - A batch begins with its first fetch. Its request is sent after ``delay``, or at once when the batch is full.
+/// - If the response lacks a key, the fetch of that key fails with a ``FetchError`` of code ``FetchError/Code/missingKey``. Content for
+///   keys that were not requested is ignored.
+/// - If the request fails, the fetches of all its keys fail with the same error.
 /// - A canceled fetch leaves its batch at once. The request is canceled when all of its fetches have left.
 ///
-/// A failed request counts once for each of its keys at a ``CircuitBreaker`` in front of this fetcher.
+/// For a ``CircuitBreaker`` in front of this fetcher, a failed request counts as one failure for each of its keys.
 public final class BatchFetcher<Param: Hashable & Sendable, Content: Sendable>: Fetcher {
     /// The largest number of keys in a request.
     public let limit: Int
@@ -44,7 +44,7 @@ public final class BatchFetcher<Param: Hashable & Sendable, Content: Sendable>: 
         request = fetch
     }
 
-    /// Fetches the content of a key with other keys.
+    /// Fetches the content of a key, in one request with other keys.
     ///
     /// - Parameter param: The key.
     /// - Returns: The content that the response has for the key.
@@ -82,7 +82,7 @@ public final class BatchFetcher<Param: Hashable & Sendable, Content: Sendable>: 
 
     private func send(_ collected: Batches<Param, Content>.Collected, _ number: Int) {
         collected.timer?.cancel()
-        // Detached: a batch belongs to many fetches, so it inherits the task-local values of none.
+        // Detached: a batch belongs to many fetches, so it inherits no task-local values from any of them.
         let task = Task.detached(priority: Task.currentPriority) { [self] in
             let result: Result<[Param: Content], any Error> = await FetchScope(collected.subject).run {
                 do { return .success(try await request(collected.params)) } catch { return .failure(error) }
@@ -158,7 +158,7 @@ private struct Batches<Param: Hashable & Sendable, Content: Sendable>: Sendable 
         return Collected(params: batch.params, subject: batch.subject, timer: batch.task)
     }
 
-    /// Registers a timer; returns `false` if its batch collects keys no longer.
+    /// Registers a timer; returns `false` if its batch no longer collects keys.
     mutating func timerStarted(_ number: Int, _ timer: Task<Void, Never>) -> Bool {
         guard batches[number]?.isCollecting == true else { return false }
         batches[number]?.task = timer
@@ -195,7 +195,7 @@ private struct Batches<Param: Hashable & Sendable, Content: Sendable>: Sendable 
         }
     }
 
-    /// Removes a fetch, and its batch with the last of them.
+    /// Removes a fetch; removes the batch with its last fetch.
     ///
     /// - Returns: The removed batch. The caller cancels its task and releases it outside the lock.
     mutating func leave(_ number: Int, _ param: Param) -> Batch? {

@@ -1,4 +1,4 @@
-/// Spares an origin that fails: opens after failures in a row, and later lets one fetch try whether the origin has recovered.
+/// Protects a failing origin: opens after consecutive failures, and later lets one fetch test whether the origin has recovered.
 ///
 /// Share one breaker among all fetchers of the same origin.
 ///
@@ -11,13 +11,13 @@
 ///     cacher: MemoryCacher(), fetcher: PriceFetcher().guarded(by: breaker))
 /// ```
 ///
-/// - **Closed**: every fetch reaches the origin. After the given number of failures in a row, within the given time, the breaker opens.
+/// - **Closed**: every fetch reaches the origin. After the given number of consecutive failures within the given time, the breaker opens.
 /// - **Open**: fetches throw a ``FetchError`` of code ``FetchError/Code/circuitOpen`` at once, with the remaining time as its `retryAfter`.
-/// - **Half-open**: after the hold time, the next fetch is the trial, and all others are refused. The trial's response closes the breaker.
-///   Its failure opens the breaker for the hold time again. Without an end of the trial, another trial may begin after the hold time.
+/// - **Half-open**: after the hold time, the next fetch is the trial, and all others are refused. A response to the trial closes the
+///   breaker. A failure opens it for the hold time again. If the trial does not end, another trial may begin after the hold time.
 ///
-/// A failure of permanent kind (``FailureAdvising``), such as a missing key, is about the key. It counts as a response of the origin. A
-/// canceled fetch counts as nothing.
+/// A permanent failure (``FailureAdvising``), such as a missing key, concerns only its key, so it counts as a response of the origin. A
+/// canceled fetch does not count.
 public final class CircuitBreaker: Sendable {
     private let machine: WatchedState<CircuitMachine>
     private let time: any TimeSource
@@ -25,7 +25,7 @@ public final class CircuitBreaker: Sendable {
     /// Creates a closed breaker.
     ///
     /// - Parameters:
-    ///   - failures: The number of failures in a row that opens the breaker; at least one.
+    ///   - failures: The number of consecutive failures that opens the breaker; at least one.
     ///   - window: The time within which these failures end; older failures do not count.
     ///   - hold: The time for which the breaker stays open before a trial.
     ///   - time: The source of time; tests pass a ``ManualTime``.
@@ -43,7 +43,7 @@ public final class CircuitBreaker: Sendable {
         case closed
         /// No fetch reaches the origin. The state lasts until the first fetch after the hold time.
         case open
-        /// One fetch tries whether the origin has recovered.
+        /// One fetch tests whether the origin has recovered.
         case halfOpen
     }
 
@@ -121,7 +121,7 @@ public final class CircuitBreaker: Sendable {
 extension CircuitBreaker.States.Iterator: Sendable {}
 
 extension Origin {
-    /// Returns a fetcher whose fetches pass a circuit breaker.
+    /// Returns a fetcher that fetches only if a circuit breaker allows it.
     ///
     /// - Parameter breaker: The breaker of the origin, which other fetchers may share.
     /// - Returns: The guarded fetcher, which throws a ``FetchError`` of code ``FetchError/Code/circuitOpen`` for each refused fetch.
@@ -145,10 +145,10 @@ struct CircuitMachine: Sendable {
     typealias Epoch = UInt64
 
     private enum Phase {
-        /// The ends of the last failures in a row, oldest first.
+        /// The times of the latest consecutive failures, oldest first.
         case closed([MonotonicInstant])
         case open(until: MonotonicInstant)
-        /// A trial runs; `nil` after a trial that said nothing about the origin.
+        /// A trial runs until this time at the latest; `nil` after a trial without a result, such as a canceled one.
         case halfOpen(trialUntil: MonotonicInstant?)
     }
 
@@ -221,6 +221,6 @@ struct CircuitMachine: Sendable {
 }
 
 extension Error {
-    /// Whether the failure is about the origin as a whole, and not about the key.
+    /// Whether the failure concerns the origin as a whole, and not only the key.
     fileprivate var isAboutTheOrigin: Bool { (self as? any FailureAdvising)?.failureKind != .permanent }
 }

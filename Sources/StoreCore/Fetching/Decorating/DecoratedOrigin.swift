@@ -8,7 +8,7 @@
 ///         .guarded(by: breaker))
 /// ```
 ///
-/// It takes the place of any fetcher, also in a ``PaginationStore``. Validators and page keys pass through unchanged.
+/// Use it in place of any fetcher, even in a ``PaginationStore``. Validators and page keys pass through unchanged.
 public struct DecoratedOrigin<Base: Origin>: Origin {
     /// The key of one piece of data.
     public typealias Param = Base.Param
@@ -95,7 +95,7 @@ protocol FetchRule<Param>: Sendable {
     func admit(_ request: OriginRequest<Param>) throws -> (FetchOutcome) -> Void
 }
 
-/// The end of a fetch, as far as a rule must know it.
+/// The outcome of a fetch, as far as it matters to a rule.
 enum FetchOutcome: Sendable {
     case responded
     case failed(any Error)

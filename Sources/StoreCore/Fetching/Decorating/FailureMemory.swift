@@ -5,12 +5,12 @@ internal import Foundation
 #endif
 
 extension Origin {
-    /// Returns a fetcher that refuses to fetch a key again within a time after its fetch failed.
+    /// Returns a fetcher that refuses to fetch a key for some time after its fetch has failed.
     ///
-    /// A store forgets the failure of a key that no observer or caller wants. This memory protects the origin even then, also from
-    /// `refresh()` and from other stores that share the fetcher. A refused fetch throws a ``FetchError`` of code
+    /// A store forgets the failure of a key that has no observers or callers. This memory protects the origin even then, and also against
+    /// `refresh()` and against other stores that share the fetcher. A refused fetch throws a ``FetchError`` of code
     /// ``FetchError/Code/failedRecently``. It carries the original error, and the time until the next fetch as its `retryAfter`. If the
-    /// origin asked for a longer delay, that delay is the `retryAfter`, but the memory admits fetches earlier.
+    /// origin asked for a longer delay, `retryAfter` is that delay, but the memory does not enforce it.
     ///
     /// ```swift
     /// let users = Store(
@@ -18,13 +18,13 @@ extension Origin {
     ///     fetcher: UserFetcher(api: api).rememberingFailures(for: .seconds(1)))
     /// ```
     ///
-    /// Each page of a list is remembered by its own key. A cancellation is not remembered, and a success makes the memory forget the key.
+    /// The failures of the pages of a list are remembered separately. Cancellations are not remembered, and a success forgets the failure.
     ///
     /// - Parameters:
-    ///   - duration: The time after a failure in which the key is not fetched.
+    ///   - duration: The time after a failure during which the key is not fetched.
     ///   - limit: The number of remembered failures; beyond it, the least recently used failure is forgotten.
     ///   - time: The source of time; tests pass a ``ManualTime``.
-    /// - Returns: The fetcher with its memory; its copies share the memory.
+    /// - Returns: The fetcher with a memory, which its copies share.
     public func rememberingFailures(
         for duration: Duration, limit: Int = 10_000, time: some TimeSource = .system
     ) -> DecoratedOrigin<Self> {

@@ -6,8 +6,8 @@ public import Foundation
 
 /// An error of a decorated or batched fetch that reached no origin, or received no content for its key.
 ///
-/// The advice is that of the underlying error, so a store retries and serves stale content as after that error. Only the delay is
-/// different: ``retryAfter`` is the time until a fetch reaches the origin again.
+/// The error passes on the advice of the underlying error, so a store retries and serves stale content as it would after that error. Only
+/// the delay is different: ``retryAfter`` is the time until a fetch reaches the origin again.
 public struct FetchError: FailureAdvising, LocalizedError, CustomStringConvertible {
     /// The kind of error.
     public var code: Code
@@ -15,7 +15,7 @@ public struct FetchError: FailureAdvising, LocalizedError, CustomStringConvertib
     /// The operation that failed and what to do about it.
     public var message: String
 
-    /// The error of the fetch that was the reason; `nil` if there was none.
+    /// The error of the fetch that caused this error; `nil` if no fetch did.
     public var underlyingError: (any Error)?
 
     /// The time until a fetch of the key reaches the origin again; `nil` if it is not known.
@@ -37,7 +37,7 @@ public struct FetchError: FailureAdvising, LocalizedError, CustomStringConvertib
     /// - Parameters:
     ///   - code: The kind of error.
     ///   - message: The operation that failed and what to do about it.
-    ///   - underlyingError: The error of the fetch that was the reason.
+    ///   - underlyingError: The error of the fetch that caused this error.
     ///   - retryAfter: The time until a fetch of the key reaches the origin again.
     public init(_ code: Code, _ message: String, underlyingError: (any Error)? = nil, retryAfter: Duration? = nil) {
         self.code = code

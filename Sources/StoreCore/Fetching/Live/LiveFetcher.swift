@@ -18,8 +18,8 @@
 /// ```
 ///
 /// The store follows one stream for each key, however many observers and callers the key has. The stream runs while the key is observed,
-/// and for the grace period of ``StorePolicy/unwantedFetch`` after that. A stream that fails is connected again as
-/// ``StorePolicy/retry`` states. A stream that ends is over until the next observer, caller or trigger.
+/// and for the grace period of ``StorePolicy/unwantedFetch`` after that. After a failure, the store connects again as
+/// ``StorePolicy/retry`` states. After a normal end, it does not connect again before the next observer, caller or trigger.
 public protocol LiveFetcher<Param, Content>: Origin {
     /// The key of one piece of data.
     associatedtype Param
@@ -30,8 +30,8 @@ public protocol LiveFetcher<Param, Content>: Origin {
 
     /// Connects to the origin.
     ///
-    /// The store takes the next value after it has accepted the last one, so a sequence without a buffer is never read ahead. A sequence
-    /// must end or throw when its task is canceled. The values of a stream that ignores cancellation are dropped.
+    /// The store takes the next value only after it has accepted the last one. A sequence must end or throw when its task is canceled. If
+    /// a stream ignores cancellation, its values are dropped.
     ///
     /// - Parameters:
     ///   - param: The key.
@@ -42,7 +42,7 @@ public protocol LiveFetcher<Param, Content>: Origin {
 }
 
 extension LiveFetcher {
-    /// Responds to a store's request with the first value of a new connection, for origins that are composed of others.
+    /// Responds to a store's request with the first value of a new connection, for use behind another origin.
     ///
     /// - Parameter request: The requested content and the version that the store already has.
     /// - Returns: The first content, or confirmation of the store's version.

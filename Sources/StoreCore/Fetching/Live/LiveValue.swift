@@ -4,10 +4,10 @@ public enum LiveValue<Content: Sendable>: Sendable {
     case content(Content, Validator? = nil)
     /// A change of the stream's last value, and the validator of the version after it.
     ///
-    /// The closure runs under the store's lock. It must be quick and must not call the store. Without a validator, the stream cannot be
-    /// resumed behind this change: after a reconnection, the origin begins with ``content(_:_:)`` again.
+    /// The closure runs under the store's lock. It must be quick and must not call the store. Without a validator, a new connection cannot
+    /// continue after this change: the origin begins with ``content(_:_:)`` again.
     case change(@Sendable (inout Content) -> Void, Validator? = nil)
-    /// Confirmation that the connection stands, and that the version named by the last validator is current.
+    /// Confirmation that the connection still works, and that the version named by the last validator is current.
     case current
 }
 

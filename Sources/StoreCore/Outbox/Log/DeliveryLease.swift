@@ -1,10 +1,10 @@
 internal import Dispatch
 
 extension OutboxLog {
-    /// Waits until this user is the deliverer of the outbox.
+    /// Waits until this user of the log is the deliverer.
     ///
-    /// A deliverer releases the lease while there is nothing to deliver. If its process ends, the next waiter succeeds it at once; where
-    /// leases end by a date, within ``DeliveryLease/duration``.
+    /// A deliverer releases the lease while there is nothing to deliver. If its process ends, the next waiter takes over: at once where the
+    /// lease is a lock, or within ``DeliveryLease/duration`` where the lease is a date.
     ///
     /// - Returns: The lease.
     /// - Throws: ``StoreError/Code/fileSystem``; `CancellationError` as soon as the task is canceled.
@@ -23,12 +23,12 @@ extension OutboxLog {
 
 /// The right to deliver the commands of an outbox while all other processes wait.
 ///
-/// Released when the last reference ends. On systems that suspend processes the lease is no file lock but a date, which is prolonged while
-/// the process runs.
+/// The lease ends when its last reference is released. On systems that suspend processes, the lease is an expiry date instead of a file
+/// lock, and is prolonged while the process runs.
 package final class DeliveryLease: Sendable {
-    /// The time after which a holder that has ended, or is suspended, is succeeded; only where leases end by a date.
+    /// The time after which another process takes over from a holder that has ended or is suspended; only where the lease is a date.
     package static let duration = Duration.seconds(30)
-    /// For leases that end with their holder's lock.
+    /// The duration where the lease is a lock, which ends with its holder.
     static let unlimited = Duration.seconds(100 * 365 * 86_400)
     static let name = "delivery.lease"
 
@@ -46,9 +46,9 @@ package final class DeliveryLease: Sendable {
 
     deinit { release() }
 
-    /// Returns whether this user is still the deliverer; to be checked before each delivery.
+    /// Returns whether this user is still the deliverer. Check it before each delivery.
     ///
-    /// Where leases end by a date, the call prolongs the lease.
+    /// Where the lease is a date, the call prolongs it.
     package func isHeld() async -> Bool {
         guard !isReleased.withLock({ $0 }) else { return false }
         guard leases.leaseKind == .dated else { return held.file.isNamed }

@@ -1,19 +1,19 @@
 internal import Dispatch
 
-// Following the appends of other processes: an event of the file system, and no work between two events.
+// Follows the appends of other processes through file system events, and does no work between two events.
 
 extension OutboxLog {
     /// How the log is followed.
     struct Watching: Sendable {
         /// Called on the queue; `nil` while the log is not followed.
         var onNews: (@Sendable () -> Void)?
-        /// The watch on the log; `nil` if there can be none.
+        /// The watch on the log; `nil` if the log cannot be watched.
         var watch: FileWatch?
-        /// Whether an event waits on the queue to be handled; further events add nothing.
+        /// Whether an event waits on the queue to be handled, so that further events need no handling of their own.
         var isScheduled = false
         /// The log that was open before the watch began. If it has lost its name, the watch may be on a file that was replaced.
         var watchedLog: WritableFile?
-        /// Whether the log is looked at once a second, because it cannot be watched.
+        /// Whether the log is checked once a second, because it cannot be watched.
         var isPolling = false
     }
 
@@ -25,7 +25,7 @@ extension OutboxLog {
         schedule()
     }
 
-    /// Ends following; a call that is under way may still happen.
+    /// Ends following; a call that is already scheduled may still happen.
     package func endObserving() {
         // Released outside the lock, because the end of a watch takes the lock of all watches.
         let ended = watching.withLock { watching in

@@ -7,8 +7,9 @@ package import Foundation
 
 /// An append-only file of checksummed records that several processes share.
 ///
-/// The log knows nothing of the meaning of a record. All users see the records in the order of the file. A user decides on its records
-/// under the lock of the log, after it has received all records of the others, so that decisions of several processes never cross.
+/// The log knows nothing about the meaning of a record. A *user* of the log is one object of this class, in any process. All users see the
+/// records in the order of the file. A user decides on its records under the lock of the log, after it has received all records of the
+/// others. Therefore the decisions of two users never conflict.
 ///
 /// Each call may block its thread while another process holds the lock, so calls belong on a queue of their own.
 package final class OutboxLog: Sendable {
@@ -16,7 +17,7 @@ package final class OutboxLog: Sendable {
     package struct News: Hashable, Sendable {
         /// The records in the order of the log.
         package var records: [Data] = []
-        /// The damages, which were skipped.
+        /// The damaged parts, which were skipped.
         package var damages: [Damage] = []
         /// Whether another user has replaced the log, so that the records are those of the whole log.
         package var wasReplaced = false
@@ -45,7 +46,7 @@ package final class OutboxLog: Sendable {
     private static let lockName = "lock"
 
     let directory: Directory
-    /// What this user has read, and the open files. Held during a whole call, so that the calls of two threads do not mix.
+    /// The position up to which this user has read, and the open files. Locked during a whole call, so that two calls do not interleave.
     private let state = Lock(State())
     private let lock = PatientLock()
     let watching = Lock(Watching())
@@ -59,7 +60,7 @@ package final class OutboxLog: Sendable {
         var log: WritableFile?
         /// The offset up to which the log was read. Everything before it is complete.
         var position = 0
-        /// The log with a name that survives a loss of power.
+        /// The log if its name in the directory survives a loss of power.
         var synchronizedLog: WritableFile?
 
         mutating func take(_ unread: Unread) { (log, position) = (unread.log, unread.end) }
@@ -169,7 +170,7 @@ package final class OutboxLog: Sendable {
         }.get()
     }
 
-    /// Keeps the error of a user's closure apart from those of the log.
+    /// Keeps the error of a user's closure apart from the errors of the log.
     private static func catching(
         _ decide: (News) throws -> [Data], _ news: News, _ body: ([Data]) throws(StoreError) -> Void
     ) throws(StoreError) -> Result<Void, any Error> {
@@ -210,7 +211,7 @@ package final class OutboxLog: Sendable {
     }
 
     private static func open(_ directory: Directory, _ state: inout State) throws(StoreError) -> Files? {
-        // Whether the lock still has its name is checked under the lock.
+        // The caller checks under the lock whether the lock's file still has its name.
         if let files = state.files { return files }
         // A directory is created once, so its name may as well survive a loss of power.
         try directory.create(durability: .power)
@@ -232,7 +233,7 @@ package final class OutboxLog: Sendable {
     }
 
     private static func openLog(_ files: Files) throws(StoreError) -> WritableFile {
-        // The file must have no other name, such as in a backup, under which a change would be visible too.
+        // The file must have no second name, such as in a backup with hard links, because a change would be visible there too.
         try .unshared(logName, in: files.folder, isCopied: true, mode: 0o600)
     }
 
@@ -283,7 +284,7 @@ package final class OutboxLog: Sendable {
 
     /// Replaces the log in one step.
     private static func replace(by records: [Data], _ files: Files, _ state: inout State) throws(StoreError) {
-        // A log without records is empty: only entries would tell its damaged header from a foreign file.
+        // A log without records stays empty, without a header: if the header were damaged, the file could not be told from a foreign one.
         let bytes = records.isEmpty ? [] : try encode(records, after: 0, asOneAppend: false)
         let log = try WritableFile.replacement(for: logName, in: files.folder, mode: 0o600) { file throws(StoreError) in
             try file.write(bytes, at: 0)
@@ -307,7 +308,7 @@ package final class OutboxLog: Sendable {
         return bytes
     }
 
-    /// Removes the files of compactions that ended with their process. Under the lock, no other compaction runs.
+    /// Removes the files of interrupted compactions. Under the lock, no other compaction runs.
     private static func removeOrphans(in folder: DirectoryHandle) throws(StoreError) {
         var orphans: [String] = []
         var entries = try folder.list()
@@ -319,7 +320,7 @@ package final class OutboxLog: Sendable {
 }
 
 extension StoreError {
-    /// Returns the error of a file that is no log of this version.
+    /// Creates the error for a file that is not a log of this version.
     fileprivate init(unreadable path: String, _ reason: OutboxLogFormat.Foreign) {
         let path = path.escapedForDisplay()
         switch reason {

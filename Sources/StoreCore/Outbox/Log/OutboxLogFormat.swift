@@ -21,11 +21,11 @@ internal import Foundation
 /// | 16 | 8 | checksum of the record |
 /// | 24 | | the record |
 ///
-/// Numbers are little-endian. Checksums are XXH64, of which the short ones keep the lower half. The checksums of an entry depend on its
-/// offset and on the format's version. A copy of an entry inside a record therefore never passes for an entry, and a file of another
-/// version has none.
+/// Numbers are little-endian. Checksums are XXH64; a checksum of 4 bytes is its lower half. The checksums of an entry depend on its offset
+/// and on the format's version. Therefore a copy of an entry inside a record is not mistaken for an entry, and a file of another version
+/// has no valid entries.
 ///
-/// A write that was interrupted leaves a part of an append at the end of the file: a torn tail, which was never acknowledged.
+/// An interrupted write leaves a part of an append at the end of the file: a torn tail, which was never acknowledged.
 enum OutboxLogFormat {
     static let version: UInt32 = 1
     static let headerSize = 16
@@ -40,7 +40,7 @@ enum OutboxLogFormat {
     enum Foreign: Error, Hashable {
         /// The file has another format.
         case format
-        /// The file is a log of this version, which is newer.
+        /// The file is a log of the given version, which this program cannot read.
         case version(UInt32)
     }
 

@@ -7,13 +7,13 @@
 /// | 12 | 4 | number of slots |
 /// | 16 | 8 | start: the number before the first change |
 /// | 24 | 8 | head: the number of the latest change |
-/// | 32 | 8 | floor: every key that has lost its file was changed at this number at the latest |
+/// | 32 | 8 | floor: no key without a file was changed after this number |
 /// | 40 | 16 | zero |
 /// | 56 | 8 | checksum of the preceding 56 bytes |
 /// | 64 | | slots of 256 bytes |
 ///
-/// The change with number n is in slot n modulo the number of slots. A change is entered before the record's file is renamed, both under
-/// one lock. So a process that is killed in between leaves at worst a change too many, which costs a load.
+/// The change with number n is in slot n modulo the number of slots. A change is added to the ring before the record's file is renamed,
+/// both under one lock. A process that is killed in between leaves at worst a superfluous change, which costs one load.
 enum ChangeRing {
     static let headerSize = 64
     static let slotSize = 256
@@ -31,8 +31,8 @@ enum ChangeRing {
         ///
         /// - Parameters:
         ///   - slots: The number of slots.
-        ///   - now: Nanoseconds since 1970. A ring that replaces a removed one continues above the numbers of the removed one, which
-        ///     cannot have made a change each microsecond.
+        ///   - now: Nanoseconds since 1970. A ring that replaces a removed one starts above the numbers of the removed ring, because no
+        ///     ring receives a change in each microsecond.
         init(slots: UInt32, now: Int64) {
             self.slots = slots
             start = UInt64(max(1000, now) / 1000)
@@ -67,7 +67,7 @@ enum ChangeRing {
         }
 
         /// The numbers of the changes after a position that are still in the ring; `nil` if some have been overwritten or the position
-        /// is of another ring.
+        /// belongs to another ring.
         func numbers(after position: UInt64) -> ClosedRange<UInt64>? {
             guard position >= start, position < head, head - position <= UInt64(slots) else { return nil }
             return position + 1...head
@@ -137,7 +137,7 @@ enum ChangeRing {
     }
 }
 
-/// The revision in a record's file: at the beginning of the details in JSON, where a reader of older versions ignores it.
+/// The revision in a record's file. It begins the details in JSON, where programs of older versions ignore it.
 enum RecordRevision {
     private static let opening = Array(#"{"revision":""#.utf8)
 

@@ -11,11 +11,11 @@ internal import Musl
 ///
 /// The system wakes the process for each batch of events. Between events, a watch costs no processor time.
 package final class FileWatch: Sendable {
-    /// What is watched.
+    /// The events to watch for.
     package enum Interest: Sendable {
-        /// The content of a file, and the loss of its name.
+        /// Changes of a file's content, and the loss of its name.
         case content
-        /// The disappearance of names from a directory, and files in it that a writer has closed.
+        /// Names that disappear from a directory, and files in it that a writer has closed.
         case endings
     }
 
@@ -57,7 +57,7 @@ package final class FileWatch: Sendable {
     /// Watches a path.
     ///
     /// - Returns: `nil` if nothing exists at the path.
-    /// - Throws: ``StoreError/Code/fileSystem``, also if the system allows no further watch.
+    /// - Throws: ``StoreError/Code/fileSystem``, for example if the system allows no further watch.
     package init?(_ path: String, for interest: Interest, _ onEvent: @escaping Handler) throws(StoreError) {
         guard let (number, id) = try Inotify.shared.add(path, interest.mask, onEvent) else { return nil }
         self.number = number
@@ -129,7 +129,7 @@ final class Inotify: Sendable {
             guard let handler = state.handlers[number]?.removeValue(forKey: id) else { return nil }
             if state.handlers[number]?.isEmpty == true, let descriptor = state.descriptor {
                 state.handlers[number] = nil
-                // Fails if the system has ended the watch, which is as good.
+                // Fails without harm if the system has already ended the watch.
                 _ = inotify_rm_watch(descriptor, number)
             }
             return handler

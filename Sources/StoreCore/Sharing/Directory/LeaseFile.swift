@@ -8,10 +8,10 @@ internal import Foundation
 enum LeaseKind: Hashable, Sendable {
     /// By a lock on the lease's file, which the system releases when the holder ends.
     case locked
-    /// By a date in the lease's file. A holder that ends without a word keeps its lease until then.
+    /// By a date in the lease's file. If the holder ends without ending its lease, the lease lasts until that date.
     case dated
 
-    /// The kind for this platform: a system that suspends processes ends those that hold a lock meanwhile.
+    /// The kind for this platform. A system that suspends processes terminates a suspended process that holds a lock.
     static var ofPlatform: LeaseKind {
         #if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
         .dated
@@ -67,7 +67,7 @@ struct LeaseNote: Codable, Hashable, Sendable {
     }
 
     private init(_ json: [UInt8]) {
-        // A damaged note is as good as none: the lock tells whether the lease is held.
+        // A damaged note counts as empty: a lock on the file still tells that the lease is held, and a dated lease is free then.
         self = (try? JSONDecoder().decode(LeaseNote.self, from: Data(json))) ?? LeaseNote()
     }
 
@@ -80,7 +80,7 @@ struct LeaseNote: Codable, Hashable, Sendable {
         try file.truncate(to: data.count)
     }
 
-    /// The time until the held lease ends, at most `duration`: a clock that was set back must not prolong a lease.
+    /// Returns the time until the held lease ends, at most `duration`, because a clock that was set back must not prolong a lease.
     func remaining(atMost duration: Duration) -> Duration {
         min(duration, Duration(saturating: expires - Date().timeIntervalSince1970))
     }

@@ -7,17 +7,17 @@ internal import Glibc
 internal import Musl
 #endif
 
-// Following the changes of others: an event of the file system for each batch of changes, and no work between two events.
+// Follows the changes of others through file system events, one for each batch of changes, and does no work between two events.
 //
-// An event carries no information. It causes a pass, which compares the open files with the path and the position with the ring. So an
-// event too many costs a look, and the order of events has no effect.
+// An event carries no information. It causes a pass, which compares the open files with the path and the position with the ring. So a
+// superfluous event costs one comparison, and the order of events has no effect.
 
 extension SharedDirectory {
     /// How the directory is followed. Only the queue watches and ends a watch.
     struct Following: Sendable {
         /// Whether changes are wanted.
         var isWanted = false
-        /// Whether a pass waits on the queue; further events add nothing.
+        /// Whether a pass waits on the queue, so that further events need no pass of their own.
         var isScheduled = false
         /// Whether a pass waits for its time.
         var isDelayed = false
@@ -25,7 +25,7 @@ extension SharedDirectory {
         var backOff: Duration?
     }
 
-    /// The delay before a removed directory is made again: a new file would make its removal fail.
+    /// The delay before a removed directory is created again, because a new file would make a removal that is still running fail.
     private static var removalTime: Duration { .seconds(1) }
 
     /// Begins to follow the changes at the first call; runs on the queue.
@@ -47,7 +47,7 @@ extension SharedDirectory {
         }
     }
 
-    /// Schedules a pass on the queue; many events in a row cause one.
+    /// Schedules a pass on the queue; many events in quick succession cause one pass.
     func schedule() {
         let isNew = state.withLock { state in
             guard state.following.isWanted, !state.following.isScheduled else { return false }
@@ -92,7 +92,7 @@ extension SharedDirectory {
 
     private func beginWatch(_ files: Files) throws(StoreError) {
         let watch = try FileWatch(ringPath, for: .content) { [weak self] _ in self?.schedule() }
-        // The watch may be on another file than the one that was opened. Then the latter is no longer named, and is opened again.
+        // The watch may be on another file than the opened one. The opened file then has lost its name, and the ring is opened again.
         state.withLock { state in
             if state.files?.ring === files.ring { state.files?.watch = watch }
         }
@@ -105,7 +105,7 @@ extension SharedDirectory {
             defer { state.following.backOff = delay }
             return (delay, state.following.backOff == nil)
         }
-        // Counted from here on, so that nothing is missed between the loads that follow and the next attempt.
+        // The position counts from here on, so that no change between the following loads and the next attempt is missed.
         if state.withLock({ $0.position == nil }), (try? catchUp()) == nil {
             state.withLock { $0.position = Revision.none }
         }

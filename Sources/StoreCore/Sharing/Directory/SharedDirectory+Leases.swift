@@ -5,9 +5,9 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 
-// Leases: one file for each key that is being fetched, and a wait for its end that needs no thread.
+// Leases: one file for each key that is being fetched, and a wait for the lease's end that blocks no thread.
 
-/// The number of events of each lease for which a task waits.
+/// The events of the leases that tasks wait for, counted for each lease.
 struct LeaseEvents: Sendable {
     struct Waited: Sendable {
         var tasks = 0
@@ -19,7 +19,7 @@ struct LeaseEvents: Sendable {
     var watch: FileWatch?
 }
 
-/// An ended lease. Its file tells the waiters how it has ended.
+/// An ended lease. Its file tells the waiters the outcome.
 struct EndedLease: Sendable {
     let name: String
     let id: UInt64
@@ -53,11 +53,11 @@ extension SharedDirectory {
         }
     }
 
-    /// How the wait for a lease has ended.
+    /// The outcome of a wait for a lease.
     enum Hold: Sendable {
         /// This process holds the lease until ``end(_:_:)``.
         case granted(HeldLease)
-        /// The other holder's result cannot be stored, or it has failed.
+        /// The other holder's result cannot be stored, or its fetch has failed.
         case ended(LeaseNote.Ended)
     }
 
@@ -68,7 +68,7 @@ extension SharedDirectory {
         var isWaiting = false
         defer { if isWaiting { stopWaiting(name) } }
         var awaited: (id: UInt64, deadline: ContinuousClock.Instant)?
-        // Attempts in quick succession after an event: the system announces the end of a holder before it releases the holder's lock.
+        // An event is followed by attempts in quick succession: the system announces the end of a holder before it releases its lock.
         var quickAttempts = 0
         while true {
             try Task.checkCancellation()
@@ -103,7 +103,7 @@ extension SharedDirectory {
         // The system does not announce the end of a holder.
         .milliseconds(500)
         #else
-        // The watch is on a directory that may have been replaced meanwhile.
+        // The watched directory may have been replaced meanwhile.
         leaseEvents.read { $0.watch?.isValid == true } ? .seconds(1) : .milliseconds(100)
         #endif
     }
@@ -126,7 +126,7 @@ extension SharedDirectory {
         leaseEvents.update { state in
             state.waited[name, default: LeaseEvents.Waited()].tasks += 1
             guard state.watch?.isValid != true else { return }
-            // Without a watch, the waiters look now and then.
+            // Without a watch, the waiters try again in intervals.
             state.watch = try? FileWatch(path, for: .endings) { [weak self] name in self?.noteEvent(name) }
         }
     }
@@ -157,7 +157,7 @@ extension SharedDirectory {
     /// - Parameters:
     ///   - name: The name of the lease's file.
     ///   - awaited: The lease for which the caller waits.
-    ///   - takesOver: Whether that lease has ended by its duration.
+    ///   - takesOver: Whether the duration of that lease has passed.
     ///   - duration: The duration of the new lease.
     private func attempt(_ name: String, after awaited: UInt64?, takesOver: Bool, for duration: Duration) throws(StoreError) -> Attempt {
         try transact { transaction throws(StoreError) -> Attempt in
@@ -204,7 +204,7 @@ extension SharedDirectory {
     func end(_ lease: HeldLease, _ ending: Lease.Ending) {
         queue.async {
             defer { lease.file.unlock() }
-            // If this fails, the waiters go on when the lock is released or the lease's duration has passed.
+            // If this fails, the waiters continue when the lock is released or the lease's duration has passed.
             _ = try? self.transact { transaction throws(StoreError) in
                 let note = try LeaseNote(reading: lease.file)
                 // Another process has taken the lease over.
@@ -225,7 +225,7 @@ extension SharedDirectory {
 
     // MARK: Old files
 
-    /// Removes the files of this process's leases that all waiters have read; runs in a transaction.
+    /// Removes the files of this process's ended leases after the time for the waiters to read them; runs in a transaction.
     private func removeEndedLeases(in folder: DirectoryHandle) throws(StoreError) {
         let now = ContinuousClock.now
         let old = state.withLock { state in

@@ -14,8 +14,8 @@ internal import Foundation
 
 /// The changes of a directory that several processes share: their order, their delivery, and the lock under which they are made.
 ///
-/// All work runs on one serial queue: a thread that waits for the lock of another process must not be a thread of Swift's pool. Changes of
-/// other processes are delivered on the queue, outside the file lock.
+/// All work runs on one serial queue, because a thread of Swift's concurrency pool must not wait for the lock of another process. Changes
+/// of other processes are delivered on the queue, outside the file lock.
 final class SharedDirectory: Sendable {
     /// The name of the subdirectory for everything that is not a record.
     static let folderName = ".sharing"
@@ -30,7 +30,7 @@ final class SharedDirectory: Sendable {
     private let durability: Durability
     /// Receives the notices; set once, before the first access.
     private let observer = Lock<(@Sendable (Notice) -> Void)?>(nil)
-    /// Everything that changes. Only the queue changes it; other threads read the position.
+    /// All mutable state. Only the queue changes it; other threads read the position.
     let state = Lock(State())
     /// Wakes the tasks that wait for the end of a lease.
     let leaseEvents = WatchedState(LeaseEvents())
@@ -57,7 +57,7 @@ final class SharedDirectory: Sendable {
         var start: UInt64 = 0
         var files: Files?
         var following = Following()
-        /// The leases of this process whose files tell their waiters how they ended.
+        /// The ended leases of this process with files that tell the waiters the outcome.
         var endedLeases: [EndedLease] = []
     }
 
@@ -103,18 +103,18 @@ final class SharedDirectory: Sendable {
 
     // MARK: Transactions
 
-    /// What a transaction may read and change, under the lock of the directory.
+    /// The data that a transaction may read and change under the lock of the directory.
     struct Transaction {
         let files: Files
         var header: ChangeRing.Header
         fileprivate let writer: UInt64
 
-        /// Enters a change.
+        /// Adds a change to the ring.
         ///
         /// - Parameters:
         ///   - kind: The kind of change.
         ///   - key: The key; `nil` for a change of all keys.
-        ///   - known: The revision of the existing record. A ring that a power loss set back continues above it.
+        ///   - known: The revision of the existing record. The new revision is greater, even if a loss of power has set the ring back.
         /// - Returns: The revision of the change.
         mutating func append(_ kind: ChangeRing.Entry.Kind, _ key: FileKey?, above known: Revision = .none) throws(StoreError) -> Revision {
             let revision = Revision(number: max(header.head, known.number) &+ 1, writer: writer)
@@ -127,7 +127,7 @@ final class SharedDirectory: Sendable {
             return revision
         }
 
-        /// Records the removal of files with keys that were changed at this number at the latest.
+        /// Records that the files of some keys are removed, none of which was changed after this number.
         mutating func raiseFloor(to number: UInt64) throws(StoreError) {
             guard number > header.floor else { return }
             header.floor = min(number, header.head)
@@ -176,7 +176,7 @@ final class SharedDirectory: Sendable {
         return false
     }
 
-    /// Whether every change has been delivered; a look at the header that needs no lock.
+    /// Whether every change has been delivered; reads only the header, and needs no lock.
     private func isUpToDate() throws(StoreError) -> Bool {
         let (files, position, start) = state.withLock { ($0.files, $0.position, $0.start) }
         guard let files, let position, files.ring.isNamed else { return false }
@@ -239,7 +239,7 @@ final class SharedDirectory: Sendable {
                 try parent.directory(Self.folderName)
             }
         guard let folder else { return nil }
-        // Opening would create it.
+        // Opening the ring would create it.
         if !creating, try folder.status(of: Self.ringName) == nil { return nil }
         let files = Files(folder: folder, ring: try WritableFile(Self.ringName, in: folder, mode: 0o600))
         state.withLock { $0.files = files }
@@ -258,13 +258,13 @@ final class SharedDirectory: Sendable {
         }
     }
 
-    /// The same from another thread than the queue's, which it blocks.
+    /// Removes all records in the same way; blocks the calling thread, which must not be the queue's.
     func removeAllAndWait(depth: RecordFiles.Depth) throws(StoreError) {
         let result = queue.sync { Result { () throws(StoreError) in try removeAll(depth: depth) } }
         try result.get()
     }
 
-    /// Whether any process has shared the directory.
+    /// Returns whether any process has shared the directory.
     func exists() throws(StoreError) -> Bool { try FileStatus.of(path: ringPath) != nil }
 
     // MARK: Delivery

@@ -6,11 +6,11 @@ struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable 
     /// A connection that has not ended.
     struct Line: Sendable {
         var isCancelled = false
-        /// The store waits for a value.
+        /// Set while the store waits for a value.
         var suspension: Suspension?
-        /// A value on its way to the store.
+        /// The value that the store will take.
         var passage: Passage?
-        /// Whether the store has a value and has not asked for the next one.
+        /// Whether the store has a value and has not requested the next one.
         var isAccepting = false
     }
 
@@ -49,9 +49,9 @@ struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable 
 
     mutating func end(_ number: Int) { lines[number] = nil }
 
-    /// The store asks for the next value.
+    /// The store requests the next value.
     ///
-    /// - Returns: Whether it has to wait.
+    /// - Returns: Whether the store has to wait.
     mutating func request(_ number: Int, _ suspension: Suspension) -> Bool {
         lines[number]?.isAccepting = false
         guard let line = lines[number], line.passage == nil, !line.isCancelled || cancellation == .ignored else { return false }
@@ -59,7 +59,7 @@ struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable 
         return true
     }
 
-    /// Returns what the store has waited for.
+    /// Returns the value, end, or error that the store has waited for.
     mutating func take(_ number: Int) -> Passage {
         let passage = lines[number]?.passage ?? .failure(CancellationError())
         lines[number]?.passage = nil

@@ -5,7 +5,7 @@ struct TestWait: Sendable {
     /// The awaited condition, such as `2 sleepers`.
     private let subject: String
     private let timeout: Duration
-    /// The end of all rounds of the wait, on a clock that stops while the machine sleeps.
+    /// The latest end of the wait, on a clock that stops while the machine sleeps.
     private let deadline: SuspendingClock.Instant
     private let fileID: String
     private let line: Int
@@ -26,11 +26,11 @@ struct TestWait: Sendable {
         error(.waitTimedOut, "nothing matched within \(timeout.inWords)", history: history)
     }
 
-    /// Returns an error that names the wait, the reason of its failure, and the history so far.
+    /// Returns an error that names the wait, the reason for its failure, and the history so far.
     ///
     /// - Parameters:
     ///   - code: The kind of error.
-    ///   - reason: The reason of the failure.
+    ///   - reason: The reason for the failure.
     ///   - history: The lines to show, oldest first.
     func error(_ code: StoreError.Code, _ reason: String, history: [String]) -> StoreError {
         StoreError(code, "waiting for \(subject) at \(fileID):\(line): \(reason); so far:\(Self.numbered(history))")

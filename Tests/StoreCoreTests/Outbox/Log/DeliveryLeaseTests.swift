@@ -16,7 +16,7 @@ struct DeliveryLeaseTests {
     }
 
     @Test(arguments: [LeaseKind.locked, .dated])
-    func `O13: one user delivers, and the next one when it releases the lease`(kind: LeaseKind) async throws {
+    func `O13: one user delivers, and the next user after the lease is released`(kind: LeaseKind) async throws {
         let (a, b) = (try user(kind), try user(kind))
         let lease = try await a.acquireDelivery()
         #expect(await lease.isHeld())
@@ -50,7 +50,7 @@ struct DeliveryLeaseTests {
         #expect(await (try b.acquireDelivery()).isHeld())
     }
 
-    @Test func `O13: a lease by date is prolonged while its holder runs`() async throws {
+    @Test func `O13: a dated lease is prolonged while its holder runs`() async throws {
         let log = try user(.dated)
         let lease = try await log.acquireDelivery(for: .seconds(3))
         func expires() throws -> Double {
@@ -65,7 +65,7 @@ struct DeliveryLeaseTests {
         lease.release()
     }
 
-    @Test func `O13: a holder is succeeded after its date has passed, and finds that it is no longer the deliverer`() async throws {
+    @Test func `O13: after the date of a lease, another user takes over, and the holder finds that it has lost the lease`() async throws {
         let (a, b) = (try user(.dated), try user(.dated))
         let lease = try await a.acquireDelivery()
         // As if the process had been suspended for a while.

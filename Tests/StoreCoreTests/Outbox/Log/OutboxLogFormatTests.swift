@@ -47,7 +47,7 @@ struct OutboxLogFormatTests {
         }
     }
 
-    @Test func `O14: a tail of zeros, which a loss of power may leave, is cut`() throws {
+    @Test func `O14: a tail of zeros, which a loss of power may leave, is cut off`() throws {
         let sample = Sample()
         for end in [0] + sample.ends {
             let bytes = sample.bytes[..<end] + [UInt8](repeating: 0, count: 5000)
@@ -75,7 +75,7 @@ struct OutboxLogFormatTests {
         }
     }
 
-    @Test func `O14: a reading that begins after an append finds the later ones`() throws {
+    @Test func `O14: a read that begins after an append finds the later appends`() throws {
         let sample = Sample()
         for (count, end) in sample.ends.enumerated() where end > OutboxLogFormat.headerSize {
             let reading = try OutboxLogFormat.read(Array(sample.bytes[end...]), from: end)
@@ -83,7 +83,7 @@ struct OutboxLogFormatTests {
         }
     }
 
-    @Test func `O14: a copy of a log inside a damaged record never passes for its entries`() throws {
+    @Test func `O14: a copy of a log inside a damaged record is not mistaken for entries`() throws {
         let inner = Sample()
         var bytes = OutboxLogFormat.header
         OutboxLogFormat.append([Data("first".utf8)], to: &bytes, at: 0, asOneAppend: true)
@@ -96,7 +96,7 @@ struct OutboxLogFormatTests {
         #expect(reading.damages.map(\.length) == [OutboxLogFormat.entryHeaderSize + inner.bytes.count])
     }
 
-    @Test func `O14: entries after a damage are kept or cut as whole appends`() throws {
+    @Test func `O14: after damage, entries are kept or cut off as whole appends`() throws {
         let sample = Sample()
         var bytes = sample.bytes
         // The first entry is damaged, and the second append ends within its last record.
@@ -121,7 +121,7 @@ struct OutboxLogFormatTests {
     }
 
     @Test(arguments: seeds(300, sanitized: 50))
-    func `O14: random damage invents no record and moves none`(seed: UInt64) throws {
+    func `O14: random damage neither adds nor reorders records`(seed: UInt64) throws {
         var random = SplitMix(seed: seed)
         let sample = Sample()
         var bytes = sample.bytes

@@ -87,7 +87,7 @@ struct OutboxLogProcessTests {
         #expect(try place.names.allSatisfy { !$0.hasSuffix(".tmp") })
     }
 
-    @Test func `O14: processes that append and compact at once lose no record and change no order`() throws {
+    @Test func `O14: processes that append and compact concurrently neither lose nor reorder records`() throws {
         let count = rounds(200)
         let writers = try (0..<2).map { try start("append", "\($0)", "0", "\(count)") }
         let compactors = try (0..<2).map { _ in try start("compact", "\(count / 4)") }
@@ -100,7 +100,7 @@ struct OutboxLogProcessTests {
 
     // MARK: Succession
 
-    @Test func `O13: when the deliverer is killed another process takes over`() throws {
+    @Test func `O13: when the deliverer is killed, another process takes over`() throws {
         for _ in 0..<rounds(5) {
             let first = try start("deliver")
             #expect(first.readLine() == "delivering")
@@ -111,7 +111,7 @@ struct OutboxLogProcessTests {
         }
     }
 
-    @Test func `O13: of several processes one delivers at a time`() throws {
+    @Test func `O13: only one of several processes delivers at a time`() throws {
         let log = place.file("deliveries").path(percentEncoded: false)
         let children = try (0..<3).map { _ in try start("take-turns", "\(rounds(30))", log) }
         for child in children { #expect(child.rest == "done\n") }

@@ -18,7 +18,7 @@ struct OutboxLogTests {
     // MARK: Reading and appending
 
     @Test(arguments: [Durability.crash, .power])
-    func `O14: appended records are there after a restart, in order`(durability: Durability) throws {
+    func `O14: appended records survive a restart, in order`(durability: Durability) throws {
         let log = try user()
         #expect(try log.read().isEmpty)
         #expect(try log.append(data("a", ""), durability: durability).isEmpty)
@@ -40,7 +40,7 @@ struct OutboxLogTests {
         #expect(texts(try user().read()) == ["a1", "b1", "b2", "b3", "a2"])
     }
 
-    @Test func `O13: a decision is made on all records before it, and nothing comes between it and its records`() throws {
+    @Test func `O13: a decision sees all earlier records, and no append comes between it and its own records`() throws {
         let (a, b) = (try user(), try user())
         _ = try b.append(data("b1"), durability: .crash)
         try a.append(durability: .crash) { news in
@@ -60,7 +60,7 @@ struct OutboxLogTests {
         #expect(texts(try user().read()) == ["b1", "a1", "b2"])
     }
 
-    @Test func `O13: decisions of several users under the lock never cross`() throws {
+    @Test func `O13: decisions of several users under the lock never conflict`() throws {
         let logs = try (0..<4).map { _ in try user() }
         let rounds = 50
         // Threads, because tasks may run one after another.
@@ -147,7 +147,7 @@ struct OutboxLogTests {
         #expect(try place.bytes("log") == before)
     }
 
-    @Test func `O14: the leftover of a compaction that was killed is removed`() throws {
+    @Test func `O14: the leftover file of a killed compaction is removed`() throws {
         let log = try user()
         let name = TemporaryFile.makeName(kind: "replacement")
         try place.write([1, 2, 3], name)
@@ -178,7 +178,7 @@ struct OutboxLogTests {
         }
     }
 
-    @Test func `O14: a damage is reported once, stays in the file, and a compaction removes it`() throws {
+    @Test func `O14: damage is reported once, stays in the file, and is removed by a compaction`() throws {
         let log = try user()
         _ = try log.append(data("1"), durability: .crash)
         let start = try place.bytes("log").count
@@ -236,7 +236,7 @@ struct OutboxLogTests {
         #expect(texts(try OutboxLog(directory: missing).read()) == ["2"])
     }
 
-    @Test func `O14: a copy with a hard link does not change`() throws {
+    @Test func `O14: a hard link to the log keeps its content`() throws {
         let log = try user()
         _ = try log.append(data("1"), durability: .crash)
         try FileManager.default.linkItem(at: place.file("log"), to: place.file("backup"))

@@ -28,7 +28,7 @@ enum { PQ_ERRORS_VERBOSE = 2 };
 /// The field of a result's error that holds the SQLSTATE.
 enum { PQ_DIAG_SQLSTATE = 'C', PQ_DIAG_MESSAGE = 'M' };
 
-/// Finds the libpq that the program links, or loads one. Thread-safe; the first success serves the process.
+/// Finds the libpq that the program links, or loads one. Thread-safe; after the first success, the whole process uses that library.
 ///
 /// `path` names a library to load instead of the system's. Returns 1 on success.
 int pq_open(const char *_Nullable path);
@@ -46,12 +46,12 @@ int pq_status(const PGconn *connection);
 int pq_socket(const PGconn *connection);
 const char *pq_error(const PGconn *connection);
 void pq_finish(PGconn *connection);
-/// Lets no call wait for the network.
+/// Makes the connection nonblocking: no call waits for the network.
 int pq_set_nonblocking(PGconn *connection);
 
 int pq_send_query(PGconn *connection, const char *query);
 int pq_send_prepare(PGconn *connection, const char *name, const char *query);
-/// Sends binary parameters and asks for binary results.
+/// Sends binary parameters and requests binary results.
 int pq_send_prepared(
     PGconn *connection, const char *name, int count, const char *_Nullable const *_Nullable values, const int *_Nullable lengths);
 /// Returns 0 if everything was sent, 1 if the socket must become writable first, −1 on failure.
