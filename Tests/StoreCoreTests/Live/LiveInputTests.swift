@@ -237,4 +237,37 @@ struct LiveInputTests {
         #expect(try await bench.store[1].requireData().count == 12_000)
         withExtendedLifetime(observer) {}
     }
+
+    @Test func `C19, C20, L1: a decorated origin keeps its streams, and each connection asks the rule`() async throws {
+        let (feed, time) = (ScriptedLiveFetcher<Int, String>(), ManualTime())
+        let breaker = CircuitBreaker(opensAfter: 2, holdsFor: .seconds(30), time: time)
+        let store = Store(
+            cacher: MemoryCacher(), fetcher: feed.rememberingFailures(for: .milliseconds(1), time: time).guarded(by: breaker),
+            policy: .reconnecting(), time: time)
+        let observer = RecordingObserver(store[1].publish())
+        try await feed.send(.content("a", Validator("1")))
+        try await feed.send(.change({ $0 += "b" }, Validator("2")))
+        try await observer.sees("completed(ab)")
+        #expect(feed.connections.count == 1)
+        // The first connection has had its success. Two that fail open the breaker.
+        try await feed.end(throwing: Lost())
+        for number in 2...3 {
+            try await time.sleepers(atLeast: 1)
+            time.advance(by: .seconds(1))
+            try await feed.connected(count: number)
+            #expect(breaker.state == .closed)
+            try await feed.end(throwing: Lost(), on: number)
+        }
+        try await observer.next { $0.error is Lost && $0.content == "ab" }
+        try await until("the breaker is open") { breaker.state == .open }
+        time.advance(by: .seconds(1))
+        let refusal = try await observer.next { $0.error is FetchError }
+        #expect((refusal.error as? FetchError)?.code == .circuitOpen && refusal.content == "ab")
+        #expect(feed.connections.map(\.last) == [nil, Validator("2"), Validator("2")])
+        try await time.sleepers(atLeast: 1)
+        time.advance(by: .seconds(29))
+        try await feed.send(.current, on: 4)
+        try await observer.sees("completed(ab)")
+        #expect(breaker.state == .closed)
+    }
 }
