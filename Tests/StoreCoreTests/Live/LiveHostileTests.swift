@@ -133,6 +133,29 @@ struct LiveHostileTests {
         withExtendedLifetime(observer) {}
     }
 
+    @Test func `L3: a late change of a stream that has ended leaves memory as it is`() async throws {
+        let (feed, cacher, time) = (ScriptedLiveFetcher<Int, String>(cancellation: .ignored), MemoryCacher<Int, String>(), ManualTime())
+        let store = Store(cacher: cacher, fetcher: feed, policy: StorePolicy(idleTimeout: .seconds(5)), time: time)
+        let observer = RecordingObserver(store[1].publish())
+        try await feed.send(.content("a"))
+        try await time.sleepers(atLeast: 1)
+        time.advance(by: .seconds(5))
+        try await feed.cancelled(count: 1)
+        try await observer.next { $0.error != nil }
+        try await feed.send(.change { $0 += "late" }, on: 1)
+        #expect(await cacher.load(param: 1)?.content == "a")
+        // The same while another stream runs.
+        let second = RecordingObserver(store[1].publish())
+        try await feed.send(.content("b"), on: 2)
+        let refresh = Task { await store[1].refresh() }
+        try await feed.connected(count: 3)
+        try await feed.send(.content("c"), on: 3)
+        await refresh.value
+        try await feed.send(.change { $0 += "late" }, on: 2)
+        #expect(await cacher.load(param: 1)?.content == "c")
+        try await second.sees("completed(c)")
+    }
+
     @Test func `L5: confirmations before any content neither end the loading nor answer a caller`() async throws {
         let bench = LiveBench()
         let observer = bench.observe()

@@ -86,7 +86,7 @@ struct LiveSavingTests {
         cacher.hold(.save)
         bench = nil
         try await cacher.releaseNext(.save, failing: true)
-        try await events.first("fault save")
+        try await until("the fault is reported") { events.names.contains("fault save") }
         cacher.release()
         try await until("one record is dated") {
             [1, 2].count { cacher.record(of: $0)?.fetchedAt == time.date } == 1
