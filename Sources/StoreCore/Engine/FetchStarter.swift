@@ -5,63 +5,21 @@
 final class FetchStarter: Sendable {
     typealias Work = @concurrent @Sendable () async -> Void
 
-    /// Passes the work from the starter to its task.
-    private final class Desk: Sendable {
-        enum State: Sendable {
-            case open
-            case awaited(Suspension)
-            case decided(Work?)
-        }
-
-        private let state = Lock(State.open)
-
-        /// Sets the work, unless it was set before; `nil` for none.
-        func decide(_ work: Work?) {
-            let waiter = state.withLock { state -> Suspension? in
-                switch state {
-                case .decided: return nil
-                case .open:
-                    state = .decided(work)
-                    return nil
-                case .awaited(let suspension):
-                    state = .decided(work)
-                    return suspension
-                }
-            }
-            waiter?.resume()
-        }
-
-        /// Waits for the work and takes it. Ignores cancellation, because the work reports the end of its fetch even if it is canceled.
-        func take() async -> Work? {
-            await suspend { suspension in
-                let isDecided = state.withLock { state in
-                    if case .decided = state { return true }
-                    state = .awaited(suspension)
-                    return false
-                }
-                if isDecided { suspension.resume() }
-            }
-            return state.withLock { state in
-                defer { state = .decided(nil) }
-                if case .decided(let work) = state { return work }
-                return nil
-            }
-        }
-    }
-
-    private let desk = Desk()
+    /// The work; `nil` for none.
+    private let work = Reply<Work?>()
     private let task: Task<Void, Never>
 
     /// Creates a waiting task, with the priority and the task-local values of the current one.
     init() {
-        task = Task { [desk] in await desk.take()?() }
+        // Ignores cancellation while it waits, because the work reports the end of its fetch even if it is canceled.
+        task = Task { [work] in await work.value(onCancel: {})?() }
     }
 
-    deinit { desk.decide(nil) }
+    deinit { work.put(nil) }
 
     /// Runs a fetch in the task.
     func run(_ work: @escaping Work) -> Task<Void, Never> {
-        desk.decide(work)
+        self.work.put(work)
         return task
     }
 }

@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+
 // Streams: one task for each connection, which hands each value to the machine before it takes the next (L7).
 
 extension StoreEngine {
@@ -54,14 +60,32 @@ extension StoreEngine {
         }
     }
 
-    /// Begins the lifetime of the content of connected streams: memory outlives an engine that is released (L5).
-    func dateStreams() {
-        guard let front else { return }
+    /// Ends the streams of an engine that is released, which memory and the cacher outlive: the lifetime of their content begins (L5), and
+    /// the cacher gets the last values, which may have waited for their time (L6).
+    func endStreams() {
         let (now, date) = (time.now, time.date)
-        let dated = state.withLock { state in
-            state.live.values.compactMap { key in key.value.machine.heldAfterStream(now, date).map { (key.value.param, $0) } }
+        let (records, events) = state.withLock { state in
+            (state.live.values.compactMap { $0.value.machine.recordAfterRelease(of: $0.value.param, now, date) }, state.events)
         }
-        for (param, held) in dated { _ = front.put(param, held.record, held.deadline.nanoseconds, .none) }
+        for record in records where record.isDated {
+            _ = front?.put(record.param, record.held.record, record.held.deadline.nanoseconds, .none)
+        }
+        guard let backing, !records.isEmpty else { return }
+        Task.detached { [shared, onEvent] in
+            for (number, record) in records.enumerated() {
+                var kind = StoreEventKind.saved
+                do {
+                    if let shared, let base = record.base {
+                        _ = try await shared.save(record.held.record, param: record.param, over: base)
+                    } else {
+                        try await backing.save(record.held.record, param: record.param)
+                    }
+                } catch {
+                    kind = .cacherFault(.save, error)
+                }
+                onEvent?(StoreEvent(number: events + UInt64(number) + 1, param: record.param, kind: kind))
+            }
+        }
     }
 
     /// Removes content that is about to change from memory, which mirrors it again in the same transition. With a second reference, each
@@ -71,5 +95,27 @@ extension StoreEngine {
             return
         }
         if let drop = front.lend(key.param, details) { turn.leftovers.append(drop) }
+    }
+}
+
+/// The content of a stream that outlives its engine.
+struct ReleasedRecord: Sendable {
+    var param: BoxedKey
+    var held: HeldRecord<BoxedContent>
+    /// Whether the lifetime of the content begins now.
+    var isDated: Bool
+    /// The position in a shared cacher over which the record is saved; `nil` saves above every change of others.
+    var base: Revision?
+}
+
+extension KeyMachine<BoxedContent> {
+    /// The accepted record of a stream whose engine is released; `nil` if memory and the cacher have the same one.
+    fileprivate func recordAfterRelease(of param: BoxedKey, _ now: MonotonicInstant, _ date: Date) -> ReleasedRecord? {
+        let dated = heldAfterStream(now, date)
+        guard stream != nil, let held = dated ?? (lastTriedRevision < revision ? held : nil), held.record.freshness.storage == .allowed
+        else {
+            return nil
+        }
+        return ReleasedRecord(param: param, held: held, isDated: dated != nil, base: sharing.pending.map(\.base) ?? base)
     }
 }

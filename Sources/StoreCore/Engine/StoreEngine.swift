@@ -75,7 +75,7 @@ final class StoreEngine: Sendable {
                 + state.live.values.map(\.value).flatMap { key in key.fetches.map(\.task) + (key.timer.map { [$0.task] } ?? []) }
         }
         for task in tasks { task.cancel() }
-        if follow != nil { dateStreams() }
+        if follow != nil { endStreams() }
     }
 
     func nextID() -> CallerID { ids.wrappingAdd(1, ordering: .relaxed).newValue }

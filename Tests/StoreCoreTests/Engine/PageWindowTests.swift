@@ -183,6 +183,18 @@ struct PageWindowTests {
         #expect(try await second.requireData() == Book.rows(1...3))
     }
 
+    @Test func `C18: a refetch keeps previous pages of a longer saved list only as far as the window reaches`() async throws {
+        let (book, cacher, time) = (Book(bookmark: 5), GatedCacher<Int, [Row]>(), ManualTime())
+        let whole = PaginationStore(cacher: cacher, fetcher: book.fetcher, time: time)
+        _ = try await whole[1].requireData()
+        await page(whole[1], .next)
+        await page(whole[1], .prev, times: 4)
+        try await whole[1].waitUntilSaved()
+        let list = lists(book, pages: 3, cacher: cacher, time: time)[1]
+        await list.invalidate()
+        #expect(try await list.requireData() == Book.rows(4...6))
+    }
+
     @Test func `C18: a saved window opens in a store without a window`() async throws {
         let (book, cacher, time) = (Book(), GatedCacher<Int, [Row]>(), ManualTime())
         let window = lists(book, pages: 2, cacher: cacher, time: time)
@@ -331,7 +343,8 @@ struct PageWindowTests {
                 #expect(outcome == .loaded)
             }
         }
-        #expect(counter.alive == 100)
+        // The caller is resumed before the dropped page is released.
+        try await until("only the window is alive") { counter.alive == 100 }
         #expect(await cacher.load(param: 1)?.pages.count == 10)
         Memory.expectFlat(since: settled)
         await lists[1].clear()

@@ -60,6 +60,7 @@ struct BatchFetcherTests {
         test.time.advance(by: .milliseconds(4))
         #expect(test.script.startedCount == 0)
         try await test.fire()
+        try await until("the fetches have returned") { test.fetcher.waitingCount == 0 }
         for (fetch, key) in zip(fetches, [3, 1, 2, 1, 3]) { #expect(try await fetch.value == 10 * key) }
         let late = try await test.begin([4])
         try await test.fire()
@@ -70,8 +71,24 @@ struct BatchFetcherTests {
     @Test(arguments: [1, 0, -5]) func `C21: a batch of one is sent at once`(limit: Int) async throws {
         let test = Batching(limit: limit)
         #expect(test.fetcher.limit == 1)
-        for key in 1...3 { #expect(try await test.fetcher.fetch(param: key) == 10 * key) }
+        for key in 1...3 {
+            let fetch = Task { try await test.fetcher.fetch(param: key) }
+            try await test.script.started(count: key)
+            #expect(try await fetch.value == 10 * key)
+        }
         #expect(test.requests == [[1], [2], [3]] && test.time.sleeperCount == 0)
+    }
+
+    @Test func `C21: a full batch is sent at once and ends its timer`() async throws {
+        let test = Batching(limit: 2)
+        let first = try await test.begin([1])
+        try await test.time.sleepers(atLeast: 1)
+        let second = Task { try await test.fetcher.fetch(param: 2) }
+        try await test.script.started(count: 1)
+        #expect(try await first[0].value == 10)
+        #expect(try await second.value == 20)
+        try await test.time.sleepers(atMost: 0)
+        #expect(test.requests == [[1, 2]])
     }
 
     @Test func `C21: a missing key is that key's error, and foreign keys are ignored`() async throws {

@@ -1,6 +1,7 @@
-import StoreCore
 import Testing
 import Trials
+
+@testable import StoreCore
 
 /// A fetcher behind a breaker that opens after three failures within ten seconds and holds for thirty.
 private struct Guarded {
@@ -50,11 +51,12 @@ struct CircuitBreakerTests {
     @Test func `C20: failures outside the window, and those before a response, do not count`() async throws {
         let test = Guarded()
         await test.end(Offline(), Offline())
-        test.time.advance(by: .seconds(11))
+        test.time.advance(by: .seconds(10) + .nanoseconds(1))
         await test.end(Offline(), Offline())
         #expect(test.breaker.state == .closed)
         await test.end(nil, Offline(), Offline())
         #expect(test.breaker.state == .closed)
+        test.time.advance(by: .seconds(10))
         await test.end(Offline())
         #expect(test.breaker.state == .open)
     }
@@ -101,10 +103,11 @@ struct CircuitBreakerTests {
     @Test func `C20: a failed trial opens the breaker for the hold time again`() async throws {
         let test = Guarded()
         await test.openAndHold()
-        await test.end(Offline())
+        await test.end(Advising(failureKind: .fatal))
         #expect(test.breaker.state == .open)
         test.time.advance(by: .seconds(29))
-        await #expect(throws: FetchError.self) { try await test.fetch() }
+        let error = await #expect(throws: FetchError.self) { try await test.fetch() }
+        #expect(error?.underlyingError is Advising && error?.retryAfter == .seconds(1))
         test.time.advance(by: .seconds(1))
         await test.end(nil)
         #expect(test.breaker.state == .closed)
@@ -161,23 +164,22 @@ struct CircuitBreakerTests {
 
     @Test func `C20: the states are a sequence that begins with the current state`() async throws {
         let test = Guarded(opensAfter: 0)
-        var states = test.breaker.states.makeAsyncIterator()
-        #expect(await states.next() == .closed)
+        let seen = WatchedState<[CircuitBreaker.State]>([])
+        let isOver = WatchedState(false)
+        let observer = Task { [breaker = test.breaker] in
+            for await state in breaker.states { seen.update { $0.append(state) } }
+            isOver.update { $0 = true }
+        }
+        try await until("the observer sees the current state") { seen.current == [.closed] }
         await test.end(Offline())
-        #expect(await states.next() == .open)
+        try await until("the observer sees the open breaker") { seen.current == [.closed, .open] }
         test.time.advance(by: .seconds(30))
         await test.end(CancellationError())
-        #expect(await states.next() == .halfOpen)
+        try await until("the observer sees the trial") { seen.current == [.closed, .open, .halfOpen] }
         await test.end(nil)
-        #expect(await states.next() == .closed)
-        let waiting = Task { [breaker = test.breaker] in
-            var count = 0
-            for await _ in breaker.states { count += 1 }
-            return count
-        }
-        await Task.yield()
-        waiting.cancel()
-        #expect(await waiting.value <= 1)
+        try await until("the observer sees the closed breaker") { seen.current == [.closed, .open, .halfOpen, .closed] }
+        observer.cancel()
+        try await until("the sequence ends") { isOver.current }
     }
 
     @Test func `C20: a breaker is shared by stores and lists of one origin, and stale content is served`() async throws {

@@ -84,6 +84,26 @@ struct FailureMemoryTests {
         #expect(test.script.startedCount == 4)
     }
 
+    @Test func `C19: a success after the failure of another fetch forgets it`() async throws {
+        let (script, time) = (ScriptedFetcher<Int, Int>(), ManualTime())
+        let fetcher = script.rememberingFailures(for: .seconds(10), time: time)
+        script.hold()
+        var fetches: [Task<Void, any Error>] = []
+        for count in 1...2 {
+            fetches.append(Task { _ = try await fetcher.respond(to: .content(1, revalidating: nil)) })
+            try await script.started(count: count)
+        }
+        try await script.answer(1, with: .failure(Offline()))
+        #expect(await fetches[0].outcome == "Offline")
+        await #expect(throws: FetchError.self) { try await fetcher.respond(to: .content(1, revalidating: nil)) }
+        try await script.answer(2, with: .success(1))
+        try await fetches[1].value
+        script.release()
+        script.enqueue(.success(2))
+        _ = try await fetcher.respond(to: .content(1, revalidating: nil))
+        #expect(script.startedCount == 3)
+    }
+
     @Test(arguments: [CancellationError() as any Error, Advising(failureKind: .cancelled)])
     func `C19: a cancellation is not remembered`(error: any Error) async throws {
         let test = Remembering()

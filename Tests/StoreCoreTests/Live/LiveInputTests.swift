@@ -1,8 +1,9 @@
 import Foundation
-import StoreCore
 import Synchronization
 import Testing
 import Trials
+
+@testable import StoreCore
 
 @Suite(.timeLimit(.minutes(10)))
 struct LiveInputTests {
@@ -81,9 +82,49 @@ struct LiveInputTests {
     @Test func `L7: an origin is never asked for a value before the last one was accepted`() async throws {
         let origin = Sluggish()
         let store = Store(cacher: MemoryCacher<Int, Int>(), fetcher: origin)
-        let last = await store[1].publish().first { $0.content == origin.count }
-        #expect(last?.content == origin.count)
+        let observer = RecordingObserver(store[1].publish())
+        try await until("each value is accepted, or one is taken too early") {
+            observer.states.last?.content == origin.count || origin.state.hurried.load(ordering: .acquiring) > 0
+        }
         #expect(origin.state.hurried.load(ordering: .acquiring) == 0)
+    }
+
+    /// An origin that delivers objects without pause, and knows how many were alive at a time.
+    struct LivingFlood: LiveFetcher {
+        let count = 20_000
+        let counter = LifeCounter()
+        let peak = WatchedState(0)
+
+        struct Values: AsyncSequence, AsyncIteratorProtocol {
+            let flood: LivingFlood
+            var taken = 0
+
+            func makeAsyncIterator() -> Values { self }
+
+            mutating func next() async throws -> LiveValue<LifeCounter.Life>? {
+                let alive = flood.counter.alive
+                flood.peak.update { $0 = Swift.max($0, alive) }
+                taken += 1
+                return taken <= flood.count ? .content(flood.counter.make()) : nil
+            }
+        }
+
+        func values(param: Int, after last: Validator?) -> Values { Values(flood: self) }
+    }
+
+    @Test(arguments: [Backing.memory, .tiered])
+    func `L7: however many values come, only the newest are alive`(_ backing: Backing) async throws {
+        let (flood, ended) = (LivingFlood(), WatchedState(false))
+        let cacher = MemoryCacher<Int, LifeCounter.Life>()
+        let store = backing == .tiered ? Store(cacher: TieredCacher(over: cacher), fetcher: flood) : Store(cacher: cacher, fetcher: flood)
+        let slow = Task { for await _ in store[1].publish() { try await ended.wait { $0 ? () : nil } } }
+        let observer = Task { for await _ in store[1].publish() {} }
+        try await until("the stream has ended") { store.runningFetches == 0 && flood.peak.current > 0 }
+        // The accepted value, the next one, those on their way to two observers, and the saved one.
+        #expect(flood.peak.current < 16)
+        ended.update { $0 = true }
+        slow.cancel()
+        observer.cancel()
     }
 
     @Test func `L7: a value that was taken has been accepted`() async throws {
@@ -236,5 +277,38 @@ struct LiveInputTests {
         for _ in 0..<2_000 { try await bench.feed.send(.change { $0 += "token " }) }
         #expect(try await bench.store[1].requireData().count == 12_000)
         withExtendedLifetime(observer) {}
+    }
+
+    @Test func `C19, C20, L1: a decorated origin keeps its streams, and each connection asks the rule`() async throws {
+        let (feed, time) = (ScriptedLiveFetcher<Int, String>(), ManualTime())
+        let breaker = CircuitBreaker(opensAfter: 2, holdsFor: .seconds(30), time: time)
+        let store = Store(
+            cacher: MemoryCacher(), fetcher: feed.rememberingFailures(for: .milliseconds(1), time: time).guarded(by: breaker),
+            policy: .reconnecting(), time: time)
+        let observer = RecordingObserver(store[1].publish())
+        try await feed.send(.content("a", Validator("1")))
+        try await feed.send(.change({ $0 += "b" }, Validator("2")))
+        try await observer.sees("completed(ab)")
+        #expect(feed.connections.count == 1)
+        // The first connection has had its success. Two that fail open the breaker.
+        try await feed.end(throwing: Lost())
+        for number in 2...3 {
+            try await time.sleepers(atLeast: 1)
+            time.advance(by: .seconds(1))
+            try await feed.connected(count: number)
+            #expect(breaker.state == .closed)
+            try await feed.end(throwing: Lost(), on: number)
+        }
+        try await observer.next { $0.error is Lost && $0.content == "ab" }
+        try await until("the breaker is open") { breaker.state == .open }
+        time.advance(by: .seconds(1))
+        let refusal = try await observer.next { $0.error is FetchError }
+        #expect((refusal.error as? FetchError)?.code == .circuitOpen && refusal.content == "ab")
+        #expect(feed.connections.map(\.last) == [nil, Validator("2"), Validator("2")])
+        try await time.sleepers(atLeast: 1)
+        time.advance(by: .seconds(29))
+        try await feed.send(.current, on: 4)
+        try await observer.sees("completed(ab)")
+        #expect(breaker.state == .closed)
     }
 }

@@ -48,6 +48,29 @@ struct LiveLifetimeTests {
         try await bench.events.first("retried")
     }
 
+    @Test func `L4: each connection reports its beginning and its end`() async throws {
+        let bench = LiveBench(policy: .reconnecting(), reports: true)
+        let observer = bench.observe()
+        func reports(_ names: String...) async throws {
+            try await until("the streams report \(names)") {
+                bench.events.names.filter { ["began", "failed", "cancelled"].contains($0) } == names
+            }
+        }
+        try await bench.feed.send(.content("a"))
+        try await reports("began")
+        try await bench.feed.end(throwing: Lost())
+        try await reports("began", "failed")
+        try await bench.time.sleepers(atLeast: 1)
+        bench.time.advance(by: .seconds(1))
+        try await bench.feed.send(.content("b"), on: 2)
+        try await observer.stopAndLeave()
+        try await until("the stream is canceled") {
+            bench.time.advance(by: .seconds(1))
+            return bench.feed.cancelledCount == 1
+        }
+        try await reports("began", "failed", "began", "cancelled")
+    }
+
     @Test func `L4: callers wait for the next connection, and fail with the last attempt`() async throws {
         let bench = LiveBench(policy: .reconnecting(attempts: 3))
         let caller = Task { try await bench.store[1].requireData() }

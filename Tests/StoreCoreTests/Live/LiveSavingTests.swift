@@ -58,4 +58,40 @@ struct LiveSavingTests {
         #expect(bench.cacher.breaches.isEmpty)
         withExtendedLifetime(observer) {}
     }
+
+    @Test(arguments: Backing.withCacher)
+    func `L6: the release of a store saves the last value`(_ backing: Backing) async throws {
+        var bench: LiveBench? = LiveBench(backing)
+        let (feed, cacher) = try (#require(bench).feed, #require(bench).cacher)
+        let observer = try #require(bench).observe()
+        try await feed.send(.content("a"))
+        try await until("the first value is saved") { cacher.record(of: 1)?.content == "a" }
+        try await feed.send(.content("b"))
+        try await observer.stopAndLeave()
+        bench = nil
+        try await feed.ended(count: 1)
+        try await until("the last value is saved") { cacher.record(of: 1)?.content == "b" }
+        #expect(cacher.calls(.save).map(\.content) == ["a", "b"] && cacher.breaches.isEmpty)
+    }
+
+    @Test func `L5, L6: the release of a store dates the saved content of its streams, and reports a fault`() async throws {
+        var bench: LiveBench? = LiveBench(.plain, expiry: .after(.seconds(10)), reports: true)
+        let (feed, cacher, time, events) = try #require(bench.map { ($0.feed, $0.cacher, $0.time, $0.events) })
+        let observers = try [1, 2].map { try #require(bench).observe($0) }
+        try await feed.connected(count: 2)
+        for connection in feed.connections { try await feed.send(.content("\(connection.param)"), on: connection.number) }
+        for param in 1...2 { try await until("the value is saved") { cacher.record(of: param)?.content == "\(param)" } }
+        time.advance(by: .seconds(3_600))
+        for observer in observers { try await observer.stopAndLeave() }
+        cacher.hold(.save)
+        bench = nil
+        try await cacher.releaseNext(.save, failing: true)
+        try await until("the fault is reported") { events.names.contains("fault save") }
+        cacher.release()
+        try await until("one record is dated") {
+            [1, 2].count { cacher.record(of: $0)?.fetchedAt == time.date } == 1
+        }
+        let numbers = events.all.map(\.number)
+        #expect(Set(numbers) == Set(1...UInt64(numbers.count)))
+    }
 }

@@ -124,6 +124,35 @@ struct ObservedListTests {
         await task.value
     }
 
+    @Test func `V4: the state of a page invalidates only the views that read it`() async throws {
+        let more = AdditionalLoadingState.fixed(canRequestAdditionalData: true)
+        let states = ManualStates<[Row]>(.completed(content: [Row(id: 1)], next: more, prev: more))
+        let list = ObservedList<Row>()
+        let task = Task { await list.follow(states.sequence, as: 1) }
+        try await until("the list has joined") { states.joinedCount == 1 }
+        try await states.taken(by: 1)
+        let readers: [(name: String, read: @MainActor () -> Void)] = [
+            ("next", { _ = list.next }), ("previous", { _ = list.previous }), ("isLoadingNext", { _ = list.isLoadingNext }),
+            ("isLoadingPrevious", { _ = list.isLoadingPrevious }), ("content", { _ = list.content }),
+        ]
+        let steps: [(next: AdditionalLoadingState, prev: AdditionalLoadingState, changed: Set<String>)] = [
+            (.loading, more, ["next", "isLoadingNext"]), (.none, more, ["next", "isLoadingNext"]),
+            (.none, .loading, ["previous", "isLoadingPrevious"]),
+            (.none, .error(rawError: Offline()), ["previous", "isLoadingPrevious"]), (.none, more, ["previous"]),
+        ]
+        for (next, prev, changed) in steps {
+            let views = readers.map { ReadingView($0.read) }
+            states.send(.completed(content: [Row(id: 1)], next: next, prev: prev))
+            try await states.taken(by: 1)
+            #expect(list.next == next && list.previous == prev)
+            for (reader, view) in zip(readers, views) {
+                #expect(view.invalidations == (changed.contains(reader.name) ? 1 : 0), "\(reader.name) at \(next), \(prev)")
+            }
+        }
+        task.cancel()
+        await task.value
+    }
+
     @Test func `C18, V3: a list with a window loads its pages in both directions`() async throws {
         let fetcher = ScriptedPaginationFetcher<Int, Int> { request in
             let page = request.pageKey.flatMap { Int($0) } ?? 0

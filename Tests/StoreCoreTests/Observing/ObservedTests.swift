@@ -142,7 +142,9 @@ struct ObservedTests {
         #expect(seen == [.loading(content: nil), .completed(1)])
         task.cancel()
         await task.value
-        bench.time.advance(by: .seconds(61))
+        bench.time.advance(by: .seconds(60) - .nanoseconds(1))
+        #expect(Observed<Int>().state(for: bench.store[1]) == .completed(1))
+        bench.time.advance(by: .nanoseconds(1))
         #expect(Observed<Int>().state(for: bench.store[1]) == .loading(content: nil))
     }
 
@@ -168,6 +170,28 @@ struct ObservedTests {
         #expect(observed.isContent(of: 2) && observed.state(for: 1) != .completed(1))
         second.cancel()
         await second.value
+    }
+
+    @Test(arguments: [Observed<Int>.Switching.clearing, .keepingContent])
+    func `V2: a new key is shown from the moment it is followed, before its cacher has answered`(_ switching: Observed<Int>.Switching)
+        async throws
+    {
+        let cacher = GatedCacher<Int, Int>()
+        let store = Store(cacher: cacher) { $0 }
+        let observed = Observed<Int>(whenSwitching: switching)
+        let first = Task { await observed.follow(store[1]) }
+        try await until("the content is shown") { observed.state == .completed(1) }
+        cacher.hold(.load)
+        let second = Task { await observed.follow(store[2]) }
+        try await cacher.began(.load, count: 2)
+        let waiting = LoadingState.loading(content: switching == .keepingContent ? 1 : nil)
+        #expect(observed.state == waiting && observed.state(for: 2) == waiting && observed.isContent(of: 1) == (waiting.content == 1))
+        cacher.release()
+        try await until("the new content is shown") { observed.state == .completed(2) }
+        for task in [first, second] {
+            task.cancel()
+            await task.value
+        }
     }
 
     @Test func `V2: with keepingContent, a failure of the new key shows no other key's content, nor does a cleared key its own`()
@@ -298,21 +322,39 @@ struct ObservedTests {
         await task.value
     }
 
-    @Test func `V4: the same object is unchanged content, and content without equality always changes`() async throws {
-        final class Object: Sendable {}
-        struct Opaque {}
-        #expect(try await invalidations(of: Object()) == 0)
-        #expect(try await invalidations(of: Opaque()) == 1)
-        #expect(try await invalidations(of: [1, 2]) == 0)
+    @Test func `V2, V4: with keepingContent, a view that asks for the content's key is invalidated by the new key's content`() async throws
+    {
+        let (one, two) = (ManualStates<Int>(.completed(1)), ManualStates<Int>(.loading(content: nil)))
+        let observed = Observed<Int>(whenSwitching: .keepingContent)
+        let tasks = [try await following(observed, one, as: 1), try await following(observed, two, as: 2)]
+        #expect(observed.state(for: 2) == .loading(content: 1) && !observed.isContent(of: 2))
+        let view = ReadingView { _ = observed.isContent(of: 2) }
+        two.send(.completed(2))
+        try await two.taken(by: 1)
+        #expect(view.invalidations == 1 && observed.isContent(of: 2))
+        for task in tasks {
+            task.cancel()
+            await task.value
+        }
     }
 
-    /// Counts the invalidations of a view that reads only the content, while a state with the same content is shown.
-    private func invalidations<Content: Sendable>(of content: Content) async throws -> Int {
+    @Test func `V4: the same object is unchanged content, and another object or content without equality always changes`() async throws {
+        final class Object: Sendable {}
+        struct Opaque {}
+        let object = Object()
+        #expect(try await invalidations(of: object, then: object) == 0)
+        #expect(try await invalidations(of: object, then: Object()) == 1)
+        #expect(try await invalidations(of: Opaque(), then: Opaque()) == 1)
+        #expect(try await invalidations(of: [1, 2], then: [1, 2]) == 0)
+    }
+
+    /// Counts the invalidations of a view that reads only the content, while a state with other content is shown.
+    private func invalidations<Content: Sendable>(of content: Content, then next: Content) async throws -> Int {
         let states = ManualStates<Content>(.completed(content))
         let observed = Observed<Content>()
         let task = try await following(observed, states)
         let view = ReadingView { _ = observed.content }
-        states.send(.loading(content: content))
+        states.send(.loading(content: next))
         try await states.taken(by: 1)
         #expect(observed.isLoading)
         task.cancel()
@@ -325,8 +367,14 @@ struct ObservedTests {
     @Test func `V5: a preview shows its state for every key, without a store and without following`() async throws {
         let observed = Observed(preview: .error(rawError: Offline(), content: 7))
         let bench = Bench()
-        await observed.follow(bench.store[1])
-        await observed.follow(ManualStates<Int>(.completed(1)).sequence, as: 2)
+        var hasReturned = false
+        let following = Task {
+            await observed.follow(bench.store[1])
+            await observed.follow(ManualStates<Int>(.completed(1)).sequence, as: 2)
+            hasReturned = true
+        }
+        try await until("following returns") { hasReturned }
+        await following.value
         for id in 1...2 { #expect(observed.state(for: id) == .error(rawError: Offline(), content: 7) && observed.isContent(of: id)) }
         #expect(observed.state(for: bench.store[1]).content == 7)
         #expect(observed.error is Offline && observed.content == 7 && !observed.isLoading)

@@ -8,7 +8,8 @@
 ///         .guarded(by: breaker))
 /// ```
 ///
-/// Use it in place of any fetcher, even in a ``PaginationStore``. Validators and page keys pass through unchanged.
+/// Use it in place of any fetcher, even in a ``PaginationStore``. Validators and page keys pass through unchanged. The rule decides on each
+/// connection of a ``LiveFetcher``; the first value counts as its success.
 public struct DecoratedOrigin<Base: Origin>: Origin {
     /// The key of one piece of data.
     public typealias Param = Base.Param
@@ -82,6 +83,55 @@ extension DecoratedOrigin: TwoWayPaginationFetcher where Base: TwoWayPaginationF
     /// - Throws: The fetcher's error, unchanged; ``FetchError`` if the rule refuses the request.
     public func fetchPrev(prevKey: String, param: Base.Param) async throws -> Page<Base.Element> {
         try await perform(.page(.prev, key: prevKey, param)) { try await base.fetchPrev(prevKey: prevKey, param: param) }
+    }
+}
+
+extension DecoratedOrigin: LiveFetcher where Base: LiveFetcher {
+    /// Connects to the origin, if the rule admits it.
+    ///
+    /// - Parameters:
+    ///   - param: The key.
+    ///   - last: The validator of the store's version.
+    /// - Returns: The values of one connection; they throw ``FetchError`` if the rule refuses it.
+    public func values(param: Base.Param, after last: Validator?) -> some AsyncSequence<Base.Values.Element, any Error> {
+        DecoratedValues {
+            let end = try rule.admit(.content(param, revalidating: last))
+            return (base.values(param: param, after: last), end)
+        }
+    }
+}
+
+/// The values of a connection that a rule admits when the first value is requested.
+private struct DecoratedValues<Base: AsyncSequence>: AsyncSequence {
+    let connect: () throws -> (Base, (FetchOutcome) -> Void)
+
+    func makeAsyncIterator() -> Iterator { Iterator(connect: connect) }
+
+    struct Iterator: AsyncIteratorProtocol {
+        let connect: () throws -> (Base, (FetchOutcome) -> Void)
+        private var base: Base.AsyncIterator?
+        /// `nil` after the first value.
+        private var end: ((FetchOutcome) -> Void)?
+
+        init(connect: @escaping () throws -> (Base, (FetchOutcome) -> Void)) { self.connect = connect }
+
+        mutating func next() async throws -> Base.Element? { try await next(isolation: #isolation) }
+
+        mutating func next(isolation: isolated (any Actor)?) async throws -> Base.Element? {
+            if base == nil {
+                let (values, end) = try connect()
+                (base, self.end) = (values.makeAsyncIterator(), end)
+            }
+            defer { end = nil }
+            do {
+                let value = try await base?.next(isolation: isolation)
+                end?(value == nil ? FetchOutcome(StoreError.endedWithoutValue) : .responded)
+                return value
+            } catch {
+                end?(FetchOutcome(error))
+                throw error
+            }
+        }
     }
 }
 

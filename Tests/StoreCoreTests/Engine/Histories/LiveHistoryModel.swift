@@ -87,6 +87,8 @@ struct LiveHistoryModel: Sendable {
         set { keys[key] = newValue }
     }
 
+    var liveKeys: Set<Int> { Set(keys.filter { !$0.value.isIdle }.keys) }
+
     // MARK: Validity
 
     func deadline(_ key: Int) -> Int? {
@@ -117,7 +119,7 @@ struct LiveHistoryModel: Sendable {
 
     // MARK: Streams
 
-    private mutating func start(_ key: Int, explicit: Bool = false) {
+    mutating func start(_ key: Int, explicit: Bool = false) {
         if let stream = self[key].stream {
             if stream.isConnecting { return }
             guard explicit || (self[key].isTriggered && (due(key) ?? .max) <= now) else {
@@ -134,7 +136,7 @@ struct LiveHistoryModel: Sendable {
         connect(key, tag)
     }
 
-    private mutating func connect(_ key: Int, _ tag: String?) {
+    mutating func connect(_ key: Int, _ tag: String?) {
         let (now, rules) = (now, rules)
         self[key].isTriggered = false
         self[key].stream?.silenceEnds = rules.idle.map { now + $0 }
@@ -142,7 +144,7 @@ struct LiveHistoryModel: Sendable {
     }
 
     /// The store ends the stream of a key.
-    private mutating func end(_ key: Int) {
+    mutating func end(_ key: Int) {
         guard let stream = self[key].stream else { return }
         if stream.isOpen {
             close(key)
@@ -205,7 +207,7 @@ struct LiveHistoryModel: Sendable {
         }
     }
 
-    private mutating func answer(_ key: Int, _ choose: (Need) -> String?) {
+    mutating func answer(_ key: Int, _ choose: (Need) -> String?) {
         for caller in self[key].callers {
             guard let result = choose(caller.need) else { continue }
             results[caller.id] = result
@@ -268,13 +270,13 @@ struct LiveHistoryModel: Sendable {
     // MARK: Saves
 
     /// Saves the newest content now.
-    private mutating func save(_ key: Int) {
+    mutating func save(_ key: Int) {
         self[key].isUnsaved = false
         stored[key] = self[key].truth
     }
 
     /// Saves the stream's last value at the pace of the policy.
-    private mutating func saveValue(_ key: Int) {
+    mutating func saveValue(_ key: Int) {
         let (now, rules) = (now, rules)
         self[key].isUnsaved = true
         guard let stream = self[key].stream, stream.saveDue == nil else { return }
@@ -286,250 +288,11 @@ struct LiveHistoryModel: Sendable {
         }
     }
 
-    private mutating func flush(_ key: Int) {
+    mutating func flush(_ key: Int) {
         if self[key].isUnsaved { save(key) }
     }
 
     mutating func waitUntilSaved() {
         for key in keys.keys { flush(key) }
     }
-
-    // MARK: Observers and callers
-
-    private mutating func read(_ key: Int) {
-        guard !self[key].isRead else { return }
-        self[key].isRead = true
-        self[key].truth = stored[key]
-        self[key].refetches = rules.refetchesOnExpiry && isValid(key) && deadline(key) != nil
-    }
-
-    mutating func join(_ key: Int, forces: Bool) {
-        self[key].observers += 1
-        read(key)
-        if forces {
-            start(key, explicit: true)
-        } else if !isValid(key) || self[key].failedUntil != nil {
-            startUnlessHeldOff(key)
-        }
-        endTransition(key)
-    }
-
-    private mutating func startUnlessHeldOff(_ key: Int) {
-        if self[key].stream?.isConnecting != true, isHeldOff(key) { return }
-        start(key)
-    }
-
-    mutating func leave(_ key: Int) {
-        self[key].observers -= 1
-        endTransition(key)
-    }
-
-    mutating func require(_ id: Int, _ key: Int, _ need: Need) {
-        read(key)
-        defer { endTransition(key) }
-        if let result = resultAtOnce(key, need) {
-            results[id] = result
-            return
-        }
-        self[key].callers.append(Caller(id: id, need: need))
-        start(key, explicit: need == .refresh)
-    }
-
-    private mutating func resultAtOnce(_ key: Int, _ need: Need) -> String? {
-        let content = self[key].content.map { "\($0)" }
-        switch need {
-        case .refresh: return nil
-        case .origin: return self[key].isConnected ? content : nil
-        case .freshness:
-            if isValid(key), self[key].failedUntil == nil { return "done" }
-            return self[key].stream == nil && isHeldOff(key) ? "done" : nil
-        case .content:
-            if isValid(key) { return content }
-            if isUsable(key, within: rules.staleWhileRevalidate) {
-                startUnlessHeldOff(key)
-                if self[key].stream?.isConnecting == true { self[key].stream?.isPromised = true }
-                return content
-            }
-            let isUsable = isUsable(key, within: rules.staleIfError)
-            if self[key].stream?.isOpen == false { return isUsable ? content : nil }
-            guard self[key].stream == nil, isHeldOff(key) else { return nil }
-            return isUsable ? content : "Failed"
-        }
-    }
-
-    mutating func readCache(_ id: Int, _ key: Int) {
-        read(key)
-        results[id] = isValid(key) ? self[key].content.map { "\($0)" } : "StoreError"
-        endTransition(key)
-    }
-
-    mutating func cancel(_ id: Int, _ key: Int) {
-        self[key].callers.removeAll { $0.id == id }
-        results[id] = "CancellationError"
-        endTransition(key)
-    }
-
-    // MARK: Writing
-
-    mutating func update(_ key: Int, _ content: [Int]) {
-        self[key].isRead = true
-        self[key].truth = Record(content: content, fetchedAt: now)
-        self[key].failedUntil = nil
-        self[key].refetches = rules.refetchesOnExpiry && deadline(key) != nil && isValid(key)
-        save(key)
-        let visible = self[key].content.map { "\($0)" }
-        answer(key) { need in
-            switch need {
-            case .content, .origin: visible
-            case .freshness: "done"
-            case .refresh: nil
-            }
-        }
-        endTransition(key)
-    }
-
-    mutating func append(_ key: Int, _ number: Int) -> Bool {
-        read(key)
-        guard let truth = self[key].truth else {
-            endTransition(key)
-            return false
-        }
-        update(key, truth.content + [number])
-        return true
-    }
-
-    mutating func clear(_ key: Int) {
-        end(key)
-        self[key].isRead = true
-        (self[key].truth, self[key].failedUntil, self[key].patches) = (nil, nil, [])
-        (self[key].owesFetch, self[key].refetches, self[key].isUnsaved) = (false, false, false)
-        stored[key] = nil
-        if self[key].isWanted { start(key) }
-        endTransition(key)
-    }
-
-    mutating func clearAll() {
-        for (key, one) in keys.sorted(by: { $0.key < $1.key }) where !one.isIdle { clear(key) }
-        stored = [:]
-    }
-
-    mutating func invalidate(_ key: Int) {
-        read(key)
-        end(key)
-        if self[key].truth != nil {
-            self[key].truth?.isInvalidated = true
-            self[key].refetches = false
-            save(key)
-        }
-        if self[key].isWanted { start(key) }
-        endTransition(key)
-    }
-
-    mutating func mutate(_ id: Int, _ key: Int, _ number: Int) {
-        read(key)
-        performing[id] = key
-        self[key].patches.append(Patch(id: id, number: number))
-        endTransition(key)
-    }
-
-    mutating func endMutation(_ id: Int, succeeds: Bool) {
-        guard let key = performing.removeValue(forKey: id) else { return }
-        results[id] = succeeds ? "done" : "Offline"
-        if let place = self[key].patches.firstIndex(where: { $0.id == id }) {
-            if succeeds { self[key].patches[place].isConfirmed = true } else { self[key].patches.remove(at: place) }
-        } else if !succeeds || !self[key].isRead {
-            return endTransition(key)
-        }
-        if rules.refetchesAfterMutation, self[key].stream == nil { self[key].owesFetch = true }
-        let confirmed = self[key].patches.prefix { $0.isConfirmed }
-        self[key].patches.removeFirst(confirmed.count)
-        if !confirmed.isEmpty, self[key].truth != nil {
-            self[key].truth?.content += confirmed.map(\.number)
-            self[key].truth?.tag = nil
-            save(key)
-        }
-        if self[key].patches.isEmpty, self[key].owesFetch {
-            self[key].owesFetch = false
-            if self[key].observers > 0 {
-                if self[key].stream?.isConnecting != true, isHeldOff(key) { self[key].isTriggered = true } else { start(key) }
-            }
-        }
-        // The caller waits for the cacher.
-        if succeeds { flush(key) }
-        endTransition(key)
-    }
-
-    // MARK: Time
-
-    mutating func trigger() {
-        for key in keys.keys.sorted() where self[key].observers > 0 {
-            guard self[key].stream?.isConnecting != true, !self[key].isConnected else { continue }
-            self[key].isTriggered = true
-            if let due = due(key), due <= now { start(key) }
-            endTransition(key)
-        }
-    }
-
-    mutating func advance(by time: Int) {
-        now += time
-        while let key = keys.keys.sorted().first(where: { isDue($0) }) { fire(key) }
-    }
-
-    private func due(_ key: Int) -> Int? {
-        let one = self[key]
-        guard one.observers > 0, one.stream?.isConnecting != true, one.isRead else { return nil }
-        let allowed = max(one.lastEnded.map { $0 + 1_000 } ?? .min, one.failedUntil ?? .min)
-        if one.isTriggered { return allowed }
-        guard one.refetches, let deadline = deadline(key) else { return nil }
-        return max(deadline, allowed)
-    }
-
-    private func isDue(_ key: Int) -> Bool {
-        let (one, stream) = (self[key], self[key].stream)
-        let times = [one.graceEnds, one.isWanted ? stream?.reconnectsAt : nil, stream?.silenceEnds, stream?.saveDue, due(key)]
-        return times.contains { $0.map { $0 <= now } ?? false }
-    }
-
-    private mutating func fire(_ key: Int) {
-        if let ends = self[key].graceEnds, ends <= now {
-            self[key].graceEnds = nil
-            end(key)
-        }
-        if let stream = self[key].stream {
-            if let due = stream.saveDue, due <= now { self[key].stream?.saveDue = nil }
-            if let ends = stream.silenceEnds, ends <= now {
-                connectionEnded(key, fails: true, after: 100)
-                for (id, result) in results where result == "Lost" && !settledResults.contains(id) { results[id] = "StoreError" }
-            }
-            if let start = stream.reconnectsAt, start <= now, self[key].isWanted {
-                let own = self[key].stream?.own
-                if own?.tag == nil { self[key].stream?.own = nil }
-                self[key].stream?.isOpen = true
-                self[key].stream?.reconnectsAt = nil
-                self[key].stream?.sent = own?.tag
-                self[key].stream?.isPromised = false
-                connect(key, own?.tag)
-            }
-        }
-        if let due = due(key), due <= now { start(key) }
-        if self[key].isUnsaved { saveValue(key) }
-        endTransition(key)
-    }
-
-    mutating func endTransition(_ key: Int) {
-        if self[key].observers == 0 { self[key].isTriggered = false }
-        if self[key].isWanted || self[key].stream == nil || (self[key].stream?.isConnecting == true && self[key].stream?.isPromised == true)
-        {
-            self[key].graceEnds = nil
-        } else if self[key].graceEnds == nil {
-            if !rules.completesUnwanted {
-                self[key].graceEnds = now + 1_000
-            } else if self[key].stream?.isConnecting == false {
-                end(key)
-            }
-        }
-        if self[key].isIdle { keys[key] = nil }
-    }
-
-    var liveKeys: Set<Int> { Set(keys.filter { !$0.value.isIdle }.keys) }
 }
