@@ -114,7 +114,7 @@ let package = Package(
             name: "Benchmarks",
             dependencies: [
                 "StoreCore", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin", "Console", "Trials", "CHeapUsage",
-                "SyncCrashWriter",
+                "SyncCrashWriter", "PostgresCacher", "PostgresShim",
             ],
             path: "Tests/Benchmarks", exclude: ["README.md", "Peers"], swiftSettings: settings),
         .systemLibrary(name: "CHeapUsage", path: "Tests/Support/CHeapUsage"),
