@@ -9,7 +9,10 @@ extension Experiment {
     /// The server belongs to the experiment and does not flush its disk, which would hide everything else.
     static var database: [Experiment] {
         #if os(macOS) || os(Linux)
-        [database(saves: false, width: 1), database(saves: true, width: 1), database(saves: false, width: 64), database(saves: true, width: 64)]
+        [
+            database(saves: false, width: 1), database(saves: true, width: 1), database(saves: false, width: 64),
+            database(saves: true, width: 64),
+        ]
         #else
         []
         #endif

@@ -11,7 +11,9 @@ struct UnsavedChangeTests {
     private let store: Store<Int, Int>
 
     init() {
-        store = Store(cacher: TieredCacher(over: cacher), fetcher: fetcher, policy: StorePolicy(revalidatesAfterMutation: false), onEvent: events.append)
+        store = Store(
+            cacher: TieredCacher(over: cacher), fetcher: fetcher, policy: StorePolicy(revalidatesAfterMutation: false),
+            onEvent: events.append)
     }
 
     struct Unavailable: Error {}
