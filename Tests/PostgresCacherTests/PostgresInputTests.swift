@@ -90,9 +90,10 @@ struct PostgresInputTests {
         let place = try PostgresPlace(server)
         try await place.query("CREATE ROLE few LOGIN CONNECTION LIMIT 0; GRANT ALL ON SCHEMA public TO few")
         let url = "postgresql://few@127.0.0.1:\(server.port)/postgres"
-        let cacher = PostgresCacher<Int, Int>(try PostgresDatabase(url: url), table: place.table)
+        let database = try PostgresDatabase(url: url)
+        let cacher = PostgresCacher<Int, Int>(database, table: place.table)
         #expect(await thrown { _ = try await cacher.load(param: 1) }?.code == .tooManyConnections)
-        let store = Store(cacher: TieredCacher(over: PostgresCacher<Int, Int>(try PostgresDatabase(url: url), table: place.table))) { $0 }
+        let store = Store(cacher: TieredCacher(over: PostgresCacher<Int, Int>(database, table: place.table))) { $0 }
         #expect(try await store[3].requireData() == 3)
         // The listening connection takes the only free one; the calls then wait for no second one.
         try await place.query("ALTER ROLE few CONNECTION LIMIT 1")

@@ -1,7 +1,7 @@
 package import StoreCore
-internal import Synchronization
 
-// A store reports an outage as an event. The protocol belongs to this package: leave this file out of a copy, and use `onFault`.
+// A store reports an outage as an event. The protocol belongs to this package: leave this file out of a copy, and use `onFault`. A copy also
+// needs `typealias Lock = Mutex`, because `Lock` belongs to this package too.
 
 extension PostgresCacher: NoticingCacher {
     package func observeNotices(_ observer: @escaping @Sendable (CacherNotice<Param>) -> Void) {

@@ -1,6 +1,5 @@
 public import Foundation
 public import StoreCore
-internal import Synchronization
 
 /// Keeps each record in a row of a PostgreSQL table that any number of machines share.
 ///
@@ -45,7 +44,7 @@ public final class PostgresCacher<Param: Hashable & Sendable & Codable, Content:
             var lastID: UInt64 = 0
         }
 
-        let state = Mutex(State())
+        let state = Lock(State())
     }
 
     /// Creates a cacher; the first call connects.

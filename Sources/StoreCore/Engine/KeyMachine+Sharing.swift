@@ -32,7 +32,7 @@ struct SharedKey: Hashable {
         var isDerived: Bool
         /// Whether a newer record of another user is out of date: the content was marked so, or the origin has made a change.
         var invalidates = false
-        /// Whether it contains a change of `update { }` whose caller no longer waits, so that nothing would apply it again.
+        /// Whether it contains a change of `update { }` without a waiting caller, so that nothing would apply it again.
         var isUnattended = false
     }
 

@@ -13,14 +13,14 @@ struct PostgresFailed: Error {
 /// Handwritten calls of libpq: a connection with prepared statements that blocks its thread until the response is there.
 final class HandwrittenConnection {
     private let connection: OpaquePointer
-    private let channel: String
+    /// The channel of the cacher, so that the connection that listens has the same work.
+    private var channel = Data()
     private let encoder = JSONEncoder()
     private let decoder = JSONDecoder()
 
     init(_ url: String, table: String) throws {
         guard pq_open(nil) == 1, let connection = pq_connect_start(url) else { throw PostgresFailed(message: "libpq") }
         self.connection = connection
-        channel = "storehouse_\(table)"
         var status = PQ_POLLING_WRITING
         while status == PQ_POLLING_READING || status == PQ_POLLING_WRITING {
             let event = Int16(status == PQ_POLLING_READING ? POLLIN : POLLOUT)
@@ -30,9 +30,15 @@ final class HandwrittenConnection {
         }
         guard status == PQ_POLLING_OK else { throw PostgresFailed(message: String(cString: pq_error(connection))) }
         let texts = PostgresStatements.texts(table: table)
-        for (name, text) in [("load", texts.load), ("save", texts.save)] {
+        let name = "SELECT 'storehouse_' || md5('public.' || $1::text)"
+        for (name, text) in [("load", texts.load), ("save", texts.save), ("channel", name)] {
             _ = pq_send_prepare(connection, name, text)
             try finish { _ in }
+        }
+        send("channel", [Data(table.utf8)])
+        try finish { result in
+            var length: Int32 = 0
+            if let bytes = pq_value(result, 0, 0, &length) { channel = Data(bytes: bytes, count: Int(length)) }
         }
     }
 
@@ -61,7 +67,7 @@ final class HandwrittenConnection {
             "save",
             [
                 try encoder.encode(key), integer(7), integer(1), integer(date), nil, try encoder.encode(record.content), nil,
-                Data(channel.utf8),
+                channel,
             ])
         try finish { _ in }
     }

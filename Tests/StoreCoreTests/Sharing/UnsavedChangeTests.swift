@@ -81,7 +81,7 @@ struct UnsavedChangeTests {
     // MARK: Changes that nothing applies again
 
     @Test(arguments: [true, false])
-    func `D3: a refused change whose save had failed before is reported as dropped`(waits: Bool) async throws {
+    func `D3: a change that is refused after a failed save is reported as dropped`(waits: Bool) async throws {
         let observer = try await observe()
         cacher.fail(saves: Unavailable())
         #expect(await store[1].update { $0 += 49 })
@@ -101,7 +101,7 @@ struct UnsavedChangeTests {
         #expect(cacher.content(1) == 7)
     }
 
-    @Test func `D3: a refused change whose caller was canceled is reported as dropped`() async throws {
+    @Test func `D3: a refused change is reported as dropped if its caller was canceled`() async throws {
         let observer = try await observe()
         cacher.hold()
         let caller = Task { await store[1].update { $0 += 49 } }
@@ -114,7 +114,7 @@ struct UnsavedChangeTests {
         try await until("the newer record is there") { observer.states.last?.content == 7 }
     }
 
-    @Test func `D3: a refused change whose caller waits is applied again and not reported as dropped`() async throws {
+    @Test func `D3: a refused change is applied again while its caller waits, and not reported as dropped`() async throws {
         let observer = try await observe()
         cacher.hold()
         let caller = Task { await store[1].update { $0 += 49 } }
