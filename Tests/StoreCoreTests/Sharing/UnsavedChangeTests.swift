@@ -94,7 +94,7 @@ struct UnsavedChangeTests {
         } else {
             cacher.deliver()
         }
-        try await events.first("droppedUnsaved")
+        try await until("the drop is reported") { drops == 1 }
         #expect(drops == 1)
         try await until("the newer record is there") { observer.states.last?.content == 7 }
         try await store.waitUntilSaved()
@@ -110,7 +110,7 @@ struct UnsavedChangeTests {
         #expect(await caller.value)
         cacher.change(1, to: 7, delivers: false)
         cacher.release()
-        try await events.first("droppedUnsaved")
+        try await until("the drop is reported") { drops == 1 }
         try await until("the newer record is there") { observer.states.last?.content == 7 }
     }
 
@@ -132,7 +132,7 @@ struct UnsavedChangeTests {
         cacher.fail(saves: Refused())
         await store[1].update(50)
         cacher.change(1, to: 7)
-        try await events.first("droppedUnsaved")
+        try await until("the drop is reported") { drops == 1 }
         try await until("the newer record is there") { observer.states.last?.content == 7 }
         #expect(drops == 1)
     }
