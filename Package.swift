@@ -117,7 +117,7 @@ let package = Package(
             name: "Benchmarks",
             dependencies: [
                 "StoreCore", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin", "Console", "Trials", "CHeapUsage",
-                "SyncCrashWriter",
+                "SyncCrashWriter", "PostgresCacher", "PostgresShim",
             ],
             path: "Tests/Benchmarks", exclude: ["README.md", "Peers", "sizes"], swiftSettings: settings),
         .systemLibrary(name: "CHeapUsage", path: "Tests/Support/CHeapUsage"),

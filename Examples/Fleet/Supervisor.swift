@@ -14,6 +14,18 @@ struct Supervisor {
         console = Console(isPlain: options.isPlain)
         directory = FileManager.default.temporaryDirectory.appending(path: "fleet-\(UUID().uuidString)", directoryHint: .isDirectory)
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        guard options.postgres != nil else { return }
+        for number in 0..<Self.groups {
+            try FileManager.default.createDirectory(
+                at: directory.appending(path: "group-\(number)", directoryHint: .isDirectory), withIntermediateDirectories: true)
+        }
+    }
+
+    /// The number of groups on a database. Each has a directory of its own, as if it were another machine.
+    private static let groups = 2
+
+    private func log(of worker: Int) -> String {
+        path(options.postgres == nil ? "worker-\(worker)" : "group-\(worker % Self.groups)/worker-\(worker)")
     }
 
     private func path(_ name: String) -> String { directory.appending(path: name).path(percentEncoded: false) }
@@ -28,7 +40,7 @@ struct Supervisor {
         guard let port = origin.readLine() else { throw FleetOptions.Mistake(description: "the origin did not start") }
         let start = Date().timeIntervalSince1970
         func worker(_ number: Int) throws -> ChildProcess {
-            let log = path("worker-\(number)")
+            let log = log(of: number)
             return try ChildProcess(
                 "Fleet",
                 [
@@ -57,7 +69,7 @@ struct Supervisor {
     private func statuses() -> [Status] {
         (0...options.workers).compactMap { number in
             // The last line may still be incomplete, or the worker has not begun.
-            guard let log = try? String(contentsOfFile: path("worker-\(number)"), encoding: .utf8) else { return nil }
+            guard let log = try? String(contentsOfFile: log(of: number), encoding: .utf8) else { return nil }
             return log.split(separator: "\n").reversed().lazy.compactMap { line in
                 try? JSONDecoder().decode(Status.self, from: Data(line.utf8))
             }.first
@@ -91,6 +103,9 @@ struct Supervisor {
         let delays = statuses.flatMap(\.delays).sorted()
         let tail = delays.isEmpty ? 0 : delays[min(delays.count - 1, delays.count * 99 / 100)]
         let median = delays.isEmpty ? 0 : delays[delays.count / 2]
+        let endText =
+            "all workers end with the same content"
+            + (options.postgres == nil ? "" : ", in \(Self.groups) groups that share nothing but the database")
         let checks: [(Bool, String)] = [
             (finals.count == options.workers, "\(finals.count) of \(options.workers) workers finished; one was killed and replaced"),
             // Another worker may repeat the fetch of the killed worker.
@@ -103,7 +118,7 @@ struct Supervisor {
                 sum >= additions && sum <= additions + unsure + 1,
                 "\(additions) additions\(unsure == 0 ? "" : " and \(unsure) during outages"), sum \(sum)"
             ),
-            (Set(finals.map(\.shared)).count == 1 && Set(finals.map(\.sum)).count == 1, "all workers end with the same content"),
+            (Set(finals.map(\.shared)).count == 1 && Set(finals.map(\.sum)).count == 1, endText),
             (
                 !options.checksFigures || tail <= (options.postgres == nil ? 20_000 : 50_000),
                 "changes seen after \(median) µs (median), \(tail) µs (99th percentile)"

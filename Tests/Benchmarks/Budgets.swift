@@ -92,6 +92,11 @@ extension Budget {
         .ratio("file-list", to: .mutex, 1.5),
         .ratio("outbox-append", to: .mutex, 1.5, noisy: false),
         .ratio("outbox-read", to: .mutex, 2),
+        // PostgreSQL, compared with the same statements over as many connections of the same libpq
+        .ratio("postgres-load", to: .mutex, 1.3, noisy: false),
+        .ratio("postgres-save", to: .mutex, 1.3, noisy: false),
+        .ratio("postgres-load-64", to: .mutex, 1.3, noisy: false),
+        .ratio("postgres-save-64", to: .mutex, 1.3, noisy: false),
 
         // Wire, compared with `URLSession` with a delegate of the same kind
         .beyond("exchange", .mutex, by: 50_000, noisy: false),

@@ -1,10 +1,13 @@
 internal import Console
+internal import PostgresCacher
+internal import Trials
 
 @main
 struct Command {
     static let experiments: [Experiment] =
         Experiment.hits + [.sharedFetch, .prefetch] + Experiment.observing + [.pages] + Experiment.memory + Experiment.files
-        + Experiment.outboxLog + Experiment.exchanges + Experiment.outsideExchanges + Experiment.routes + Experiment.texts
+        + Experiment.outboxLog + Experiment.database + Experiment.exchanges + Experiment.outsideExchanges + Experiment.routes
+        + Experiment.texts
         + Experiment.synchronizing
         + Experiment.mirroring + Experiment.outsideMirrors
 
@@ -39,6 +42,11 @@ struct Command {
             write("benchmarks: this allocator has no statistics, so the memory rows are skipped\n", to: .errors)
             chosen.removeAll { $0.section == .memory }
         }
+        if chosen.contains(where: { $0.section == .database }), let obstacle = await databaseObstacle() {
+            write("benchmarks: the rows of PostgreSQL are skipped: \(obstacle)\n", to: .errors)
+            chosen.removeAll { $0.section == .database }
+            if chosen.isEmpty { return }
+        }
         guard !chosen.isEmpty else {
             throw Options.Mistake(description: "no row contains \(options.filters.joined(separator: " or ")); see --list")
         }
@@ -63,6 +71,21 @@ struct Command {
         case .markdown: write(MarkdownTable(outcomes).text, to: .output)
         }
         if options.checks { check(outcomes, options.scale) }
+    }
+
+    /// The reason why no database can be measured; `nil` if there is none.
+    private static func databaseObstacle() async -> String? {
+        #if os(macOS) || os(Linux)
+        if let obstacle = PostgresServer.obstacle { return obstacle }
+        do {
+            _ = try PostgresDatabase(url: "postgresql://127.0.0.1")
+            return nil
+        } catch {
+            return error.message
+        }
+        #else
+        return "servers run on Linux and macOS only"
+        #endif
     }
 
     private static func check(_ outcomes: [Outcome], _ scale: Scale) {

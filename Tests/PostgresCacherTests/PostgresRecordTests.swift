@@ -1,8 +1,8 @@
 import Foundation
-import StoreCore
 import Testing
 import Trials
 @testable import PostgresCacher
+@testable import StoreCore
 
 /// Tests loading and saving with a real server.
 @Suite(.enabled(if: PostgresServer.obstacle == nil, needsPostgres))
@@ -16,6 +16,7 @@ struct PostgresRecordTests {
             content: 7, fetchedAt: Date(), freshness: Freshness(lifetime: .seconds(9)), validator: Validator(entityTag: "a"), nextKey: "n",
             prevKey: "p")
         full.isInvalidated = true
+        full.fields.commands = [UUID()]
         let (a, b) = (try place.cacher(), try place.cacher())
         #expect(try await a.load(param: 1) == nil)
         try await a.save(full, param: 1)

@@ -1,6 +1,5 @@
 internal import Foundation
 public import StoreCore
-internal import Synchronization
 
 extension PostgresCacher: SharedCacher {
     /// The revision up to which all changes have been delivered to the observers.

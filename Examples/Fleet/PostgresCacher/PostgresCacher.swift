@@ -1,6 +1,5 @@
 public import Foundation
 public import StoreCore
-internal import Synchronization
 
 /// Keeps each record in a row of a PostgreSQL table that any number of machines share.
 ///
@@ -45,7 +44,7 @@ public final class PostgresCacher<Param: Hashable & Sendable & Codable, Content:
             var lastID: UInt64 = 0
         }
 
-        let state = Mutex(State())
+        let state = Lock(State())
     }
 
     /// Creates a cacher; the first call connects.
@@ -225,12 +224,11 @@ extension PostgresCacher {
     }
 
     func row(_ record: CacheRecord<Content>, _ param: Param) throws -> PostgresRow {
-        let (bare, plain) = (
-            RowDetails(record).record, RowDetails(CacheRecord(content: record.content, fetchedAt: record.fetchedAt)).record
-        )
+        var bare = record.holding(Nothing())
+        bare.fetchedAt = Nothing.record.fetchedAt
         let row = PostgresRow(
             key: try key(of: param), schema: schema, fetchedAt: record.fetchedAt.timeIntervalSinceReferenceDate,
-            details: bare == plain ? nil : try encode(bare, param), content: try encode(record.content, param))
+            details: bare == Nothing.record ? nil : try encode(bare, param), content: try encode(record.content, param))
         let size = row.key.count + (row.details?.count ?? 0) + (row.content?.count ?? 0)
         guard size <= limit else {
             throw PostgresError(
@@ -249,11 +247,9 @@ extension PostgresCacher {
         let fields = Array(fields)
         guard let date = fields[0], let json = fields[2] else { return nil }
         do {
-            var record = CacheRecord(
-                content: try decoder.decode(Content.self, from: json),
-                fetchedAt: Date(timeIntervalSinceReferenceDate: date.postgresDouble))
-            if let details = fields[1] { RowDetails(try decoder.decode(CacheRecord<Nothing>.self, from: details)).add(to: &record) }
-            return record
+            var record = try fields[1].map { try decoder.decode(CacheRecord<Nothing>.self, from: $0) } ?? Nothing.record
+            record.fetchedAt = Date(timeIntervalSinceReferenceDate: date.postgresDouble)
+            return record.holding(try decoder.decode(Content.self, from: json))
         } catch {
             throw PostgresError(
                 .unreadableRecord,
@@ -263,26 +259,7 @@ extension PostgresCacher {
 }
 
 /// The content of a record that consists of its details alone.
-struct Nothing: Codable, Hashable, Sendable {}
-
-/// The parts of a record beside its content and its date.
-struct RowDetails: Sendable {
-    let record: CacheRecord<Nothing>
-
-    init<Other>(_ other: CacheRecord<Other>) {
-        var record = CacheRecord(
-            content: Nothing(), fetchedAt: Date(timeIntervalSinceReferenceDate: 0), freshness: other.freshness, validator: other.validator,
-            nextKey: other.nextKey, prevKey: other.prevKey)
-        record.pages = other.pages
-        record.isInvalidated = other.isInvalidated
-        self.record = record
-    }
-
-    func add<Other>(to other: inout CacheRecord<Other>) {
-        other.freshness = record.freshness
-        other.validator = record.validator
-        (other.nextKey, other.prevKey) = (record.nextKey, record.prevKey)
-        other.pages = record.pages
-        other.isInvalidated = record.isInvalidated
-    }
+struct Nothing: Codable, Hashable, Sendable {
+    /// A record without details, like the one that is saved beside content; the date has a column of its own.
+    static let record = CacheRecord(content: Nothing(), fetchedAt: Date(timeIntervalSinceReferenceDate: 0))
 }

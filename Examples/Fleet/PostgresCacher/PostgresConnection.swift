@@ -1,6 +1,6 @@
 internal import Foundation
+internal import StoreCore
 internal import PostgresShim
-internal import Synchronization
 
 /// A statement and its parameters.
 struct PostgresQuery: Sendable {
@@ -59,7 +59,7 @@ struct PostgresOperation: Sendable {
 /// Any thread starts an operation; only the loop's thread continues and closes it.
 final class PostgresConnection: Sendable {
     let descriptor: Int32
-    private let state: Mutex<State>
+    private let state: Lock<State>
 
     private struct State {
         /// libpq's connection; `nil` once it is closed.
@@ -87,7 +87,7 @@ final class PostgresConnection: Sendable {
     private init(_ connection: sending OpaquePointer) {
         descriptor = pq_socket(connection)
         _ = pq_set_nonblocking(connection)
-        state = Mutex(State(connection: connection))
+        state = Lock(State(connection: connection))
     }
 
     deinit { _ = close() }

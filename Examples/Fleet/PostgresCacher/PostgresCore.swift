@@ -1,5 +1,5 @@
 internal import Foundation
-internal import Synchronization
+internal import StoreCore
 
 /// The user of a channel: a table of a cacher.
 protocol PostgresListener: AnyObject, Sendable {
@@ -26,7 +26,7 @@ final class PostgresCore: Sendable {
     private let url: String
     let limit: Int
     private let wake: WakePipe
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     private struct State {
         var pool: [PostgresConnection] = []

@@ -1,6 +1,5 @@
 internal import Foundation
 internal import StoreCore
-internal import Synchronization
 
 /// The tasks of a cacher that wait for the end of other cachers' leases.
 final class PostgresLeases: Sendable {
@@ -27,7 +26,7 @@ final class PostgresLeases: Sendable {
         var watched: Int64?
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     /// The number of waiting tasks, for tests.
     var waiterCount: Int { state.withLock { $0.waiters.count } }

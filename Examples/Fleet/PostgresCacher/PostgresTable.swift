@@ -1,6 +1,5 @@
 internal import Foundation
 internal import StoreCore
-internal import Synchronization
 
 /// A table: its creation, the order of its changes, and its leases, for any type of content.
 final class PostgresTable: PostgresListener {
@@ -20,7 +19,7 @@ final class PostgresTable: PostgresListener {
     let writer: Int64 = .random(in: 1...Int64.max)
     let leases = PostgresLeases()
     private let onChange: @Sendable (Change) -> Void
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     private struct State {
         var position = Revision.none

@@ -44,6 +44,16 @@ public struct CacheRecord<Content: Sendable>: Sendable {
         self.details = details
     }
 
+    /// Returns the same record with other content, for cachers that save the content apart from the rest.
+    ///
+    /// A record without content is `record.holding(placeholder)`; it encodes and decodes everything that a store needs beside the content.
+    ///
+    /// - Parameter other: The other content.
+    @inlinable
+    public func holding<Other: Sendable>(_ other: Other) -> CacheRecord<Other> {
+        CacheRecord<Other>(content: other, fetchedAt: fetchedAt, details: details)
+    }
+
     /// All rarely used parts together.
     package var fields: RecordDetails.Fields {
         get { details?.fields ?? RecordDetails.Fields() }

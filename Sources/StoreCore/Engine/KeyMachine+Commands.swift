@@ -161,7 +161,7 @@ extension KeyMachine {
             if held == nil || isResponse {
                 updated(content, &turn)
             } else {
-                truthChanged(.derived, &turn)
+                truthChanged(.confirmed, &turn)
             }
         }
         for patch in moved {

@@ -80,7 +80,7 @@ extension KeyMachine {
             discardPatches(&turn) { $0.isConfirmed }
             var record = CacheRecord(content: content, fetchedAt: turn.date, details: nil)
             if held?.record.details != nil { record.fields = fields(after: content, .kept) }
-            accept(record, .derived, &turn)
+            accept(record, .confirmed, &turn)
             owesFetch = false
             if fetchCallers > refreshCallers { answerAfterUpdate(&turn) }
             return true
@@ -209,7 +209,7 @@ extension KeyMachine {
         }
         held?.record = record
         mergeIndex = nil
-        truthChanged(.derived, &turn)
+        truthChanged(.confirmed, &turn)
     }
 }
 

@@ -50,6 +50,7 @@ extension KeyMachine {
 
     /// A caller has left: it was canceled, or no longer needs the accepted content. It may have been resumed already.
     mutating func callerLeft(_ id: CallerID, _ turn: inout Turn) {
+        if case .savedEdit(let awaited) = callers[id] { editorLeft(awaited) }
         forget(id)
         endTurn(&turn)
     }

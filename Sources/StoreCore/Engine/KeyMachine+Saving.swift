@@ -32,6 +32,7 @@ extension KeyMachine {
         _ error: (any Error)?, removing: Bool, sharedRevision: Revision = .none, _ turn: inout Turn
     ) {
         guard let saved = saving else { return }
+        if error != nil { editorsGaveUp(saved) }
         saving = nil
         sharedSaveEnded(error == nil ? sharedRevision : nil)
         if let error {
@@ -40,6 +41,7 @@ extension KeyMachine {
             report(removing ? .removed : .saved, &turn)
         }
         saveEnded(saved, failure: error, &turn)
+        if let error { giveWay(after: error, &turn) }
         readAgain(&turn)
         endTurn(&turn)
     }
@@ -115,7 +117,7 @@ extension KeyMachine {
     }
 
     /// Makes the failed save due again; `endTurn` requests it.
-    private mutating func retrySave(_ turn: inout Turn) {
+    mutating func retrySave(_ turn: inout Turn) {
         guard mayRetrySave else { return }
         switch unsavedChange {
         case nil:

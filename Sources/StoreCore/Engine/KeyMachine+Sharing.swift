@@ -30,8 +30,10 @@ struct SharedKey: Hashable {
         var base: Revision?
         /// Whether the content is derived from the content before; otherwise it replaces it.
         var isDerived: Bool
-        /// Whether the content was marked as out of date.
+        /// Whether a newer record of another user is out of date: the content was marked so, or the origin has made a change.
         var invalidates = false
+        /// Whether it contains a change of `update { }` without a waiting caller, so that nothing would apply it again.
+        var isUnattended = false
     }
 
     /// The revision that stands for a gap; greater than every other.
@@ -46,6 +48,8 @@ enum ContentChange: Hashable {
     case fetched(over: Revision)
     /// The content was changed or extended.
     case derived
+    /// The content was changed as the origin has confirmed.
+    case confirmed
     /// The content was marked as out of date.
     case invalidated
 }
@@ -62,13 +66,14 @@ extension KeyMachine {
             sharing.pending = SharedKey.PendingSave(base: nil, isDerived: false)
         case .fetched(let base):
             sharing.pending = SharedKey.PendingSave(base: base, isDerived: false)
-        case .derived, .invalidated:
+        case .derived, .confirmed, .invalidated:
             if sharing.pending == nil {
                 // Derived from content that is still being saved, over the same base.
                 let origin = sharing.saving
                 sharing.pending = SharedKey.PendingSave(base: origin.flatMap(\.base) ?? base, isDerived: true)
             }
-            if change == .invalidated { sharing.pending?.invalidates = true }
+            // A live origin pushes what it made of the change.
+            if change == .invalidated || (change == .confirmed && !rules.isLive) { sharing.pending?.invalidates = true }
         }
     }
 
@@ -87,8 +92,7 @@ extension KeyMachine {
     ///   - revision: The revision of the saved record; `nil` if the save failed.
     mutating func sharedSaveEnded(_ revision: Revision?) {
         guard rules.isShared else { return }
-        // A save that failed is tried again as it was.
-        if revision == nil, sharing.pending == nil { sharing.pending = sharing.saving }
+        if revision == nil { keepFailedSave() }
         sharing.saving = nil
         if let revision { learn(revision) }
     }
@@ -115,6 +119,7 @@ extension KeyMachine {
             return endTurn(&turn)
         }
         let invalidates = refused?.invalidates == true || sharing.pending?.invalidates == true
+        if refused?.isUnattended == true || sharing.pending?.isUnattended == true { dropUnsaved(&turn) }
         sharing.pending = nil
         isSaveRequested = false
         learn(revision)
@@ -136,6 +141,7 @@ extension KeyMachine {
         if sharing.unreadBase == nil { sharing.unreadBase = base }
         sharing.unread = max(sharing.unread, revision)
         sharing.isReadOutdated = true
+        retryFailedChange(&turn)
         readAgain(&turn)
         endTurn(&turn)
     }
@@ -145,16 +151,14 @@ extension KeyMachine {
     /// A pending save continues: content that was set here is newer than the removal, and the cacher refuses content that is older.
     mutating func clearedElsewhere(_ revision: Revision, _ turn: inout Turn) {
         guard revision > sharing.known else { return }
-        guard lastTriedRevision == self.revision, saving == nil else { return changedElsewhere(revision, &turn) }
+        guard mayAdopt else { return changedElsewhere(revision, &turn) }
         learn(revision)
         cleared(cacherIsCleared: true, &turn)
     }
 
     /// Reads the record again if a change of others is unread and no save is pending. The cacher refuses a pending save that is outdated.
     mutating func readAgain(_ turn: inout Turn) {
-        guard sharing.unreadBase != nil, isRead, reading == nil, pendingKeys == nil, lastTriedRevision == revision, saving == nil else {
-            return
-        }
+        guard sharing.unreadBase != nil, isRead, reading == nil, pendingKeys == nil, mayAdopt else { return }
         (sharing.reading, sharing.isReadOutdated) = (sharing.unread, false)
         beginReading(&turn)
     }
@@ -168,7 +172,7 @@ extension KeyMachine {
         switch result {
         case .success(let newer):
             // A change made meanwhile is saved over the old base, and learns of the newer record if it is refused.
-            guard lastTriedRevision == revision, saving == nil else { return true }
+            guard mayAdopt else { return true }
             if !sharing.isReadOutdated { (sharing.unread, sharing.unreadBase) = (.none, nil) }
             if read != SharedKey.gap { sharing.known = max(sharing.known, read) }
             adopt(newer, &turn)
@@ -187,6 +191,7 @@ extension KeyMachine {
             return
         }
         turn.isWriting = true
+        sharing.pending = nil
         let wasFetching = flight != nil
         let forceRefresh = dropOvertakenFlight(&turn)?.forceRefresh == true || forceRefreshPending
         if stream != nil { keepValue() }

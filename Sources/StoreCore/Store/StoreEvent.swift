@@ -44,7 +44,7 @@ public enum StoreEventKind: Sendable {
     case droppedAsOutdated(Target)
     /// A save was refused because another user of the shared cacher has changed the key; the newer content replaces it.
     case superseded
-    /// A pending save was dropped because too many failed saves were waiting.
+    /// A change that could not be saved was dropped: too many failed saves were waiting, or another user's newer content took its place.
     case droppedUnsaved
 }
 

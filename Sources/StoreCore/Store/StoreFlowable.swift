@@ -121,8 +121,9 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     ///
     /// - Parameter transform: Changes the newest accepted data, without pending optimistic changes. The store calls it outside all locks,
     ///   and again if the data was replaced meanwhile, so it must have no side effects.
-    /// - Returns: `true` if the change was made, even if the task was canceled during the save. `false` if there was no data, or if the
-    ///   task was canceled first; `Task.isCancelled` distinguishes the two.
+    /// - Returns: `true` if the change was made, even if the save failed or the task was canceled meanwhile. Another user of a shared cacher
+    ///   may supersede such a change, which is the event ``StoreEventKind/droppedUnsaved``. `false` if there was no data, or if the task
+    ///   was canceled first; `Task.isCancelled` distinguishes the two.
     /// - Throws: The error that `transform` throws; the data is then unchanged.
     @discardableResult
     public func update(_ transform: (_ content: inout Content) throws -> Void) async rethrows -> Bool {

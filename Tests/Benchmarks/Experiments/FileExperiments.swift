@@ -134,7 +134,7 @@ extension Experiment {
 private func name(_ key: Int) -> String { SHA256.digest(of: Array(String(key).utf8)).hex + ".record" }
 
 /// A typical article of an app: about 1 KB of JSON.
-private struct Article: Codable, Sendable {
+struct Article: Codable, Sendable {
     var id: Int
     var title: String
     var author: String

@@ -45,6 +45,7 @@ struct Experiment: Sendable {
         case lists = "Lists"
         case memory = "Memory"
         case files = "Files"
+        case database = "PostgreSQL"
         case wire = "Wire"
         case texts = "Texts"
         case sync = "Synchronizing"

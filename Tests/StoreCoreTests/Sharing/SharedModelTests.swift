@@ -29,11 +29,20 @@ struct SharedModelTests {
 
     @Test(arguments: scenarios)
     func `D2, D3: in every order of steps two stores end with one record and lose no update`(scenario: [[SharedModel.Operation]]) {
+        check(scenario, faults: 0)
+    }
+
+    @Test(arguments: scenarios, 1...2)
+    func `D3, D8: the same while saves fail, and each lost update is reported`(scenario: [[SharedModel.Operation]], faults: Int) {
+        check(scenario, faults: faults)
+    }
+
+    private func check(_ scenario: [[SharedModel.Operation]], faults: Int) {
         var choices: [(taken: Int, count: Int)] = []
         var runs = 0
         let limit = 800 * max(1, rounds(1))
         repeat {
-            let model = SharedModel(scenario)
+            let model = SharedModel(scenario, faults: faults)
             model.run(&choices)
             runs += 1
             if let violation = model.violation {
@@ -47,7 +56,7 @@ struct SharedModelTests {
         // The orders beyond the limit are sampled.
         guard !choices.isEmpty else { return }
         for seed in 0..<limit {
-            let model = SharedModel(scenario)
+            let model = SharedModel(scenario, faults: faults)
             model.run(random: SplitMix(seed: seed))
             if let violation = model.violation {
                 Issue.record("\(violation), with seed \(seed), after \(model.history)")
@@ -67,6 +76,8 @@ final class SharedModel {
         case begin(Int), reapply(Int)
         /// The oldest call of a user reaches the cacher, and returns.
         case perform(Int), end(Int)
+        /// The save of a user fails, or is tried again.
+        case fail(Int), retry(Int)
         /// A user learns of the next change.
         case deliver(Int)
         case endFetch(Int)
@@ -113,6 +124,8 @@ final class SharedModel {
         }
     }
 
+    private struct Unavailable: Error {}
+
     private final class Position: Sendable {
         let value = Lock(Revision.none)
     }
@@ -126,11 +139,16 @@ final class SharedModel {
     /// The time at which the fetch of a content began.
     private var fetchTimes: [Int: Int] = [:]
     private let onlyEdits: Bool
+    /// The number of saves that may still fail.
+    private var faults: Int
+    /// The number of changes that were reported as dropped.
+    private var drops = 0
     private(set) var history: [Step] = []
     private(set) var violation: String?
     private let clock = ManualTime()
 
-    init(_ scenario: [[Operation]]) {
+    init(_ scenario: [[Operation]], faults: Int = 0) {
+        self.faults = faults
         users = scenario.enumerated().map { User(UInt64($0.offset + 1), $0.element) }
         onlyEdits = scenario.joined().allSatisfy { $0 == .edit }
         server.content = 0
@@ -181,11 +199,15 @@ final class SharedModel {
             if !user.refused.isEmpty, user.machine.isRead { steps.append(.reapply(index)) }
             switch user.calls.first {
             case nil: break
-            case .load(_, .none, _), .save(_, _, nil), .removeAll(nil): steps.append(.perform(index))
+            case .save(_, _, nil):
+                steps.append(.perform(index))
+                if faults > 0 { steps.append(.fail(index)) }
+            case .load(_, .none, _), .removeAll(nil): steps.append(.perform(index))
             default: steps.append(.end(index))
             }
             if user.delivered < server.log.count { steps.append(.deliver(index)) }
             if user.fetch != nil { steps.append(.endFetch(index)) }
+            if user.machine.unsavedChange != nil, user.calls.isEmpty { steps.append(.retry(index)) }
             return steps
         }
     }
@@ -198,6 +220,16 @@ final class SharedModel {
         case .reapply(let index): edit(users[index].refused.removeFirst(), users[index])
         case .perform(let index): perform(users[index])
         case .end(let index): end(users[index])
+        case .fail(let index):
+            faults -= 1
+            guard case .save(let record, _, nil) = users[index].calls.removeFirst() else { return }
+            turn(users[index]) { $0.saveFinished(Unavailable(), removing: record == nil, &$1) }
+            users[index].queue.callEnded(0)
+            startCalls(users[index])
+        case .retry(let index):
+            lastID += 1
+            let id = lastID
+            turn(users[index]) { _ = $0.callerArrived(id, needing: .allSaved, &$1) }
         case .deliver(let index): deliver(users[index])
         case .endFetch(let index):
             let user = users[index]
@@ -254,6 +286,7 @@ final class SharedModel {
             case .answer(let id, let answer):
                 guard let bit = user.edits.removeValue(forKey: id) else { return }
                 if case .outdated = answer { user.refused.append(bit) }
+            case .report(.droppedUnsaved): drops += 1
             case .readEnded, .saveFailed, .saveRecovered, .report: break
             }
         }
@@ -377,6 +410,6 @@ final class SharedModel {
                 violation = "the caller of an edit waits forever"
             }
         }
-        if onlyEdits, server.content != nextBit - 1 { violation = "an edit was lost: \(String(describing: server.content))" }
+        if onlyEdits, server.content != nextBit - 1, drops == 0 { violation = "an edit was lost: \(String(describing: server.content))" }
     }
 }

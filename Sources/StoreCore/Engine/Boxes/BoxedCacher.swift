@@ -4,14 +4,6 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 
-extension CacheRecord {
-    /// Returns the same record with other content.
-    @inlinable
-    func holding<Other: Sendable>(_ other: Other) -> CacheRecord<Other> {
-        CacheRecord<Other>(content: other, fetchedAt: fetchedAt, details: details)
-    }
-}
-
 /// The engine's view of a cacher.
 struct BoxedCacher<Param: Hashable & Sendable, Value: Sendable>: NoticingCacher {
     let cacher: any Cacher<Param, Value>

@@ -1,0 +1,71 @@
+// Changes that a shared cacher failed to take, while other users may change the key too (D3, D8).
+//
+// Such a change stays in the store. It is saved again as soon as a change of another user or a gap is announced, which is also how an
+// outage ends. The cacher then takes it, or refuses it because of a newer record. A change that is dropped for a newer record, and that no
+// caller would apply again, is reported.
+
+extension SharedKey.PendingSave {
+    /// Whether a newer record may replace the content without a loss: it was fetched, or extended by a page.
+    var isReplaceable: Bool { base != nil && !isUnattended && !invalidates }
+}
+
+extension KeyMachine {
+    /// Whether a newer record of another user may replace the content: no change is being saved or has failed to be.
+    var mayAdopt: Bool { lastTriedRevision == revision && saving == nil && sharing.pending?.isReplaceable != false }
+
+    // MARK: Callers that no longer wait
+
+    /// The save has failed that these callers of `update { }` wait for.
+    mutating func editorsGaveUp(_ saved: Ticket) {
+        guard rules.isShared else { return }
+        let haveWaited = callers.values.contains { need in if case .savedEdit(let awaited) = need { awaited <= saved } else { false } }
+        if haveWaited { sharing.saving?.isUnattended = true }
+    }
+
+    /// A caller of `update { }` was canceled while it waited for its save.
+    mutating func editorLeft(_ awaited: Ticket) {
+        guard rules.isShared else { return }
+        if let saving, awaited <= saving { sharing.saving?.isUnattended = true } else { sharing.pending?.isUnattended = true }
+    }
+
+    // MARK: Failed saves
+
+    /// The running save has failed: it is tried again as it was, with the changes that were derived from its content meanwhile.
+    mutating func keepFailedSave() {
+        guard var failed = sharing.saving else { return }
+        if let pending = sharing.pending {
+            // Content that was set or fetched meanwhile replaces the content that could not be saved.
+            guard pending.isDerived else { return }
+            failed.invalidates = failed.invalidates || pending.invalidates
+            failed.isUnattended = failed.isUnattended || pending.isUnattended
+        }
+        sharing.pending = failed
+    }
+
+    /// Another user may have changed the key: a failed save finds out by itself.
+    mutating func retryFailedChange(_ turn: inout Turn) {
+        guard unsavedChange == .content, sharing.pending?.isReplaceable == false else { return }
+        retrySave(&turn)
+    }
+
+    /// A save has failed: if the cacher can never take the record, the newer record of another user replaces it.
+    mutating func giveWay(after error: any Error, _ turn: inout Turn) {
+        guard sharing.unreadBase != nil, lastTriedRevision == revision, !isLikelyToPass(error), let failed = sharing.pending else { return }
+        if !failed.isReplaceable { dropUnsaved(&turn) }
+        // If the newer record cannot be read either, a further save is refused.
+        sharing.pending = SharedKey.PendingSave(base: failed.base ?? sharing.unreadBase, isDerived: true)
+    }
+
+    private func isLikelyToPass(_ error: any Error) -> Bool {
+        if let error = error as? StoreError, error.code == .unwritableRecord { return false }
+        return RetryPolicy.isTransient(error)
+    }
+
+    /// A newer record of another user takes the place of a change that nothing would apply again.
+    mutating func dropUnsaved(_ turn: inout Turn) {
+        report(.droppedUnsaved, &turn)
+        let error = StoreError(
+            .cacherFailed, "saving a change: another user of the cacher has changed the key since; apply the change to the newer content")
+        answerCallers(&turn) { need in if case .saved = need { .failure(error) } else { nil } }
+    }
+}

@@ -1,0 +1,171 @@
+import Foundation
+import Testing
+import Trials
+@testable import PostgresCacher
+@testable import StoreCore
+
+/// Tests inputs at the limits of the server and of its notices, and servers that are half usable.
+@Suite(.enabled(if: PostgresServer.obstacle == nil, needsPostgres))
+struct PostgresInputTests {
+    private let place: PostgresPlace
+
+    init() throws { place = try PostgresPlace() }
+
+    private func thrown(_ body: () async throws -> Void) async -> PostgresError? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return error as? PostgresError
+        }
+    }
+
+    // MARK: Limits of a notice
+
+    @Test(arguments: [3_497, 3_498, 3_499, 7_998, 8_001])
+    func `D1: a key is announced whether it fits into a notice or not`(count: Int) async throws {
+        let (a, b) = (
+            PostgresCacher<String, Int>(try place.database(), table: place.table),
+            PostgresCacher<String, Int>(try place.database(), table: place.table)
+        )
+        // The quotes of JSON add two bytes; the longest key in a notice has 3 500.
+        let key = String(repeating: "k", count: count)
+        let seen = Lock<[CacherChange<String>]>([])
+        let observation = b.observeChanges { change in seen.withLock { $0.append(change) } }
+        _ = try await b.load(param: key)
+        try await a.save(record(1), param: key)
+        try await until("the change arrives") {
+            seen.withLock { $0 }.contains { if case .changed(key, _) = $0 { true } else { false } }
+        }
+        #expect(seen.withLock { $0.count } == 1)
+        withExtendedLifetime(observation) {}
+    }
+
+    @Test func `D5: a failure with a message of 100 000 bytes fails the waiters`() async throws {
+        let (holder, user) = (try place.cacher(), try place.cacher())
+        let lease = try #require(granted(try await holder.lease(1, for: .seconds(600))))
+        let waiter = Task { try await user.lease(1, for: .seconds(600)) }
+        try await until("the task waits") { user.table.leases.waiterCount > 0 }
+        let message = String(repeating: "\u{0}\"é😀", count: 12_000)
+        lease.end(.failed(FetchFailedElsewhere(failureKind: .permanent, retryAfter: nil, allowsStale: true, message: message)))
+        guard case .failed(let failure) = try await waiter.value else {
+            Issue.record("the waiter did not fail")
+            return
+        }
+        #expect(failure.failureKind == .permanent && message.hasPrefix(failure.message) && failure.message.count > 10)
+    }
+
+    // MARK: Names and rows
+
+    @Test(arguments: ["it's a \"table\"; --", "表 😀", String(repeating: "t", count: 56)])
+    func `a table may have any name`(name: String) async throws {
+        let (a, b) = (
+            PostgresCacher<Int, Int>(try place.database(), table: name), PostgresCacher<Int, Int>(try place.database(), table: name)
+        )
+        let seen = Lock(0)
+        let observation = b.observeChanges { _ in seen.withLock { $0 += 1 } }
+        #expect(try await b.load(param: 1) == nil)
+        try await a.save(record(1), param: 1)
+        #expect(try await b.load(param: 1)?.content == 1)
+        try await until("the change arrives") { seen.withLock { $0 } == 1 }
+        try await a.dropTable()
+        withExtendedLifetime(observation) {}
+    }
+
+    @Test func `a row that cannot be decoded has an error of its own, and a store fetches`() async throws {
+        let cacher = try place.cacher()
+        try await cacher.save(record(1), param: 1)
+        try await place.query("UPDATE \"\(place.table)\" SET content = '{'")
+        #expect(await thrown { _ = try await cacher.load(param: 1) }?.code == .unreadableRecord)
+        let store = Store(cacher: TieredCacher(over: cacher)) { _ in 2 }
+        #expect(try await store[1].requireData() == 2)
+        try await store.waitUntilSaved()
+        #expect(try await cacher.load(param: 1)?.content == 2)
+    }
+
+    // MARK: Servers
+
+    @Test func `a server without a free connection has an error of its own, and a store goes on`() async throws {
+        let server = try PostgresServer()
+        let place = try PostgresPlace(server)
+        try await place.query("CREATE ROLE few LOGIN CONNECTION LIMIT 0; GRANT ALL ON SCHEMA public TO few")
+        let url = "postgresql://few@127.0.0.1:\(server.port)/postgres"
+        let database = try PostgresDatabase(url: url)
+        let cacher = PostgresCacher<Int, Int>(database, table: place.table)
+        #expect(await thrown { _ = try await cacher.load(param: 1) }?.code == .tooManyConnections)
+        let store = Store(cacher: TieredCacher(over: PostgresCacher<Int, Int>(database, table: place.table))) { $0 }
+        #expect(try await store[3].requireData() == 3)
+        // The listening connection takes the only free one; the calls then wait for no second one.
+        try await place.query("ALTER ROLE few CONNECTION LIMIT 1")
+        try await until("the server accepts the connection") {
+            await thrown { _ = try await cacher.load(param: 1) }?.code == .tooManyConnections && cacher.table.core.outage == nil
+        }
+        try await place.query("ALTER ROLE few CONNECTION LIMIT 9")
+        try await until("the table is there") { (try? await cacher.save(record(1), param: 1)) != nil }
+    }
+
+    @Test func `D8: a server that accepts a connection and is silent counts as away`() async throws {
+        let server = try PostgresServer()
+        let place = try PostgresPlace(server)
+        let id = try #require(server.processID)
+        kill(id, SIGSTOP)
+        defer { kill(id, SIGCONT) }
+        let cacher = try place.cacher(timeout: .seconds(1))
+        #expect(await thrown { _ = try await cacher.load(param: 1) }?.code == .timedOut)
+        let store = Store(cacher: TieredCacher(over: try place.cacher(timeout: .seconds(1)))) { $0 }
+        #expect(try await store[3].requireData() == 3)
+        kill(id, SIGCONT)
+        try await until("the server responds") { (try? await cacher.save(record(1), param: 1)) != nil }
+    }
+
+    private static let openssl = "/usr/bin/openssl"
+
+    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: openssl), "openssl is not installed"))
+    func `TLS works with the parameters of libpq, and a certificate that does not fit has an error of its own`() async throws {
+        let server = try PostgresServer(access: ["local all all trust", "hostssl all all 127.0.0.1/32 trust"])
+        let (certificate, key) = ("\(server.directory)/server.crt", "\(server.directory)/server.key")
+        let subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+        let arguments = ["req", "-new", "-x509", "-days", "2", "-nodes", "-newkey", "rsa:2048", "-out", certificate, "-keyout", key]
+        _ = try #require(try ChildProcess.output(of: Self.openssl, arguments + subject, showsErrors: false))
+        // The server reads the key as its own user.
+        let owner = "chown $(stat -c %u \"$1/data\" 2>/dev/null || stat -f %u \"$1/data\") \"$1/server.key\"; chmod 600 \"$1/server.key\""
+        _ = try ChildProcess.output(of: "/bin/sh", ["-c", owner, "sh", server.directory])
+        try server.append(["ssl=on", "ssl_cert_file='\(certificate)'", "ssl_key_file='\(key)'"], to: "postgresql.conf")
+        try server.restart()
+        func cacher(_ parameters: String) throws -> PostgresCacher<Int, Int> {
+            PostgresCacher(try PostgresDatabase(url: server.url + "?" + parameters, connections: 1), table: "t")
+        }
+        let trusted = try cacher("sslmode=verify-full&sslrootcert=\(certificate)")
+        try await trusted.save(record(1), param: 1)
+        #expect(try await trusted.load(param: 1)?.content == 1)
+        #expect(try await cacher("sslmode=require").load(param: 1)?.content == 1)
+        let untrusted = try cacher("sslmode=verify-full&sslrootcert=/etc/hostname")
+        #expect(await thrown { _ = try await untrusted.load(param: 1) }?.code == .encryption)
+        let plain = try cacher("sslmode=disable")
+        #expect(await thrown { _ = try await plain.load(param: 1) }?.code == .encryption)
+    }
+
+    // MARK: Changes during an outage
+
+    @Test(arguments: [false, true])
+    func `D8: changes made while the server is away are saved once it is back`(atOnce: Bool) async throws {
+        let server = try PostgresServer()
+        let place = try PostgresPlace(server)
+        let store = Store(cacher: TieredCacher(over: try place.cacher())) { _ in 0 }
+        let observer = RecordingObserver(store[1].publish())
+        try await until("the content is there") { observer.states.last?.content == 0 }
+        try await store.waitUntilSaved()
+        try server.stop(atOnce: atOnce)
+        for _ in 0..<3 { #expect(await store[1].update { $0 += 1 }) }
+        await store[2].update(20)
+        await store[3].clear()
+        #expect(observer.states.last?.content == 3)
+        try server.start()
+        let other = try place.cacher()
+        try await until("the changes are saved") {
+            guard let records = try? await (other.load(param: 1), other.load(param: 2)) else { return false }
+            return records.0?.content == 3 && records.1?.content == 20
+        }
+        #expect(observer.states.last?.content == 3)
+    }
+}
