@@ -14,10 +14,14 @@ enum Fleet {
                 try await FleetOrigin.run(log: arguments[1])
             case "worker":
                 try await Worker(Array(arguments.dropFirst())).run()
+            case "figure":
+                try await FigureProcess.run(Array(arguments.dropFirst()))
             default:
                 let options = try FleetOptions(&arguments)
                 guard !options.helps else { return say(FleetOptions.usage) }
-                try await exit(Supervisor(options).run() ? 0 : 1)
+                var isPassed = try await Supervisor(options).run()
+                if options.checksFigures, options.postgres == nil { isPassed = try await Figures.run(options) && isPassed }
+                exit(isPassed ? 0 : 1)
             }
         } catch let mistake as FleetOptions.Mistake {
             say("\(mistake)\n\n\(FleetOptions.usage)")
@@ -36,6 +40,9 @@ struct FleetOptions {
     /// The database to share instead of a directory.
     var postgres: String?
     var checksFigures = false
+    /// The keys that are requested, and the writes that are made, for the figures.
+    var rounds = 1000
+    var writes = 100_000
     var isPlain = false
     var helps = false
 
@@ -45,7 +52,7 @@ struct FleetOptions {
 
     static let usage = """
         usage: fleet [--workers <count>] [--seconds <count>] [--postgres <url>]
-                     [--check] [--plain]
+                     [--check [--rounds <count>] [--writes <count>]] [--plain]
 
         Starts worker processes on one directory, or on one PostgreSQL database,
         and an origin that counts fetches. Kills a worker halfway, and checks at
@@ -58,7 +65,13 @@ struct FleetOptions {
                                 directory; the server may restart meanwhile
             --check             also fails if the 99th percentile of the time
                                 between a change and its sight exceeds 20 ms, or
-                                50 ms on PostgreSQL
+                                50 ms on PostgreSQL. On a directory, then
+                                measures the figures, in some minutes: fetches
+                                of 8 processes with 1000 callers each, writes of
+                                processes that are killed, the time until a save
+                                is seen, and wake-ups of an idle process
+            --rounds <count>    the missing keys of the figures; 1000 by default
+            --writes <count>    the writes of the figures; 100000 by default
             --plain             prints plain lines, as if the output were no
                                 terminal
 
@@ -83,6 +96,8 @@ struct FleetOptions {
                 guard !arguments.isEmpty else { throw Mistake(description: "--postgres needs a URL") }
                 postgres = arguments.removeFirst()
             case "--check": checksFigures = true
+            case "--rounds": rounds = try value("--rounds", in: 1...1_000_000)
+            case "--writes": writes = try value("--writes", in: 1...100_000_000)
             case "--plain": isPlain = true
             case "--help", "-h": helps = true
             case let other: throw Mistake(description: "unknown argument \(other)")
