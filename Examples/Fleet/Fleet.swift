@@ -65,17 +65,17 @@ struct FleetOptions {
             --postgres <url>    shares a table of the database instead of a
                                 directory; the server may restart meanwhile
             --check             also fails if the 99th percentile of the time
-                                 until another worker sees a change exceeds
-                                 20 ms, or 50 ms on PostgreSQL. Then the program
-                                 measures more, for some minutes: the fetches of
-                                 8 processes with 1000 callers each, the writes
-                                 of processes that are killed, the time until
-                                 another process sees a save, and the wake-ups of
-                                 an idle process
+                                until another worker sees a change exceeds
+                                20 ms, or 50 ms on PostgreSQL. Then the program
+                                measures more, for some minutes: the fetches of
+                                8 processes with 1000 callers each, the writes
+                                of processes that are killed, the time until
+                                another process sees a save, and the wake-ups of
+                                an idle process
             --rounds <count>    the missing keys that are fetched; 1000 by
-                                 default
+                                default
             --writes <count>    the writes of the killed processes; 100000 by
-                                 default
+                                default
             --plain             prints plain lines, as if the output were not a
                                 terminal
 

@@ -67,6 +67,25 @@ struct SharedProcessTests {
         #expect(user.gaps > 0 || seen == Set(0..<count))
     }
 
+    @Test func `D4: a process that was stopped during 10 000 changes is told of a gap`() async throws {
+        let count = 5000
+        let reader = try start("observe")
+        #expect(reader.readLine() == "observing")
+        reader.send(SIGSTOP)
+        let children = try (0..<2).map { _ in try start("fill", "\(count)") }
+        for child in children { #expect(child.wait()) }
+        reader.send(SIGCONT)
+        var lines: [String] = []
+        while let line = reader.readLine() {
+            lines.append(line)
+            if line == "gap" { break }
+        }
+        // Changes that it received before it was stopped may come first, and no other ones.
+        #expect(lines.last == "gap" && lines.count < count)
+        #expect(try start("save", "77777", "1").wait())
+        #expect(reader.readLine() == "changed 77777")
+    }
+
     private func headOfRing() throws -> UInt64 {
         ChangeRing.Header(try place.bytes(".sharing/changes"))?.head ?? 0
     }
@@ -102,6 +121,23 @@ struct SharedProcessTests {
         let cacher = FileCacher<Int, Int>(directory: place.url, sharing: .processes)
         #expect(granted(try await cacher.lease(1, for: .seconds(100_000))) != nil)
         holder.send(SIGCONT)
+    }
+
+    @Test func `D3, D5: a holder that was stopped for longer than its lease does not save over its successor`() async throws {
+        let holder = try start("fetch", "1", "7")
+        #expect(holder.readLine() == "fetching")
+        holder.send(SIGSTOP)
+        let store = Store(
+            cacher: TieredCacher(over: FileCacher<Int, Int>(directory: place.url, sharing: .processes)),
+            fetcher: ScriptedFetcher<Int, Int>.counting(), policy: StorePolicy(leaseDuration: .seconds(1)))
+        #expect(try await store[1].requireData() == 1)
+        await store[1].update(50)
+        try holder.write("go on")
+        holder.send(SIGCONT)
+        #expect(holder.readLine()?.hasPrefix("got") == true)
+        #expect(holder.readLine() == "kept 50")
+        #expect(try await FileCacher<Int, Int>(directory: place.url).load(param: 1)?.content == 50)
+        #expect(try await store[1].requireData() == 50)
     }
 
     @Test func `D5: a failure reaches the waiters in another process`() async throws {
@@ -164,6 +200,48 @@ struct SharedProcessTests {
         #expect(child.readLine() == "observing")
         try await user.cacher.save(record(1), param: 1)
         #expect(child.readLine() == "changed 1")
+    }
+
+    /// Starts a process that may watch no file until a line is written to it.
+    private func startWithoutWatches(_ mode: String, _ arguments: String...) throws -> ChildProcess {
+        let script = """
+            echo 0 >/proc/sys/user/max_inotify_watches
+            "$@" </dev/null &
+            read line
+            echo 1000 >/proc/sys/user/max_inotify_watches
+            wait
+            """
+        // The limit is that of a user namespace. The end of the process namespace ends the program too.
+        return try ChildProcess(
+            "/usr/bin/unshare",
+            ["-Urpf", "--kill-child", "/bin/sh", "-c", script, "sh", program, "share", place.directory.path, mode] + arguments)
+    }
+
+    /// Whether the system permits a namespace; some containers do not.
+    static let hasNamespaces =
+        (try? ChildProcess.output(of: "/usr/bin/unshare", ["-Urpf", "--kill-child", "true"], showsErrors: false)) != nil
+
+    @Test(.enabled(if: hasNamespaces)) func `D8: without a watch left, changes are delivered as soon as there is one`() async throws {
+        let user = SharedUser(place.url)
+        try await user.cacher.save(record(0), param: 0)
+        let child = try startWithoutWatches("observe")
+        #expect(child.readLine() == "fault changesLost")
+        #expect(child.readLine() == "observing")
+        try await user.cacher.save(record(1), param: 1)
+        try child.write("raise the limit")
+        // No second fault, and the change made before the watch.
+        #expect(child.readLine() == "changed 1")
+        try await user.cacher.save(record(2), param: 2)
+        #expect(child.readLine() == "changed 2")
+    }
+
+    @Test(.enabled(if: hasNamespaces)) func `D5: without a watch left, a waiter gets the lease when it ends`() async throws {
+        let cacher = FileCacher<Int, Int>(directory: place.url, sharing: .processes)
+        let lease = try #require(granted(try await cacher.lease(1, for: .seconds(100_000))))
+        let child = try startWithoutWatches("wait", "1")
+        #expect(child.readLine() == "waiting")
+        lease.end(.saved)
+        #expect(child.readLine() == "granted")
     }
 
     private func processID(_ mode: String) -> Int? {

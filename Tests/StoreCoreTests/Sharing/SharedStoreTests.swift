@@ -88,6 +88,26 @@ struct SharedStoreTests {
         #expect(key?.unreadBase == nil && key?.reading == nil)
     }
 
+    @Test func `D2: a store loads a record once, however often it changes it`() async throws {
+        let cacher = LoadCounter(place.url)
+        let store = Store(cacher: cacher, fetcher: ScriptedFetcher<Int, Int>.counting())
+        let observer = RecordingObserver(store[1].publish())
+        try await until(observer, shows: 1)
+        for value in 10..<30 { await store[1].update(value) }
+        await store[1].update { $0 += 1 }
+        await store[1].invalidate()
+        try await until(observer, shows: 2)
+        try await store.waitUntilSaved()
+        // Every notice has been handled: that of another process comes after them.
+        let other = process()
+        await other.store[2].update(1)
+        try await Trials.until("the notice arrives") { cacher.position.number >= other.cacher.position.number }
+        #expect(cacher.loads == 1)
+        await other.store[1].update(50)
+        try await until(observer, shows: 50)
+        #expect(cacher.loads == 2)
+    }
+
     // MARK: No lost update
 
     @Test func `D3: additions of several stores are never lost`() async throws {
@@ -289,4 +309,37 @@ private final class Gate: Sendable {
     func open() { isOpen.update { $0 = true } }
 
     func wait() async { _ = try? await isOpen.wait { $0 ? true : nil } }
+}
+
+/// Counts the loads of a shared cacher.
+private final class LoadCounter: SharedCacher {
+    private let files: FileCacher<Int, Int>
+    private let count = Lock(0)
+
+    init(_ directory: URL) { files = FileCacher(directory: directory, sharing: .processes) }
+
+    var loads: Int { count.withLock { $0 } }
+    var expiry: Expiry { files.expiry }
+    var position: Revision { files.position }
+
+    func load(param: Int) async throws -> CacheRecord<Int>? {
+        count.withLock { $0 += 1 }
+        return try await files.load(param: param)
+    }
+
+    func save(_ record: CacheRecord<Int>, param: Int) async throws { try await files.save(record, param: param) }
+    func remove(param: Int) async throws { try await files.remove(param: param) }
+    func removeAll() async throws { try await files.removeAll() }
+    func keys() async throws -> [Int]? { try await files.keys() }
+
+    func observeChanges(_ observer: @escaping @Sendable (CacherChange<Int>) -> Void) -> ChangeObservation {
+        files.observeChanges(observer)
+    }
+
+    func save(_ record: CacheRecord<Int>, param: Int, over base: Revision) async throws -> SaveOutcome<Int> {
+        try await files.save(record, param: param, over: base)
+    }
+
+    func remove(param: Int, over base: Revision) async throws -> SaveOutcome<Int> { try await files.remove(param: param, over: base) }
+    func lease(_ param: Int, for duration: Duration) async throws -> LeaseOutcome { try await files.lease(param, for: duration) }
 }

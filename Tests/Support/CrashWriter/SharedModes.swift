@@ -27,6 +27,10 @@ enum SharedModes {
             try await cacher.removeAll()
             say("removed")
         case "lease": try await lease(cacher, key: number(0), seconds: number(1), ending: arguments.count > 2 ? arguments[2] : "hold")
+        case "wait":
+            say("waiting")
+            if case .granted = try await cacher.lease(number(0), for: .seconds(100_000)) { say("granted") }
+        case "fetch": try await fetch(cacher, key: number(0), value: number(1))
         case "race": try await race(cacher, key: number(0), log: arguments[1])
         case "observe": try await observe(cacher)
         case "rest":
@@ -105,6 +109,19 @@ enum SharedModes {
         case .failed(let failure): say("failed \(failure.failureKind) \(failure.message)")
         case .notNeeded: say("not needed")
         }
+    }
+
+    /// Fetches a key in a store; the fetch ends with a line of the input. Prints the content once a change of another process is shown.
+    static func fetch(_ cacher: FileCacher<Int, Int>, key: Int, value: Int) async throws {
+        let store = Store(cacher: TieredCacher(over: cacher)) { (_: Int) in
+            say("fetching")
+            _ = readLine()
+            return value
+        }
+        say("got \(try await store[key].requireData())")
+        try await store.waitUntilSaved()
+        try await until("the change arrives") { await store[key].getData(from: .cache) != value }
+        say("kept \(await store[key].getData(from: .cache) ?? 0)")
     }
 
     /// Fetches a missing key once among all processes; a fetch adds a line to the log.

@@ -107,9 +107,6 @@ extension FileCacher {
         /// The schema of a file that stands for a removed record; a miss for every cacher.
         static var tombstone: Int64 { .min }
 
-        /// The size of such a file with a key of usual length. Files with longer keys remain until the limit removes them.
-        static var largestTombstone: Int { 1024 }
-
         /// The details of a record that has none of its own, if it has a revision: all fields with their defaults.
         static var defaultDetails: Data {
             Data(#"{"freshness":{"mustRevalidate":false,"storage":"allowed"},"isInvalidated":false}"#.utf8)
@@ -228,9 +225,12 @@ extension FileCacher {
         try await shared.perform { try shared.removeOldLeases(age: age) }
         let end = FileStatus.now() - age.saturatedNanoseconds
         var old: [SHA256.Digest: FileStatus] = [:]
-        for (index, record) in found.enumerated() where record.status.modified < end && record.status.size <= Encoded.largestTombstone {
+        // A mark holds its key, so it may have any size.
+        for (index, record) in found.enumerated() where record.status.modified < end {
             if index.isMultiple(of: 128) { await Task.yield() }
-            guard try FileRecordFormat.schema(of: RecordFiles.name(of: record.name), in: directory) == Encoded.tombstone else { continue }
+            // A file that cannot be read is no mark of this user.
+            let schema = try? FileRecordFormat.schema(of: RecordFiles.name(of: record.name), in: directory)
+            guard schema == Encoded.tombstone else { continue }
             old[record.name] = record.status
         }
         guard !old.isEmpty else { return }

@@ -133,7 +133,8 @@ package struct Directory: Hashable, Sendable {
 
     /// Changes the directory's names under an advisory lock that holds between processes and between threads.
     ///
-    /// The system releases the lock if the process ends. On network volumes without such locks the body runs unlocked.
+    /// The system releases the lock if the process ends. On network volumes without such locks the body runs unlocked. The call waits at most
+    /// five seconds for a lock of another process.
     ///
     /// - Parameters:
     ///   - isExclusive: Whether the lock excludes all other locks; otherwise it excludes only exclusive locks.
@@ -143,10 +144,22 @@ package struct Directory: Hashable, Sendable {
         // Without a directory there is no name to protect, and the body reports the failure.
         guard descriptor >= 0 else { return try body() }
         defer { _ = close(descriptor) }
-        _ = uninterrupted { flock(descriptor, isExclusive ? LOCK_EX : LOCK_SH) }
+        try lock(descriptor, isExclusive ? LOCK_EX : LOCK_SH)
         // A child process forked meanwhile inherits the descriptor, so closing it would not release the lock.
         defer { _ = flock(descriptor, LOCK_UN) }
         return try body()
+    }
+
+    /// Waits for the lock for a limited time, because another process may be stopped while it holds the lock.
+    private func lock(_ descriptor: Int32, _ kind: Int32) throws(StoreError) {
+        let deadline = ContinuousClock.now + .seconds(5)
+        while uninterrupted({ flock(descriptor, kind | LOCK_NB) }) != 0 {
+            let code = errno
+            // A volume without locks.
+            guard code == EWOULDBLOCK else { return }
+            guard ContinuousClock.now < deadline else { throw .fileSystem("locking", path: path, errno: code) }
+            usleep(500)
+        }
     }
 }
 

@@ -100,27 +100,32 @@ final class Inotify: Sendable {
     ///
     /// - Returns: The number of the watch and that of its handler; `nil` if nothing exists at the path.
     func add(_ path: String, _ mask: UInt32, _ handler: @escaping Handler) throws(StoreError) -> (Int32, UInt64)? {
-        let (result, isNew) = try state.withLock { state throws(StoreError) -> ((Int32, UInt64)?, Bool) in
-            var isNew = false
-            if state.descriptor == nil {
-                let descriptor = inotify_init1(O_NONBLOCK | O_CLOEXEC)
-                guard descriptor >= 0 else { throw .fileSystem("watching", path: path, errno: errno) }
-                state.descriptor = descriptor
-                isNew = true
-            }
+        let descriptor = try open(for: path)
+        return try state.withLock { state throws(StoreError) -> (Int32, UInt64)? in
             // Added under the lock, so that an event finds its handler. A second watch on one file adds to the first one's events.
-            let number = inotify_add_watch(state.descriptor ?? -1, path, mask | UInt32(IN_MASK_ADD))
+            let number = inotify_add_watch(descriptor, path, mask | UInt32(IN_MASK_ADD))
             guard number >= 0 else {
                 let code = errno
-                if code == ENOENT { return (nil, isNew) }
+                if code == ENOENT { return nil }
                 throw .fileSystem("watching", path: path, errno: code)
             }
             state.lastID += 1
             state.handlers[number, default: [:]][state.lastID] = handler
-            return ((number, state.lastID), isNew)
+            return (number, state.lastID)
         }
-        if isNew { start() }
-        return result
+    }
+
+    /// Returns the descriptor. The first call opens it and begins to read events, so that a first watch that fails harms no later one.
+    private func open(for path: String) throws(StoreError) -> Int32 {
+        let (descriptor, isNew) = try state.withLock { state throws(StoreError) -> (Int32, Bool) in
+            if let descriptor = state.descriptor { return (descriptor, false) }
+            let descriptor = inotify_init1(O_NONBLOCK | O_CLOEXEC)
+            guard descriptor >= 0 else { throw .fileSystem("watching", path: path, errno: errno) }
+            state.descriptor = descriptor
+            return (descriptor, true)
+        }
+        if isNew { read(from: descriptor) }
+        return descriptor
     }
 
     func remove(_ number: Int32, _ id: UInt64) {
@@ -141,8 +146,7 @@ final class Inotify: Sendable {
         state.withLock { $0.handlers[number]?[id] != nil }
     }
 
-    private func start() {
-        guard let descriptor = state.withLock({ $0.descriptor }) else { return }
+    private func read(from descriptor: Int32) {
         let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
         // The handler retains its source, which exists as long as the process.
         source.setEventHandler { withExtendedLifetime(source) { self.read(descriptor) } }

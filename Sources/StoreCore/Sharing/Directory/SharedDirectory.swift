@@ -217,9 +217,12 @@ final class SharedDirectory: Sendable {
 
     /// Reads the header, and begins a new ring if there is none.
     private func header(of files: Files) throws(StoreError) -> ChangeRing.Header {
-        if let header = ChangeRing.Header(try files.ring.read(ChangeRing.headerSize, at: 0)) { return header }
-        let header = ChangeRing.Header(slots: slots, now: FileStatus.now())
-        try files.ring.write(header.bytes, at: 0)
+        let existing = ChangeRing.Header(try files.ring.read(ChangeRing.headerSize, at: 0))
+        var header = existing ?? ChangeRing.Header(slots: slots, now: FileStatus.now())
+        let known = position.number
+        // Revisions never restart. A ring that ends below a known one was begun by a clock that was set back, or was restored from a backup.
+        if header.head < known { (header.start, header.head) = (known, known) }
+        if header != existing { try files.ring.write(header.bytes, at: 0) }
         return header
     }
 
