@@ -17,12 +17,6 @@ final class StarOrigin: Sendable {
         var delay = Duration.zero
     }
 
-    /// A request to star a repository, as it arrived.
-    struct Arrival: Hashable, Sendable {
-        var key: String
-        var repository: String
-    }
-
     private let origin: LoopbackOrigin
     private let directory: URL
     private let behavior: Mutex<Behavior>
@@ -50,16 +44,14 @@ final class StarOrigin: Sendable {
 
     func change(_ body: (inout Behavior) -> Void) { behavior.withLock { body(&$0) } }
 
-    /// The requests to star a repository.
-    var arrivals: [Arrival] {
-        origin.requests.filter { $0.method == .post }.map {
-            Arrival(key: $0.headers["Idempotency-Key"] ?? "", repository: $0.request.parameters["repository"] ?? "")
-        }
+    /// The idempotency keys of the requests to star a repository.
+    func keys(for repository: String) -> [String] {
+        origin.requests(to: Self.path(of: repository)).compactMap { $0.headers["Idempotency-Key"] }
     }
 
     /// Waits until a number of requests to star a repository have arrived, and are performed or refused.
     func arrived(_ count: Int, _ repository: String, performed: Int) async throws {
-        try await origin.waitForRequests(count: count, to: "/repositories/\(repository)/star")
+        try await origin.waitForRequests(count: count, to: Self.path(of: repository))
         while stars(of: repository) < performed { try await Task.sleep(for: .milliseconds(1)) }
     }
 
@@ -104,6 +96,8 @@ final class StarOrigin: Sendable {
         try? await Task.sleep(for: behavior.delay)
         return .status(204)
     }
+
+    private static func path(of repository: String) -> String { "/repositories/\(repository)/star" }
 
     private static let names = ["swift", "swift-docc", "swift-syntax", archived]
     private static let archived = "swift-web"
