@@ -23,6 +23,7 @@ let package = Package(
         .executable(name: "tour", targets: ["Tour"]),
         .executable(name: "hello", targets: ["Hello"]),
         .executable(name: "orgs", targets: ["Orgs"]),
+        .executable(name: "stars", targets: ["Stars"]),
         .executable(name: "terms", targets: ["Terms"]),
         .executable(name: "mirror", targets: ["Mirror"]),
         .executable(name: "fleet", targets: ["Fleet"]),
@@ -49,6 +50,9 @@ let package = Package(
             path: "Examples/Tour", swiftSettings: settings),
         .executableTarget(
             name: "Orgs", dependencies: ["StoreCore", "RemoteRouting", "LoopbackOrigin", "Console"], path: "Examples/Orgs",
+            swiftSettings: settings),
+        .executableTarget(
+            name: "Stars", dependencies: ["StoreCore", "RemoteRouting", "LoopbackOrigin", "Console", "Trials"], path: "Examples/Stars",
             swiftSettings: settings),
         .executableTarget(
             name: "Terms", dependencies: ["StoreCore", "TextStore", "RemoteRouting", "LoopbackOrigin", "Console"], path: "Examples/Terms",
@@ -101,8 +105,9 @@ let package = Package(
         .testTarget(
             name: "SyncEngineTests", dependencies: ["SyncEngine", "StoreCore", "LoopbackOrigin", "SyncCrashWriter", "Mirror", "Trials"],
             swiftSettings: settings),
-        // The example that is tested as an app would be.
-        .testTarget(name: "OrgsTests", dependencies: ["Orgs", "StoreCore", "RemoteRouting", "Console"], swiftSettings: settings),
+        // The examples that are tested as an app would be.
+        .testTarget(
+            name: "OrgsTests", dependencies: ["Orgs", "Stars", "StoreCore", "RemoteRouting", "Console", "Trials"], swiftSettings: settings),
         .testTarget(
             name: "PostgresCacherTests", dependencies: ["PostgresCacher", "StoreCore", "Fleet", "Trials"], swiftSettings: settings),
         .testTarget(name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin", "StoreCore", "Trials"], swiftSettings: settings),

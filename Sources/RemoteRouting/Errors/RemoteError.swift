@@ -68,6 +68,10 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
     public var underlyingError: (any Error)?
     /// The reader that parses the body as the host parses values; `nil` without a response.
     var reader: ErrorReader?
+    /// The kind of failure of a request with an idempotency key; `nil` for other requests.
+    var changeKind: FailureKind?
+    /// The text that replaces the description of a failed delivery.
+    var explanation: String?
 
     /// Creates an error.
     ///
@@ -120,7 +124,10 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
     public var isRetryable: Bool { mayRepeat && isPassing }
 
     /// The failed operation, the reason, the remedy, and the server's request identifier.
+    ///
+    /// For a delivery of an outbox, the text that the app's `explaining` closure has returned.
     public var description: String {
+        if let explanation { return explanation.escapedForDisplay() }
         var text = "RemoteError.\(code.rawValue) (\(stage.rawValue)): \(operation): \(message)"
         if attempts > 1 { text += " (after \(attempts) attempts)" }
         if let requestID { text += " (request id \(requestID.prefix(100)))" }
@@ -146,7 +153,11 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
 
 extension RemoteError: FailureAdvising {
     /// The kind of failure for a layer that retries.
+    ///
+    /// A request that was sent with an idempotency key may be repeated at any time, so its failure is permanent only if repeating it is of no
+    /// use. The article on errors and retries has the table.
     public var failureKind: FailureKind {
+        if let changeKind { return changeKind }
         if stage == .cancelled { return .cancelled }
         return isRetryable ? .transient : .permanent
     }

@@ -1,10 +1,12 @@
 public import Foundation
+internal import StoreCore
 
 extension RemoteHost {
     /// Sends a route with an idempotency key and decodes the response.
     ///
     /// A server that honors the key performs the request once, even if it arrives several times, such as after a restart of the program.
-    /// The key replaces the one in the route's options.
+    /// The key replaces the one in the route's options. The ``RemoteError/failureKind`` of an error is that of a change that may be repeated:
+    /// 409 is transient, because it says that the first request with the key still runs.
     ///
     /// - Parameters:
     ///   - route: The route to send.
@@ -15,7 +17,11 @@ extension RemoteHost {
     public func send<Value: Decodable & SendableMetatype>(
         _ route: some Routable, idempotencyKey: UUID, as type: Value.Type = Value.self
     ) async throws -> sending Value {
-        try await send(Route(route, idempotencyKey), as: type)
+        do {
+            return try await send(Route(route, idempotencyKey), as: type)
+        } catch let error as RemoteError {
+            throw error.ofChange
+        }
     }
 
     /// Sends a route with an idempotency key and ignores the body of a successful response.
@@ -23,9 +29,13 @@ extension RemoteHost {
     /// - Parameters:
     ///   - route: The route to send.
     ///   - idempotencyKey: The identity of the change; the same for each repetition of the call, and for no other change.
-    /// - Throws: ``RemoteError``.
+    /// - Throws: ``RemoteError``. Canceling the task ends the exchange on the wire.
     public func send(_ route: some Routable, idempotencyKey: UUID) async throws {
-        try await send(Route(route, idempotencyKey))
+        do {
+            try await send(Route(route, idempotencyKey))
+        } catch let error as RemoteError {
+            throw error.ofChange
+        }
     }
 }
 
@@ -34,5 +44,50 @@ extension Route {
     fileprivate init(_ route: some Routable, _ key: UUID) {
         self.init(route)
         options.idempotencyKey = .key(key.uuidString)
+    }
+}
+
+extension RemoteError {
+    /// The same error as the failure of a change with an idempotency key.
+    fileprivate var ofChange: RemoteError {
+        var copy = self
+        copy.changeKind = kindOfChange
+        return copy
+    }
+
+    /// The kind of failure of a change: permanent only if the same request cannot succeed later, even after a restart.
+    private var kindOfChange: FailureKind {
+        switch code {
+        case .interceptorFailed:
+            return (underlyingError as? any FailureAdvising)?.failureKind ?? .transient
+        case .refreshFailed:
+            return underlyingError?.passesByItself == true ? .transient : .fatal
+        case .clientCertificateRefused:
+            return .fatal
+        case .bodyTooLarge, .redirectRefused, .tooManyRedirects:
+            return .permanent
+        default:
+            break
+        }
+        switch stage {
+        case .cancelled: return .cancelled
+        // A deadline says nothing about the change; a host with an overall deadline meets one on each slow network.
+        case .timeout, .transport: return .transient
+        case .build, .decode: return .permanent
+        case .status: return RemoteError.kindOfChange(status: status ?? 0)
+        }
+    }
+
+    private static func kindOfChange(status: Int) -> FailureKind {
+        switch status {
+        // The change of a user without credentials is not refused, and neither are the changes after it.
+        case 401: .fatal
+        // 409: the first request with the key still runs (draft-ietf-httpapi-idempotency-key-header §2.7).
+        case 407, 408, 409, 425, 429: .transient
+        // The server lacks the method or the version of HTTP; other failures of a server refuse no change (RFC 9110 §15.6).
+        case 501, 505: .permanent
+        case 500..<600: .transient
+        default: .permanent
+        }
     }
 }

@@ -50,6 +50,24 @@ private struct MemosAPI: Sendable {
     func save(_ memo: String, _ text: String, idempotencyKey: UUID) async throws {}
 }
 
+/// One launch of the app.
+private struct App {
+    let posts = Store<Post.ID, Post>(cacher: MemoryCacher()) { Post(id: $0) }
+    let outbox: Outbox
+
+    init(
+        _ directory: URL, _ origin: ScriptedDeliveries<Like, Void>,
+        _ time: ManualTime
+    ) async throws {
+        outbox = try Outbox(directory: directory, time: time)
+        await outbox.register(
+            Like.self, patching: posts, at: \.post,
+            patch: { _, post in post.isLiked = true },
+            perform: { try await origin.perform($0, $1) })
+        outbox.start()
+    }
+}
+
 @Suite(.timeLimit(.minutes(10)))
 struct ChangesThatSurviveTests {
     private let directory = FileManager.default.temporaryDirectory.appending(path: "outbox-\(UUID().uuidString)")
@@ -89,6 +107,25 @@ struct ChangesThatSurviveTests {
         where state.commands.first?.attempts == 1 { break }
         time.advance(by: .seconds(1))
         try await origin.ended(count: 2)
+        #expect(Set(origin.deliveries.map(\.delivery.id)).count == 1)
+    }
+
+    @Test func `a like waits for the network, also after a restart`() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let origin = ScriptedDeliveries<Like, Void>(
+            .failure(URLError(.timedOut)), .success(()))
+        do {
+            let app = try await App(directory, origin, time)
+            try await app.outbox.submit(Like(post: 7))
+            for await state in app.outbox.publish()
+            where state.commands.first?.attempts == 1 { break }
+        }
+        let app = try await App(directory, origin, time)
+        #expect(try await app.posts[7].requireData().isLiked)
+        #expect(origin.startedCount == 1)
+
+        time.advance(by: .seconds(1))
+        #expect(await app.outbox.drain(until: .seconds(1)) == .drained)
         #expect(Set(origin.deliveries.map(\.delivery.id)).count == 1)
     }
 

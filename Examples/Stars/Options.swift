@@ -1,0 +1,105 @@
+import Foundation
+
+/// The options of the command line.
+struct Options {
+    enum Action: Hashable {
+        case show, add(String), retry, discard, story
+    }
+
+    var action = Action.show
+    /// The address of an origin in another process; `nil` for an origin in this one.
+    var origin: URL?
+    var isOffline = false
+    var behavior = StarOrigin.Behavior()
+    var directory = Options.defaultDirectory
+    var isFresh = false
+    var isPlain = false
+    var helps = false
+
+    struct Mistake: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    static let usage = """
+        usage: stars [add <repository> | retry | discard | story] [--offline]
+                     [--lenient] [--slow <seconds>] [--forgetful] [--origin <url>]
+                     [--directory <path>] [--fresh] [--plain]
+
+        Shows repositories and lets you star them, also offline: a star is kept in an
+        outbox until the origin has it. The origin is part of the program. Try:
+
+          stars add swift-docc --offline   the star is shown, and waits
+          stars --offline                  the program was quit: it still waits
+          stars                            the origin is up: it is sent, once
+          stars add swift-web              the origin refuses it, and says why
+          stars retry --lenient            the refused star is sent again
+
+          add <repository>     stars a repository
+          retry                sends refused stars again
+          discard              gives up refused stars
+          story                runs all of this with an origin that fails, and programs
+                               that are killed; checks the result
+          --offline            the origin is down
+          --lenient            the origin accepts stars for archived repositories
+          --slow <seconds>     the origin takes that long to respond
+          --forgetful          the origin ignores the idempotency key
+          --origin <url>       the address of another program's origin
+          --directory <path>   the directory of the list, the outbox and the origin;
+                               default \(defaultDirectory.path(percentEncoded: false))
+          --fresh              removes what earlier runs have written
+          --plain              plain lines, as for output that is not a terminal
+
+        exit codes: 0 nothing waits; the story's checks hold. 1 a star waits; a check of
+        the story fails. 2 a star was refused. 3 the directory cannot be used.
+        64 invalid arguments.
+        """
+
+    init(_ arguments: some Sequence<String>) throws {
+        var rest = Array(arguments)[...]
+        func value(of option: String) throws -> String {
+            guard let value = rest.popFirst() else { throw Mistake(description: "\(option) needs a value") }
+            return value
+        }
+        var words: [String] = []
+        while let argument = rest.popFirst() {
+            switch argument {
+            case "--offline": isOffline = true
+            case "--lenient": behavior.isLenient = true
+            case "--forgetful": behavior.isForgetful = true
+            case "--slow":
+                let text = try value(of: argument)
+                guard let seconds = Int(text), (1...3_600).contains(seconds) else {
+                    throw Mistake(description: "\(argument) \(text): must be a number from 1 to 3600")
+                }
+                behavior.delay = .seconds(seconds)
+            case "--origin":
+                let text = try value(of: argument)
+                guard let url = URL(string: text), url.scheme == "http", url.host() != nil else {
+                    throw Mistake(description: "\(argument) \(text): must be an address such as http://127.0.0.1:8080")
+                }
+                origin = url
+            case "--directory": directory = URL(filePath: try value(of: argument), directoryHint: .isDirectory)
+            case "--fresh": isFresh = true
+            case "--plain": isPlain = true
+            case "--help", "-h": helps = true
+            case _ where argument.hasPrefix("-"): throw Mistake(description: "unknown option \(argument)")
+            default: words.append(argument)
+            }
+        }
+        switch (words.first, words.count) {
+        case (nil, _): action = .show
+        case ("add", 2): action = .add(words[1])
+        case ("retry", 1): action = .retry
+        case ("discard", 1): action = .discard
+        case ("story", 1): action = .story
+        case ("add", _): throw Mistake(description: "add needs one repository")
+        default: throw Mistake(description: "unknown command \(words.joined(separator: " "))")
+        }
+    }
+
+    /// Changes that are not sent yet exist nowhere else, so the system must not purge them.
+    private static var defaultDirectory: URL {
+        let support = FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask).first
+        return (support ?? FileManager.default.temporaryDirectory).appending(path: "storehouse-stars", directoryHint: .isDirectory)
+    }
+}

@@ -1,0 +1,82 @@
+import Foundation
+import RemoteRouting
+import StoreCore
+
+/// A change that survives: the user stars a repository.
+struct Star: Command, Hashable {
+    static let name = "star"
+    var repository: String
+}
+
+/// The data of the app: the repositories, and the stars that the origin does not have yet.
+struct StarList: Sendable {
+    let repositories: Store<UnitParam, [Repository]>
+    let outbox: Outbox
+
+    /// Opens the data of the last run; shows the stars that are still to be sent.
+    init(api: RemoteHost, directory: URL) async throws {
+        repositories = Store(
+            // Several runs of the program may use the directory at the same time, like an app and its extension.
+            cacher: FileCacher(directory: directory.appending(path: "repositories"), sharing: .processes),
+            fetcher: api.fetcher { (_: UnitParam) in StarsAPI.repositories })
+        outbox = try Outbox(directory: directory.appending(path: "outbox"))
+        await outbox.register(
+            Star.self, patching: repositories, at: { _ in UnitParam() },
+            // A star that waits does not hold up those of other repositories.
+            lane: \.repository,
+            patch: { star, repositories in
+                // The content may have been fetched after the origin has performed the command, or may lack the repository.
+                guard let index = repositories.firstIndex(where: { $0.name == star.repository && !$0.isStarred }) else { return }
+                repositories[index].isStarred = true
+                repositories[index].stars += 1
+            },
+            perform: api.delivery {
+                StarsAPI.star(repository: $0.repository)
+            } explaining: { failure in
+                failure.problem?.title ?? failure.message
+            })
+    }
+
+    /// Stars a repository; returns when the star is on disk and visible. Sends a refused star again.
+    ///
+    /// - Returns: Whether the repository was not starred before.
+    func star(_ repository: String) async throws -> Bool {
+        if let known = await known {
+            guard let entry = known.first(where: { $0.name == repository }) else { throw UnknownRepository(name: repository) }
+            if entry.isStarred { return false }
+        }
+        for command in await outbox.commands(limit: .max) where (try? command.value(as: Star.self))?.repository == repository {
+            return command.status == .failed ? try await outbox.retry(command.id) : false
+        }
+        try await outbox.submit(Star(repository: repository))
+        return true
+    }
+
+    /// Sends all refused stars again.
+    func retry() async throws {
+        for command in await outbox.commands(limit: .max) where command.status == .failed { try await outbox.retry(command.id) }
+    }
+
+    /// Gives up all refused stars.
+    func discard() async throws {
+        for command in await outbox.commands(limit: .max) where command.status == .failed { try await outbox.discard(command.id) }
+    }
+
+    /// The repositories of the last run, valid or not, or else those of the origin; `nil` if there are none.
+    private var known: [Repository]? {
+        get async {
+            do {
+                return try await repositories.flowable.requireData(from: .cache)
+            } catch {
+                if let stale = (error as? StoreError)?.staleContent as? [Repository] { return stale }
+                // Without a list, a star that the origin has would be given again.
+                return await repositories.flowable.getData()
+            }
+        }
+    }
+
+    /// A name that is not in the list.
+    struct UnknownRepository: Error {
+        var name: String
+    }
+}

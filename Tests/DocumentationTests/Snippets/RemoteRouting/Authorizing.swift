@@ -1,0 +1,123 @@
+internal import Foundation
+internal import RemoteRouting
+internal import StoreCore
+internal import Testing
+
+// What stands in the article on authorizing.
+
+struct ShopToken: BearerToken, Codable {
+    var accessToken: String
+    var refreshToken: String
+}
+
+struct AuthorizingTests {
+    @Test func `each kind of credentials is written as it should be`() async throws {
+        let transport = shopTransport()
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let (password, token, key) = ("secret", "abc", "xyz")
+        let basic = shop.authorized(by: .basic(user: "ada", password: password))
+        let fixed = shop.authorized(by: .bearer(token))
+        let keyed = shop.authorized(by: .custom { try $0.set("X-API-Key", key) })
+        for host in [basic, fixed, keyed] { try await host.send("/products") }
+        #expect(transport.requests.map { $0.fields["Authorization"] } == ["Basic YWRhOnNlY3JldA==", "Bearer abc", nil])
+        #expect(transport.requests.last?.fields["X-API-Key"] == "xyz")
+    }
+
+    @Test func `a token is refreshed once`() async throws {
+        let transport = MemoryTransport { request in
+            if request.url.path == "/tokens" { return .json(#"{"accessToken": "new", "refreshToken": "next"}"#) }
+            return request.fields["Authorization"] == "Bearer new" ? .json("[]") : .status(401)
+        }
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let saved = ShopToken(accessToken: "old", refreshToken: "first")
+        let signedIn = shop.authorized(
+            by: .bearer(saved) { current, unauthenticated in
+                try await unauthenticated.send(
+                    "/tokens", method: .post,
+                    parameters: ["refresh": current.refreshToken])
+            })
+        let products: [Product] = try await signedIn.send("/products")
+        #expect(products.isEmpty)
+        #expect(transport.requests.map(\.url.path) == ["/products", "/tokens", "/products"])
+    }
+}
+
+/// Where an app keeps tokens.
+final class Keychain: Sendable {
+    let saved = Lock<[ShopToken]>([])
+
+    func save(_ token: ShopToken) { saved.withLock { $0.append(token) } }
+}
+
+extension AuthorizingTests {
+    @Test func `each new token is saved, and one that was got by signing in is used`() async throws {
+        let transport = MemoryTransport { request in
+            if request.url.path == "/tokens" { return .json(#"{"accessToken": "new", "refreshToken": "next"}"#) }
+            return request.fields["Authorization"] == "Bearer old" ? .status(401) : .json("[]")
+        }
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let keychain = Keychain()
+        let saved = ShopToken(accessToken: "old", refreshToken: "first")
+        let tokens = RefreshingTokens(
+            saved, onRefresh: { keychain.save($0) }
+        ) { current, unauthenticated in
+            try await unauthenticated.send(
+                "/tokens", method: .post, parameters: ["refresh": current.refreshToken])
+        }
+        let signedIn = shop.authorized(by: .bearer(tokens))
+        try await signedIn.send("/products")
+        let fresh = ShopToken(accessToken: "fresh", refreshToken: "last")
+        tokens.replace(by: fresh)
+        try await signedIn.send("/products")
+        #expect(keychain.saved.withLock { $0.map(\.accessToken) } == ["new"])
+        #expect(
+            transport.requests.map { $0.fields["Authorization"] } == ["Bearer old", nil, "Bearer new", "Bearer fresh"])
+    }
+}
+
+final class ShopSession: Sendable {
+    let host: RemoteHost
+    let products: Store<String, Product>
+    private let scope = CacheScope()
+
+    init(_ token: ShopToken, at shop: RemoteHost) {
+        host = shop.authorized(
+            by: .bearer(token) { current, unauthenticated in
+                try await unauthenticated.send(
+                    "/tokens", method: .post,
+                    parameters: ["refresh": current.refreshToken])
+            })
+        products = Store(
+            cacher: MemoryCacher(),
+            fetcher: host.fetcher { ShopRoute.product(id: $0) }, scope: scope)
+    }
+
+    static func signIn(
+        user: String, password: String, at shop: RemoteHost
+    ) async throws -> ShopSession {
+        let token: ShopToken = try await shop.send(
+            "/tokens", method: .post,
+            parameters: ["user": user, "password": password])
+        return ShopSession(token, at: shop)
+    }
+
+    /// Clears the data of this user; the next sign-in creates a new session.
+    func signOut() async throws {
+        try await scope.clear()
+    }
+}
+
+extension AuthorizingTests {
+    @Test func `a signed-in user gets private content, and signing out leaves nothing behind`() async throws {
+        let transport = MemoryTransport { request in
+            if request.url.path == "/tokens" { return .json(#"{"accessToken": "ada's", "refreshToken": "next"}"#) }
+            return request.fields["Authorization"] == "Bearer ada's" ? .json(#"{"id": "lamp", "name": "Lamp"}"#) : .status(401)
+        }
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let session = try await ShopSession.signIn(user: "ada", password: "secret", at: shop)
+        #expect(try await session.products["lamp"].requireData().name == "Lamp")
+        try await session.signOut()
+        await #expect(throws: StoreError.self) { try await session.products["lamp"].requireData(from: .cache) }
+        #expect(transport.requests.map(\.url.path) == ["/tokens", "/products/lamp"])
+    }
+}

@@ -1,0 +1,123 @@
+internal import Foundation
+internal import RemoteRouting
+internal import StoreCore
+internal import Testing
+
+// What stands in the documentation on routes as the deliveries of an outbox.
+
+struct CreatePost: Command {
+    static let name = "create-post"
+    var id: Post.ID
+}
+
+enum Blog: Routable {
+    case like(Post.ID), newPost
+
+    var method: HTTPMethod { .post }
+    var path: RoutePath {
+        switch self {
+        case .like(let post): "/posts/\(post)/likes"
+        case .newPost: "/posts"
+        }
+    }
+}
+
+@Suite(.timeLimit(.minutes(10)))
+struct DeliveriesTests {
+    let directory = FileManager.default.temporaryDirectory.appending(path: "deliveries-\(UUID().uuidString)")
+    let time = ManualTime()
+    let posts = Store<Post.ID, Post>(cacher: MemoryCacher()) { Post(id: $0) }
+
+    func host(over transport: MemoryTransport) -> RemoteHost {
+        RemoteHost("api.example.com", transport: transport, time: time).with { $0.timeouts = .init() }
+    }
+
+    @Test func `a route is the delivery of a command`() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let transport = MemoryTransport { _ in .status(204) }
+        let (api, outbox) = (host(over: transport), try Outbox(directory: directory))
+        await outbox.register(
+            Like.self, patching: posts, at: \.post,
+            patch: { _, post in post.isLiked = true },
+            perform: api.delivery { Blog.like($0.post) })
+        outbox.start()
+        let id = try await outbox.submit(Like(post: 7))
+        #expect(await outbox.drain(until: .seconds(600)) == .drained)
+        #expect(transport.requests.map(\.url.path) == ["/posts/7/likes"])
+        #expect(transport.requests.first?.fields["Idempotency-Key"]?.isEmpty == false)
+        #expect(await outbox.commands().allSatisfy { $0.id != id })
+    }
+
+    @Test func `the response is the content`() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let transport = MemoryTransport { _ in .json(#"{"id": 7, "isLiked": true}"#) }
+        let (api, outbox) = (host(over: transport), try Outbox(directory: directory))
+        await outbox.register(
+            Like.self, patching: posts, at: \.post,
+            patch: { _, post in post.isLiked = true },
+            perform: api.delivery(returning: Post.self) { Blog.like($0.post) })
+        outbox.start()
+        try await outbox.submit(Like(post: 7))
+        #expect(await outbox.drain(until: .seconds(600)) == .drained)
+    }
+
+    @Test func `the response has the key of the new entity`() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let transport = MemoryTransport { _ in .json(#"{"id": 42, "isLiked": false}"#) }
+        let (api, outbox) = (host(over: transport), try Outbox(directory: directory))
+        await outbox.register(
+            CreatePost.self, creating: posts, at: \.id,
+            content: { Post(id: $0.id) },
+            perform: api.delivery(creating: Post.self, key: \.id) { _ in
+                Blog.newPost
+            })
+        outbox.start()
+        try await outbox.submit(CreatePost(id: -1))
+        #expect(await outbox.drain(until: .seconds(600)) == .drained)
+        while await posts[42].getData(from: .cache) == nil { await Task.yield() }
+    }
+
+    @Test func `a screen shows the reason of a refusal`() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let transport = MemoryTransport { _ in
+            .init(
+                status: 422, headers: [("Content-Type", "application/problem+json")],
+                body: Data(#"{"title": "the post is closed"}"#.utf8))
+        }
+        let (api, outbox) = (host(over: transport), try Outbox(directory: directory))
+        await outbox.register(
+            Like.self, patching: posts, at: \.post,
+            patch: { _, post in post.isLiked = true },
+            perform: api.delivery {
+                Blog.like($0.post)
+            } explaining: { failure in
+                failure.problem?.title
+            })
+        outbox.start()
+        try await outbox.submit(Like(post: 7))
+        #expect(await outbox.drain(until: .seconds(600)) == .drained)
+        #expect(await outbox.commands().map(\.lastError) == ["the post is closed"])
+    }
+
+    @Test func `a delivery waits for the time that the server names`()
+        async throws
+    {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let transport = MemoryTransport(
+            inTurn: .status(429).adding("Retry-After", "7"), .status(204))
+        let api = host(over: transport)
+        let outbox = try Outbox(directory: directory, time: time)
+        await outbox.register(
+            Like.self, perform: api.delivery { Blog.like($0.post) })
+        outbox.start()
+        try await outbox.submit(Like(post: 7))
+        for await state in outbox.publish()
+        where state.commands.first?.attempts == 1 { break }
+        #expect(transport.requests.count == 1)
+
+        time.advance(by: .seconds(7))
+        #expect(await outbox.drain(until: .seconds(1)) == .drained)
+        let keys = transport.requests.map { $0.fields["Idempotency-Key"] }
+        #expect(keys.count == 2 && Set(keys).count == 1)
+    }
+}
