@@ -4,7 +4,7 @@ internal import Console
 struct Command {
     static let experiments: [Experiment] =
         Experiment.hits + [.sharedFetch, .prefetch] + Experiment.observing + [.pages] + Experiment.memory + Experiment.files
-        + Experiment.outboxLog + Experiment.exchanges + Experiment.outsideExchanges + Experiment.routes + Experiment.texts
+        + Experiment.outbox + Experiment.exchanges + Experiment.outsideExchanges + Experiment.routes + Experiment.texts
         + Experiment.synchronizing
         + Experiment.mirroring + Experiment.outsideMirrors
 

@@ -74,7 +74,7 @@ public final class Outbox: Sendable {
     ) async {
         let form = CommandForm<Value>(
             patches: [CommandPatch(store, at: key, patch)] + others,
-            subject: { subject(of: key($0), Content.self) }, creates: nil, lane: lane
+            subject: { OutboxSubject(key($0), Content.self).text }, creates: nil, lane: lane
         ) { command, delivery in
             let result = try await perform(command, delivery)
             guard Result.self == Content.self, let content = result as? Content else { return PerformedCommand() }
@@ -123,7 +123,7 @@ public final class Outbox: Sendable {
     ) async {
         let form = CommandForm<Value>(
             patches: [CommandPatch(store, creating: content, at: key)] + others,
-            subject: { subject(of: key($0), Content.self) }, creates: { IdentifierReplacement.text(of: key($0)) }, lane: lane,
+            subject: { OutboxSubject(key($0), Content.self).text }, creates: { IdentifierReplacement.text(of: key($0)) }, lane: lane,
             decodeKey: { text in (try? JSONDecoder().decode(Param.self, from: Data(text.utf8))).map { BoxedKey($0) } }
         ) { command, delivery in
             let created = try await perform(command, delivery)
@@ -208,7 +208,11 @@ public final class Outbox: Sendable {
     /// - Returns: The number of commands that were dropped.
     /// - Throws: ``StoreError/Code/fileSystem``; the commands are kept then, and deliveries are stopped until ``resume()``.
     @discardableResult
-    public func clear() async throws -> Int { try await core.empty() }
+    public func clear() async throws -> Int {
+        let count = try await core.empty()
+        await core.waitForAttempts()
+        return count
+    }
 
     // MARK: Observing
 
@@ -224,7 +228,7 @@ public final class Outbox: Sendable {
     public func pending<Param: Hashable & Codable & Sendable, Content: Sendable>(
         for handle: StoreFlowable<Param, Content>
     ) -> OutboxStates {
-        OutboxStates(outbox: self, subject: subject(of: handle.param, Content.self))
+        OutboxStates(outbox: self, subject: OutboxSubject(handle.param, Content.self))
     }
 
     /// Returns commands in their order.
@@ -279,9 +283,26 @@ public struct CommandPatch<Value: Command>: Sendable {
     }
 }
 
-/// The kind and the key of a content, as text in the log.
-private func subject<Param: Codable>(of key: Param, _ type: Any.Type) -> String {
-    "\(type) \(IdentifierReplacement.text(of: key) ?? "")"
+/// The kind and the key of a content.
+struct OutboxSubject: Sendable {
+    var kind: String
+    /// The text of the key.
+    var key: String
+
+    init<Param: Codable>(_ key: Param, _ type: Any.Type) {
+        kind = "\(type)"
+        self.key = IdentifierReplacement.text(of: key) ?? ""
+    }
+
+    /// The text of the content in the log.
+    var text: String { "\(kind) \(key)" }
+
+    /// The same content under the key that has replaced a temporary one.
+    func replaced(_ replacements: [String: String]) -> OutboxSubject {
+        var copy = self
+        copy.key = replacements[key] ?? key
+        return copy
+    }
 }
 
 /// Everything that a registration knows of a type of commands.

@@ -21,8 +21,8 @@ extension OutboxCore {
             }
         }
         for engine in registration.engines { engine.knowCommands(items.lazy.filter { $0.status == .delivered }.map(\.id)) }
+        if !registration.engines.isEmpty { show(items) }
         for item in items {
-            if !registration.engines.isEmpty { show(item.id, insteadOf: nil) }
             if item.isUnreadable {
                 report(.undecodable(name: item.submission.name, nil), item.id)
             } else if item.status == .delivered {
@@ -169,6 +169,8 @@ extension OutboxCore {
             else { return [] }
             let bound = try upToDate(bound)
             let submission = try submission(of: bound.command, Value.name, bound.payload ?? payload, date: item.submission.date)
+            let growth = submission.payload.count - item.submission.payload.count
+            guard growth <= 0 || machine.byteCount + growth <= policy.byteLimit else { throw full }
             return [OutboxEntry(id: id, lane: bound.command.lane, fact: .replaced(submission))]
         }
         if isReplaced { report(.replaced, id) }
@@ -187,8 +189,10 @@ extension OutboxCore {
         return isChanged
     }
 
-    /// Drops all commands, and waits for running attempts.
-    func empty() async throws -> Int {
+    /// Drops all commands, and cancels running attempts.
+    ///
+    /// - Returns: The number of commands.
+    func empty() throws -> Int {
         var count = 0
         do {
             try log.compact { news in
@@ -205,16 +209,20 @@ extension OutboxCore {
         (foreign, recordCount, responses, unsettled) = ([], 0, [:], [:])
         carryOut()
         report(.cleared(count: count), nil)
-        let running = attempts.current
-        for task in running.values { task.cancel() }
-        guard !running.isEmpty else { return count }
+        for task in attempts.current.values { task.cancel() }
+        return count
+    }
+
+    /// Waits for the attempts that are running now, up to the limit of the policy.
+    func waitForAttempts() async {
+        let running = Set(attempts.current.keys)
+        guard !running.isEmpty else { return }
         let instant = time.now.advanced(by: policy.clearTimeout)
         await withTaskGroup { [attempts, time] group in
-            group.addTask { _ = try? await attempts.wait { $0.keys.contains(where: { running[$0] != nil }) ? nil : () } }
+            group.addTask { _ = try? await attempts.wait { running.isDisjoint(with: $0.keys) ? () : nil } }
             group.addTask { try? await time.sleep(until: instant) }
             await group.next()
             group.cancelAll()
         }
-        return count
     }
 }

@@ -54,9 +54,17 @@ actor OutboxCore {
         let news = try log.read()
         let date = time.date
         (foreign, recordCount) = ([], news.records.count)
+        var unknown: [OutboxEntry] = []
         for record in news.records {
-            if let entry = OutboxEntry(record) { machine.apply(entry, date: date) } else { foreign.append(record) }
-            if case .unknown? = OutboxEntry(record)?.fact { foreign.append(record) }
+            guard let entry = OutboxEntry(record) else {
+                foreign.append(record)
+                continue
+            }
+            if entry.fact == .unknown {
+                foreign.append(record)
+                unknown.append(entry)
+            }
+            machine.apply(entry, date: date)
         }
         // No type is registered yet, so there is nothing to show.
         _ = machine.takeActions()
@@ -64,6 +72,10 @@ actor OutboxCore {
         for damage in news.damages {
             events += 1
             onEvent?(OutboxEvent(number: events, command: nil, kind: .damaged(bytes: damage.length, reason: damage.reason)))
+        }
+        for entry in unknown {
+            events += 1
+            onEvent?(OutboxEvent(number: events, command: entry.id, kind: Self.newer(entry)))
         }
     }
 
@@ -113,7 +125,10 @@ actor OutboxCore {
                 foreign.append(record)
                 continue
             }
-            if entry.fact == .unknown { foreign.append(record) }
+            if entry.fact == .unknown {
+                foreign.append(record)
+                report(Self.newer(entry), entry.id)
+            }
             entries.append(entry)
         }
         if news.wasReplaced {
@@ -121,6 +136,14 @@ actor OutboxCore {
         } else {
             for entry in entries { machine.apply(entry, date: date) }
         }
+    }
+
+    /// The event of a fact that a newer version has written.
+    private static func newer(_ entry: OutboxEntry) -> OutboxEvent.Kind {
+        let error = StoreError(
+            .unreadableRecord,
+            "a newer version of this framework has written about a command of lane \(entry.lane); update the program to deliver the lane")
+        return .undecodable(name: "", error)
     }
 
     /// Decides on entries under the lock of the log, appends them, and applies them. The caller carries out the actions.
@@ -150,16 +173,20 @@ actor OutboxCore {
     func compactIfNeeded() {
         guard recordCount > 1_024, recordCount > 4 * machine.items.count else { return }
         do {
-            try log.compact { news in
-                take(news)
-                let records = machine.entries().map(\.record) + foreign
-                recordCount = records.count
-                return records
-            }
+            try compact()
         } catch {
             report(.logFault(error), nil)
             // Tried again after as many records.
             recordCount = 0
+        }
+    }
+
+    func compact() throws {
+        try log.compact { news in
+            take(news)
+            let records = machine.entries().map(\.record) + foreign
+            recordCount = records.count
+            return records
         }
     }
 
@@ -170,7 +197,9 @@ actor OutboxCore {
 }
 
 extension OutboxCore: CacheScopeMember {
-    func clear() async throws { _ = try await empty() }
+    func prepareToClear() async throws { _ = try empty() }
+
+    func clear() async throws { await waitForAttempts() }
 
     /// Commands are on disk when they are submitted.
     func waitUntilSaved() async throws {}

@@ -173,9 +173,17 @@ private final class OutboxHistory {
             steps.append("clear \(key)")
             await world.store[key].clear()
         default:
-            steps.append("wait")
-            time.advance(by: .seconds(300))
+            try await wait()
         }
+    }
+
+    /// Lets every delay end, and every held delivery pass its deadline.
+    private func wait() async throws {
+        steps.append("wait")
+        let (running, overdue) = (await world.outbox.core.runningCount, world.events.count("attempt is overdue"))
+        time.advance(by: .seconds(300))
+        // Until then, a delivery is held that the test must not end.
+        try await until("the deadlines have passed") { self.world.events.count("attempt is overdue") >= overdue + running }
     }
 
     private func isCreation(_ number: Int) -> Bool { created.keys.contains("t\(number)") }
@@ -226,7 +234,7 @@ private final class OutboxHistory {
 
     private func settle() async throws {
         for _ in 0..<200 where !pending.isEmpty {
-            if world.appending.heldCount + world.creating.heldCount > 0 { try await answer(2) } else { time.advance(by: .seconds(300)) }
+            if world.appending.heldCount + world.creating.heldCount > 0 { try await answer(2) } else { try await wait() }
             try await world.quiet()
         }
     }
