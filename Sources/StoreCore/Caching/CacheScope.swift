@@ -118,7 +118,7 @@ public final class CacheScope: Sendable {
 
 /// An object with data that belongs to a ``CacheScope``: the engine of a store, the cookies of a host.
 package protocol CacheScopeMember: AnyObject, Sendable {
-    /// Drops the work whose result would reach other members of the scope; called before any member is cleared.
+    /// Drops work with results that would reach other members of the scope; called before any member is cleared.
     ///
     /// - Throws: An error of the member; all members are cleared even then.
     func prepareToClear() async throws

@@ -93,14 +93,23 @@ extension KeyMachine {
     ///
     /// - Returns: The commands that the content contains, once it is saved.
     mutating func commandSucceeded(_ id: UUID, _ response: MutationResponse<Content>, _ turn: inout Turn) -> [UUID] {
-        if let patch = patches.first(where: { $0.command?.id == id }), !patch.isConfirmed {
-            let isAmbiguous = patch.isBeforeFetch && !canAccept(response, of: patch)
-            patchSucceeded(patch.id, response, &turn)
-            if isAmbiguous, held != nil {
+        if let position = patches.firstIndex(where: { $0.command?.id == id && !$0.isConfirmed }) {
+            let patch = patches[position]
+            if patch.isBeforeFetch, held != nil, !canAccept(response, of: patch) {
                 // The fetched content may contain the change already, so the origin has the last word.
+                turn.isWriting = true
+                patches[position].isConfirmed = true
+                foldConfirmed(&turn)
+                if patches.isEmpty { owesFetch = false }
                 applyInvalidation(&turn)
                 endTurn(&turn)
+            } else {
+                patchSucceeded(patch.id, response, &turn)
             }
+        } else if patches.first?.isConfirmed == true {
+            // The content was set before the record was read.
+            foldConfirmed(&turn)
+            endTurn(&turn)
         }
         // A patch that waits for an earlier one is not part of the content yet. Without a patch the content contains the change, or was
         // cleared.

@@ -58,7 +58,7 @@ extension StoreEngine {
         turnIfLive(param) { key, turn in key.machine.commandsRetired(ids, &turn) }
     }
 
-    /// Removes the changes of commands, whose results no longer count.
+    /// Removes the changes of commands. Their results no longer count.
     func dropCommands(_ ids: Set<UUID>, of param: BoxedKey) {
         state.withLock { $0.knownCommands?.subtract(ids) }
         turnIfLive(param) { key, turn in key.machine.commandsDropped(ids, &turn) }

@@ -9,6 +9,9 @@ internal import Foundation
 /// Each decision is made under the lock of the log, after the entries of other processes were applied. What a call changes is in the log
 /// before it is visible.
 ///
+/// The file calls run on the actor's thread. A queue of their own would cost two thread switches, which take longer than the append of a
+/// submission.
+///
 /// This file has the state and the log. `+Showing` shows the changes in the stores, `+Delivering` delivers, `+Requests` handles the calls of
 /// ``Outbox``, `+Observing` describes the state.
 actor OutboxCore {

@@ -74,7 +74,10 @@ extension Experiment {
             let byHand = try HandwrittenLog(plain)
             let store = Store(cacher: MemoryCacher<Int, Int>()) { (_: Int) in 0 }
             let outbox = try Outbox(directory: own)
-            await outbox.register(LikePost.self, patching: store, at: \.list) { $1 += 1 } perform: { _, _ in }
+            await outbox.register(LikePost.self, patching: store, at: \.list) {
+                $1 += 1
+            } perform: { _, _ in
+            }
             for number in 0..<10_000 {
                 try JSONEncoder().encode(Like.some(number)).withUnsafeBytes { try byHand.append($0) }
                 try await outbox.submit(LikePost(post: number))
@@ -97,7 +100,10 @@ extension Experiment {
                         let store = Store(cacher: MemoryCacher<Int, Int>()) { (_: Int) in 0 }
                         let watch = Stopwatch()
                         let outbox = try Outbox(directory: own)
-                        await outbox.register(LikePost.self, patching: store, at: \.list) { $1 += 1 } perform: { _, _ in }
+                        await outbox.register(LikePost.self, patching: store, at: \.list) {
+                            $1 += 1
+                        } perform: { _, _ in
+                        }
                         let figure = watch.nanoseconds
                         withExtendedLifetime((place, outbox)) {}
                         return [figure]
@@ -115,7 +121,10 @@ extension Experiment {
                 Store(cacher: MemoryCacher<Int, Int>()) { (_: Int) in 0 }, Store(cacher: MemoryCacher<Int, Int>()) { (_: Int) in 0 }
             )
             let outbox = try Outbox(directory: URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory))
-            await outbox.register(LikePost.self, patching: registered, at: \.list) { $1 += 1 } perform: { _, _ in }
+            await outbox.register(LikePost.self, patching: registered, at: \.list) {
+                $1 += 1
+            } perform: { _, _ in
+            }
             outbox.start()
             for store in [plain, registered] { await store[0].update(1) }
             let times = scale.times(500_000, quick: 100_000)

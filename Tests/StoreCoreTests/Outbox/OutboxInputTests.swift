@@ -256,7 +256,7 @@ struct OutboxInputTests {
     // MARK: Many commands
 
     @Test func `O2, O10: a hundred thousand changes of one content are shown, delivered in order, and dropped`() async throws {
-        let count = isLongRun ? 100_000 : 2_000
+        let count = isLongRun ? 100_000 : 500
         let bench = try OutboxBench()
         await bench.fill()
         let log = try OutboxLog(directory: bench.directory.file("outbox"))

@@ -52,7 +52,7 @@ struct OutboxScopeTests {
         outbox.start()
         try await outbox.submit(CreateNote(id: "t", text: "a"))
         try await events.first("delivered")
-        // The entity moves to its real key, whose record is being read.
+        // The entity moves to its real key. The record of that key is being read.
         try await cacher.began(.load)
         let clearing = Task { try await scope.clear() }
         try await events.first("cleared")

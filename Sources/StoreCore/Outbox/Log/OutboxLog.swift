@@ -10,7 +10,7 @@ package import Foundation
 /// The log knows nothing of the meaning of a record. All users see the records in the order of the file. A user decides on its records
 /// under the lock of the log, after it has received all records of the others, so that decisions of several processes never cross.
 ///
-/// Each call may block its thread while another process holds the lock, so calls belong on a queue of their own.
+/// A call takes microseconds, and blocks its thread only while another process holds the lock, for a few seconds at most.
 package final class OutboxLog: Sendable {
     /// The records since the last reading.
     package struct News: Hashable, Sendable {

@@ -182,17 +182,6 @@ extension ModelSetting {
         ) {
             $0.revalidatesAfterMutation = false
         },
-        ModelSetting("commands", world: [.commands, .failures, .late], needs: [.content, .refresh, .truth], observers: 1),
-        ModelSetting("commands and mutations", world: [.commands, .patches], needs: [.truth, .refresh], observers: 1, callers: 1),
-        ModelSetting(
-            "commands with responses", expiry: 2, world: [.commands, .responses, .validators], needs: [.content, .refresh], observers: 1,
-            callers: 1),
-        ModelSetting("commands and writing", world: [.commands, .writes, .faults], needs: [.truth, .refresh], observers: 1, callers: 1),
-        ModelSetting("commands and clearing the store", world: [.commands, .writes, .clearAll, .noStore], needs: [.truth], callers: 1),
-        ModelSetting(
-            "commands and paging", isList: true, world: [.commands, .responses], needs: [.page(.next, continueWhenError: true), .refresh],
-            observers: 1, callers: 1),
-        ModelSetting("three commands", world: [.commands], needs: [.truth, .refresh], observers: 1, callers: 1, patches: 3),
         ModelSetting(
             "paging and responses", isList: true, world: [.patches, .responses], needs: [.page(.next, continueWhenError: true), .refresh],
             observers: 1, callers: 1),

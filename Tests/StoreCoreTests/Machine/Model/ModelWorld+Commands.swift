@@ -102,17 +102,19 @@ extension ModelWorld {
             moment.isUpdated = true
             oracle.takeIn([number], whole: true, setting)
             oracle.changes += 1
+        } else if command.isBeforeFetch, oracle.truth != nil {
+            // The fetched content may contain the change already.
+            oracle.patches[place].isConfirmed = true
+            oracle.fold()
+            if oracle.patches.isEmpty { oracle.owesFetch = false }
+            moment.isInvalidated = true
+            oracle.invalidate()
         } else {
             settled(place, succeeds: true)
         }
         oracle.fold()
         oracle.delivered.append(ModelOracle.Delivered(id: command.id, order: command.order, mark: patch.mark))
-        lastSettled()
-        if !isAccepted, command.isBeforeFetch, oracle.truth != nil {
-            // The fetched content may contain the change already.
-            moment.isInvalidated = true
-            oracle.invalidate()
-        }
+        if !moment.isInvalidated { lastSettled() }
         settles(oracle.delivered.count - 1, machine.commandSucceeded(command.id, response, &turn))
     }
 
