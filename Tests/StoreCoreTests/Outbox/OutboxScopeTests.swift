@@ -19,8 +19,8 @@ struct OutboxScopeTests {
         try await bench.origin.started(count: 2, timeout: .seconds(600))
         let clearing = Task { try await scope.clear() }
         try await bench.events.first("cleared 3")
-        // The deliveries ignore their cancellation, so the call waits for them up to its limit.
-        try await bench.time.sleepers(atLeast: 1, timeout: .seconds(600))
+        // The deliveries ignore their cancellation, so the call waits for them up to its limit, beside the deadlines of both.
+        try await bench.time.sleepers(atLeast: 3, timeout: .seconds(600))
         bench.time.advance(by: OutboxPolicy.default.clearTimeout)
         try await clearing.value
         #expect(try await bench.value() == 0)
