@@ -106,10 +106,6 @@ extension KeyMachine {
             } else {
                 patchSucceeded(patch.id, response, &turn)
             }
-        } else if patches.first?.isConfirmed == true {
-            // The content was set before the record was read.
-            foldConfirmed(&turn)
-            endTurn(&turn)
         }
         // A patch that waits for an earlier one is not part of the content yet. Without a patch the content contains the change, or was
         // cleared.

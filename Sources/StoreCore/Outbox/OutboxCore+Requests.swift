@@ -86,7 +86,7 @@ extension OutboxCore {
                 else { throw full }
                 let bound = try upToDate(bound)
                 fresh[id] = bound.command
-                var submission = try submission(of: bound.command, Value.name, bound.payload ?? payload, date: time.date)
+                var submission = try submission(of: bound.command, Value.name, bound.payload ?? payload, date: time.date, delivery: id)
                 if let earlier = machine.supersedable(in: bound.command.lane)?.submission, earlier.name == Value.name,
                     bound.command.supersedes(earlier.payload, earlier.version)
                 {
@@ -124,14 +124,14 @@ extension OutboxCore {
     }
 
     func submission(
-        of command: BoundCommand, _ name: String, _ payload: Data, date: Date
+        of command: BoundCommand, _ name: String, _ payload: Data, date: Date, delivery: UUID? = nil
     ) throws -> OutboxEntry.Submission {
         guard let registration = registrations[name] else { throw StoreError(.unregisteredCommand, "encoding a command \(name)") }
         return OutboxEntry.Submission(
             name: name, version: registration.version, subject: command.subject,
             // Any other identifier is not temporary.
             references: command.references.filter { machine.creators[$0] != nil && $0 != command.creates },
-            creates: command.creates, supersedes: nil, delivery: UUID(), date: date, payload: payload)
+            creates: command.creates, supersedes: nil, delivery: delivery ?? UUID(), date: date, payload: payload)
     }
 
     func cancel(_ id: UUID) throws -> CancelOutcome {

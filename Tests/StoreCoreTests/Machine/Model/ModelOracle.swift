@@ -211,8 +211,9 @@ extension ModelOracle {
         if keys != nil, setting.window != nil { new.pages = [] }
         // The page keys of a list are kept, even if the record that holds them has not been read.
         if keys != nil { keysWait = false } else if !isKnown, setting.isList { keysWait = true }
-        let keysWait = keysWait
+        let (keysWait, wasKnown) = (keysWait, isKnown)
         accept(new, setting)
+        if !wasKnown { fold() }
         self.keysWait = keysWait
     }
 

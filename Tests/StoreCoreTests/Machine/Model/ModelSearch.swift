@@ -158,7 +158,6 @@ extension ModelWorld {
         if let place = oracle.patches.firstIndex(where: { !$0.isConfirmed }) {
             return oracle.patches[place].command == nil ? .settle(place, succeeds: false) : .refuse(place)
         }
-        if let place = confirmable, oracle.patches.contains(where: \.isConfirmed) { return .confirm(place) }
         if let end = nextEnd { return end }
         if observers > 0 { return .leave }
         if !callers.isEmpty { return .depart(0) }

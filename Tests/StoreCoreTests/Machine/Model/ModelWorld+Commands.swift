@@ -64,7 +64,6 @@ extension ModelWorld {
         case .begin(let place): begin(place, &turn)
         case .deliver(let place, let responds): deliver(place, responds: responds, &turn)
         case .confirm(let place):
-            oracle.fold()
             settles(place, machine.commandSucceeded(oracle.delivered[place].id, .none, &turn))
         case .refuse(let place):
             guard let command = oracle.patches[place].command else { return }
