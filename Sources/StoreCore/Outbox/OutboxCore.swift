@@ -105,6 +105,8 @@ actor OutboxCore {
 
     /// Applies the entries of other processes.
     func refresh() {
+        // The news belong to the next outbox on the directory.
+        guard !isShutDown else { return }
         do {
             let news = try log.read()
             guard !news.isEmpty else { return }
