@@ -77,7 +77,7 @@ extension OutboxCore {
     func submit<Value: Command>(_ command: Value) throws -> UUID {
         let bound = try bindNew(command)
         let payload = try bound.encode()
-        let id = UUID()
+        let id = UUID.random()
         defer { carryOut() }
         do {
             try transact {
@@ -87,11 +87,14 @@ extension OutboxCore {
                 let bound = try upToDate(bound)
                 fresh[id] = bound.command
                 var submission = try submission(of: bound.command, Value.name, bound.payload ?? payload, date: time.date, delivery: id)
-                if let earlier = machine.supersedable(in: bound.command.lane)?.submission, earlier.name == Value.name,
-                    bound.command.supersedes(earlier.payload, earlier.version)
+                if let earlier = machine.supersedable(in: bound.command.lane), earlier.submission.name == Value.name,
+                    bound.command.supersedes(
+                        latest?.delivery == earlier.submission.delivery ? latest?.command : nil, earlier.submission.payload,
+                        earlier.submission.version)
                 {
-                    submission.supersedes = machine.supersedable(in: bound.command.lane)?.id
+                    submission.supersedes = earlier.id
                 }
+                latest = (submission.delivery, bound.command.value)
                 return [OutboxEntry(id: id, lane: bound.command.lane, fact: .submitted(submission))]
             }
         } catch {
@@ -131,7 +134,7 @@ extension OutboxCore {
             name: name, version: registration.version, subject: command.subject,
             // Any other identifier is not temporary.
             references: command.references.filter { machine.creators[$0] != nil && $0 != command.creates },
-            creates: command.creates, supersedes: nil, delivery: delivery ?? UUID(), date: date, payload: payload)
+            creates: command.creates, supersedes: nil, delivery: delivery ?? .random(), date: date, payload: payload)
     }
 
     func cancel(_ id: UUID) throws -> CancelOutcome {
@@ -206,7 +209,7 @@ extension OutboxCore {
             carryOut()
             throw error
         }
-        (foreign, recordCount, responses, unsettled) = ([], 0, [:], [:])
+        (foreign, recordCount, responses, unsettled, latest) = ([], 0, [:], [:], nil)
         carryOut()
         report(.cleared(count: count), nil)
         for task in attempts.current.values { task.cancel() }
@@ -224,5 +227,14 @@ extension OutboxCore {
             await group.next()
             group.cancelAll()
         }
+    }
+}
+
+extension UUID {
+    /// A random identifier (RFC 9562, version 4). On Linux, `UUID()` opens a file each time.
+    fileprivate static func random() -> UUID {
+        var random = SystemRandomNumberGenerator()
+        let (high, low) = (random.next() & ~0xF000 | 0x4000, random.next() & ~(0b11 << 62) | 0b10 << 62)
+        return withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
     }
 }

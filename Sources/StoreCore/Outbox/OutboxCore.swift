@@ -28,6 +28,8 @@ actor OutboxCore {
     var registrations: [String: OutboxRegistration] = [:]
     /// The commands that are being submitted, which need not be decoded.
     var fresh: [UUID: BoundCommand] = [:]
+    /// The command that was submitted last, by the identity of its deliveries: a series of drafts need not be decoded.
+    var latest: (delivery: UUID, command: any Command)?
     /// The changes in the stores.
     var shown: [UUID: [BoundPatch]] = [:]
     /// The stores that have not saved the change of a delivered command.

@@ -61,6 +61,8 @@ struct OutboxDeliveryTests {
         let deliveries = bench.origin.deliveries + again.origin.deliveries
         #expect(deliveries.map(\.delivery.attempt) == [1, 2, 3])
         #expect(Set(deliveries.map(\.delivery.id)).count == 1)
+        // RFC 9562, section 5.4: origins may check the version and the variant.
+        #expect(deliveries.allSatisfy { $0.delivery.id.uuid.6 >> 4 == 4 && $0.delivery.id.uuid.8 >> 6 == 2 })
     }
 
     // MARK: Failures

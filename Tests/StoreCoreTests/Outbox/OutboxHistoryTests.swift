@@ -151,6 +151,8 @@ private final class OutboxHistory {
             // What the origin holds is canceled with the process.
             await world.outbox.core.shutDown()
             try await until { await self.world.outbox.core.runningCount == 0 }
+            // A save ends with its process, too; one of the former launch must not overwrite the records of the next one.
+            try await world.store.waitUntilSaved()
             world = try World(directory, time, lists, performed)
             await world.register()
         case 12:
