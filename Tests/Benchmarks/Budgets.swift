@@ -91,7 +91,11 @@ extension Budget {
         .ratio("file-load-large", to: .mutex, 3),
         .ratio("file-list", to: .mutex, 1.5),
         .ratio("outbox-append", to: .mutex, 1.5, noisy: false),
+        .ratio("outbox-submit", to: .mutex, 1.5, noisy: false),
         .ratio("outbox-read", to: .mutex, 2),
+        .ratio("outbox-load", to: .mutex, 2, noisy: false),
+        // Unchanged: the same store without an outbox
+        .ratio("outbox-hit", to: .floor, 1.05, noisy: false),
         // PostgreSQL, compared with the same statements over as many connections of the same libpq
         .ratio("postgres-load", to: .mutex, 1.3, noisy: false),
         .ratio("postgres-save", to: .mutex, 1.3, noisy: false),

@@ -6,7 +6,7 @@ internal import Trials
 struct Command {
     static let experiments: [Experiment] =
         Experiment.hits + [.sharedFetch, .prefetch] + Experiment.observing + [.pages] + Experiment.memory + Experiment.files
-        + Experiment.outboxLog + Experiment.database + Experiment.exchanges + Experiment.outsideExchanges + Experiment.routes
+        + Experiment.outbox + Experiment.database + Experiment.exchanges + Experiment.outsideExchanges + Experiment.routes
         + Experiment.texts
         + Experiment.synchronizing
         + Experiment.mirroring + Experiment.outsideMirrors

@@ -58,8 +58,11 @@ public final class CacheScope: Sendable {
     /// - Throws: The first error, after all other data is cleared. `CancellationError` if the task is canceled; all data is cleared even
     ///   then, and only the wait for the cachers ends early.
     public func clear() async throws {
+        // First, so that the result of a delivery never reaches a store that is already cleared.
+        var firstError = await failure { try await $0.prepareToClear() }
         // Clears all stores at once: while one cacher is slow, a fetch for the old data must not complete in another store.
-        var firstError = await failure { try await $0.clear() }
+        let clearError = await failure { try await $0.clear() }
+        firstError = firstError ?? clearError
         do { try await Self.removeRecords(in: directory) } catch { firstError = firstError ?? error }
         try Task.checkCancellation()
         if let firstError { throw firstError }
@@ -115,6 +118,11 @@ public final class CacheScope: Sendable {
 
 /// An object with data that belongs to a scope: the engine of a store, an outbox, or the cookies of a host.
 package protocol CacheScopeMember: AnyObject, Sendable {
+    /// Drops work with results that would reach other members of the scope; called before any member is cleared.
+    ///
+    /// - Throws: An error of the member; all members are cleared even then.
+    func prepareToClear() async throws
+
     /// Removes all content from memory and from the cacher.
     ///
     /// - Throws: The cacher's error.
@@ -124,6 +132,11 @@ package protocol CacheScopeMember: AnyObject, Sendable {
     ///
     /// - Throws: The cacher's error; `CancellationError` if the task is canceled.
     func waitUntilSaved() async throws
+}
+
+extension CacheScopeMember {
+    /// Does nothing.
+    package func prepareToClear() async throws {}
 }
 
 extension StoreEngine: CacheScopeMember {

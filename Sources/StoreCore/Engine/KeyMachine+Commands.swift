@@ -16,32 +16,67 @@ struct CommandMark: Hashable, Sendable {
     var isAttempted = false
 }
 
+/// The change of a command to one content.
+struct ShownCommand<Content: Sendable>: Sendable {
+    var mark: CommandMark
+    /// Whether the origin has performed the command, so that its patch is folded unless the record names it.
+    var isDelivered = false
+    var apply: @Sendable (inout Content) -> Void
+}
+
 extension KeyMachine {
-    /// Shows the change of a command, in place of the patch of its older payload or of the command that it supersedes.
+    /// Shows the changes of commands, in place of the patches of their older payloads and of the command that they supersede.
     ///
     /// - Parameters:
-    ///   - command: The command.
-    ///   - superseded: A command with a patch that this one replaces.
-    ///   - isDelivered: Whether the origin has performed the command, so that its patch is folded unless the record names it.
-    ///   - apply: The change.
-    mutating func commandShown(
-        _ command: CommandMark, insteadOf superseded: UUID? = nil, isDelivered: Bool = false,
-        _ apply: @escaping @Sendable (inout Content) -> Void, _ turn: inout Turn
-    ) {
-        removePatches(&turn) { $0.id == command.id || $0.id == superseded }
-        if !foldedCommands.contains(command.id) {
-            let position = patches.firstIndex { $0.command?.order ?? 0 > command.order } ?? patches.endIndex
-            patches.insert(Patch(id: turn.tickets.next(), isConfirmed: isDelivered, command: command, apply: apply), at: position)
+    ///   - commands: The commands in their order.
+    ///   - superseded: A command with a patch that is removed.
+    ///   - turn: The transition.
+    mutating func commandsShown(_ commands: [ShownCommand<Content>], insteadOf superseded: UUID? = nil, _ turn: inout Turn) {
+        let known = patches.count
+        if commands.count == 1, let id = commands.first?.mark.id {
+            removePatches(&turn) { $0.id == id || $0.id == superseded }
+        } else {
+            let ids = Set(commands.map(\.mark.id))
+            removePatches(&turn) { ids.contains($0.id) || $0.id == superseded }
         }
+        // Nothing below the new patches has changed, so that a command costs the same however many are pending.
+        var isAppended = patches.count == known
+        for command in commands where !foldedCommands.contains(command.mark.id) {
+            let position = place(of: command.mark)
+            isAppended = isAppended && position == patches.endIndex
+            let patch = Patch(id: turn.tickets.next(), isConfirmed: command.isDelivered, command: command.mark, apply: command.apply)
+            patches.insert(patch, at: position)
+        }
+        let hasDelivered = commands.contains(where: \.isDelivered)
         guard isRead else {
             // Only the record knows whether it contains the change of a delivered command.
-            if isDelivered { beginReading(&turn) }
+            if hasDelivered { beginReading(&turn) }
             return
         }
         turn.isWriting = true
+        if isAppended { applyPatches(from: known, &turn) } else { rebuildOverlay(&turn) }
         patchesChanged(&turn)
-        if isDelivered { foldConfirmed(&turn) }
+        if hasDelivered { foldConfirmed(&turn) }
         endTurn(&turn)
+    }
+
+    /// The position of a command's patch: before the first patch of a later command.
+    private func place(of command: CommandMark) -> Int {
+        var place = patches.endIndex
+        for position in patches.indices.reversed() {
+            guard let other = patches[position].command else { continue }
+            guard other.order > command.order else { break }
+            place = position
+        }
+        return place
+    }
+
+    /// Applies the newest patches to the content that readers see.
+    private mutating func applyPatches(from position: Int, _ turn: inout Turn) {
+        guard position < patches.endIndex, var patched = content else { return }
+        if let overlay { turn.discarded.append(overlay) }
+        for patch in patches[position...] { patch.apply(&patched) }
+        overlay = patched
     }
 
     /// A delivery of a command begins: a response can be accepted if nothing else changes the content from now on.
@@ -58,13 +93,18 @@ extension KeyMachine {
     ///
     /// - Returns: The commands that the content contains, once it is saved.
     mutating func commandSucceeded(_ id: UUID, _ response: MutationResponse<Content>, _ turn: inout Turn) -> [UUID] {
-        if let patch = patches.first(where: { $0.command?.id == id }), !patch.isConfirmed {
-            let isAmbiguous = patch.isBeforeFetch && !canAccept(response, of: patch)
-            patchSucceeded(patch.id, response, &turn)
-            if isAmbiguous, held != nil {
-                // The fetched content may contain the change already, so only another fetch can tell.
+        if let position = patches.firstIndex(where: { $0.command?.id == id && !$0.isConfirmed }) {
+            let patch = patches[position]
+            if patch.isBeforeFetch, held != nil, !canAccept(response, of: patch) {
+                // The fetched content may contain the change already, so the origin has the last word.
+                turn.isWriting = true
+                patches[position].isConfirmed = true
+                foldConfirmed(&turn)
+                if patches.isEmpty { owesFetch = false }
                 applyInvalidation(&turn)
                 endTurn(&turn)
+            } else {
+                patchSucceeded(patch.id, response, &turn)
             }
         }
         // A patch that waits for an earlier one is not yet part of the content. Without a patch, the content contains the change or was
@@ -73,21 +113,24 @@ extension KeyMachine {
         return isDone && !foldedCommands.contains(id) ? foldedCommands + [id] : foldedCommands
     }
 
-    /// Content was fetched: it may contain the changes of commands with an attempted delivery.
+    /// Content was fetched or pushed: it may contain the changes of commands with an attempted delivery.
     mutating func noteFetch() {
         for position in patches.indices where patches[position].command?.isAttempted == true { patches[position].isBeforeFetch = true }
     }
 
-    /// A command was refused, taken back, or cleared: removes its patch.
-    mutating func commandDropped(_ id: UUID, _ turn: inout Turn) {
-        guard let patch = patches.first(where: { $0.command?.id == id }) else { return }
-        guard patch.first == nil else {
-            removePatches(&turn) { $0.id == id }
+    /// Commands were refused, taken back, or cleared: removes their patches.
+    mutating func commandsDropped(_ ids: Set<UUID>, _ turn: inout Turn) {
+        let dropped = patches.filter { patch in patch.command.map { ids.contains($0.id) } ?? false }
+        guard let last = dropped.last else { return }
+        guard dropped.allSatisfy({ $0.first == nil }) else {
+            removePatches(&turn) { ids.contains($0.id) }
             cleared(&turn)
             return
         }
-        if isRead { return patchFailed(patch.id, &turn) }
-        removePatches(&turn) { $0.id == id }
+        // The others are applied once, however many are dropped.
+        let kept = isRead ? last.command?.id : nil
+        removePatches(&turn) { ids.contains($0.id) && $0.id != kept }
+        if isRead { patchFailed(last.id, &turn) }
     }
 
     /// The outbox has forgotten commands that the saved content contains.
@@ -166,10 +209,12 @@ extension KeyMachine {
         }
         for patch in moved {
             guard let command = patch.command else { continue }
-            let position = patches.firstIndex { $0.command?.order ?? 0 > command.order } ?? patches.endIndex
-            patches.insert(patch, at: position)
+            patches.insert(patch, at: place(of: command))
         }
-        if !moved.isEmpty { patchesChanged(&turn) }
+        if !moved.isEmpty {
+            rebuildOverlay(&turn)
+            patchesChanged(&turn)
+        }
         endTurn(&turn)
         return foldedCommands
     }
@@ -180,7 +225,8 @@ extension KeyMachine {
             foldedCommands += names.filter { !foldedCommands.contains($0) }
             removePatches(&turn) { names.contains($0.id) }
         }
-        guard !patches.isEmpty else { return rebuildOverlay(&turn) }
+        rebuildOverlay(&turn)
+        guard !patches.isEmpty else { return }
         patchesChanged(&turn)
         if patches.first?.isConfirmed == true { foldConfirmed(&turn) }
     }
@@ -206,7 +252,6 @@ extension KeyMachine {
     }
 
     private mutating func patchesChanged(_ turn: inout Turn) {
-        rebuildOverlay(&turn)
         contentNumber += 1
         mirror(&turn)
         turn.publishes = true

@@ -99,6 +99,7 @@ extension KeyMachine {
         connected(&turn)
         forgetValue(&turn)
         discardPatches(&turn) { $0.isConfirmed }
+        if !patches.isEmpty { noteFetch() }
         let details = validator.flatMap { RecordDetails(freshness: .unspecified, validator: $0) }
         accept(CacheRecord(content: content, fetchedAt: turn.date, details: details), .set, &turn)
         valueAccepted(&turn)
@@ -108,6 +109,7 @@ extension KeyMachine {
     private mutating func changeInPlace(_ change: (inout Content) -> Void, _ validator: Validator?, _ turn: inout Turn) {
         connected(&turn)
         discardPatches(&turn) { $0.isConfirmed }
+        if !patches.isEmpty { noteFetch() }
         guard var record = held?.record else { return }
         held = nil
         change(&record.content)

@@ -31,6 +31,8 @@ extension KeyMachine {
             beginReading(&turn)
         }
         accept(record, change, &turn)
+        // No record will tell whether it contains the changes of delivered commands.
+        if !wasRead, patches.first?.isConfirmed == true { foldConfirmed(&turn) }
         // Skips the scan if no caller can be resumed: thousands may wait for the cacher or for a refresh, and updates are as frequent.
         if fetchCallers > refreshCallers || !wasRead { answerAfterUpdate(&turn) }
         if stream == nil, forceRefresh || refreshCallers > 0 { restartIfWanted(forceRefresh: true, &turn) }

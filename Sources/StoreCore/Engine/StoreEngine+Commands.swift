@@ -22,14 +22,9 @@ extension StoreEngine {
         if kept.count < names.count { record.fields.commands = kept.isEmpty ? nil : kept }
     }
 
-    /// Shows the change of a command.
-    func showCommand(
-        _ command: CommandMark, of param: BoxedKey, insteadOf superseded: UUID? = nil, isDelivered: Bool = false,
-        _ patch: @escaping @Sendable (inout BoxedContent) -> Void
-    ) {
-        turn(param) { key, turn in
-            key.machine.commandShown(command, insteadOf: superseded, isDelivered: isDelivered, patch, &turn)
-        }
+    /// Shows the changes of commands.
+    func showCommands(_ commands: [ShownCommand<BoxedContent>], of param: BoxedKey, insteadOf superseded: UUID? = nil) {
+        turn(param) { key, turn in key.machine.commandsShown(commands, insteadOf: superseded, &turn) }
     }
 
     /// A delivery of a command begins.
@@ -49,7 +44,6 @@ extension StoreEngine {
     ) async {
         let holder = nextID()
         defer { release(holder, of: param) }
-        knowCommands([id])
         guard case .done = await ask(param, .truth, id: holder) else { return }
         let (folded, revision) = turn(param) { key, turn in
             (key.machine.commandSucceeded(id, response, &turn), key.machine.revision)
@@ -64,9 +58,10 @@ extension StoreEngine {
         turnIfLive(param) { key, turn in key.machine.commandsRetired(ids, &turn) }
     }
 
-    /// Removes the change of a command.
-    func dropCommand(_ id: UUID, of param: BoxedKey) {
-        turnIfLive(param) { key, turn in key.machine.commandDropped(id, &turn) }
+    /// Removes the changes of commands. Their results no longer count.
+    func dropCommands(_ ids: Set<UUID>, of param: BoxedKey) {
+        state.withLock { $0.knownCommands?.subtract(ids) }
+        turnIfLive(param) { key, turn in key.machine.commandsDropped(ids, &turn) }
     }
 
     // MARK: Temporary keys
@@ -102,10 +97,11 @@ extension StoreEngine {
     ) async {
         let holder = nextID()
         defer { release(holder, of: param) }
-        knowCommands([id])
         let answer = await ask(param, .truth, id: holder)
         var effects = Effects()
-        let (folded, revision) = state.withLock { state in
+        let settled: ([UUID], Ticket)? = state.withLock { state in
+            // The scope may have been cleared meanwhile: what a former user has created stays out of the store.
+            guard state.knownCommands?.contains(id) == true else { return nil }
             var (content, patches): (BoxedContent?, [KeyMachine<BoxedContent>.Patch]) = (nil, [])
             if state.replacedKeys[temporary] == nil, let key = state.live[temporary], temporary != param {
                 let suspensions = take(key, &state, &effects) { key, turn in
@@ -125,7 +121,7 @@ extension StoreEngine {
         }
         effects.deliver(onEvent)
         await moved()
-        guard case .done = answer, case .done = await ask(param, .saved(revision)) else { return }
+        guard let (folded, revision) = settled, case .done = answer, case .done = await ask(param, .saved(revision)) else { return }
         await saved(folded)
     }
 }

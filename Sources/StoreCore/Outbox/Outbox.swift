@@ -74,7 +74,7 @@ public final class Outbox: Sendable {
     ) async {
         let form = CommandForm<Value>(
             patches: [CommandPatch(store, at: key, patch)] + others,
-            subject: { subject(of: key($0), Content.self) }, creates: nil, lane: lane
+            subject: { OutboxSubject(key($0), Content.self).text }, creates: nil, lane: lane
         ) { command, delivery in
             let result = try await perform(command, delivery)
             guard Result.self == Content.self, let content = result as? Content else { return PerformedCommand() }
@@ -123,7 +123,7 @@ public final class Outbox: Sendable {
     ) async {
         let form = CommandForm<Value>(
             patches: [CommandPatch(store, creating: content, at: key)] + others,
-            subject: { subject(of: key($0), Content.self) }, creates: { IdentifierReplacement.text(of: key($0)) }, lane: lane,
+            subject: { OutboxSubject(key($0), Content.self).text }, creates: { IdentifierReplacement.text(of: key($0)) }, lane: lane,
             decodeKey: { text in (try? JSONDecoder().decode(Param.self, from: Data(text.utf8))).map { BoxedKey($0) } }
         ) { command, delivery in
             let created = try await perform(command, delivery)
@@ -208,7 +208,11 @@ public final class Outbox: Sendable {
     /// - Returns: The number of commands that were dropped.
     /// - Throws: ``StoreError/Code/fileSystem``; the commands then remain, and deliveries stop until ``resume()`` is called.
     @discardableResult
-    public func clear() async throws -> Int { try await core.empty() }
+    public func clear() async throws -> Int {
+        let count = try await core.empty()
+        await core.waitForAttempts()
+        return count
+    }
 
     // MARK: Observing
 
@@ -226,7 +230,7 @@ public final class Outbox: Sendable {
     public func pending<Param: Hashable & Codable & Sendable, Content: Sendable>(
         for handle: StoreFlowable<Param, Content>
     ) -> OutboxStates {
-        OutboxStates(outbox: self, subject: subject(of: handle.param, Content.self))
+        OutboxStates(outbox: self, subject: OutboxSubject(handle.param, Content.self))
     }
 
     /// Returns commands, the oldest first.
@@ -281,9 +285,26 @@ public struct CommandPatch<Value: Command>: Sendable {
     }
 }
 
-/// Returns the text that identifies a key and the type of its content in the log.
-private func subject<Param: Codable>(of key: Param, _ type: Any.Type) -> String {
-    "\(type) \(IdentifierReplacement.text(of: key) ?? "")"
+/// A key of a store, and the type of its content.
+struct OutboxSubject: Sendable {
+    var kind: String
+    /// The text of the key.
+    var key: String
+
+    init<Param: Codable>(_ key: Param, _ type: Any.Type) {
+        kind = "\(type)"
+        self.key = IdentifierReplacement.text(of: key) ?? ""
+    }
+
+    /// The text that identifies the content in the log.
+    var text: String { "\(kind) \(key)" }
+
+    /// The same content under the key that has replaced a temporary one.
+    func replaced(_ replacements: [String: String]) -> OutboxSubject {
+        var copy = self
+        copy.key = replacements[key] ?? key
+        return copy
+    }
 }
 
 /// Everything that a registration knows about a type of command.
@@ -294,6 +315,7 @@ private struct CommandForm<Value: Command>: Sendable {
     var lane: (@Sendable (Value) -> String)?
     var decodeKey: (@Sendable (String) -> BoxedKey?)?
     var perform: @Sendable (Value, Delivery) async throws -> PerformedCommand
+    let encoder = JSONEncoder()
 
     var registration: OutboxRegistration {
         OutboxRegistration(
@@ -311,6 +333,11 @@ private struct CommandForm<Value: Command>: Sendable {
         return try JSONDecoder().decode(Value.self, from: payload)
     }
 
+    private static func supersedes(_ command: Value, _ earlier: (any Command)?, _ payload: Data, _ version: Int) -> Bool {
+        guard let earlier = earlier as? Value ?? (try? decode(payload, version)) else { return false }
+        return command.supersedes(earlier)
+    }
+
     private func bind(_ command: Value) -> BoundCommand {
         let seen = IdentifiersSeen()
         _ = command.replacing(IdentifierReplacement(texts: [:], recording: seen))
@@ -319,11 +346,7 @@ private struct CommandForm<Value: Command>: Sendable {
             lane: lane?(command) ?? subject, subject: subject, creates: creates?(command), references: seen.all,
             patches: patches.map { $0.bind(command) },
             perform: { delivery in try await perform(command, delivery) },
-            supersedes: { payload, version in
-                guard let earlier = try? Self.decode(payload, version) else { return false }
-                return command.supersedes(earlier)
-            },
-            encode: { try JSONEncoder().encode(command) },
+            value: command, supersedes: { Self.supersedes(command, $0, $1, $2) }, encode: { [encoder] in try encoder.encode(command) },
             replacing: { replacements in bind(command.replacing(IdentifierReplacement(texts: replacements))) })
     }
 }

@@ -42,7 +42,7 @@ extension OutboxCore {
         attempts.update { $0[id] = task }
         let deadline = Task { [weak self, time, instant = time.now.advanced(by: policy.attemptTimeout)] in
             guard (try? await time.sleep(until: instant)) != nil else { return }
-            await self?.passedDeadline(id)
+            await self?.passedDeadline(id, task)
         }
         let result = await task.result
         deadline.cancel()
@@ -50,8 +50,9 @@ extension OutboxCore {
         attempts.update { $0[id] = nil }
     }
 
-    func passedDeadline(_ id: UUID) {
-        guard let task = attempts.read({ $0[id] }) else { return }
+    func passedDeadline(_ id: UUID, _ task: Task<PerformedCommand, any Error>) {
+        // The attempt may have ended meanwhile, and the next one may have begun.
+        guard attempts.read({ $0[id] == task }) else { return }
         task.cancel()
         machine.passedDeadline(id)
         report(.attemptOverdue, id)

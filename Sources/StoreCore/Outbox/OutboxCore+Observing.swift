@@ -7,14 +7,14 @@ internal import Foundation
 // The state of the outbox, for observers and for tests.
 
 extension OutboxCore {
-    func state(of subject: String?) -> OutboxState {
+    func state(of subject: OutboxSubject?) -> OutboxState {
         guard let subject else {
             return OutboxState(
                 pendingCount: machine.pendingCount, deliveringCount: attempts.read { $0.count }, failedCount: machine.failedCount,
                 undecodableCount: machine.undecodableCount, isStopped: machine.isStopped,
                 commands: commands(after: 0, limit: 100))
         }
-        let items = machine.commands(changing: subject).filter { $0.status != .delivered }
+        let items = machine.commands(changing: subject.replaced(machine.replacements).text).filter { $0.status != .delivered }
         let commands = items.map { command($0) }
         func count(_ status: OutboxCommand.Status) -> Int { commands.count { $0.status == status } }
         return OutboxState(

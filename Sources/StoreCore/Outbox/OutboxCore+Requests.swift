@@ -21,8 +21,8 @@ extension OutboxCore {
             }
         }
         for engine in registration.engines { engine.knowCommands(items.lazy.filter { $0.status == .delivered }.map(\.id)) }
+        if !registration.engines.isEmpty { show(items) }
         for item in items {
-            if !registration.engines.isEmpty { show(item.id, insteadOf: nil) }
             if item.isUnreadable {
                 report(.undecodable(name: item.submission.name, nil), item.id)
             } else if item.status == .delivered {
@@ -77,7 +77,7 @@ extension OutboxCore {
     func submit<Value: Command>(_ command: Value) throws -> UUID {
         let bound = try bindNew(command)
         let payload = try bound.encode()
-        let id = UUID()
+        let id = UUID.random()
         defer { carryOut() }
         do {
             try transact {
@@ -86,12 +86,15 @@ extension OutboxCore {
                 else { throw full }
                 let bound = try upToDate(bound)
                 fresh[id] = bound.command
-                var submission = try submission(of: bound.command, Value.name, bound.payload ?? payload, date: time.date)
-                if let earlier = machine.supersedable(in: bound.command.lane)?.submission, earlier.name == Value.name,
-                    bound.command.supersedes(earlier.payload, earlier.version)
+                var submission = try submission(of: bound.command, Value.name, bound.payload ?? payload, date: time.date, delivery: id)
+                if let earlier = machine.supersedable(in: bound.command.lane), earlier.submission.name == Value.name,
+                    bound.command.supersedes(
+                        latest?.delivery == earlier.submission.delivery ? latest?.command : nil, earlier.submission.payload,
+                        earlier.submission.version)
                 {
-                    submission.supersedes = machine.supersedable(in: bound.command.lane)?.id
+                    submission.supersedes = earlier.id
                 }
+                latest = (submission.delivery, bound.command.value)
                 return [OutboxEntry(id: id, lane: bound.command.lane, fact: .submitted(submission))]
             }
         } catch {
@@ -124,14 +127,14 @@ extension OutboxCore {
     }
 
     func submission(
-        of command: BoundCommand, _ name: String, _ payload: Data, date: Date
+        of command: BoundCommand, _ name: String, _ payload: Data, date: Date, delivery: UUID? = nil
     ) throws -> OutboxEntry.Submission {
         guard let registration = registrations[name] else { throw StoreError(.unregisteredCommand, "encoding a command \(name)") }
         return OutboxEntry.Submission(
             name: name, version: registration.version, subject: command.subject,
             // Any other identifier is not temporary.
             references: command.references.filter { machine.creators[$0] != nil && $0 != command.creates },
-            creates: command.creates, supersedes: nil, delivery: UUID(), date: date, payload: payload)
+            creates: command.creates, supersedes: nil, delivery: delivery ?? .random(), date: date, payload: payload)
     }
 
     func cancel(_ id: UUID) throws -> CancelOutcome {
@@ -169,6 +172,8 @@ extension OutboxCore {
             else { return [] }
             let bound = try upToDate(bound)
             let submission = try submission(of: bound.command, Value.name, bound.payload ?? payload, date: item.submission.date)
+            let growth = submission.payload.count - item.submission.payload.count
+            guard growth <= 0 || machine.byteCount + growth <= policy.byteLimit else { throw full }
             return [OutboxEntry(id: id, lane: bound.command.lane, fact: .replaced(submission))]
         }
         if isReplaced { report(.replaced, id) }
@@ -187,8 +192,10 @@ extension OutboxCore {
         return isChanged
     }
 
-    /// Drops all commands, and waits for running attempts.
-    func empty() async throws -> Int {
+    /// Drops all commands, and cancels running attempts.
+    ///
+    /// - Returns: The number of commands.
+    func empty() throws -> Int {
         var count = 0
         do {
             try log.compact { news in
@@ -202,19 +209,32 @@ extension OutboxCore {
             carryOut()
             throw error
         }
-        (foreign, recordCount, responses, unsettled) = ([], 0, [:], [:])
+        (foreign, recordCount, responses, unsettled, latest) = ([], 0, [:], [:], nil)
         carryOut()
         report(.cleared(count: count), nil)
-        let running = attempts.current
-        for task in running.values { task.cancel() }
-        guard !running.isEmpty else { return count }
+        for task in attempts.current.values { task.cancel() }
+        return count
+    }
+
+    /// Waits for the attempts that are running now, up to the limit of the policy.
+    func waitForAttempts() async {
+        let running = Set(attempts.current.keys)
+        guard !running.isEmpty else { return }
         let instant = time.now.advanced(by: policy.clearTimeout)
         await withTaskGroup { [attempts, time] group in
-            group.addTask { _ = try? await attempts.wait { $0.keys.contains(where: { running[$0] != nil }) ? nil : () } }
+            group.addTask { _ = try? await attempts.wait { running.isDisjoint(with: $0.keys) ? () : nil } }
             group.addTask { try? await time.sleep(until: instant) }
             await group.next()
             group.cancelAll()
         }
-        return count
+    }
+}
+
+extension UUID {
+    /// A random identifier (RFC 9562, version 4). On Linux, `UUID()` opens a file each time.
+    fileprivate static func random() -> UUID {
+        var random = SystemRandomNumberGenerator()
+        let (high, low) = (random.next() & ~0xF000 | 0x4000, random.next() & ~(0b11 << 62) | 0b10 << 62)
+        return withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
     }
 }

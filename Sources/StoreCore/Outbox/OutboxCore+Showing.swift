@@ -10,7 +10,17 @@ extension OutboxCore {
     func carryOut() {
         var actions = machine.takeActions()
         while !actions.isEmpty {
-            for action in actions { carryOut(action) }
+            var hidden: [UUID] = []
+            for action in actions {
+                if case .hide(let id) = action {
+                    hidden.append(id)
+                } else {
+                    hide(hidden)
+                    hidden = []
+                    carryOut(action)
+                }
+            }
+            hide(hidden)
             actions = machine.takeActions()
         }
         compactIfNeeded()
@@ -25,7 +35,7 @@ extension OutboxCore {
         case .perform(let id, let attempt): Task { await deliver(id, attempt) }
         case .rewrite(let id): rewrite(id)
         case .show(let id, let superseded): show(id, insteadOf: superseded)
-        case .hide(let id): hide(id)
+        case .hide(let id): hide([id])
         case .confirm(let item): confirm(item)
         }
     }
@@ -46,28 +56,47 @@ extension OutboxCore {
         let old = superseded.flatMap { shown.removeValue(forKey: $0) } ?? []
         let bound = fresh.removeValue(forKey: id)
         guard let item = machine.items[id], item.status != .failed, let command = bound ?? bind(item) else {
-            for patch in old { patch.engine.dropCommand(superseded ?? id, of: patch.key) }
+            for patch in old { patch.engine.dropCommands([superseded ?? id], of: patch.key) }
             return
         }
-        let mark = CommandMark(id: id, order: item.order, isAttempted: item.isAttempted)
         for patch in command.patches {
             if let first = patch.first {
-                if item.status == .pending { patch.engine.showCreation(mark, of: patch.key, first) }
+                if item.status == .pending { patch.engine.showCreation(CommandMark(item), of: patch.key, first) }
             } else {
-                patch.engine.showCommand(
-                    mark, of: patch.key, insteadOf: superseded, isDelivered: item.status == .delivered, patch.apply)
+                patch.engine.showCommands([ShownCommand(item, patch)], of: patch.key, insteadOf: superseded)
             }
         }
         // The command does not change these keys any longer. A temporary key stands for the key that has replaced it.
         for patch in old where !command.patches.contains(where: { $0.engine === patch.engine && $0.key == $0.engine.resolved(patch.key) }) {
-            patch.engine.dropCommand(superseded ?? id, of: patch.key)
+            patch.engine.dropCommands([superseded ?? id], of: patch.key)
         }
         if !command.patches.isEmpty { shown[id] = command.patches }
     }
 
-    func hide(_ id: UUID) {
-        for patch in shown.removeValue(forKey: id) ?? [] { patch.engine.dropCommand(id, of: patch.key) }
-        unsettled[id] = nil
+    /// Shows the commands of a type that was just registered: all changes of one content in one step, because each step applies all.
+    func show(_ items: [OutboxMachine.Item]) {
+        var groups = PatchGroups<ShownCommand<BoxedContent>>()
+        for item in items {
+            guard let command = bind(item) else { continue }
+            for patch in command.patches {
+                if let first = patch.first {
+                    if item.status == .pending { patch.engine.showCreation(CommandMark(item), of: patch.key, first) }
+                } else {
+                    groups.add(ShownCommand(item, patch), patch)
+                }
+            }
+            if !command.patches.isEmpty { shown[item.id] = command.patches }
+        }
+        for group in groups.all { group.patch.engine.showCommands(group.values, of: group.patch.key) }
+    }
+
+    func hide(_ ids: [UUID]) {
+        var groups = PatchGroups<UUID>()
+        for id in ids {
+            for patch in shown.removeValue(forKey: id) ?? [] { groups.add(id, patch) }
+            unsettled[id] = nil
+        }
+        for group in groups.all { group.patch.engine.dropCommands(Set(group.values), of: group.patch.key) }
     }
 
     /// Folds the change of a delivered command into the content of each store.
@@ -82,6 +111,7 @@ extension OutboxCore {
         }
         unsettled[id] = patches
         for patch in patches {
+            patch.engine.knowCommands([id])
             if let first = patch.first {
                 move(item, patch, first, performed)
                 continue
@@ -173,5 +203,38 @@ extension OutboxCore {
             try? await time.sleep(until: instant)
             if let self { await body(self) }
         }
+    }
+}
+
+/// Values for patches, by the content that these change.
+private struct PatchGroups<Value> {
+    private struct Content: Hashable {
+        var engine: ObjectIdentifier
+        var key: BoxedKey
+    }
+
+    private(set) var all: [(patch: BoundPatch, values: [Value])] = []
+    private var positions: [Content: Int] = [:]
+
+    mutating func add(_ value: Value, _ patch: BoundPatch) {
+        let content = Content(engine: ObjectIdentifier(patch.engine), key: patch.key)
+        if let position = positions[content] {
+            all[position].values.append(value)
+        } else {
+            positions[content] = all.count
+            all.append((patch, [value]))
+        }
+    }
+}
+
+extension CommandMark {
+    fileprivate init(_ item: OutboxMachine.Item) {
+        self.init(id: item.id, order: item.order, isAttempted: item.isAttempted)
+    }
+}
+
+extension ShownCommand<BoxedContent> {
+    fileprivate init(_ item: OutboxMachine.Item, _ patch: BoundPatch) {
+        self.init(mark: CommandMark(item), isDelivered: item.status == .delivered, apply: patch.apply)
     }
 }

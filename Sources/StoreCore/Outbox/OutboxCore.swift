@@ -9,6 +9,9 @@ internal import Foundation
 /// Each decision is made under the lock of the log, after the entries of other processes were applied. A change is in the log before it is
 /// visible.
 ///
+/// The file calls run on the actor's thread. A queue of their own would cost two thread switches, which take longer than the append of a
+/// submission.
+///
 /// This file has the state and the log. `+Showing` shows the changes in the stores, `+Delivering` delivers, `+Requests` handles the calls
 /// of ``Outbox``, `+Observing` describes the state.
 actor OutboxCore {
@@ -25,6 +28,8 @@ actor OutboxCore {
     var registrations: [String: OutboxRegistration] = [:]
     /// The commands of running submissions, which need not be decoded again.
     var fresh: [UUID: BoundCommand] = [:]
+    /// The command that was submitted last, by the identity of its deliveries: a series of drafts need not be decoded again.
+    var latest: (delivery: UUID, command: any Command)?
     /// The patches that the stores show.
     var shown: [UUID: [BoundPatch]] = [:]
     /// The patches of delivered commands, until the stores have saved the content that contains them.
@@ -54,9 +59,17 @@ actor OutboxCore {
         let news = try log.read()
         let date = time.date
         (foreign, recordCount) = ([], news.records.count)
+        var unknown: [OutboxEntry] = []
         for record in news.records {
-            if let entry = OutboxEntry(record) { machine.apply(entry, date: date) } else { foreign.append(record) }
-            if case .unknown? = OutboxEntry(record)?.fact { foreign.append(record) }
+            guard let entry = OutboxEntry(record) else {
+                foreign.append(record)
+                continue
+            }
+            if entry.fact == .unknown {
+                foreign.append(record)
+                unknown.append(entry)
+            }
+            machine.apply(entry, date: date)
         }
         // No type is registered yet, so there is nothing to show.
         _ = machine.takeActions()
@@ -64,6 +77,10 @@ actor OutboxCore {
         for damage in news.damages {
             events += 1
             onEvent?(OutboxEvent(number: events, command: nil, kind: .damaged(bytes: damage.length, reason: damage.reason)))
+        }
+        for entry in unknown {
+            events += 1
+            onEvent?(OutboxEvent(number: events, command: entry.id, kind: Self.newer(entry)))
         }
     }
 
@@ -90,6 +107,8 @@ actor OutboxCore {
 
     /// Applies the entries of other processes.
     func refresh() {
+        // The news belong to the next outbox on the directory.
+        guard !isShutDown else { return }
         do {
             let news = try log.read()
             guard !news.isEmpty else { return }
@@ -113,7 +132,10 @@ actor OutboxCore {
                 foreign.append(record)
                 continue
             }
-            if entry.fact == .unknown { foreign.append(record) }
+            if entry.fact == .unknown {
+                foreign.append(record)
+                report(Self.newer(entry), entry.id)
+            }
             entries.append(entry)
         }
         if news.wasReplaced {
@@ -121,6 +143,14 @@ actor OutboxCore {
         } else {
             for entry in entries { machine.apply(entry, date: date) }
         }
+    }
+
+    /// The event of a fact that a newer version has written.
+    private static func newer(_ entry: OutboxEntry) -> OutboxEvent.Kind {
+        let error = StoreError(
+            .unreadableRecord,
+            "a newer version of this framework has written about a command of lane \(entry.lane); update the program to deliver the lane")
+        return .undecodable(name: "", error)
     }
 
     /// Decides on entries under the lock of the log, appends them, and applies them. The caller carries out the actions.
@@ -150,16 +180,20 @@ actor OutboxCore {
     func compactIfNeeded() {
         guard recordCount > 1_024, recordCount > 4 * machine.items.count else { return }
         do {
-            try log.compact { news in
-                take(news)
-                let records = machine.entries().map(\.record) + foreign
-                recordCount = records.count
-                return records
-            }
+            try compact()
         } catch {
             report(.logFault(error), nil)
             // The next attempt follows when the log has grown by as many records again.
             recordCount = 0
+        }
+    }
+
+    func compact() throws {
+        try log.compact { news in
+            take(news)
+            let records = machine.entries().map(\.record) + foreign
+            recordCount = records.count
+            return records
         }
     }
 
@@ -170,7 +204,9 @@ actor OutboxCore {
 }
 
 extension OutboxCore: CacheScopeMember {
-    func clear() async throws { _ = try await empty() }
+    func prepareToClear() async throws { _ = try empty() }
+
+    func clear() async throws { await waitForAttempts() }
 
     /// Returns at once, because a submitted command is on disk already.
     func waitUntilSaved() async throws {}

@@ -115,7 +115,7 @@ extension OutboxEntry {
         return Data(writer.bytes)
     }
 
-    /// Decodes a record; `nil` if its version is newer, or if it is not an entry.
+    /// Decodes a record; `nil` if it is not an entry.
     init?(_ record: Data) {
         let decoded: OutboxEntry?? = record.withUnsafeBytes { bytes in try? Self.read(bytes) }
         guard let decoded, let entry = decoded else { return nil }
@@ -124,11 +124,12 @@ extension OutboxEntry {
 
     private static func read(_ bytes: UnsafeRawBufferPointer) throws(NoEntry) -> OutboxEntry? {
         var reader = Reader(bytes: bytes)
-        guard try reader.byte() == version else { return nil }
+        let version = try reader.byte()
+        guard version >= Self.version else { return nil }
         let kind = Kind(rawValue: try reader.byte())
         let (id, lane) = (try reader.id(), try reader.text())
-        // A kind of a newer version still names its command.
-        guard let kind else { return OutboxEntry(id: id, lane: lane, fact: .unknown) }
+        // A fact of a newer version still names its command.
+        guard version == Self.version, let kind else { return OutboxEntry(id: id, lane: lane, fact: .unknown) }
         return OutboxEntry(id: id, lane: lane, fact: try fact(kind, &reader))
     }
 

@@ -50,6 +50,10 @@ extension OutboxMachine {
         var superseded: UUID?
         if let earlier = submission.supersedes, supersedable(in: lane)?.id == earlier {
             superseded = earlier
+            // The entity of the earlier command will never exist under another key.
+            if let temporary = items[earlier]?.submission.creates, temporary != submission.creates {
+                failReferrers(to: temporary, of: earlier, submission.date)
+            }
             remove(earlier)
         }
         lastOrder += 1
@@ -182,13 +186,13 @@ extension OutboxMachine {
         pendingByName[submission.name, default: 0] += item.status == .pending ? 1 : 0
         byteCount += submission.payload.count - item.submission.payload.count
         items[id]?.submission = submission
+        replaceIdentifiers(of: item, submission)
         if unreadable.remove(id) != nil { items[id]?.isUnreadable = false }
         markReadable(id)
         if submission.subject != item.submission.subject {
             forgetSubject(of: item)
             bySubject[submission.subject, default: []].append(id)
         }
-        for reference in submission.references { referrers[reference, default: []].append(id) }
         if item.lane != lane {
             leaveLane(id)
             items[id]?.lane = lane
@@ -197,11 +201,28 @@ extension OutboxMachine {
         }
         if item.status == .failed {
             items[id]?.isAttempted = false
-            makePending(id)
+            if submission.creates == item.submission.creates { retried(id) } else { makePending(id) }
         } else {
             actions.append(.show(id, insteadOf: id))
         }
         review(lane)
+    }
+
+    /// The command has another payload, with other identifiers.
+    mutating func replaceIdentifiers(of item: Item, _ submission: OutboxEntry.Submission) {
+        if let temporary = item.submission.creates, temporary != submission.creates, creators[temporary] == item.id {
+            // The entity will never exist under the old key.
+            failReferrers(to: temporary, of: item.id, submission.date)
+            creators[temporary] = nil
+        }
+        if let temporary = submission.creates, creators[temporary] == nil, replacements[temporary] == nil { creators[temporary] = item.id }
+        for reference in item.submission.references { removeReferrer(item.id, to: reference) }
+        for reference in submission.references { referrers[reference, default: []].append(item.id) }
+    }
+
+    mutating func removeReferrer(_ id: UUID, to reference: String) {
+        referrers[reference]?.removeAll { $0 == id }
+        if referrers[reference]?.isEmpty == true { referrers[reference] = nil }
     }
 
     /// Adds a command that comes from another lane, in the order of submission.
@@ -231,10 +252,7 @@ extension OutboxMachine {
         if let temporary = item.submission.creates, creators[temporary] == id { creators[temporary] = nil }
         unreadable.remove(id)
         forgetSubject(of: item)
-        for reference in item.submission.references {
-            referrers[reference]?.removeAll { $0 == id }
-            if referrers[reference]?.isEmpty == true { referrers[reference] = nil }
-        }
+        for reference in item.submission.references { removeReferrer(id, to: reference) }
         if timeline.count > 2 * items.count + 64 { timeline.removeAll { items[$0.id]?.order != $0.order } }
     }
 

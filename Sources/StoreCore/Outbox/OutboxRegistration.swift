@@ -28,8 +28,9 @@ struct BoundCommand: Sendable {
     var references: [String]
     var patches: [BoundPatch]
     var perform: @Sendable (Delivery) async throws -> PerformedCommand
-    /// Returns whether this command supersedes the one with this payload.
-    var supersedes: @Sendable (_ payload: Data, _ version: Int) -> Bool
+    var value: any Command
+    /// Returns whether this command supersedes an earlier one, which is decoded from its payload if it is not known.
+    var supersedes: @Sendable (_ earlier: (any Command)?, _ payload: Data, _ version: Int) -> Bool
     /// Encodes the command, or the command with identifiers replaced.
     var encode: @Sendable () throws -> Data
     var replacing: @Sendable (_ replacements: [String: String]) -> BoundCommand

@@ -111,7 +111,7 @@ public struct OutboxStates: AsyncSequence, Sendable {
 
     let outbox: Outbox
     /// The content whose commands are shown; `nil` for all commands.
-    let subject: String?
+    let subject: OutboxSubject?
 
     /// Creates an iterator, which begins with the current state.
     public func makeAsyncIterator() -> Iterator { Iterator(outbox: outbox, subject: subject) }
@@ -119,11 +119,11 @@ public struct OutboxStates: AsyncSequence, Sendable {
     /// An observer of the outbox.
     public struct Iterator: AsyncIteratorProtocol {
         let outbox: Outbox
-        let subject: String?
+        let subject: OutboxSubject?
         private var seen: UInt64 = 0
         private var last: OutboxState?
 
-        fileprivate init(outbox: Outbox, subject: String?) {
+        fileprivate init(outbox: Outbox, subject: OutboxSubject?) {
             self.outbox = outbox
             self.subject = subject
         }

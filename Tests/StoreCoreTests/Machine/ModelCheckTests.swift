@@ -19,6 +19,11 @@ struct ModelCheckTests {
         await check(setting, states: 2_000)
     }
 
+    @Test(arguments: ModelSetting.commands)
+    func `O2, O7: every interleaving of the events of commands keeps the laws`(setting: ModelSetting) async {
+        await check(setting, states: 2_000, preludes: ModelSetting.commandPreludes)
+    }
+
     @Test(arguments: ModelSetting.streams)
     func `L1 to L7: every interleaving of all events of a stream keeps the laws`(setting: ModelSetting) async {
         await check(setting, states: 2_000, preludes: ModelSetting.streamPreludes)

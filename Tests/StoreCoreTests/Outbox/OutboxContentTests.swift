@@ -133,6 +133,33 @@ struct OutboxContentTests {
         #expect(try await bench.value() == 5)
     }
 
+    @Test(arguments: [true, false])
+    func `O7: content that was pushed during a delivery may contain the change, and is pushed again`(_ isWhole: Bool) async throws {
+        let feed = ScriptedLiveFetcher<Int, Int>()
+        let store = Store(cacher: MemoryCacher<Int, Int>(), fetcher: feed, time: ManualTime())
+        let origin = ScriptedDeliveries<Add, Void> { _ in .success(()) }
+        let outbox = try Outbox(directory: TemporaryDirectory().file("outbox"), time: ManualTime())
+        await outbox.register(Add.self, patching: store, at: \.key) {
+            $1 += $0.amount
+        } perform: {
+            try await origin.perform($0, $1)
+        }
+        let observer = RecordingObserver(store[1].publish())
+        try await feed.send(.content(10), timeout: .seconds(600))
+        origin.hold()
+        outbox.start()
+        try await outbox.submit(Add(key: 1, amount: 5))
+        try await origin.started(count: 1, timeout: .seconds(600))
+        // The origin has performed the addition, and its response is under way.
+        try await feed.send(isWhole ? .content(15) : .change { $0 = 15 }, timeout: .seconds(600))
+        origin.release()
+        try await until { feed.connections.count == 2 }
+        try await feed.send(.content(15), timeout: .seconds(600))
+        _ = try await observer.next(timeout: .seconds(600)) { $0.isCompleted && $0.content == 15 }
+        try await until { await outbox.core.isEmpty }
+        #expect(try await store[1].requireData() == 15)
+    }
+
     @Test func `O7: content that the origin responds with replaces the change, and nothing is fetched`() async throws {
         let bench = try OutboxBench()
         await bench.store[1].update(10)
@@ -325,5 +352,78 @@ struct OutboxCreationTests {
         #expect(notes.appending.commands == [AppendText(note: "7", text: "b")])
         #expect(try await notes.store["7"].requireData() == "Ab")
         #expect(try await notes.saved("7") == "Ab")
+    }
+
+    /// Creates a note, in place of one that was not created yet.
+    private struct Sketch: Command, Hashable {
+        static let name = "sketch"
+        var id: String
+
+        func supersedes(_ earlier: Sketch) -> Bool { true }
+    }
+
+    @Test func `O8, O9: commands fail if the creation of their entity is superseded by that of another entity`() async throws {
+        let notes = try Notes()
+        await notes.register()
+        let sketches = ScriptedDeliveries<Sketch, Created<String, String>> { .success(Created("real-\($0.command.id)")) }
+        await notes.outbox.register(Sketch.self, creating: notes.store, at: \.id, lane: { _ in "sketches" }) { _ in
+            ""
+        } perform: {
+            try await sketches.perform($0, $1)
+        }
+        try await notes.outbox.submit(Sketch(id: "a"))
+        let toFormer = try await notes.outbox.submit(AppendText(note: "a", text: "x"))
+        try await notes.outbox.submit(Sketch(id: "b"))
+        try await notes.outbox.submit(AppendText(note: "b", text: "y"))
+        #expect(await notes.outbox.commands().filter { $0.status == .failed }.map(\.id) == [toFormer])
+        notes.outbox.start()
+        #expect(await notes.outbox.drain(until: .seconds(3_600)) == .drained)
+        #expect(sketches.commands == [Sketch(id: "b")])
+        #expect(notes.appending.commands == [AppendText(note: "real-b", text: "y")])
+    }
+
+    @Test func `O5, O8: a replaced creation takes the commands of its entity along, and another entity gets none of them`() async throws {
+        let notes = try Notes(
+            creating: ScriptedDeliveries(
+                .failure(Refusal()), .failure(Refusal()), .success(Created("7")), .success(Created("8")), .success(Created("9"))))
+        await notes.register()
+        let kept = try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
+        try await notes.outbox.submit(AppendText(note: "t", text: "b"))
+        let other = try await notes.outbox.submit(CreateNote(id: "u", text: "a"))
+        let orphan = try await notes.outbox.submit(AppendText(note: "u", text: "b"))
+        notes.outbox.start()
+        try await notes.events.first("failed", count: 2)
+        #expect(try await notes.outbox.replace(kept, with: CreateNote(id: "t", text: "A")))
+        #expect(await notes.outbox.drain(until: .seconds(3_600)) == .drained)
+        #expect(notes.appending.commands == [AppendText(note: "7", text: "b")])
+        #expect(try await notes.store["7"].requireData() == "Ab")
+        #expect(try await notes.outbox.replace(other, with: CreateNote(id: "v", text: "B")))
+        try await notes.outbox.submit(AppendText(note: "v", text: "c"))
+        #expect(await notes.outbox.drain(until: .seconds(3_600)) == .drained)
+        #expect(notes.appending.commands.map(\.note) == ["7", "8"])
+        #expect(await notes.outbox.commands().map(\.id) == [orphan])
+        #expect(try await notes.outbox.retry(orphan))
+        #expect(await notes.outbox.commands().map(\.status) == [.failed])
+    }
+
+    @Test func `O8, O15: the commands of a created entity are found under its temporary key, too`() async throws {
+        let notes = try Notes()
+        await notes.register()
+        try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
+        let temporary = notes.outbox.pending(for: notes.store["t"])
+        var states = temporary.makeAsyncIterator()
+        #expect(await states.next()?.pendingCount == 1)
+        notes.appending.hold()
+        notes.outbox.start()
+        #expect(await notes.outbox.drain(until: .seconds(3_600)) == .drained)
+        try await notes.outbox.submit(AppendText(note: "t", text: "b"))
+        try await notes.appending.started(count: 1, timeout: .seconds(600))
+        #expect(notes.appending.commands == [AppendText(note: "42-t", text: "b")])
+        for key in ["t", "42-t"] {
+            var states = notes.outbox.pending(for: notes.store[key]).makeAsyncIterator()
+            #expect(await states.next()?.commands.map(\.name) == ["append"])
+        }
+        notes.appending.release()
+        try await notes.settled()
     }
 }

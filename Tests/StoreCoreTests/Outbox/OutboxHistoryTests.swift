@@ -151,6 +151,8 @@ private final class OutboxHistory {
             // What the origin holds is canceled with the process.
             await world.outbox.core.shutDown()
             try await until { await self.world.outbox.core.runningCount == 0 }
+            // A save ends with its process, too; one of the former launch must not overwrite the records of the next one.
+            try await world.store.waitUntilSaved()
             world = try World(directory, time, lists, performed)
             await world.register()
         case 12:
@@ -173,8 +175,17 @@ private final class OutboxHistory {
             steps.append("clear \(key)")
             await world.store[key].clear()
         default:
-            steps.append("wait")
-            time.advance(by: .seconds(300))
+            try await wait()
+        }
+    }
+
+    /// Lets every delay end, and every held delivery pass its deadline.
+    private func wait() async throws {
+        steps.append("wait")
+        let (appends, creations) = (Set(world.appending.heldNumbers), Set(world.creating.heldNumbers))
+        time.advance(by: .seconds(300))
+        try await until("the deadlines have passed") {
+            appends.isDisjoint(with: self.world.appending.heldNumbers) && creations.isDisjoint(with: self.world.creating.heldNumbers)
         }
     }
 
@@ -191,32 +202,33 @@ private final class OutboxHistory {
             let request = world.appending.heldNumbers[random.below(appends)]
             let command = world.appending.requests[request - 1].param.command
             steps.append("\(command.number) ends: \(outcome)")
+            guard world.appending.releaseOne(request, with: failure(outcome)) else { return }
             switch outcome {
-            case 0: try await world.appending.answer(request, with: .failure(Offline()))
-            case 1:
-                try await world.appending.answer(request, with: .failure(Refusal()))
-                fail(command.number)
+            case 0: break
+            case 1: fail(command.number)
             default:
-                world.appending.releaseOne(request)
                 pending.removeAll { $0.number == command.number }
             }
         } else {
             let request = world.creating.heldNumbers[random.below(world.creating.heldCount)]
             let command = world.creating.requests[request - 1].param.command
             steps.append("creation of \(command.key) ends: \(outcome)")
+            guard world.creating.releaseOne(request, with: failure(outcome)) else { return }
             switch outcome {
-            case 0: try await world.creating.answer(request, with: .failure(Offline()))
+            case 0: break
             case 1:
-                try await world.creating.answer(request, with: .failure(Refusal()))
                 fail(command.number)
                 for other in pending where other.key == command.key { fail(other.number) }
             default:
-                world.creating.releaseOne(request)
                 created[command.key] = "real \(command.key)"
                 pending.removeAll { $0.number == command.number }
             }
         }
         try await until("the end is known") { self.world.events.all.count > ended }
+    }
+
+    private func failure<Content>(_ outcome: Int) -> ScriptedAnswer<Content>? {
+        outcome == 0 ? .failure(Offline()) : outcome == 1 ? .failure(Refusal()) : nil
     }
 
     private func fail(_ number: Int) {
@@ -226,7 +238,7 @@ private final class OutboxHistory {
 
     private func settle() async throws {
         for _ in 0..<200 where !pending.isEmpty {
-            if world.appending.heldCount + world.creating.heldCount > 0 { try await answer(2) } else { time.advance(by: .seconds(300)) }
+            if world.appending.heldCount + world.creating.heldCount > 0 { try await answer(2) } else { try await wait() }
             try await world.quiet()
         }
     }
@@ -252,7 +264,14 @@ private final class OutboxHistory {
 extension ScriptedOrigin {
     fileprivate var heldNumbers: [Int] { script.state.read { $0.held } }
 
-    fileprivate func releaseOne(_ number: Int) { script.state.update { $0.release(number, with: nil) }?.resume() }
+    /// Ends a held delivery; `nil` lets it succeed.
+    ///
+    /// - Returns: Whether it was still held: a deadline that passes late cancels it.
+    fileprivate func releaseOne(_ number: Int, with answer: ScriptedAnswer<Content>?) -> Bool {
+        guard let released = script.state.update({ $0.release(number, with: answer) }) else { return false }
+        released.resume()
+        return true
+    }
 }
 
 @Suite(.timeLimit(.minutes(120)))

@@ -19,8 +19,8 @@ struct OutboxScopeTests {
         try await bench.origin.started(count: 2, timeout: .seconds(600))
         let clearing = Task { try await scope.clear() }
         try await bench.events.first("cleared 3")
-        // The deliveries ignore their cancellation, so the call waits for them up to its limit.
-        try await bench.time.sleepers(atLeast: 1, timeout: .seconds(600))
+        // The deliveries ignore their cancellation, so the call waits for them up to its limit, beside the deadlines of both.
+        try await bench.time.sleepers(atLeast: 3, timeout: .seconds(600))
         bench.time.advance(by: OutboxPolicy.default.clearTimeout)
         try await clearing.value
         #expect(try await bench.value() == 0)
@@ -34,6 +34,86 @@ struct OutboxScopeTests {
         let again = try OutboxBench(in: bench.directory)
         #expect(await again.state.commands.isEmpty)
         #expect(try await again.value() == 0)
+    }
+
+    @Test func `O10: what a former user's delivery has created stays out of a cleared store`() async throws {
+        let scope = CacheScope()
+        let cacher = GatedCacher<String, String>()
+        let store = Store(
+            cacher: cacher, fetcher: ScriptedFetcher<String, String> { _ in .failure(Offline()) }, time: ManualTime(), scope: scope)
+        let events = OutboxEvents()
+        let outbox = try Outbox(directory: TemporaryDirectory().file("outbox"), time: ManualTime(), scope: scope, onEvent: events.append)
+        await outbox.register(CreateNote.self, creating: store, at: \.id) {
+            $0.text
+        } perform: { _, _ in
+            Created("real", content: "of the former user")
+        }
+        cacher.hold(.load)
+        outbox.start()
+        try await outbox.submit(CreateNote(id: "t", text: "a"))
+        try await events.first("delivered")
+        // The entity moves to its real key. The record of that key is being read.
+        try await cacher.began(.load)
+        let clearing = Task { try await scope.clear() }
+        try await events.first("cleared")
+        cacher.release()
+        try await clearing.value
+        try await until { await outbox.core.moving.isEmpty }
+        #expect(await store["real"].getData(from: .cache) == nil)
+        #expect(await store["t"].getData(from: .cache) == nil)
+        try await store.waitUntilSaved()
+        #expect(cacher.storedCount == 0)
+    }
+
+    @Test func `O13: a deliverer that has lost its lease begins no delivery`() async throws {
+        let first = try OutboxBench()
+        first.origin.hold()
+        await first.register()
+        first.outbox.start()
+        try await first.outbox.submit(Add(key: 1, amount: 5))
+        try await first.origin.started(count: 1, timeout: .seconds(600))
+        // Another process may remove the directory of a cache, and then nothing tells that the lease is still in use.
+        let leases = await first.outbox.core.log.leases.path
+        try FileManager.default.removeItem(atPath: leases + "/" + DeliveryLease.name)
+        let second = try OutboxBench(in: first.directory)
+        await second.register()
+        second.outbox.start()
+        try await second.outbox.submit(Add(key: 2, amount: 7))
+        try await second.origin.started(count: 1, timeout: .seconds(600))
+        try await first.outbox.submit(Add(key: 3, amount: 1))
+        first.origin.release()
+        try await until { await second.outbox.core.isEmpty }
+        #expect(first.origin.commands == [Add(key: 1, amount: 5)])
+        #expect(second.origin.commands.contains(Add(key: 3, amount: 1)))
+    }
+
+    @Test func `O13: two outboxes of one process over one store show each change once, and deliver it once`() async throws {
+        let bench = try OutboxBench()
+        await bench.fill()
+        let other = try Outbox(directory: bench.directory.file("outbox"), time: bench.time)
+        await bench.register()
+        await other.register(Add.self, patching: bench.store, at: \.key) {
+            $1 += $0.amount
+        } perform: { [origin = bench.origin] in
+            try await origin.perform($0, $1)
+        }
+        for amount in 1...20 { try await (amount % 2 == 0 ? other : bench.outbox).submit(Add(key: 1, amount: amount)) }
+        try await until { await other.core.machine.pendingCount == 20 }
+        try await until { await bench.state.pendingCount == 20 }
+        #expect(try await bench.value() == 210)
+        // Afterwards the orders of the two differ.
+        try await other.core.compact()
+        bench.outbox.start()
+        other.start()
+        try await bench.settled()
+        try await until { await other.core.isEmpty }
+        #expect(try await bench.value() == 210)
+        #expect(bench.origin.commands.map(\.amount) == Array(1...20))
+        for amount in 1...20 { try await (amount % 2 == 0 ? other : bench.outbox).submit(Add(key: 1, amount: amount)) }
+        try await bench.settled()
+        try await until { await other.core.isEmpty }
+        #expect(try await bench.value() == 420)
+        #expect(try await bench.saved()?.content == 420)
     }
 
     @Test func `O13: commands of another outbox on the directory are delivered without a restart, by one deliverer`() async throws {
@@ -140,6 +220,34 @@ struct OutboxScopeTests {
         bench.origin.release()
         #expect(await drained.value == .drained)
         try await bench.settled()
+    }
+
+    @Test func `O16: failed and undecodable commands do not count, and a canceled wait harms no delivery`() async throws {
+        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()), .success(())))
+        await bench.fill()
+        await bench.register()
+        await bench.outbox.register(Draft.self) { _, _ in }
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.outbox.submit(Draft(key: 1, value: 1))
+        let again = try OutboxBench(in: bench.directory, origin: ScriptedDeliveries(.failure(Refusal()), .success(())))
+        await again.register()
+        #expect(await again.outbox.drain(until: .zero) == .pending(1))
+        again.outbox.start()
+        try await again.events.first("failed")
+        #expect(await again.outbox.drain(until: .seconds(3_600)) == .drained)
+        #expect(await again.state.undecodableCount == 1)
+        #expect(await again.state.failedCount == 1)
+        again.origin.hold()
+        try await again.outbox.submit(Add(key: 2, amount: 7))
+        try await again.origin.started(count: 2, timeout: .seconds(600))
+        let canceled = Task { await again.outbox.drain(until: .seconds(3_600)) }
+        try await again.time.sleepers(atLeast: 2, timeout: .seconds(600))
+        canceled.cancel()
+        #expect(await canceled.value == .pending(1))
+        #expect(again.origin.cancelledCount == 0)
+        again.origin.release()
+        #expect(await again.outbox.drain(until: .seconds(3_600)) == .drained)
+        #expect(again.origin.commands.map(\.amount) == [5, 7])
     }
 
     @Test func `O1: two types with one name stop the program`() async throws {

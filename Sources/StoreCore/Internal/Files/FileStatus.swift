@@ -24,6 +24,8 @@ package struct FileStatus: Hashable, Sendable {
     package var inode: UInt64
     /// The permission bits.
     package var permissions: UInt16
+    /// The number of the device that contains the file.
+    private var device: Int64
 
     init(_ info: stat) {
         kind = FileKind(mode: info.st_mode)
@@ -35,7 +37,11 @@ package struct FileStatus: Hashable, Sendable {
         #endif
         inode = UInt64(info.st_ino)
         permissions = UInt16(truncatingIfNeeded: info.st_mode & 0o7777)
+        device = Int64(truncatingIfNeeded: info.st_dev)
     }
+
+    /// The identity of the file. No other file has it while the file is open.
+    var identity: FileIdentity { FileIdentity(inode: inode, device: device) }
 
     /// Returns the status of a file without following symbolic links.
     ///
@@ -67,13 +73,20 @@ package struct FileStatus: Hashable, Sendable {
     }
 
     /// Returns whether a path still names the file opened at it; `false` if that cannot be determined.
-    package static func isNamed(_ path: String, _ descriptor: Int32) -> Bool { sizeIfNamed(path, descriptor) != nil }
+    package static func isNamed(_ path: String, _ descriptor: Int32) -> Bool {
+        var opened = stat()
+        return fstat(descriptor, &opened) == 0 && size(of: path, if: FileStatus(opened).identity) != nil
+    }
 
     /// Returns the size of an open file; `nil` if its path no longer names it, or if that cannot be determined.
-    static func sizeIfNamed(_ path: String, _ descriptor: Int32) -> Int? {
-        var (opened, named) = (stat(), stat())
-        guard fstat(descriptor, &opened) == 0, lstat(path, &named) == 0 else { return nil }
-        return opened.st_ino == named.st_ino && opened.st_dev == named.st_dev ? Int(named.st_size) : nil
+    ///
+    /// - Parameters:
+    ///   - path: The path.
+    ///   - identity: The identity of the open file.
+    static func size(of path: String, if identity: FileIdentity) -> Int? {
+        var named = stat()
+        guard lstat(path, &named) == 0, FileStatus(named).identity == identity else { return nil }
+        return Int(named.st_size)
     }
 
     /// Returns whether a path leads to an open file, following links as `open` does; `false` if that cannot be determined.
@@ -116,6 +129,14 @@ package struct FileStatus: Hashable, Sendable {
         guard !overflow else { return time.tv_sec < 0 ? -held : held }
         return max(-held, min(held, seconds)) + Int64(time.tv_nsec)
     }
+}
+
+/// The identity of an open file.
+struct FileIdentity: Hashable, Sendable {
+    /// The file's number on its device.
+    fileprivate(set) var inode: UInt64
+    /// The number of the device.
+    fileprivate(set) var device: Int64
 }
 
 /// The kind of a file.

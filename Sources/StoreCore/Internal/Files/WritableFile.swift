@@ -13,10 +13,13 @@ package final class WritableFile: Sendable {
     private let descriptor: Int32
     /// The path, for messages.
     package let path: String
+    /// Read once, because it never changes while the file is open.
+    private let identity: FileIdentity
 
-    private init(descriptor: Int32, path: String) {
+    private init(descriptor: Int32, path: String, identity: FileIdentity) {
         self.descriptor = descriptor
         self.path = path
+        self.identity = identity
     }
 
     /// Opens a file, or creates an empty file.
@@ -31,13 +34,21 @@ package final class WritableFile: Sendable {
     }
 
     /// Opens a file that is renamed later; its path is the one under the later name.
-    private init(_ name: String, in directory: DirectoryHandle, mode: UInt16, laterName: String) throws(StoreError) {
-        path = directory.path(of: laterName)
+    private convenience init(_ name: String, in directory: DirectoryHandle, mode: UInt16, laterName: String) throws(StoreError) {
+        let path = directory.path(of: laterName)
         let parent = directory.descriptor
-        descriptor = uninterrupted { openat(parent, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode_t(mode)) }
+        let descriptor = uninterrupted { openat(parent, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode_t(mode)) }
         guard descriptor >= 0 else { throw .fileSystem("opening", path: path, errno: errno) }
-        // A pipe accepts writes and keeps nothing.
-        guard try status().kind == .regular else { throw .fileSystem("opening", path: path, errno: EEXIST) }
+        let status: FileStatus
+        do throws(StoreError) {
+            status = try FileStatus.of(descriptor: descriptor, path: path)
+            // A pipe accepts writes and keeps nothing.
+            guard status.kind == .regular else { throw .fileSystem("opening", path: path, errno: EEXIST) }
+        } catch {
+            _ = close(descriptor)
+            throw error
+        }
+        self.init(descriptor: descriptor, path: path, identity: status.identity)
     }
 
     /// Opens a file for changes in place, or creates an empty file; the file has no other name.
@@ -159,7 +170,7 @@ package final class WritableFile: Sendable {
     func copy() throws(StoreError) -> WritableFile {
         let copy = uninterrupted { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
         guard copy >= 0 else { throw .fileSystem("locking", path: path, errno: errno) }
-        return WritableFile(descriptor: copy, path: path)
+        return WritableFile(descriptor: copy, path: path, identity: identity)
     }
 
     /// Releases the lock, even if the file stays open in this process.
@@ -169,10 +180,10 @@ package final class WritableFile: Sendable {
     }
 
     /// Whether the file's path still leads to it.
-    var isNamed: Bool { FileStatus.isNamed(path, descriptor) }
+    var isNamed: Bool { sizeIfNamed != nil }
 
     /// The size in bytes; `nil` if the file's path no longer leads to it.
-    var sizeIfNamed: Int? { FileStatus.sizeIfNamed(path, descriptor) }
+    var sizeIfNamed: Int? { FileStatus.size(of: path, if: identity) }
 
     /// Writes all bytes at a position.
     ///

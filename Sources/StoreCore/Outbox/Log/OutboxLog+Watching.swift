@@ -11,6 +11,8 @@ extension OutboxLog {
         var watch: FileWatch?
         /// Whether an event waits on the queue to be handled, so that further events need no handling of their own.
         var isScheduled = false
+        /// The time of the last look at the log.
+        var lookedAt = DispatchTime(uptimeNanoseconds: 0)
         /// The log that was open before the watch began. If it has lost its name, the watch may be on a file that was replaced.
         var watchedLog: WritableFile?
         /// Whether the log is checked once a second, because it cannot be watched.
@@ -36,18 +38,23 @@ extension OutboxLog {
     }
 
     private func schedule() {
-        let isNew = watching.withLock { watching in
+        let due = watching.withLock { watching -> DispatchTime? in
             defer { watching.isScheduled = true }
-            return !watching.isScheduled && watching.onNews != nil
+            return !watching.isScheduled && watching.onNews != nil ? watching.lookedAt + .milliseconds(2) : nil
         }
-        guard isNew else { return }
-        queue.async { [weak self] in self?.handleEvent() }
+        guard let due else { return }
+        // Appends of this process cause events, too: a look after each one would compete with the next append for the lock.
+        if due <= .now() {
+            queue.async { [weak self] in self?.handleEvent() }
+        } else {
+            queue.asyncAfter(deadline: due) { [weak self] in self?.handleEvent() }
+        }
     }
 
     private func handleEvent() {
         // Cleared first: an event that arrives from here on may announce an append that this call does not see.
         let (isValid, watchedLog) = watching.withLock { watching in
-            watching.isScheduled = false
+            (watching.isScheduled, watching.lookedAt) = (false, .now())
             return (watching.watch?.isValid == true, watching.watchedLog)
         }
         if !isValid || watchedLog?.isNamed != true { watch() }

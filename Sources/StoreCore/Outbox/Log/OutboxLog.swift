@@ -11,7 +11,7 @@ package import Foundation
 /// records in the order of the file. A user decides on its records under the lock of the log, after it has received all records of the
 /// others. Therefore the decisions of two users never conflict.
 ///
-/// Each call may block its thread while another process holds the lock, so calls belong on a queue of their own.
+/// A call takes microseconds, and blocks its thread only while another process holds the lock, for a few seconds at most.
 package final class OutboxLog: Sendable {
     /// The records since the last reading.
     package struct News: Hashable, Sendable {

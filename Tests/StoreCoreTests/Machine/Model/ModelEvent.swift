@@ -38,6 +38,19 @@ enum ModelEvent: Hashable, CustomStringConvertible {
     /// A patch dropped by `clear` is settled.
     case settleForgotten(succeeds: Bool)
 
+    /// A command of an outbox is submitted.
+    case command
+    /// A delivery of the command at this position begins, or the origin performs or refuses the command.
+    case begin(Int)
+    case deliver(Int, responds: Bool)
+    case refuse(Int)
+    /// A command that was performed for an earlier process is folded.
+    case confirm(Int)
+    /// The outbox forgets the commands that the saved content contains.
+    case retire
+    /// The process is killed, and another one shows the commands.
+    case kill
+
     case tick
     case timer
     case trigger
@@ -48,7 +61,7 @@ enum ModelEvent: Hashable, CustomStringConvertible {
     /// Whether the event creates the machine of an idle key.
     var makesLive: Bool {
         switch self {
-        case .join, .arrive, .update, .updateWithKeys, .clear, .invalidate, .patch, .settleForgotten(succeeds: true): true
+        case .join, .arrive, .update, .updateWithKeys, .clear, .invalidate, .patch, .settleForgotten(succeeds: true), .command: true
         default: false
         }
     }
@@ -77,6 +90,13 @@ enum ModelEvent: Hashable, CustomStringConvertible {
         case .settle(let place, let succeeds): "mutation \(place) \(succeeds ? "succeeds" : "fails")"
         case .respond(let place, let whole): "mutation \(place) succeeds with \(whole ? "the content" : "a part of it")"
         case .settleForgotten(let succeeds): "a dropped mutation \(succeeds ? "succeeds" : "fails")"
+        case .command: "a command is submitted"
+        case .begin(let place): "a delivery of command \(place) begins"
+        case .deliver(let place, let responds): "command \(place) is performed\(responds ? ", and the origin returns the content" : "")"
+        case .refuse(let place): "command \(place) is refused"
+        case .confirm(let place): "performed command \(place) of an earlier process is folded"
+        case .retire: "the outbox forgets saved commands"
+        case .kill: "the process is killed"
         case .tick: "a second passes"
         case .timer: "the timer fires"
         case .trigger: "a trigger"
@@ -87,7 +107,7 @@ enum ModelEvent: Hashable, CustomStringConvertible {
 extension ModelWorld {
     /// All events that are possible in this state.
     var possibleEvents: [ModelEvent] {
-        observerEvents + callerEvents + cacherEvents + fetchEvents + writeEvents + patchEvents + timeEvents
+        observerEvents + callerEvents + cacherEvents + fetchEvents + writeEvents + patchEvents + commandEvents + timeEvents
     }
 
     private var observerEvents: [ModelEvent] {
@@ -164,7 +184,7 @@ extension ModelWorld {
         guard setting.world.contains(.patches) else { return [] }
         var events: [ModelEvent] = []
         if oracle.isKnown, oracle.patches.count < setting.maxPatches { events.append(.patch) }
-        for (place, patch) in oracle.patches.enumerated() where !patch.isConfirmed {
+        for (place, patch) in oracle.patches.enumerated() where !patch.isConfirmed && patch.command == nil {
             events += [.settle(place, succeeds: true), .settle(place, succeeds: false)]
             if setting.world.contains(.responses) { events += [.respond(place, whole: true), .respond(place, whole: false)] }
         }

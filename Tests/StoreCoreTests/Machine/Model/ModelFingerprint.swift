@@ -8,9 +8,12 @@ struct ModelFingerprint: Hashable {
     private var bytes: [UInt8] = []
     private var contents: [[Int]] = []
     private var tags: [Int] = []
+    /// The commands that a record may name.
+    private var oracleNames: [UUID] = []
 
     init(_ world: ModelWorld) {
         bytes.reserveCapacity(64)
+        oracleNames = world.oracle.delivered.map(\.id)
         add(oracle: world.oracle, world.setting)
         add(machine: world.machine, world.oracle.now)
         add(cacher: world)
@@ -18,6 +21,7 @@ struct ModelFingerprint: Hashable {
         // Numbering aids must not distinguish states.
         contents = []
         tags = []
+        oracleNames = []
     }
 
     // MARK: Elements
@@ -63,6 +67,7 @@ struct ModelFingerprint: Hashable {
         guard let truth else { return }
         add(truth.isInvalidated, truth.isForbidden, truth.nextKey != nil, truth.prevKey != nil)
         add(tag: truth.tag)
+        if !truth.names.isEmpty { for name in oracleNames { add(truth.names.contains(name)) } }
         add(truth.loaded.next * 4 + truth.loaded.prev)
         for page in truth.pages { add(page.count) }
         if setting.window != nil {
@@ -87,7 +92,18 @@ struct ModelFingerprint: Hashable {
         add(oracle.owesInvalidation)
         add(oracle.owesFetch)
         add(stream: oracle.stream, oracle)
-        for patch in oracle.patches { add(patch.isConfirmed, patch.isBeforePage, patch.began == oracle.changes) }
+        for patch in oracle.patches {
+            add(patch.isConfirmed, patch.isBeforePage, patch.began == oracle.changes, patch.command != nil)
+            if let command = patch.command { add(command.isAttempted, command.isBeforeFetch) }
+        }
+        for command in oracle.delivered {
+            let isNamed = oracle.truth?.names.contains(command.id) == true
+            add(
+                isNamed, oracle.folded.contains(command.id), command.settling == nil, oracle.isRetirable(command.id),
+                oracle.patches.contains { $0.command?.id == command.id }, (command.settling?.revision ?? 0) == .max)
+            let last = oracle.patches.last { $0.command != nil }?.command?.order ?? 0
+            add(command.order < last, (command.settling?.revision ?? 0) < oracle.revision)
+        }
     }
 
     private mutating func add(stream: ModelStream?, _ oracle: ModelOracle) {

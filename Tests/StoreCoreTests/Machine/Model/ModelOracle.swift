@@ -1,3 +1,5 @@
+internal import Foundation
+
 @testable import StoreCore
 
 /// The expected state of a key, computed without the machine: the laws as a dozen plain rules about one record and a list of
@@ -11,6 +13,9 @@ struct ModelOracle {
     /// The error number of the last failed page in each direction.
     var failedSides: [PageDirection: Int] = [:]
     var patches: [Patch] = []
+    /// The commands that the content contains and that the outbox has not forgotten.
+    var folded: [UUID] = []
+    var delivered: [Delivered] = []
     /// The number of changes that outdate older fetches.
     var epoch = 0
     /// The number of changes that the response to an earlier mutation may not contain.
@@ -51,6 +56,8 @@ struct ModelOracle {
         var nextKey: String?
         var prevKey: String?
         var pages: [LoadedPage] = []
+        /// The commands that the record names.
+        var names: [UUID] = []
 
         var loaded: PageCounts {
             PageCounts(next: pages.count { $0.direction == .next }, prev: pages.count { $0.direction == .prev })
@@ -113,6 +120,15 @@ struct ModelOracle {
         var began: Int
         var isBeforePage = false
         var isConfirmed = false
+        var command: Command?
+
+        struct Command {
+            var id: UUID
+            var order: Int
+            var isAttempted = false
+            /// Whether content was fetched after an attempt.
+            var isBeforeFetch = false
+        }
     }
 }
 
@@ -180,6 +196,9 @@ extension ModelOracle {
         }
         isKnown = true
         truth = found
+        folded += found?.names.filter { !folded.contains($0) } ?? []
+        patches.removeAll { patch in patch.command.map { folded.contains($0.id) } ?? false }
+        fold()
         isArmed = setting.rules.policy.revalidatesOnExpiry && isValid(setting)
         if invalidationWaits { applyInvalidation() }
     }
@@ -192,8 +211,9 @@ extension ModelOracle {
         if keys != nil, setting.window != nil { new.pages = [] }
         // The page keys of a list are kept, even if the record that holds them has not been read.
         if keys != nil { keysWait = false } else if !isKnown, setting.isList { keysWait = true }
-        let keysWait = keysWait
+        let (keysWait, wasKnown) = (keysWait, isKnown)
         accept(new, setting)
+        if !wasKnown { fold() }
         self.keysWait = keysWait
     }
 
@@ -211,7 +231,10 @@ extension ModelOracle {
         epoch += 1
         changes += 1
         owesFetch = false
-        (truth, failure, failedSides, patches) = (nil, nil, [:], [])
+        (truth, failure, failedSides) = (nil, nil, [:])
+        // The commands of an outbox are still going to happen.
+        dropConfirmed()
+        patches.removeAll { $0.command == nil }
         (isKnown, isArmed, invalidationWaits) = (true, false, false)
         keysWait = false
         revision += 1
@@ -235,6 +258,7 @@ extension ModelOracle {
     mutating func fold() {
         let confirmed = patches.prefix { $0.isConfirmed }
         patches.removeFirst(confirmed.count)
+        noteFolded(confirmed)
         guard !confirmed.isEmpty, truth != nil else { return }
         truth?.append(confirmed.map(\.mark))
         truth?.tag = nil
@@ -254,7 +278,7 @@ extension ModelOracle {
             revision += 1
             return
         }
-        patches.removeAll(where: \.isConfirmed)
+        dropConfirmed()
         failedSides = [:]
         accept(said(content), setting)
         owesFetch = false
@@ -288,7 +312,7 @@ extension ModelOracle {
 
     /// Forgets the key like the engine, which keeps only the cacher's record.
     mutating func forget() {
-        (isKnown, truth, failure, failedSides, patches) = (false, nil, nil, [:], [])
+        (isKnown, truth, failure, failedSides, patches, folded) = (false, nil, nil, [:], [], [])
         (isArmed, lastEnded, settled) = (false, nil, revision)
         (triggerWaits, forceWaits, invalidationWaits, isUnread, graceEnds) = (false, false, false, false, nil)
         (owedSince, owesInvalidation, owesFetch) = (nil, false, false)

@@ -155,7 +155,9 @@ extension ModelWorld {
     }
 
     private var nextLeave: ModelEvent? {
-        if let place = oracle.patches.firstIndex(where: { !$0.isConfirmed }) { return .settle(place, succeeds: false) }
+        if let place = oracle.patches.firstIndex(where: { !$0.isConfirmed }) {
+            return oracle.patches[place].command == nil ? .settle(place, succeeds: false) : .refuse(place)
+        }
         if let end = nextEnd { return end }
         if observers > 0 { return .leave }
         if !callers.isEmpty { return .depart(0) }

@@ -43,6 +43,8 @@ final class ModelSetting: Sendable, CustomStringConvertible {
         static let forcing = Features(rawValue: 4096)
         /// The origin returns content for mutations.
         static let responses = Features(rawValue: 8192)
+        /// The commands of an outbox change the content.
+        static let commands = Features(rawValue: 16384)
 
         static let all: Features = [
             .writes, .patches, .time, .triggers, .faults, .clearAll, .validators, .wrongOrigin, .noStore, .eviction, .late, .failures,

@@ -106,6 +106,7 @@ extension ModelWorld {
         switch moment.event {
         case .arrive(.cached), .arrive(.truth), .arrive(.saved), .arrive(.allSaved), .leave, .depart, .saved, .late, .pushed, .streamEnds:
             check(moment.hasBecomeKnown, "C1", "an event that must not begin a fetch begins one")
+        case .command, .begin, .confirm, .retire, .kill: violate("C1", "an event that must not begin a fetch begins one")
         case .patch:
             check(moment.hadFlight && !setting.rules.isLive, "C1", "an event that must not begin a fetch begins one")
         case .join(forces: false), .arrive(.content), .arrive(.freshness):

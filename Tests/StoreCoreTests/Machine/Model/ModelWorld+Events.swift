@@ -21,6 +21,7 @@ extension ModelWorld {
         happen(event, &turn)
         // Without a backing cacher, accepted content counts as saved.
         if !setting.rules.hasBacking { settle(oracle.revision, failed: false) }
+        oracle.truth?.names = oracle.folded
         carryOut(&turn)
         tickets = turn.tickets
         checkTurn(seenBefore: before)
@@ -55,6 +56,7 @@ extension ModelWorld {
         case .late: lateFetchEnds(&turn)
         case .update, .updateWithKeys, .clear, .clearAll, .invalidate: write(event, &turn)
         case .patch, .settle, .respond, .settleForgotten: patch(event, &turn)
+        case .command, .begin, .deliver, .refuse, .confirm, .retire, .kill: command(event, &turn)
         case .pushed(let value): push(value, &turn)
         case .streamEnds(let fails): streamEnds(fails: fails, &turn)
         case .tick: oracle.now += 1
@@ -86,8 +88,9 @@ extension ModelWorld {
         guard let ended = call else { return }
         call = nil
         if succeeds {
-            becomeKnown(stored)
-            let found = stored.map { HeldRecord($0, at: &turn, setting.rules.expiry) }
+            let record = withoutRetired(stored)
+            becomeKnown(record)
+            let found = record.map { HeldRecord($0, at: &turn, setting.rules.expiry) }
             machine.cacheReadFinished(ended.ticket, .success(found), &turn)
         } else {
             moment.readFailed = true
@@ -199,7 +202,7 @@ extension ModelWorld {
     }
 
     private mutating func forgetPatches() {
-        if let last = oracle.patches.last(where: { !$0.isConfirmed }) { forgottenPatch = last.id }
+        if let last = oracle.patches.last(where: { !$0.isConfirmed && $0.command == nil }) { forgottenPatch = last.id }
     }
 
     private mutating func patch(_ event: ModelEvent, _ turn: inout Turn) {
@@ -250,7 +253,7 @@ extension ModelWorld {
     }
 
     /// Settles a mutation without a response, or with one that is not accepted.
-    private mutating func settled(_ place: Int, succeeds: Bool) {
+    mutating func settled(_ place: Int, succeeds: Bool) {
         if succeeds {
             oracle.patches[place].isConfirmed = true
             oracle.epoch += 1
@@ -265,7 +268,7 @@ extension ModelWorld {
     }
 
     /// Owes a fetch after the last mutation if the dropped one was wanted only by observers that have content.
-    private mutating func dropFlight() {
+    mutating func dropFlight() {
         guard let flight, oracle.stream == nil, !flight.isExplicit, observers > 0, oracle.visible != nil else { return }
         let isAwaited = callers.contains { $0.wantsFetch && $0.part != .asked && $0.part != .joined }
         if !isAwaited { oracle.owesFetch = true }
@@ -274,7 +277,7 @@ extension ModelWorld {
 
 extension ModelWorld {
     /// Delays the fetch after the last mutation while a failure holds it off (C12).
-    private mutating func lastSettled() {
+    mutating func lastSettled() {
         guard oracle.patches.isEmpty else { return }
         moment.isLastPatchSettled = true
         moment.isFetchOwed = oracle.owesFetch
@@ -299,5 +302,6 @@ extension ModelOracle.Truth {
         tag = record.validator?.entityTag.flatMap { Int($0) }
         (nextKey, prevKey) = (record.nextKey, record.prevKey)
         pages = record.pages
+        names = record.fields.commands ?? []
     }
 }

@@ -28,7 +28,10 @@ extension ModelWorld {
             oracle.owesFetch = false
             oracle.failedSides = [:]
             // The fetch began after these patches were confirmed, so its result contains them.
-            oracle.patches.removeAll(where: \.isConfirmed)
+            oracle.dropConfirmed()
+            for place in oracle.patches.indices where oracle.patches[place].command?.isAttempted == true {
+                oracle.patches[place].command?.isBeforeFetch = true
+            }
             acceptFetched(new)
             var fetched = Fetched(response) { $0 }
             if !new.pages.isEmpty {

@@ -1,0 +1,296 @@
+import Foundation
+import Testing
+import Trials
+
+@testable import StoreCore
+
+/// Damaged logs, disks that fail, and values that no program should produce.
+@Suite(.timeLimit(.minutes(20)))
+struct OutboxInputTests {
+    private func submission(_ command: Add) throws -> OutboxEntry.Submission {
+        OutboxEntry.Submission(
+            name: "add", version: 1, subject: "Int \(command.key)", references: [], creates: nil, supersedes: nil, delivery: UUID(),
+            date: Date(timeIntervalSince1970: 1_000_000_000), payload: try JSONEncoder().encode(command))
+    }
+
+    // MARK: The log
+
+    /// A log with every kind of fact, one append each: the bytes, and the end of each append.
+    private func history() throws -> (bytes: [UInt8], ends: [Int]) {
+        let place = try TemporaryDirectory()
+        let log = try OutboxLog(directory: place.file("outbox"))
+        let ids = (0..<6).map { _ in UUID() }
+        var entries: [(UUID, OutboxEntry.Fact)] = []
+        for (number, id) in ids.enumerated() { entries.append((id, .submitted(try submission(Add(key: 1 + number % 2, amount: 1))))) }
+        let date = Date(timeIntervalSince1970: 1_000_000_000)
+        entries += [
+            (ids[0], .attempted), (ids[0], .delivered(replacement: nil)), (ids[0], .retired), (ids[1], .attempted),
+            (ids[1], .deferred(.init(attempts: 1, date: date, delay: .seconds(10), isRequested: true, error: "offline"))),
+            (ids[2], .attempted), (ids[2], .failed(.init(attempts: 1, date: date, error: "refused"))), (ids[2], .retried),
+            (ids[3], .canceled), (ids[4], .failed(.init(attempts: 1, date: date, error: "refused"))), (ids[4], .discarded),
+            (ids[5], .replaced(try submission(Add(key: 3, amount: 1)))),
+            (OutboxEntry.noCommand, .mapped(temporary: "\"t\"", replacement: "\"r\"")),
+        ]
+        var ends: [Int] = []
+        for (id, fact) in entries {
+            _ = try log.append([OutboxEntry(id: id, lane: "Int", fact: fact).record], durability: .crash)
+            ends.append(log.byteCount)
+        }
+        return (try Array(Data(contentsOf: place.file("outbox").appending(path: "log"))), ends)
+    }
+
+    private func bench(_ bytes: [UInt8]) throws -> OutboxBench {
+        let place = try TemporaryDirectory()
+        try FileManager.default.createDirectory(at: place.file("outbox"), withIntermediateDirectories: true)
+        try Data(bytes).write(to: place.file("outbox").appending(path: "log"))
+        return try OutboxBench(in: place)
+    }
+
+    @Test func `O1, O14: an outbox over a log cut at any byte has exactly the facts of its complete appends`() async throws {
+        let (bytes, ends) = try history()
+        var expected = OutboxMachine()
+        var next = 0
+        let entries = try OutboxLogFormat.read(bytes, from: 0).records.compactMap { OutboxEntry(Data(bytes[$0])) }
+        #expect(entries.count == ends.count)
+        for cut in 0...bytes.count {
+            while next < ends.count, ends[next] <= cut {
+                expected.apply(entries[next], date: Date(timeIntervalSince1970: 1_000_000_000))
+                next += 1
+            }
+            let bench = try bench(Array(bytes.prefix(cut)))
+            #expect(await bench.outbox.commands().map(\.id) == expected.commands { $0.status != .delivered }.map(\.id), "cut at \(cut)")
+            guard cut % 16 == 0 else { continue }
+            await bench.register()
+            let id = try await bench.outbox.submit(Add(key: 4, amount: 1))
+            #expect(try await bench.value(4) == 1)
+            let again = try OutboxBench(in: bench.directory)
+            #expect(await again.outbox.commands().last?.id == id, "cut at \(cut)")
+        }
+        #expect(next == ends.count)
+    }
+
+    @Test func `O14: a flipped bit in any entry costs at most its fact, is reported, and stops no other lane`() async throws {
+        let (bytes, ends) = try history()
+        for position in bytes.indices {
+            var damaged = bytes
+            damaged[position] ^= 1 << UInt8(position % 8)
+            let bench = try bench(damaged)
+            let isLast = position >= ends[ends.count - 2]
+            #expect(isLast || bench.events.count("skipped") > 0, "the damage at \(position) is not reported")
+            #expect(await bench.outbox.commands().count <= 6)
+            guard position % 32 == 0 else { continue }
+            await bench.register()
+            try await bench.outbox.submit(Add(key: 4, amount: 1))
+            bench.outbox.start()
+            try await bench.origin.wait(until: { $0.contains(Add(key: 4, amount: 1)) })
+        }
+    }
+
+    @Test func `O6, O14: an outbox refuses a log of a newer version, and does not change it`() async throws {
+        var bytes = try history().bytes
+        bytes[8] = 2
+        let sum = Array(bytes[..<12]).withUnsafeBytes { Checksum64.of($0) }
+        for index in 0..<4 { bytes[12 + index] = UInt8(truncatingIfNeeded: sum >> UInt64(8 * index)) }
+        let place = try TemporaryDirectory()
+        try FileManager.default.createDirectory(at: place.file("outbox"), withIntermediateDirectories: true)
+        let log = place.file("outbox").appending(path: "log")
+        try Data(bytes).write(to: log)
+        let error = #expect(throws: StoreError.self) { try OutboxBench(in: place) }
+        #expect(error?.code == .unreadableRecord)
+        #expect(error?.message.contains("version 2") == true)
+        #expect(try Data(contentsOf: log) == Data(bytes))
+    }
+
+    @Test(arguments: [(0, UInt8(2)), (1, 200)])
+    func `O6: a fact of a newer version is reported, survives, and holds its lane alone`(_ place: Int, _ byte: UInt8) async throws {
+        let bench = try OutboxBench()
+        await bench.register()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.outbox.submit(Add(key: 2, amount: 7))
+        let held = try #require(await bench.outbox.commands().first)
+        var record = OutboxEntry(id: held.id, lane: held.lane, fact: .attempted).record
+        record[place] = byte
+        _ = try OutboxLog(directory: bench.directory.file("outbox")).append([record], durability: .crash)
+        for _ in 1...2 {
+            let again = try OutboxBench(in: bench.directory)
+            await again.register()
+            again.outbox.start()
+            try await again.outbox.submit(Add(key: 3, amount: 1))
+            try await again.origin.wait(until: { $0.contains(Add(key: 3, amount: 1)) })
+            try await until("the other lanes are delivered") { await again.outbox.commands().map(\.id) == [held.id] }
+            #expect(!again.origin.commands.contains { $0.key == 1 })
+            #expect(again.events.count("cannot decode") == 1)
+            #expect(try await again.value() == 5)
+            // A compaction keeps the record of the newer version.
+            try await again.outbox.core.compact()
+            await again.outbox.core.shutDown()
+        }
+    }
+
+    // MARK: Disks
+
+    /// Puts a directory in place of the log, so that every access of the log fails.
+    private func blockLog(of bench: OutboxBench) throws {
+        let log = bench.directory.file("outbox").appending(path: "log")
+        try FileManager.default.moveItem(at: log, to: bench.directory.file("kept"))
+        try FileManager.default.createDirectory(at: log, withIntermediateDirectories: false)
+    }
+
+    private func restoreLog(of bench: OutboxBench) throws {
+        let log = bench.directory.file("outbox").appending(path: "log")
+        try FileManager.default.removeItem(at: log)
+        try FileManager.default.moveItem(at: bench.directory.file("kept"), to: log)
+    }
+
+    @Test func `O1, O11: calls on a disk that fails throw, and change nothing`() async throws {
+        let bench = try OutboxBench()
+        await bench.fill()
+        await bench.register()
+        let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try blockLog(of: bench)
+        var error = await #expect(throws: StoreError.self) { try await bench.outbox.submit(Add(key: 1, amount: 100)) }
+        #expect(error?.code == .fileSystem)
+        error = await #expect(throws: StoreError.self) { try await bench.outbox.cancel(id) }
+        #expect(error?.code == .fileSystem)
+        await #expect(throws: StoreError.self) { try await bench.outbox.retry(id) }
+        await #expect(throws: StoreError.self) { try await bench.outbox.replace(id, with: Add(key: 1, amount: 100)) }
+        #expect(try await bench.value() == 5)
+        #expect(await bench.outbox.commands().map(\.id) == [id])
+        try restoreLog(of: bench)
+        try await bench.outbox.submit(Add(key: 1, amount: 7))
+        #expect(try await bench.value() == 12)
+        bench.outbox.start()
+        try await bench.settled()
+        #expect(bench.origin.commands.map(\.amount) == [5, 7])
+    }
+
+    @Test func `O7: a success that cannot be logged is logged later, and is not delivered twice`() async throws {
+        let bench = try OutboxBench()
+        await bench.fill()
+        await bench.register()
+        bench.origin.hold()
+        bench.outbox.start()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        try blockLog(of: bench)
+        bench.origin.release()
+        try await bench.events.first("log failed")
+        #expect(try await bench.value() == 5)
+        try restoreLog(of: bench)
+        try await until("the success is logged") {
+            bench.time.advance(by: .seconds(1))
+            return await bench.outbox.core.isEmpty
+        }
+        #expect(bench.origin.startedCount == 1)
+        #expect(try await bench.value() == 5)
+    }
+
+    @Test func `O10: clearing on a disk that fails throws, keeps the commands, and stops deliveries until resume`() async throws {
+        let scope = CacheScope()
+        let bench = try OutboxBench(scope: scope)
+        await bench.register()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try blockLog(of: bench)
+        let error = await #expect(throws: StoreError.self) { try await scope.clear() }
+        #expect(error?.code == .fileSystem)
+        try restoreLog(of: bench)
+        bench.outbox.start()
+        #expect(await bench.state.isStopped)
+        #expect(await bench.state.pendingCount == 1)
+        #expect(bench.origin.startedCount == 0)
+        await bench.outbox.resume()
+        try await bench.settled()
+        #expect(bench.origin.commands == [Add(key: 1, amount: 5)])
+    }
+
+    // MARK: Values
+
+    private struct Unencodable: Command {
+        static let name = "unencodable"
+        var number = Double.nan
+    }
+
+    @Test func `O1: a command that cannot be encoded is refused, and nothing changes`() async throws {
+        let bench = try OutboxBench()
+        await bench.fill()
+        await bench.outbox.register(Unencodable.self, patching: bench.store, at: { _ in 1 }) { _, number in
+            number += 1
+        } perform: { _, _ in
+        }
+        await #expect(throws: EncodingError.self) { try await bench.outbox.submit(Unencodable()) }
+        #expect(try await bench.value() == 0)
+        #expect(await bench.state.pendingCount == 0)
+    }
+
+    @Test(arguments: [Duration.seconds(Int64.max), .seconds(-5), .nanoseconds(1)])
+    func `O5: no delay that an origin asks for harms the outbox`(_ delay: Duration) async throws {
+        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal(failureKind: .transient, retryAfter: delay)), .success(())))
+        await bench.fill()
+        await bench.register()
+        bench.outbox.start()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.events.first("attempt 1 failed")
+        let again = try OutboxBench(in: bench.directory)
+        #expect(await again.state.commands.map(\.attempts) == [1])
+        #expect("\(await again.state.commands)".contains("nextAttempt"))
+        guard delay < .seconds(1) else { return }
+        bench.time.advance(by: .seconds(1))
+        try await bench.settled()
+    }
+
+    @Test func `O12: a replacement is bounded like a submission`() async throws {
+        var policy = OutboxPolicy()
+        policy.byteLimit = 200
+        let bench = try OutboxBench(policy: policy, origin: ScriptedDeliveries(.failure(Refusal())))
+        await bench.fill()
+        await bench.outbox.register(AppendText.self) { _, _ in throw Refusal() }
+        let id = try await bench.outbox.submit(AppendText(note: "n", text: "a"))
+        bench.outbox.start()
+        try await bench.events.first("failed")
+        let text = String(repeating: "a", count: 300)
+        let error = await #expect(throws: StoreError.self) { try await bench.outbox.replace(id, with: AppendText(note: "n", text: text)) }
+        #expect(error?.code == .outboxFull)
+        #expect(try await bench.outbox.commands().map { try $0.value(as: AppendText.self).text } == ["a"])
+    }
+
+    // MARK: Many commands
+
+    @Test func `O2, O10: a hundred thousand changes of one content are shown, delivered in order, and dropped`() async throws {
+        let count = isLongRun ? 100_000 : 500
+        let bench = try OutboxBench()
+        await bench.fill()
+        let log = try OutboxLog(directory: bench.directory.file("outbox"))
+        let entries = try (0..<count).map { number in
+            OutboxEntry(id: UUID(), lane: "Int 1", fact: .submitted(try submission(Add(key: 1, amount: 1))))
+        }
+        _ = try log.append(entries.map(\.record), durability: .crash)
+        let scope = CacheScope()
+        var policy = OutboxPolicy()
+        policy.countLimit = count + 1
+        let again = try OutboxBench(in: bench.directory, policy: policy, scope: scope)
+        let began = ContinuousClock.now
+        await again.register()
+        #expect(try await again.value() == count)
+        let shown = ContinuousClock.now
+        try await again.outbox.submit(Add(key: 1, amount: 1))
+        await #expect(throws: StoreError.self) { try await again.outbox.submit(Add(key: 1, amount: 1)) }
+        #expect(try await again.value() == count + 1)
+        again.outbox.start()
+        try await again.events.first("delivered", count: 100)
+        #expect(try await again.value() == count + 1)
+        let delivered = ContinuousClock.now
+        try await scope.clear()
+        #expect(try await again.value() == 0)
+        #expect(await again.state.pendingCount == 0)
+        if isLongRun {
+            print(
+                "\(count) changes of one content: shown in \(shown - began), 100 delivered in \(delivered - shown),"
+                    + " dropped in \(ContinuousClock.now - delivered)")
+        }
+    }
+}
+
+extension ScriptedDeliveries where Value == Add {
+    /// Waits until the deliveries that have begun satisfy a condition.
+    fileprivate func wait(until holds: ([Add]) -> Bool) async throws { try await Trials.until { holds(commands) } }
+}
