@@ -135,7 +135,14 @@ struct KeyMachine<Content: Sendable> {
     /// two errors.
     struct Sight: Hashable {
         enum Kind: Hashable { case loading, error, completed(next: Page, prev: Page) }
-        enum Page: Hashable { case none, more, loading, error }
+        enum Page: Hashable {
+            case none, more, loading, error
+
+            @inline(__always)
+            init(isLoading: Bool, hasFailed: Bool, hasPage: Bool) {
+                self = isLoading ? .loading : hasFailed ? .error : hasPage ? .more : .none
+            }
+        }
 
         var kind: Kind
         /// The number of the content, if there is any.
@@ -209,10 +216,11 @@ extension KeyMachine {
     /// The content that observers and callers get: the accepted content with the patches applied.
     var content: Content? { overlay ?? held?.record.content }
 
-    /// Whether there is a state to show.
-    var isVisible: Bool { flight != nil || failure != nil || held != nil || overlay != nil }
-
     // The properties that every transition reads are inlined: a call would copy the whole machine.
+
+    /// Whether there is a state to show.
+    @inline(__always)
+    var isVisible: Bool { flight != nil || failure != nil || held != nil || overlay != nil }
 
     /// The state for observers; `nil` before anything is known.
     @inline(__always)
@@ -225,20 +233,25 @@ extension KeyMachine {
     }
 
     /// The distinguishing parts of the current state.
+    // Mutating, so that the machine is read in place: the end of each turn would copy it otherwise.
     @inline(__always)
     var sight: Sight? {
-        let number = held == nil && overlay == nil ? nil : contentNumber
-        if flight != nil { return Sight(kind: .loading, content: number) }
-        if failure != nil { return Sight(kind: .error, content: number) }
-        return number.map { Sight(kind: .completed(next: pageSight(.next), prev: pageSight(.prev)), content: $0) }
-    }
-
-    @inline(__always)
-    private func pageSight(_ direction: PageDirection) -> Sight.Page {
-        guard rules.isList else { return .none }
-        if isLoading(direction) { return .loading }
-        if hasFailed(direction) { return .error }
-        return hasPage(direction) ? .more : .none
+        mutating get {
+            let number = held == nil && overlay == nil ? nil : contentNumber
+            if flight != nil { return Sight(kind: .loading, content: number) }
+            if failure != nil { return Sight(kind: .error, content: number) }
+            guard let number else { return nil }
+            guard rules.isList else { return Sight(kind: .completed(next: .none, prev: .none), content: number) }
+            let details = held?.record.details
+            return Sight(
+                kind: .completed(
+                    next: Sight.Page(
+                        isLoading: next.ticket != nil, hasFailed: next.failure != nil, hasPage: details?.hasPage(.next) == true),
+                    prev: Sight.Page(
+                        isLoading: prev.ticket != nil, hasFailed: prev.failure != nil,
+                        hasPage: rules.isTwoWay && details?.hasPage(.prev) == true)),
+                content: number)
+        }
     }
 
     @inline(__always)
@@ -253,9 +266,6 @@ extension KeyMachine {
 
     @inline(__always)
     private func isLoading(_ direction: PageDirection) -> Bool { (direction == .next ? next.ticket : prev.ticket) != nil }
-
-    @inline(__always)
-    private func hasFailed(_ direction: PageDirection) -> Bool { direction == .next ? next.failure != nil : prev.failure != nil }
 
     @inline(__always)
     private func hasPage(_ direction: PageDirection) -> Bool {
@@ -277,6 +287,7 @@ extension KeyMachine {
     var isWanted: Bool { observers > 0 || fetchCallers > 0 }
 
     /// Whether the key has no observers, no callers, and no work in progress.
+    @inline(__always)
     var isAtRest: Bool {
         observers == 0 && callers.isEmpty && flight == nil && next.ticket == nil && prev.ticket == nil && reading == nil
             && saving == nil && patches.isEmpty && lastTriedRevision == revision && !invalidatePending && stream == nil

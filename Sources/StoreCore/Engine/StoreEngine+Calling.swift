@@ -193,7 +193,7 @@ extension StoreEngine {
         guard backing == nil else { return beginWriting(makeKey()) { machine, turn in machine.updated(content, &turn) } }
         var effects = Effects()
         state.withLock { state in
-            let key = state.live.find(UInt32(truncatingIfNeeded: hash), where: isKey) ?? liveKey(makeKey(), &state, &effects)
+            let key = state.live.find(HashIndex.hash(ofValue: hash), where: isKey) ?? liveKey(makeKey(), &state, &effects)
             take(key, &state, &effects) { key, turn in _ = key.machine.updated(content, &turn) }
         }
         effects.deliver(onEvent)

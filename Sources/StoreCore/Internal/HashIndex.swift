@@ -14,7 +14,20 @@ struct HashIndex: Sendable {
 
     /// The part of a key's hash that the index uses.
     @inlinable
-    static func hash(_ key: some Hashable) -> UInt32 { UInt32(truncatingIfNeeded: key.hashValue) }
+    static func hash(_ key: some Hashable) -> UInt32 { hash(ofValue: key.hashValue) }
+
+    /// The part of a hash value that the index uses. The multiplication spreads values that differ only in a few bits (Knuth, TAOCP 3, 6.4).
+    @inlinable
+    static func hash(ofValue value: Int) -> UInt32 {
+        UInt32(truncatingIfNeeded: (UInt64(truncatingIfNeeded: value) &* 0x9E37_79B9_7F4A_7C15) >> 32)
+    }
+
+    /// The first bucket of a hash. Higher hashes have higher buckets, so that growing reads and writes memory in order.
+    @inlinable
+    @inline(__always)
+    static func home(_ hash: UInt32, among buckets: Int) -> Int {
+        Int(truncatingIfNeeded: (UInt64(hash) &* UInt64(truncatingIfNeeded: buckets)) >> 32)
+    }
 
     /// Returns the position of the element with this hash that the closure accepts; -1 without one.
     @inlinable
@@ -22,7 +35,7 @@ struct HashIndex: Sendable {
     func position(_ hash: UInt32, where isSame: (_ position: Int) -> Bool) -> Int {
         let mask = words.count &- 1
         guard mask >= 0 else { return -1 }
-        var bucket = Int(hash) & mask
+        var bucket = Self.home(hash, among: mask &+ 1)
         while true {
             let word = words[bucket]
             if word == 0 { return -1 }
@@ -43,7 +56,7 @@ struct HashIndex: Sendable {
         var larger = ContiguousArray<UInt64>(repeating: 0, count: size)
         larger.withUnsafeMutableBufferPointer { larger in
             for word in words where word != 0 {
-                var bucket = Int(word >> 32) & (size &- 1)
+                var bucket = Self.home(UInt32(truncatingIfNeeded: word >> 32), among: size)
                 while larger[bucket] != 0 { bucket = (bucket &+ 1) & (size &- 1) }
                 larger[bucket] = word
             }
@@ -72,20 +85,25 @@ struct HashIndex: Sendable {
         _ newCount: Int, from position: Int, hash: (_ offset: Int) -> UInt32, isSame: (_ offset: Int, _ position: Int) -> Bool
     ) -> Int {
         reserveCapacity(count + newCount)
-        let mask = words.count &- 1
-        // The buffer pointer makes the array check its uniqueness once and not for each element. All hashes are computed first, so that
-        // the processor loads several cache lines of the table at once.
-        let inserted = withUnsafeTemporaryAllocation(of: UInt32.self, capacity: newCount) { hashes in
-            for offset in 0..<newCount { hashes.initializeElement(at: offset, to: hash(offset)) }
-            return words.withUnsafeMutableBufferPointer { words in
+        // The buffer pointer makes the array check its uniqueness once and not for each element. The first bucket of each element is read
+        // before any is decided on, so that the processor loads several cache lines of the table at once.
+        let inserted = withUnsafeTemporaryAllocation(of: (hash: UInt32, word: UInt64).self, capacity: newCount) { probes in
+            words.withUnsafeMutableBufferPointer { words in
+                let mask = words.count &- 1
                 for offset in 0..<newCount {
-                    let hash = hashes[offset]
-                    var bucket = Int(hash) & mask
-                    while words[bucket] != 0 {
-                        let word = words[bucket]
+                    let hash = hash(offset)
+                    probes.initializeElement(at: offset, to: (hash, words[Self.home(hash, among: mask &+ 1)]))
+                }
+                for offset in 0..<newCount {
+                    let hash = probes[offset].hash
+                    var bucket = Self.home(hash, among: mask &+ 1)
+                    // An element before this one may have taken a bucket that was empty.
+                    var word = probes[offset].word == 0 ? words[bucket] : probes[offset].word
+                    while word != 0 {
                         let isAlike = UInt32(truncatingIfNeeded: word >> 32) == hash
                         if isAlike, isSame(offset, Int(word & 0xFFFF_FFFF) &- 1) { return offset }
                         bucket = (bucket &+ 1) & mask
+                        word = words[bucket]
                     }
                     words[bucket] = Self.word(hash, position + offset)
                 }
@@ -109,7 +127,7 @@ struct HashIndex: Sendable {
         var gap = bucket(hash, position)
         var next = (gap + 1) & mask
         while words[next] != 0 {
-            let home = Int(words[next] >> 32) & mask
+            let home = Self.home(UInt32(truncatingIfNeeded: words[next] >> 32), among: words.count)
             if (next - home) & mask >= (next - gap) & mask {
                 words[gap] = words[next]
                 gap = next
@@ -126,7 +144,7 @@ struct HashIndex: Sendable {
     @inlinable
     mutating func put(_ word: UInt64) {
         let mask = words.count &- 1
-        var bucket = Int(word >> 32) & mask
+        var bucket = Self.home(UInt32(truncatingIfNeeded: word >> 32), among: words.count)
         while words[bucket] != 0 { bucket = (bucket &+ 1) & mask }
         words[bucket] = word
     }
@@ -135,7 +153,7 @@ struct HashIndex: Sendable {
     func bucket(_ hash: UInt32, _ position: Int) -> Int {
         let mask = words.count &- 1
         let word = Self.word(hash, position)
-        var bucket = Int(hash) & mask
+        var bucket = Self.home(hash, among: words.count)
         while words[bucket] != word { bucket = (bucket &+ 1) & mask }
         return bucket
     }

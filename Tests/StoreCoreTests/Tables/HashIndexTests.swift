@@ -41,7 +41,7 @@ struct HashIndexTests {
             switch self {
             case .one: [0xFFFF_FFFF]
             // Their buckets are the last of a table of any size, so that runs wrap around to its beginning.
-            case .atTheEnd: [0xFFFF_FFFF, 0xFFFF_FFFE, 0x0000_0FFF, 0x7FFF_FFFD, 0xFFFF_FFF0, 0, 1]
+            case .atTheEnd: [0xFFFF_FFFF, 0xFFFF_FFFE, 0xFFFF_0FFF, 0xFFFF_FFFD, 0xFFFF_FFF0, 0, 1]
             case .crowded: (0..<16).map { $0 * 3 }
             case .many: (0..<1_000).map { UInt32(truncatingIfNeeded: $0 &* 2_654_435_761) }
             }
@@ -74,6 +74,30 @@ struct HashIndexTests {
             #expect(model.index.words.count { $0 != 0 } == model.positions.count)
             for key in 0..<300 { #expect(model.found(key) == model.positions[key] ?? -1) }
         }
+    }
+
+    @Test(arguments: Hashes.allCases, bases)
+    func `elements that are added together end before the first known one`(_ hashes: Hashes, _ base: Int) {
+        var dice = SplitMix(seed: UInt64(base) + UInt64(hashes.values.count))
+        var model = Model(hashes: hashes.values)
+        var end = base
+        while end < base + 300 {
+            let page = (0..<min(dice.below(20), base + 300 - end) + 1).map { _ in dice.below(4_000) }
+            var known = Set(model.positions.keys)
+            let fresh = page.firstIndex { !known.insert($0).inserted } ?? page.count
+            let (start, owners, hashes) = (end, model.owners, page.map { model.hash($0) })
+            let added = model.index.insert(
+                page.count, from: start, hash: { hashes[$0] },
+                isSame: { offset, place in (place < start ? owners[place] : page[place - start]) == page[offset] })
+            #expect(added == fresh)
+            for key in page[..<added] {
+                (model.positions[key], model.owners[end]) = (end, key)
+                end += 1
+            }
+            #expect(model.index.count == model.positions.count)
+            for key in page { #expect(model.found(key) == model.positions[key] ?? -1) }
+        }
+        for (key, position) in model.positions { #expect(model.found(key) == position) }
     }
 
     @Test func `an empty index finds nothing, and reserving capacity allocates once`() {
