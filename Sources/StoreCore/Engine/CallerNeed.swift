@@ -15,7 +15,7 @@ enum CallerNeed: Hashable, Sendable {
     /// The end of a fetch of the current epoch, and the save of its result.
     case refresh
     /// Knowledge of the accepted content. The caller stays registered, so that the key stays live until the caller leaves.
-    case truth
+    case acceptedContent
     /// The save of this revision or a later one; fails if that save fails.
     case saved(Ticket)
     /// The save of content that was derived from the previous content.
@@ -35,7 +35,7 @@ enum CallerNeed: Hashable, Sendable {
     var wantsFetch: Bool {
         switch self {
         case .content, .origin, .freshness, .prefetch, .refresh, .page, .pageAfterFetch, .joinedPage: true
-        case .cached, .truth, .saved, .savedEdit, .allSaved: false
+        case .cached, .acceptedContent, .saved, .savedEdit, .allSaved: false
         }
     }
 }

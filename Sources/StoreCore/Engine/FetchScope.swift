@@ -105,7 +105,7 @@ extension StoreEngine {
         defer { wait.end() }
         // Refuses before the machine begins a fetch, which would interrupt and restart the page request that waits here.
         if need.alwaysWaits, let key = identity(of: param), !wait.begin(awaiting: key) { return .failure(reentrance(param)) }
-        switch pose(param, id, { machine, id, turn in machine.callerArrived(id, needing: need, &turn) }) {
+        switch pose(param, id, { machine, id, transition in machine.callerArrived(id, needing: need, &transition) }) {
         case .answered(let answer):
             return answer
         case .waiting(let reply):

@@ -64,7 +64,7 @@ enum KeyAction<Content: Sendable> {
     case fetch(Ticket, FetchOrder)
     /// Cancel a fetch. The machine drops what the fetch still reports.
     case cancel(Ticket)
-    /// Resume a caller. The machine has already removed it, unless it waits for `.truth`.
+    /// Resume a caller. The machine has already removed it, unless it waits for `.acceptedContent`.
     case answer(CallerID, CallerAnswer<Content>)
     /// Report an event of the store.
     case report(StoreEventKind)

@@ -30,34 +30,34 @@ extension KeyMachine {
     /// - Parameters:
     ///   - commands: The commands in their order.
     ///   - superseded: A command with a patch that is removed.
-    ///   - turn: The transition.
-    mutating func commandsShown(_ commands: [ShownCommand<Content>], insteadOf superseded: UUID? = nil, _ turn: inout Turn) {
+    ///   - transition: The transition.
+    mutating func commandsShown(_ commands: [ShownCommand<Content>], insteadOf superseded: UUID? = nil, _ transition: inout Transition) {
         let known = patches.count
         if commands.count == 1, let id = commands.first?.mark.id {
-            removePatches(&turn) { $0.id == id || $0.id == superseded }
+            removePatches(&transition) { $0.id == id || $0.id == superseded }
         } else {
             let ids = Set(commands.map(\.mark.id))
-            removePatches(&turn) { ids.contains($0.id) || $0.id == superseded }
+            removePatches(&transition) { ids.contains($0.id) || $0.id == superseded }
         }
         // Nothing below the new patches has changed, so that a command costs the same however many are pending.
         var isAppended = patches.count == known
         for command in commands where !foldedCommands.contains(command.mark.id) {
             let position = place(of: command.mark)
             isAppended = isAppended && position == patches.endIndex
-            let patch = Patch(id: turn.tickets.next(), isConfirmed: command.isDelivered, command: command.mark, apply: command.apply)
+            let patch = Patch(id: transition.tickets.next(), isConfirmed: command.isDelivered, command: command.mark, apply: command.apply)
             patches.insert(patch, at: position)
         }
         let hasDelivered = commands.contains(where: \.isDelivered)
         guard isRead else {
             // Only the record knows whether it contains the change of a delivered command.
-            if hasDelivered { beginReading(&turn) }
+            if hasDelivered { beginReading(&transition) }
             return
         }
-        turn.isWriting = true
-        if isAppended { applyPatches(from: known, &turn) } else { rebuildOverlay(&turn) }
-        patchesChanged(&turn)
-        if hasDelivered { foldConfirmed(&turn) }
-        endTurn(&turn)
+        transition.isWriting = true
+        if isAppended { applyPatches(from: known, &transition) } else { rebuildOverlay(&transition) }
+        patchesChanged(&transition)
+        if hasDelivered { foldConfirmed(&transition) }
+        endTransition(&transition)
     }
 
     /// The position of a command's patch: before the first patch of a later command.
@@ -72,19 +72,19 @@ extension KeyMachine {
     }
 
     /// Applies the newest patches to the content that readers see.
-    private mutating func applyPatches(from position: Int, _ turn: inout Turn) {
+    private mutating func applyPatches(from position: Int, _ transition: inout Transition) {
         guard position < patches.endIndex, var patched = content else { return }
-        if let overlay { turn.discarded.append(overlay) }
+        if let overlay { transition.discarded.append(overlay) }
         for patch in patches[position...] { patch.apply(&patched) }
         overlay = patched
     }
 
     /// A delivery of a command begins: a response can be accepted if nothing else changes the content from now on.
-    mutating func commandBegan(_ id: UUID, _ turn: inout Turn) {
+    mutating func commandBegan(_ id: UUID, _ transition: inout Transition) {
         guard let position = patches.firstIndex(where: { $0.command?.id == id }) else { return }
         patches[position].command?.isAttempted = true
         guard isRead else { return }
-        epoch = turn.tickets.next()
+        epoch = transition.tickets.next()
         patches[position].id = epoch
         patches[position].isBeforePage = false
     }
@@ -92,19 +92,19 @@ extension KeyMachine {
     /// The origin has performed a command. The content is known.
     ///
     /// - Returns: The commands that the content contains, once it is saved.
-    mutating func commandSucceeded(_ id: UUID, _ response: MutationResponse<Content>, _ turn: inout Turn) -> [UUID] {
+    mutating func commandSucceeded(_ id: UUID, _ response: MutationResponse<Content>, _ transition: inout Transition) -> [UUID] {
         if let position = patches.firstIndex(where: { $0.command?.id == id && !$0.isConfirmed }) {
             let patch = patches[position]
             if patch.isBeforeFetch, held != nil, !canAccept(response, of: patch) {
                 // The fetched content may contain the change already, so the origin has the last word.
-                turn.isWriting = true
+                transition.isWriting = true
                 patches[position].isConfirmed = true
-                foldConfirmed(&turn)
+                foldConfirmed(&transition)
                 if patches.isEmpty { owesFetch = false }
-                applyInvalidation(&turn)
-                endTurn(&turn)
+                applyInvalidation(&transition)
+                endTransition(&transition)
             } else {
-                patchSucceeded(patch.id, response, &turn)
+                patchSucceeded(patch.id, response, &transition)
             }
         }
         // A patch that waits for an earlier one is not yet part of the content. Without a patch, the content contains the change or was
@@ -119,71 +119,71 @@ extension KeyMachine {
     }
 
     /// Commands were refused, taken back, or cleared: removes their patches.
-    mutating func commandsDropped(_ ids: Set<UUID>, _ turn: inout Turn) {
+    mutating func commandsDropped(_ ids: Set<UUID>, _ transition: inout Transition) {
         let dropped = patches.filter { patch in patch.command.map { ids.contains($0.id) } ?? false }
         guard let last = dropped.last else { return }
         guard dropped.allSatisfy({ $0.first == nil }) else {
-            removePatches(&turn) { ids.contains($0.id) }
-            cleared(&turn)
+            removePatches(&transition) { ids.contains($0.id) }
+            cleared(&transition)
             return
         }
         // The others are applied once, however many are dropped.
         let kept = isRead ? last.command?.id : nil
-        removePatches(&turn) { ids.contains($0.id) && $0.id != kept }
-        if isRead { patchFailed(last.id, &turn) }
+        removePatches(&transition) { ids.contains($0.id) && $0.id != kept }
+        if isRead { patchFailed(last.id, &transition) }
     }
 
     /// The outbox has forgotten commands that the saved content contains.
-    mutating func commandsRetired(_ ids: [UUID], _ turn: inout Turn) {
+    mutating func commandsRetired(_ ids: [UUID], _ transition: inout Transition) {
         foldedCommands.removeAll { ids.contains($0) }
         // The record is saved without these names when it changes next; until then they are harmless.
         if held?.record.details?.fields.commands != nil { nameFoldedCommands() }
-        endTurn(&turn)
+        endTransition(&transition)
     }
 
     // MARK: Creating
 
     /// A command creates the entity of this temporary key, which the origin and the cacher do not know.
-    mutating func commandCreates(_ command: CommandMark, _ first: Content, _ turn: inout Turn) {
-        turn.isWriting = true
-        removePatches(&turn) { $0.id == command.id }
-        patches.insert(Patch(id: turn.tickets.next(), command: command, first: first) { _ in }, at: 0)
+    mutating func commandCreates(_ command: CommandMark, _ first: Content, _ transition: inout Transition) {
+        transition.isWriting = true
+        removePatches(&transition) { $0.id == command.id }
+        patches.insert(Patch(id: transition.tickets.next(), command: command, first: first) { _ in }, at: 0)
         let wasRead = isRead
         isRead = true
-        dropFlight(&turn)
+        dropFlight(&transition)
         (forceRefreshPending, invalidatePending, pendingKeys) = (false, false, nil)
-        supersedePages(&turn)
-        if held == nil { create(first, &turn) }
-        if fetchCallers > refreshCallers || !wasRead { answerAfterUpdate(&turn) }
-        if !wasRead { readmitCallers(&turn) }
-        endTurn(&turn)
+        supersedePages(&transition)
+        if held == nil { create(first, &transition) }
+        if fetchCallers > refreshCallers || !wasRead { answerAfterUpdate(&transition) }
+        if !wasRead { readmitCallers(&transition) }
+        endTransition(&transition)
     }
 
     /// Creates the entity again after its key was cleared, because it exists as long as its command does.
     ///
     /// - Returns: Whether a command creates the entity.
-    mutating func createAgain(_ turn: inout Turn) -> Bool {
+    mutating func createAgain(_ transition: inout Transition) -> Bool {
         guard let first = patches.first(where: { $0.first != nil })?.first else { return false }
-        create(first, &turn)
+        create(first, &transition)
         return true
     }
 
-    private mutating func create(_ first: Content, _ turn: inout Turn) {
-        var record = CacheRecord(content: first, fetchedAt: turn.date, details: nil)
+    private mutating func create(_ first: Content, _ transition: inout Transition) {
+        var record = CacheRecord(content: first, fetchedAt: transition.date, details: nil)
         // Never saved, and never fetched: the origin does not know the key.
         record.freshness.storage = .forbidden
-        accept(record, .set, &turn)
+        accept(record, .set, &transition)
         held?.deadline = .distantFuture
         refetchesAtDeadline = false
     }
 
     /// The temporary key is replaced: returns its content and its patches, and removes them from this machine.
-    mutating func commandMoved(_ id: UUID, _ turn: inout Turn) -> (content: Content?, patches: [Patch]) {
+    mutating func commandMoved(_ id: UUID, _ transition: inout Transition) -> (content: Content?, patches: [Patch]) {
         let content = held?.record.content
         let moved = patches.filter { $0.command != nil && $0.command?.id != id }
-        removePatches(&turn) { _ in true }
+        removePatches(&transition) { _ in true }
         observers = 0
-        cleared(&turn)
+        cleared(&transition)
         return (content, moved)
     }
 
@@ -194,17 +194,17 @@ extension KeyMachine {
     ///   - content: The content of the temporary key or of the origin's response.
     ///   - isResponse: Whether the origin has responded with the content.
     ///   - moved: The patches of the temporary key.
-    ///   - turn: The transition.
+    ///   - transition: The transition.
     /// - Returns: The commands that the content contains, once it is saved.
     mutating func commandCreated(
-        _ id: UUID, _ content: Content, isResponse: Bool, _ moved: [Patch], _ turn: inout Turn
+        _ id: UUID, _ content: Content, isResponse: Bool, _ moved: [Patch], _ transition: inout Transition
     ) -> [UUID] {
         if !foldedCommands.contains(id) {
             foldedCommands.append(id)
             if held == nil || isResponse {
-                updated(content, &turn)
+                updated(content, &transition)
             } else {
-                truthChanged(.confirmed, &turn)
+                acceptedContentChanged(.confirmed, &transition)
             }
         }
         for patch in moved {
@@ -212,23 +212,23 @@ extension KeyMachine {
             patches.insert(patch, at: place(of: command))
         }
         if !moved.isEmpty {
-            rebuildOverlay(&turn)
-            patchesChanged(&turn)
+            rebuildOverlay(&transition)
+            patchesChanged(&transition)
         }
-        endTurn(&turn)
+        endTransition(&transition)
         return foldedCommands
     }
 
     /// The record was read: drops the patches that it contains, and applies the others.
-    mutating func meetCommands(_ turn: inout Turn) {
+    mutating func meetCommands(_ transition: inout Transition) {
         if let names = held?.record.details?.fields.commands {
             foldedCommands += names.filter { !foldedCommands.contains($0) }
-            removePatches(&turn) { names.contains($0.id) }
+            removePatches(&transition) { names.contains($0.id) }
         }
-        rebuildOverlay(&turn)
+        rebuildOverlay(&transition)
         guard !patches.isEmpty else { return }
-        patchesChanged(&turn)
-        if patches.first?.isConfirmed == true { foldConfirmed(&turn) }
+        patchesChanged(&transition)
+        if patches.first?.isConfirmed == true { foldConfirmed(&transition) }
     }
 
     /// Records that the content contains the change of a command.
@@ -242,18 +242,18 @@ extension KeyMachine {
         held?.record.fields.commands = foldedCommands.isEmpty ? nil : foldedCommands
     }
 
-    private mutating func removePatches(_ turn: inout Turn, of fits: (CommandMark) -> Bool) {
+    private mutating func removePatches(_ transition: inout Transition, of fits: (CommandMark) -> Bool) {
         guard !patches.isEmpty else { return }
         patches.removeAll { patch in
             guard let command = patch.command, fits(command) else { return false }
-            turn.leftovers.append(patch)
+            transition.leftovers.append(patch)
             return true
         }
     }
 
-    private mutating func patchesChanged(_ turn: inout Turn) {
+    private mutating func patchesChanged(_ transition: inout Transition) {
         contentNumber += 1
-        mirror(&turn)
-        turn.publishes = true
+        mirror(&transition)
+        transition.publishes = true
     }
 }

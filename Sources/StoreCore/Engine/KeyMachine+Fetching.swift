@@ -5,115 +5,117 @@ extension KeyMachine {
     ///
     /// Only an explicitly requested fetch may reset a list to its first page. Any other fetch keeps the loaded pages, and interrupted page
     /// requests continue after it (C13).
-    mutating func startFlight(forceRefresh: Bool, _ turn: inout Turn) {
+    mutating func startFlight(forceRefresh: Bool, _ transition: inout Transition) {
         if let running = flight {
             flight?.forceRefresh = running.forceRefresh || forceRefresh
-            report(.coalesced, &turn)
+            report(.coalesced, &transition)
             return
         }
-        if stream != nil, joinStream(forceRefresh: forceRefresh, &turn) { return }
+        if stream != nil, joinStream(forceRefresh: forceRefresh, &transition) { return }
         // A caller for a refresh may still wait to be admitted.
         let forceRefresh = forceRefresh || refreshCallers > 0 || forceRefreshPending
-        if forceRefresh { supersedePages(&turn) } else { interruptPages(&turn) }
-        let ticket = turn.tickets.next()
+        if forceRefresh { supersedePages(&transition) } else { interruptPages(&transition) }
+        let ticket = transition.tickets.next()
         triggerPending = false
         // Expired content causes one automatic fetch, even if that fails (C10).
-        if let held, !held.isValid(at: turn.now) { refetchesAtDeadline = false }
+        if let held, !held.isValid(at: transition.now) { refetchesAtDeadline = false }
         let resets = forceRefresh && rules.policy.refreshScope == .firstPage
         let pages = resets || !rules.isList ? PageCounts() : loadedPages
         // A validator confirms one page. A list of several pages is fetched anew as a whole.
         let validator = pages == PageCounts() ? held?.record.validator : nil
         let base = rules.isShared ? base : .none
         flight = Flight(ticket: ticket, forceRefresh: forceRefresh, revalidates: validator != nil, base: base)
-        let order = rules.isLive ? beginStream(ticket, after: validator, &turn) : .content(revalidating: validator, pages: pages)
-        turn.actions.append(.fetch(ticket, order))
-        turn.publishes = true
+        let order = rules.isLive ? beginStream(ticket, after: validator, &transition) : .content(revalidating: validator, pages: pages)
+        transition.actions.append(.fetch(ticket, order))
+        transition.publishes = true
     }
 
     /// Begins an automatic fetch, unless a failure holds it off.
-    mutating func startFlightUnlessHeldOff(_ turn: inout Turn) {
-        if flight == nil, holdsOff(at: turn.now) { return }
-        startFlight(forceRefresh: false, &turn)
+    mutating func startFlightUnlessHeldOff(_ transition: inout Transition) {
+        if flight == nil, holdsOff(at: transition.now) { return }
+        startFlight(forceRefresh: false, &transition)
     }
 
     /// Cancels the running fetch. Its result is dropped (C5).
     ///
     /// - Returns: Whether the fetch was requested explicitly.
     @discardableResult
-    mutating func dropFlight(_ turn: inout Turn) -> Bool {
+    mutating func dropFlight(_ transition: inout Transition) -> Bool {
         if stream != nil {
             let isExplicit = flight?.forceRefresh == true
-            endStream(&turn)
+            endStream(&transition)
             return isExplicit
         }
         guard let dropped = flight else { return false }
         flight = nil
-        turn.actions.append(.cancel(dropped.ticket))
-        turn.publishes = true
+        transition.actions.append(.cancel(dropped.ticket))
+        transition.publishes = true
         return dropped.forceRefresh
     }
 
     /// Cancels the running fetch before a change that an older result must not undo. A stream keeps running (L3).
     ///
     /// - Returns: The canceled fetch.
-    mutating func dropOvertakenFlight(_ turn: inout Turn) -> Flight? {
+    mutating func dropOvertakenFlight(_ transition: inout Transition) -> Flight? {
         guard stream == nil else { return nil }
         let dropped = flight
-        dropFlight(&turn)
+        dropFlight(&transition)
         return dropped
     }
 
     /// The grace period of an unwanted fetch has ended. Cancels the fetch and silently restores the state before it (C9).
-    mutating func cancelUnwanted(_ turn: inout Turn) {
+    mutating func cancelUnwanted(_ transition: inout Transition) {
         graceEnds = nil
-        dropFlight(&turn)
-        supersedePages(&turn)
+        dropFlight(&transition)
+        supersedePages(&transition)
     }
 
     /// A fetch has ended.
-    mutating func fetchFinished(_ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>, _ turn: inout Turn) {
+    mutating func fetchFinished(_ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>, _ transition: inout Transition) {
         guard let ended = flight, ended.ticket == ticket else {
             // Legal: the fetch was canceled or replaced while its result was on the way.
-            report(.droppedAsOutdated(.content), &turn)
+            report(.droppedAsOutdated(.content), &transition)
             return
         }
         flight = nil
-        lastFetchEnded = turn.now
-        turn.publishes = true
+        lastFetchEnded = transition.now
+        transition.publishes = true
         switch result {
-        case .success(let fetched): flightSucceeded(fetched, of: ended, &turn)
-        case .failure(let error): flightFailed(error, &turn)
+        case .success(let fetched): flightSucceeded(fetched, of: ended, &transition)
+        case .failure(let error): flightFailed(error, &transition)
         }
-        endTurn(&turn)
+        endTransition(&transition)
     }
 
-    private mutating func flightSucceeded(_ fetched: Fetched<Content>, of flight: Flight, _ turn: inout Turn) {
+    private mutating func flightSucceeded(_ fetched: Fetched<Content>, of flight: Flight, _ transition: inout Transition) {
         if let content = fetched.content {
             if pendingKeys != nil { pendingKeys = .ignore }
             // Fetches older than the confirmation of a mutation were canceled, so this result contains the confirmed changes.
-            discardPatches(&turn) { $0.isConfirmed }
+            discardPatches(&transition) { $0.isConfirmed }
             if !patches.isEmpty { noteFetch() }
-            accept(CacheRecord(content: content, fetchedAt: turn.date, details: fetched.details), .fetched(over: flight.base), &turn)
+            accept(
+                CacheRecord(content: content, fetchedAt: transition.date, details: fetched.details), .fetched(over: flight.base),
+                &transition)
             owesFetch = false
         } else {
             guard flight.revalidates, var record = held?.record else {
                 flightFailed(
-                    StoreError(.nothingToConfirm, "fetching: the origin confirmed content that it was not asked to confirm"), &turn)
+                    StoreError(.nothingToConfirm, "fetching: the origin confirmed content that it was not asked to confirm"), &transition)
                 return
             }
-            record.fetchedAt = turn.date
+            record.fetchedAt = transition.date
             record.freshness = fetched.freshness
             record.isInvalidated = false
-            accept(record, keepingContent: true, .fetched(over: flight.base), &turn)
+            accept(record, keepingContent: true, .fetched(over: flight.base), &transition)
         }
-        answerAfterFetch(&turn)
+        answerAfterFetch(&transition)
     }
 
     /// Resumes the callers that waited for a fetch with its result.
-    mutating func answerAfterFetch(_ turn: inout Turn) {
+    mutating func answerAfterFetch(_ transition: inout Transition) {
         let (content, revision) = (self.content, self.revision)
         // Content with a lifetime of zero is valid for the callers that waited for this fetch (C11).
-        answerCallers(&turn) { need in
+        answerCallers(&transition) { need in
             switch need {
             case .content, .origin: content.map { .content($0) }
             case .freshness, .prefetch: .done
@@ -128,16 +130,16 @@ extension KeyMachine {
     }
 
     /// Records the failure of a fetch.
-    mutating func fail(_ error: any Error, _ turn: inout Turn) {
-        forgetFailure(into: &turn.leftovers)
-        failure = Failure(error: error, holdsUntil: turn.now.advanced(by: max(.zero, rules.policy.errorExpiry)))
+    mutating func fail(_ error: any Error, _ transition: inout Transition) {
+        forgetFailure(into: &transition.leftovers)
+        failure = Failure(error: error, holdsUntil: transition.now.advanced(by: max(.zero, rules.policy.errorExpiry)))
     }
 
-    mutating func flightFailed(_ error: any Error, _ turn: inout Turn) {
-        fail(error, &turn)
-        failInterruptedPages(error, &turn)
-        let contentAnswer = failureAnswer(error, &turn)
-        answerCallers(&turn) { need in
+    mutating func flightFailed(_ error: any Error, _ transition: inout Transition) {
+        fail(error, &transition)
+        failInterruptedPages(error, &transition)
+        let contentAnswer = failureAnswer(error, &transition)
+        answerCallers(&transition) { need in
             switch need {
             case .content: contentAnswer
             case .origin: .failure(error)

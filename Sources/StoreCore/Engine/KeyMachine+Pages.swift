@@ -3,35 +3,35 @@
 extension KeyMachine {
     /// A caller requests a page; the accepted content is known.
     mutating func admitPage(
-        _ id: CallerID, _ direction: PageDirection, continueWhenError: Bool, _ turn: inout Turn
+        _ id: CallerID, _ direction: PageDirection, continueWhenError: Bool, _ transition: inout Transition
     ) -> CallerAnswer<Content>? {
         if pendingKeys != nil {
             register(id, .page(direction, continueWhenError: continueWhenError))
             return nil
         }
         if flight == nil, let failure, !continueWhenError { return .page(.failed(failure.error)) }
-        guard flight == nil, failure == nil, let held, observers > 0 || held.isValid(at: turn.now) || isNeverValid(held.record) else {
+        guard flight == nil, failure == nil, let held, observers > 0 || held.isValid(at: transition.now) || isNeverValid(held.record) else {
             register(id, .pageAfterFetch)
-            startFlight(forceRefresh: false, &turn)
+            startFlight(forceRefresh: false, &transition)
             return nil
         }
         if self[direction].ticket != nil {
             register(id, .joinedPage(direction))
-            report(.coalesced, &turn)
+            report(.coalesced, &transition)
             return nil
         }
         guard let key = pageKey(direction) else { return .page(.noPage) }
         if let error = self[direction].failure, !continueWhenError { return .page(.failed(error)) }
         register(id, .page(direction, continueWhenError: continueWhenError))
-        startPage(direction, key, &turn)
+        startPage(direction, key, &transition)
         return nil
     }
 
-    private mutating func startPage(_ direction: PageDirection, _ key: String, _ turn: inout Turn) {
-        let ticket = turn.tickets.next()
+    private mutating func startPage(_ direction: PageDirection, _ key: String, _ transition: inout Transition) {
+        let ticket = transition.tickets.next()
         self[direction].ticket = ticket
-        turn.actions.append(.fetch(ticket, .page(direction, key: key)))
-        turn.publishes = true
+        transition.actions.append(.fetch(ticket, .page(direction, key: key)))
+        transition.publishes = true
     }
 
     /// Whether the list expired on arrival (C11). If it were fetched anew before each page, it would never get beyond its first page.
@@ -48,47 +48,47 @@ extension KeyMachine {
 
     /// A page has arrived or failed.
     mutating func pageFinished(
-        _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>, _ turn: inout Turn
+        _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>, _ transition: inout Transition
     ) {
         guard self[direction].ticket == ticket else {
             // Legal: the list was replaced or fetched anew during the page request.
-            report(.droppedAsOutdated(.page(direction)), &turn)
+            report(.droppedAsOutdated(.page(direction)), &transition)
             return
         }
         self[direction].ticket = nil
-        self[direction].forgetFailure(into: &turn.leftovers)
-        turn.publishes = true
+        self[direction].forgetFailure(into: &transition.leftovers)
+        transition.publishes = true
         switch result {
         case .success(let fetched):
-            append(fetched, direction, &turn)
+            append(fetched, direction, &transition)
         case .failure(let error):
-            pageFailed(direction, error, &turn)
+            pageFailed(direction, error, &transition)
         }
-        endTurn(&turn)
+        endTransition(&transition)
     }
 
-    private mutating func append(_ fetched: Fetched<Content>, _ direction: PageDirection, _ turn: inout Turn) {
+    private mutating func append(_ fetched: Fetched<Content>, _ direction: PageDirection, _ transition: inout Transition) {
         guard let page = fetched.content, let list = rules.list, held != nil else {
             let error = StoreError(.nothingToConfirm, "fetching a page: the origin confirmed a page that it was not asked to confirm")
-            pageFailed(direction, error, &turn)
+            pageFailed(direction, error, &transition)
             return
         }
-        extendHeld(by: page, fetched.details, list, direction, &turn)
-        truthChanged(.derived, &turn)
-        answerPage(direction, asked: .loaded, joined: .joined, &turn)
+        extendHeld(by: page, fetched.details, list, direction, &transition)
+        acceptedContentChanged(.derived, &transition)
+        answerPage(direction, asked: .loaded, joined: .joined, &transition)
     }
 
     /// Adds a page in place. The array is copied only if a snapshot of it is in use.
     private mutating func extendHeld(
-        by page: Content, _ details: RecordDetails?, _ list: ListRules<Content>, _ direction: PageDirection, _ turn: inout Turn
+        by page: Content, _ details: RecordDetails?, _ list: ListRules<Content>, _ direction: PageDirection, _ transition: inout Transition
     ) {
         guard var record = held?.record, let deadline = held?.deadline else { return }
         // A changed key interrupts or supersedes the request, so this key requested the page.
         let key = pageKey(direction)
         held = nil
-        if let window = list.window { makeRoom(in: &record, of: window, list, for: details, direction, &turn) }
+        if let window = list.window { makeRoom(in: &record, of: window, list, for: details, direction, &transition) }
         let before = list.count(record.content)
-        if let replaced = list.merge(&record.content, page, direction, &mergeIndex) { turn.discarded.append(replaced) }
+        if let replaced = list.merge(&record.content, page, direction, &mergeIndex) { transition.discarded.append(replaced) }
         record.details = RecordDetails(
             record.details, extendedBy: details, direction, key: key, sizes: (before, list.count(record.content)))
         held = HeldRecord(record, deadline: deadline)
@@ -96,55 +96,55 @@ extension KeyMachine {
         for position in patches.indices { patches[position].isBeforePage = true }
     }
 
-    private mutating func pageFailed(_ direction: PageDirection, _ error: any Error, _ turn: inout Turn) {
+    private mutating func pageFailed(_ direction: PageDirection, _ error: any Error, _ transition: inout Transition) {
         self[direction].failure = error
-        answerPage(direction, asked: .failed(error), joined: .failed(error), &turn)
+        answerPage(direction, asked: .failed(error), joined: .failed(error), &transition)
     }
 
     /// Drops page requests permanently, because the list is reset or its keys are replaced.
-    mutating func supersedePages(_ turn: inout Turn) {
-        interruptPages(&turn)
+    mutating func supersedePages(_ transition: inout Transition) {
+        interruptPages(&transition)
         for direction in PageDirection.allCases where self[direction].isInterrupted {
             self[direction].isInterrupted = false
-            answerPage(direction, asked: .superseded, joined: .superseded, &turn)
+            answerPage(direction, asked: .superseded, joined: .superseded, &transition)
         }
     }
 
     /// Cancels pages that were requested before a change or a refetch. The requests begin again when no fetch of the list runs.
-    mutating func interruptPages(_ turn: inout Turn) {
+    mutating func interruptPages(_ transition: inout Transition) {
         // Checked first, because reading a whole side copies its error.
         guard next.ticket != nil || prev.ticket != nil else { return }
-        for direction in PageDirection.allCases { interruptPage(direction, &turn) }
+        for direction in PageDirection.allCases { interruptPage(direction, &transition) }
     }
 
-    mutating func interruptPage(_ direction: PageDirection, _ turn: inout Turn) {
+    mutating func interruptPage(_ direction: PageDirection, _ transition: inout Transition) {
         guard let ticket = self[direction].ticket else { return }
         self[direction].ticket = nil
         self[direction].isInterrupted = true
-        turn.actions.append(.cancel(ticket))
-        turn.publishes = true
+        transition.actions.append(.cancel(ticket))
+        transition.publishes = true
     }
 
     /// Begins interrupted page requests again, with the current keys of the list.
-    mutating func resumePages(_ turn: inout Turn) {
+    mutating func resumePages(_ transition: inout Transition) {
         guard flight == nil else { return }
         for direction in PageDirection.allCases where self[direction].isInterrupted {
             self[direction].isInterrupted = false
             // A caller for a page wants it, so an unwanted list has no caller to resume.
             guard isWanted else { continue }
             if let key = pageKey(direction) {
-                startPage(direction, key, &turn)
+                startPage(direction, key, &transition)
             } else {
-                answerPage(direction, asked: .noPage, joined: .noPage, &turn)
+                answerPage(direction, asked: .noPage, joined: .noPage, &transition)
             }
         }
     }
 
     /// The fetch that interrupted the page requests has failed, and the list is as it was.
-    mutating func failInterruptedPages(_ error: any Error, _ turn: inout Turn) {
+    mutating func failInterruptedPages(_ error: any Error, _ transition: inout Transition) {
         for direction in PageDirection.allCases where self[direction].isInterrupted {
             self[direction].isInterrupted = false
-            answerPage(direction, asked: .failed(error), joined: .failed(error), &turn)
+            answerPage(direction, asked: .failed(error), joined: .failed(error), &transition)
         }
     }
 
@@ -170,9 +170,9 @@ extension KeyMachine {
     }
 
     private mutating func answerPage(
-        _ direction: PageDirection, asked: PageRequest, joined: PageRequest, _ turn: inout Turn
+        _ direction: PageDirection, asked: PageRequest, joined: PageRequest, _ transition: inout Transition
     ) {
-        answerCallers(&turn) { need in
+        answerCallers(&transition) { need in
             switch need {
             case .page(direction, continueWhenError: _): .page(asked)
             case .joinedPage(direction): .page(joined)

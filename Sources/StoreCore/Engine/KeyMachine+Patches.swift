@@ -4,53 +4,53 @@ extension KeyMachine {
     /// A mutation has begun: publishes its patch, and cancels fetches that may not contain the change.
     ///
     /// - Returns: The number of the patch.
-    mutating func patchStarted(_ apply: @escaping @Sendable (inout Content) -> Void, _ turn: inout Turn) -> Ticket {
-        turn.isWriting = true
-        let id = turn.tickets.next()
+    mutating func patchStarted(_ apply: @escaping @Sendable (inout Content) -> Void, _ transition: inout Transition) -> Ticket {
+        transition.isWriting = true
+        let id = transition.tickets.next()
         patches.append(Patch(id: id, apply: apply))
         if let content {
             var patched = content
             apply(&patched)
-            turn.discarded.append(content)
+            transition.discarded.append(content)
             overlay = patched
         }
         contentNumber += 1
-        mirror(&turn)
-        turn.publishes = true
+        mirror(&transition)
+        transition.publishes = true
         epoch = id
-        restart(dropOlderFetches(&turn), &turn)
-        endTurn(&turn)
+        restart(dropOlderFetches(&transition), &transition)
+        endTransition(&transition)
         return id
     }
 
     /// A mutation has succeeded: the origin's response replaces its patch, or the patch becomes part of the content once every earlier one
     /// is settled.
-    mutating func patchSucceeded(_ id: Ticket, _ response: MutationResponse<Content>, _ turn: inout Turn) {
-        turn.isWriting = true
+    mutating func patchSucceeded(_ id: Ticket, _ response: MutationResponse<Content>, _ transition: inout Transition) {
+        transition.isWriting = true
         guard let position = patches.firstIndex(where: { $0.id == id }) else {
             // Legal: `clear()` has dropped the patch. Content fetched since then may not contain the mutation.
             guard isRead else { return }
-            epoch = turn.tickets.next()
-            restart(dropOlderFetches(&turn), &turn)
+            epoch = transition.tickets.next()
+            restart(dropOlderFetches(&transition), &transition)
             oweFetch()
-            fetchAfterLastPatch(&turn)
-            endTurn(&turn)
+            fetchAfterLastPatch(&transition)
+            endTransition(&transition)
             return
         }
         let isAccepted = canAccept(response, of: patches[position])
-        epoch = turn.tickets.next()
-        let dropped = dropOlderFetches(&turn)
+        epoch = transition.tickets.next()
+        let dropped = dropOlderFetches(&transition)
         var isFresh = false
         if isAccepted {
-            isFresh = accept(response, inPlaceOfPatchAt: position, &turn)
+            isFresh = accept(response, inPlaceOfPatchAt: position, &transition)
         } else {
             patches[position].isConfirmed = true
             oweFetch()
         }
-        foldConfirmed(&turn)
-        restart(dropped, isFresh: isFresh, &turn)
-        fetchAfterLastPatch(&turn)
-        endTurn(&turn)
+        foldConfirmed(&transition)
+        restart(dropped, isFresh: isFresh, &transition)
+        fetchAfterLastPatch(&transition)
+        endTransition(&transition)
     }
 
     /// Whether the response to a mutation contains every change so far.
@@ -68,24 +68,24 @@ extension KeyMachine {
     ///
     /// - Returns: Whether the content is as fresh as after a fetch.
     private mutating func accept(
-        _ response: MutationResponse<Content>, inPlaceOfPatchAt position: Int, _ turn: inout Turn
+        _ response: MutationResponse<Content>, inPlaceOfPatchAt position: Int, _ transition: inout Transition
     ) -> Bool {
         noteFolded(patches[position])
-        turn.leftovers.append(patches.remove(at: position))
+        transition.leftovers.append(patches.remove(at: position))
         switch response {
         case .none:
             return false
         case .content(let content):
             // These mutations succeeded before this one began, or the epoch would differ: the response contains them.
-            discardPatches(&turn) { $0.isConfirmed }
-            var record = CacheRecord(content: content, fetchedAt: turn.date, details: nil)
+            discardPatches(&transition) { $0.isConfirmed }
+            var record = CacheRecord(content: content, fetchedAt: transition.date, details: nil)
             if held?.record.details != nil { record.fields = fields(after: content, .kept) }
-            accept(record, .confirmed, &turn)
+            accept(record, .confirmed, &transition)
             owesFetch = false
-            if fetchCallers > refreshCallers { answerAfterUpdate(&turn) }
+            if fetchCallers > refreshCallers { answerAfterUpdate(&transition) }
             return true
         case .part(let replace):
-            changeHeld(&turn, replace)
+            changeHeld(&transition, replace)
             // Observers see this change, unlike that of a patch which becomes part of the content.
             contentNumber += 1
             return false
@@ -93,27 +93,27 @@ extension KeyMachine {
     }
 
     /// A mutation has failed: removes its patch and applies the others again.
-    mutating func patchFailed(_ id: Ticket, _ turn: inout Turn) {
-        turn.isWriting = true
+    mutating func patchFailed(_ id: Ticket, _ transition: inout Transition) {
+        transition.isWriting = true
         // Legal: `clear()` has dropped the patch.
         guard let position = patches.firstIndex(where: { $0.id == id }) else { return }
-        turn.leftovers.append(patches.remove(at: position))
-        rebuildOverlay(&turn)
+        transition.leftovers.append(patches.remove(at: position))
+        rebuildOverlay(&transition)
         contentNumber += 1
-        turn.publishes = true
+        transition.publishes = true
         // A failure starts no epoch, but a fetch that revalidates the record must not confirm content that includes a folded patch. The
         // fetch begins again after the fold, so that it does not send the old validator.
-        let dropped = patches.first?.isConfirmed == true && flight?.revalidates == true ? dropOlderFetches(&turn) : nil
+        let dropped = patches.first?.isConfirmed == true && flight?.revalidates == true ? dropOlderFetches(&transition) : nil
         oweFetch()
-        foldConfirmed(&turn)
-        restart(dropped, &turn)
-        fetchAfterLastPatch(&turn)
-        endTurn(&turn)
+        foldConfirmed(&transition)
+        restart(dropped, &transition)
+        fetchAfterLastPatch(&transition)
+        endTransition(&transition)
     }
 
     /// Applies all patches to the accepted content again.
-    mutating func rebuildOverlay(_ turn: inout Turn) {
-        if let overlay { turn.discarded.append(overlay) }
+    mutating func rebuildOverlay(_ transition: inout Transition) {
+        if let overlay { transition.discarded.append(overlay) }
         guard !patches.isEmpty, var patched = held?.record.content else {
             if overlay != nil { overlay = nil }
             return
@@ -123,11 +123,11 @@ extension KeyMachine {
     }
 
     /// Removes matching patches.
-    mutating func discardPatches(_ turn: inout Turn, where fits: (Patch) -> Bool) {
+    mutating func discardPatches(_ transition: inout Transition, where fits: (Patch) -> Bool) {
         guard !patches.isEmpty else { return }
         for patch in patches where fits(patch) {
             noteFolded(patch)
-            turn.leftovers.append(patch)
+            transition.leftovers.append(patch)
         }
         patches.removeAll(where: fits)
     }
@@ -135,18 +135,18 @@ extension KeyMachine {
     /// Cancels fetches that began before the mutation began or succeeded, because they may return older content.
     ///
     /// - Returns: The canceled fetch.
-    private mutating func dropOlderFetches(_ turn: inout Turn) -> Flight? {
-        interruptPages(&turn)
-        return dropOvertakenFlight(&turn)
+    private mutating func dropOlderFetches(_ transition: inout Transition) -> Flight? {
+        interruptPages(&transition)
+        return dropOvertakenFlight(&transition)
     }
 
     /// Begins a canceled fetch again if it cannot wait for the fetch after the last mutation.
     ///
     /// - Parameter isFresh: Whether observers got fresh content instead.
-    private mutating func restart(_ dropped: Flight?, isFresh: Bool = false, _ turn: inout Turn) {
+    private mutating func restart(_ dropped: Flight?, isFresh: Bool = false, _ transition: inout Transition) {
         guard let dropped, isWanted else { return }
         if dropped.forceRefresh || hasContentCallers || (observers > 0 && content == nil) {
-            startFlight(forceRefresh: dropped.forceRefresh, &turn)
+            startFlight(forceRefresh: dropped.forceRefresh, &transition)
         } else if observers > 0, !isFresh {
             owesFetch = true
         }
@@ -170,36 +170,36 @@ extension KeyMachine {
     }
 
     /// Begins the one fetch after the last mutation. It is automatic, so a failure may hold it off (C12).
-    private mutating func fetchAfterLastPatch(_ turn: inout Turn) {
+    private mutating func fetchAfterLastPatch(_ transition: inout Transition) {
         guard patches.isEmpty, owesFetch else { return }
         owesFetch = false
         guard observers > 0 else { return }
-        if flight == nil, holdsOff(at: turn.now) { triggerPending = true } else { startFlight(forceRefresh: false, &turn) }
+        if flight == nil, holdsOff(at: transition.now) { triggerPending = true } else { startFlight(forceRefresh: false, &transition) }
     }
 
-    mutating func foldConfirmed(_ turn: inout Turn) {
+    mutating func foldConfirmed(_ transition: inout Transition) {
         let confirmed = patches.prefix { $0.isConfirmed }
         patches.removeFirst(confirmed.count)
         for patch in confirmed {
             noteFolded(patch)
-            turn.leftovers.append(patch)
+            transition.leftovers.append(patch)
         }
         if !confirmed.isEmpty, held != nil {
-            changeHeld(&turn) { content in
+            changeHeld(&transition) { content in
                 for patch in confirmed { patch.apply(&content) }
             }
         } else if patches.isEmpty {
-            rebuildOverlay(&turn)
-            mirror(&turn)
+            rebuildOverlay(&transition)
+            mirror(&transition)
         }
     }
 
     /// Changes the accepted content; its dates stay.
-    private mutating func changeHeld(_ turn: inout Turn, _ change: (inout Content) -> Void) {
+    private mutating func changeHeld(_ transition: inout Transition, _ change: (inout Content) -> Void) {
         if stream != nil { keepValue() }
         guard var record = held?.record else { return }
         let old = record.content
-        turn.discarded.append(old)
+        transition.discarded.append(old)
         change(&record.content)
         // The origin's validator does not describe the changed content.
         if var fields = record.details?.fields {
@@ -209,7 +209,7 @@ extension KeyMachine {
         }
         held?.record = record
         mergeIndex = nil
-        truthChanged(.confirmed, &turn)
+        acceptedContentChanged(.confirmed, &transition)
     }
 }
 

@@ -4,30 +4,30 @@ extension KeyMachine {
     // MARK: Observers
 
     /// Adds an observer; with `forceRefresh` it wants a fetch regardless of the cache.
-    mutating func observerJoined(forceRefresh: Bool, _ turn: inout Turn) {
+    mutating func observerJoined(forceRefresh: Bool, _ transition: inout Transition) {
         observers += 1
         if isRead {
-            welcomeObserver(forceRefresh: forceRefresh, &turn)
+            welcomeObserver(forceRefresh: forceRefresh, &transition)
         } else {
             forceRefreshPending = forceRefreshPending || forceRefresh
-            beginReading(&turn)
+            beginReading(&transition)
         }
-        endTurn(&turn)
+        endTransition(&transition)
     }
 
-    mutating func observerLeft(_ turn: inout Turn) {
+    mutating func observerLeft(_ transition: inout Transition) {
         observers -= 1
-        endTurn(&turn)
+        endTransition(&transition)
     }
 
-    private mutating func welcomeObserver(forceRefresh: Bool, _ turn: inout Turn) {
+    private mutating func welcomeObserver(forceRefresh: Bool, _ transition: inout Transition) {
         if forceRefresh {
-            startFlight(forceRefresh: true, &turn)
-        } else if let held, held.isValid(at: turn.now), failure == nil {
-            report(.hit, &turn)
+            startFlight(forceRefresh: true, &transition)
+        } else if let held, held.isValid(at: transition.now), failure == nil {
+            report(.hit, &transition)
         } else {
-            report(.miss, &turn)
-            startFlightUnlessHeldOff(&turn)
+            report(.miss, &transition)
+            startFlightUnlessHeldOff(&transition)
         }
     }
 
@@ -36,55 +36,55 @@ extension KeyMachine {
     /// A caller has arrived.
     ///
     /// - Returns: The result, if there is one already. Otherwise the caller is registered, and an action resumes it.
-    mutating func callerArrived(_ id: CallerID, needing need: CallerNeed, _ turn: inout Turn) -> CallerAnswer<Content>? {
+    mutating func callerArrived(_ id: CallerID, needing need: CallerNeed, _ transition: inout Transition) -> CallerAnswer<Content>? {
         var answer: CallerAnswer<Content>?
         if isRead || need.isSavedNeed || need == .allSaved {
-            answer = admit(id, need, &turn)
+            answer = admit(id, need, &transition)
         } else {
             register(id, need)
-            beginReading(&turn)
+            beginReading(&transition)
         }
-        endTurn(&turn)
+        endTransition(&transition)
         return answer
     }
 
     /// A caller has left: it was canceled, or no longer needs the accepted content. It may have been resumed already.
-    mutating func callerLeft(_ id: CallerID, _ turn: inout Turn) {
+    mutating func callerLeft(_ id: CallerID, _ transition: inout Transition) {
         if case .savedEdit(let awaited) = callers[id] { editorLeft(awaited) }
         forget(id)
-        endTurn(&turn)
+        endTransition(&transition)
     }
 
     /// Returns a caller's result, or registers the caller and starts the work that it waits for. The accepted content is known.
-    private mutating func admit(_ id: CallerID, _ need: CallerNeed, _ turn: inout Turn) -> CallerAnswer<Content>? {
+    private mutating func admit(_ id: CallerID, _ need: CallerNeed, _ transition: inout Transition) -> CallerAnswer<Content>? {
         switch need {
         case .prefetch where callers.contains { $0.value == .prefetch }:
             // A key that is prefetched twice is fetched once and takes one place in the queue.
             return .done
         case .content, .freshness, .prefetch:
-            if let answer = answerFromTruth(need, &turn) { return answer }
+            if let answer = answerFromAccepted(need, &transition) { return answer }
             register(id, need)
-            startFlight(forceRefresh: false, &turn)
+            startFlight(forceRefresh: false, &transition)
         case .cached:
-            return cachedAnswer(&turn)
+            return cachedAnswer(&transition)
         case .origin:
             // The newest value of a connected stream is what the origin has.
             if isConnected, let content { return .content(content) }
             register(id, need)
-            startFlight(forceRefresh: false, &turn)
+            startFlight(forceRefresh: false, &transition)
         case .refresh:
             register(id, need)
-            startFlight(forceRefresh: true, &turn)
-        case .truth:
+            startFlight(forceRefresh: true, &transition)
+        case .acceptedContent:
             register(id, need)
             return .done
         case .saved(let revision), .savedEdit(let revision):
             if lastTriedRevision >= revision { return .done }
             register(id, need)
         case .allSaved:
-            return admitSaver(id, &turn)
+            return admitSaver(id, &transition)
         case .page(let direction, let continueWhenError):
-            return admitPage(id, direction, continueWhenError: continueWhenError, &turn)
+            return admitPage(id, direction, continueWhenError: continueWhenError, &transition)
         case .pageAfterFetch, .joinedPage:
             register(id, need)
         }
@@ -92,38 +92,38 @@ extension KeyMachine {
     }
 
     /// The result that needs no wait: valid content, stale content that a policy allows, or a failure that holds off fetches (C3, C12).
-    private mutating func answerFromTruth(_ need: CallerNeed, _ turn: inout Turn) -> CallerAnswer<Content>? {
+    private mutating func answerFromAccepted(_ need: CallerNeed, _ transition: inout Transition) -> CallerAnswer<Content>? {
         // `validate()` fetches again after a failure: valid content alone would leave the error on screen.
-        if let held, let content, held.isValid(at: turn.now), need != .freshness || failure == nil {
-            report(.hit, &turn)
+        if let held, let content, held.isValid(at: transition.now), need != .freshness || failure == nil {
+            report(.hit, &transition)
             return need == .content ? .content(content) : .done
         }
-        report(.miss, &turn)
+        report(.miss, &transition)
         // A known refusal by the origin closes this window, too: the caller waits for the origin's current response.
         if need == .content, failure?.error.allowsStaleContent ?? true, let held, let content,
-            held.isUsable(within: held.record.freshness.staleWhileRevalidate ?? rules.policy.staleWhileRevalidate, at: turn.now)
+            held.isUsable(within: held.record.freshness.staleWhileRevalidate ?? rules.policy.staleWhileRevalidate, at: transition.now)
         {
-            startFlightUnlessHeldOff(&turn)
+            startFlightUnlessHeldOff(&transition)
             // No caller waits for the fetch, but canceling it would keep the content stale as long as the origin is slow.
             flight?.isPromised = true
             return .content(content)
         }
         if flight == nil, let failure, stream != nil {
             // Callers wait for the next connection of a stream (L4).
-            return need == .content ? staleAnswer(failure.error, &turn) : nil
+            return need == .content ? staleAnswer(failure.error, &transition) : nil
         }
-        if flight == nil, let failure, holdsOff(at: turn.now) {
-            return need == .content ? failureAnswer(failure.error, &turn) : .done
+        if flight == nil, let failure, holdsOff(at: transition.now) {
+            return need == .content ? failureAnswer(failure.error, &transition) : .done
         }
         return nil
     }
 
-    private func cachedAnswer(_ turn: inout Turn) -> CallerAnswer<Content> {
-        if let held, let content, held.isValid(at: turn.now) {
-            report(.hit, &turn)
+    private func cachedAnswer(_ transition: inout Transition) -> CallerAnswer<Content> {
+        if let held, let content, held.isValid(at: transition.now) {
+            report(.hit, &transition)
             return .content(content)
         }
-        report(.miss, &turn)
+        report(.miss, &transition)
         let message =
             content == nil
             ? "reading the cache: there is no content; fetch it with .both or .origin"
@@ -132,18 +132,18 @@ extension KeyMachine {
     }
 
     /// The result of a `.content` caller after a failed fetch: stale content if a policy allows it, otherwise the error (RFC 5861 §4).
-    func failureAnswer(_ error: any Error, _ turn: inout Turn) -> CallerAnswer<Content> {
-        staleAnswer(error, &turn) ?? .failure(error)
+    func failureAnswer(_ error: any Error, _ transition: inout Transition) -> CallerAnswer<Content> {
+        staleAnswer(error, &transition) ?? .failure(error)
     }
 
     /// The content that a policy allows in place of an error.
-    func staleAnswer(_ error: any Error, _ turn: inout Turn) -> CallerAnswer<Content>? {
+    func staleAnswer(_ error: any Error, _ transition: inout Transition) -> CallerAnswer<Content>? {
         if let held, let content {
             let window = held.record.freshness.staleIfError ?? rules.policy.staleIfError
             // A refresh may have been requested while the content was valid.
-            if held.isValid(at: turn.now) { return .content(content) }
+            if held.isValid(at: transition.now) { return .content(content) }
             // A refusal must reach the caller: stale content would hide that access was withdrawn.
-            if error.allowsStaleContent, held.isUsable(within: window, at: turn.now) { return .content(content) }
+            if error.allowsStaleContent, held.isUsable(within: window, at: transition.now) { return .content(content) }
         }
         return nil
     }
@@ -159,71 +159,71 @@ extension KeyMachine {
         shown = sight
     }
 
-    mutating func beginReading(_ turn: inout Turn) {
+    mutating func beginReading(_ transition: inout Transition) {
         guard reading == nil else { return }
-        let ticket = turn.tickets.next()
+        let ticket = transition.tickets.next()
         reading = ticket
-        turn.actions.append(.read(ticket))
+        transition.actions.append(.read(ticket))
     }
 
     /// The cacher has loaded the record, which counts only if nothing newer is known.
-    mutating func cacheReadFinished(_ ticket: Ticket, _ result: Result<HeldRecord<Content>?, any Error>, _ turn: inout Turn) {
+    mutating func cacheReadFinished(_ ticket: Ticket, _ result: Result<HeldRecord<Content>?, any Error>, _ transition: inout Transition) {
         guard reading == ticket else { return }
         reading = nil
-        if case .failure(let error) = result { report(.cacherFault(.load, error), &turn) }
+        if case .failure(let error) = result { report(.cacherFault(.load, error), &transition) }
         if !isRead {
             switch result {
             case .success(let record): held = record
             case .failure(let error):
-                failCacheCallers(error, &turn)
+                failCacheCallers(error, &transition)
                 // A record that could not be read cannot be invalidated. The key stays live, so that the record is not served when it can
                 // be read again.
-                if invalidatePending { noteUnsavedChange(.invalidation, &turn) }
+                if invalidatePending { noteUnsavedChange(.invalidation, &transition) }
             }
-            becomeRead(&turn)
-            readAgain(&turn)
-        } else if readAgainFinished(result, &turn) {
+            becomeRead(&transition)
+            readAgain(&transition)
+        } else if readAgainFinished(result, &transition) {
             // The read was for a change of another user.
         } else if pendingKeys != nil {
             // A failed read has no keys to keep.
-            adoptKeys(of: (try? result.get())?.record, &turn)
+            adoptKeys(of: (try? result.get())?.record, &transition)
         }
-        endTurn(&turn)
-        if rules.inheritsContext, reading == nil { turn.actions.append(.readEnded) }
+        endTransition(&transition)
+        if rules.inheritsContext, reading == nil { transition.actions.append(.readEnded) }
     }
 
     /// Fails the callers that depend on the cacher alone: for `.cache`, and for an invalidation to be saved.
-    private mutating func failCacheCallers(_ error: any Error, _ turn: inout Turn) {
-        answerCallers(&turn) { need in need == .cached || need == .allSaved ? .failure(error) : nil }
+    private mutating func failCacheCallers(_ error: any Error, _ transition: inout Transition) {
+        answerCallers(&transition) { need in need == .cached || need == .allSaved ? .failure(error) : nil }
     }
 
     /// The accepted content is known from now on: resumes the callers and serves the observers that waited for it.
-    mutating func becomeRead(_ turn: inout Turn) {
+    mutating func becomeRead(_ transition: inout Transition) {
         isRead = true
-        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held?.expires(after: turn.now) == true
-        if !patches.isEmpty || held?.record.details != nil { meetCommands(&turn) }
-        if held != nil { mirror(&turn) }
+        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held?.expires(after: transition.now) == true
+        if !patches.isEmpty || held?.record.details != nil { meetCommands(&transition) }
+        if held != nil { mirror(&transition) }
         if invalidatePending {
             invalidatePending = false
-            applyInvalidation(&turn)
+            applyInvalidation(&transition)
         }
         if observers > 0 {
-            welcomeObserver(forceRefresh: forceRefreshPending, &turn)
+            welcomeObserver(forceRefresh: forceRefreshPending, &transition)
             forceRefreshPending = false
-            turn.publishes = true
+            transition.publishes = true
         }
-        readmitCallers(&turn)
+        readmitCallers(&transition)
     }
 
     /// Admits the callers that came before the accepted content was known, oldest first.
     ///
     /// Callers for a page come last, because a fetch of the list that another caller starts would supersede the page at once.
-    mutating func readmitCallers(_ turn: inout Turn) {
+    mutating func readmitCallers(_ transition: inout Transition) {
         guard !callers.isEmpty else { return }
         let inOrder = callers.sorted { ($0.value.isPageNeed ? 1 : 0, $0.key) < ($1.value.isPageNeed ? 1 : 0, $1.key) }
         for (id, need) in inOrder where !need.isSavedNeed {
             forget(id)
-            if let answer = admit(id, need, &turn) { turn.actions.append(.answer(id, answer)) }
+            if let answer = admit(id, need, &transition) { transition.actions.append(.answer(id, answer)) }
         }
     }
 
@@ -244,10 +244,10 @@ extension KeyMachine {
     }
 
     /// Resumes each caller for which `choose` returns a result.
-    mutating func answerCallers(_ turn: inout Turn, _ choose: (CallerNeed) -> CallerAnswer<Content>?) {
+    mutating func answerCallers(_ transition: inout Transition, _ choose: (CallerNeed) -> CallerAnswer<Content>?) {
         for (id, need) in callers {
             guard let answer = choose(need) else { continue }
-            turn.actions.append(.answer(id, answer))
+            transition.actions.append(.answer(id, answer))
             forget(id)
         }
     }

@@ -2,13 +2,13 @@
 
 extension KeyMachine {
     /// Requests a save if the cacher lacks the newest content.
-    mutating func requestSave(_ turn: inout Turn) {
+    mutating func requestSave(_ transition: inout Transition) {
         guard isRead, lastTriedRevision < revision else { return }
-        guard rules.hasBacking else { return saveEnded(revision, failure: nil, &turn) }
+        guard rules.hasBacking else { return saveEnded(revision, failure: nil, &transition) }
         guard !isSaveRequested, saving != revision else { return }
-        if stream != nil, defersSave(&turn) { return }
+        if stream != nil, defersSave(&transition) { return }
         isSaveRequested = true
-        turn.actions.append(.save)
+        transition.actions.append(.save)
     }
 
     /// The requested save begins.
@@ -27,41 +27,41 @@ extension KeyMachine {
     ///   - error: The cacher's error, if it failed.
     ///   - removing: Whether the record was removed.
     ///   - sharedRevision: The revision of the record in a shared cacher.
-    ///   - turn: The transition.
+    ///   - transition: The transition.
     mutating func saveFinished(
-        _ error: (any Error)?, removing: Bool, sharedRevision: Revision = .none, _ turn: inout Turn
+        _ error: (any Error)?, removing: Bool, sharedRevision: Revision = .none, _ transition: inout Transition
     ) {
         guard let saved = saving else { return }
         if error != nil { editorsGaveUp(saved) }
         saving = nil
         sharedSaveEnded(error == nil ? sharedRevision : nil)
         if let error {
-            report(.cacherFault(removing ? .remove : .save, error), &turn)
+            report(.cacherFault(removing ? .remove : .save, error), &transition)
         } else {
-            report(removing ? .removed : .saved, &turn)
+            report(removing ? .removed : .saved, &transition)
         }
-        saveEnded(saved, failure: error, &turn)
-        if let error { giveWay(after: error, &turn) }
-        readAgain(&turn)
-        endTurn(&turn)
+        saveEnded(saved, failure: error, &transition)
+        if let error { giveWay(after: error, &transition) }
+        readAgain(&transition)
+        endTransition(&transition)
     }
 
     /// The whole cacher is being emptied, so the removal of this key's record needs no call of its own.
     ///
     /// A running save is the exception: its record is removed when it has ended.
-    mutating func cacherIsEmptied(_ turn: inout Turn) {
+    mutating func cacherIsEmptied(_ transition: inout Transition) {
         isSaveRequested = false
         if saving == nil { sharing.pending = nil }
-        if saving == nil { saveEnded(revision, failure: nil, &turn) }
+        if saving == nil { saveEnded(revision, failure: nil, &transition) }
     }
 
     /// The cacher has taken the content of a revision, or failed to. Resumes the callers that wait for it.
-    mutating func saveEnded(_ revision: Ticket, failure: (any Error)?, _ turn: inout Turn) {
+    mutating func saveEnded(_ revision: Ticket, failure: (any Error)?, _ transition: inout Transition) {
         lastTriedRevision = revision
-        noteUnsavedChange(failure == nil ? nil : .content, &turn)
+        noteUnsavedChange(failure == nil ? nil : .content, &transition)
         guard !callers.isEmpty else { return }
         let answer = failure.map { CallerAnswer<Content>.failure($0) } ?? .done
-        answerCallers(&turn) { need in
+        answerCallers(&transition) { need in
             switch need {
             case .saved(let awaited), .savedEdit(let awaited): awaited <= revision ? answer : nil
             default: nil
@@ -72,11 +72,11 @@ extension KeyMachine {
     // MARK: Failed saves
 
     /// Records whether the last save failed.
-    mutating func noteUnsavedChange(_ failed: UnsavedChange?, _ turn: inout Turn) {
+    mutating func noteUnsavedChange(_ failed: UnsavedChange?, _ transition: inout Transition) {
         if failed != nil {
-            turn.actions.append(.saveFailed)
+            transition.actions.append(.saveFailed)
         } else if unsavedChange != nil {
-            turn.actions.append(.saveRecovered)
+            transition.actions.append(.saveRecovered)
         } else {
             return
         }
@@ -84,14 +84,14 @@ extension KeyMachine {
     }
 
     /// The cacher has taken another key's record, so it may take this one now.
-    mutating func otherKeyWasSaved(_ turn: inout Turn) {
-        retrySave(&turn)
-        endTurn(&turn)
+    mutating func otherKeyWasSaved(_ transition: inout Transition) {
+        retrySave(&transition)
+        endTransition(&transition)
     }
 
     /// Lets a caller wait until the cacher has all content accepted so far. Retries a failed save first.
-    mutating func admitSaver(_ id: CallerID, _ turn: inout Turn) -> CallerAnswer<Content>? {
-        retrySave(&turn)
+    mutating func admitSaver(_ id: CallerID, _ transition: inout Transition) -> CallerAnswer<Content>? {
+        retrySave(&transition)
         if invalidatePending {
             register(id, .allSaved)
         } else if lastTriedRevision < revision {
@@ -116,20 +116,20 @@ extension KeyMachine {
         }
     }
 
-    /// Makes the failed save due again; `endTurn` requests it.
-    mutating func retrySave(_ turn: inout Turn) {
+    /// Makes the failed save due again; `endTransition` requests it.
+    mutating func retrySave(_ transition: inout Transition) {
         guard mayRetrySave else { return }
         switch unsavedChange {
         case nil:
             break
         case .content:
             // The same content gets a new number, so that it counts as unsaved and callers can wait for this attempt.
-            revision = turn.tickets.next()
+            revision = transition.tickets.next()
         case .invalidation:
-            noteUnsavedChange(nil, &turn)
-            forgetFailures(into: &turn.leftovers)
+            noteUnsavedChange(nil, &transition)
+            forgetFailures(into: &transition.leftovers)
             (isRead, invalidatePending) = (false, true)
-            beginReading(&turn)
+            beginReading(&transition)
         }
     }
 }

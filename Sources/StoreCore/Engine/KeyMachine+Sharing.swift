@@ -108,27 +108,27 @@ extension KeyMachine {
     /// - Parameters:
     ///   - newer: The newer record; `nil` if it was removed.
     ///   - revision: Its revision.
-    mutating func saveSuperseded(by newer: HeldRecord<Content>?, _ revision: Revision, _ turn: inout Turn) {
+    mutating func saveSuperseded(by newer: HeldRecord<Content>?, _ revision: Revision, _ transition: inout Transition) {
         guard let saved = saving else { return }
         let refused = sharing.saving
         (saving, sharing.saving) = (nil, nil)
-        report(.superseded, &turn)
+        report(.superseded, &transition)
         if let pending = sharing.pending, !pending.isDerived {
             // Newer content of this store replaces the refused one, and has a base of its own.
-            saveEnded(saved, failure: nil, &turn)
-            return endTurn(&turn)
+            saveEnded(saved, failure: nil, &transition)
+            return endTransition(&transition)
         }
         let invalidates = refused?.invalidates == true || sharing.pending?.invalidates == true
-        if refused?.isUnattended == true || sharing.pending?.isUnattended == true { dropUnsaved(&turn) }
+        if refused?.isUnattended == true || sharing.pending?.isUnattended == true { dropUnsaved(&transition) }
         sharing.pending = nil
         isSaveRequested = false
         learn(revision)
         // The changes of these callers are applied again, to the newer content.
-        answerCallers(&turn) { need in if case .savedEdit = need { .outdated } else { nil } }
-        adopt(newer, &turn)
-        if invalidates, held != nil { applyInvalidation(&turn) }
-        readAgain(&turn)
-        endTurn(&turn)
+        answerCallers(&transition) { need in if case .savedEdit = need { .outdated } else { nil } }
+        adopt(newer, &transition)
+        if invalidates, held != nil { applyInvalidation(&transition) }
+        readAgain(&transition)
+        endTransition(&transition)
     }
 
     // MARK: Changes of others
@@ -136,37 +136,37 @@ extension KeyMachine {
     /// Another user has changed the key.
     ///
     /// - Parameter revision: The revision of the change; ``SharedKey/gap`` if changes may have been lost.
-    mutating func changedElsewhere(_ revision: Revision, _ turn: inout Turn) {
+    mutating func changedElsewhere(_ revision: Revision, _ transition: inout Transition) {
         guard revision > sharing.known else { return }
         if sharing.unreadBase == nil { sharing.unreadBase = base }
         sharing.unread = max(sharing.unread, revision)
         sharing.isReadOutdated = true
-        retryFailedChange(&turn)
-        readAgain(&turn)
-        endTurn(&turn)
+        retryFailedChange(&transition)
+        readAgain(&transition)
+        endTransition(&transition)
     }
 
     /// Another user has removed all records.
     ///
     /// A pending save continues: content that was set here is newer than the removal, and the cacher refuses content that is older.
-    mutating func clearedElsewhere(_ revision: Revision, _ turn: inout Turn) {
+    mutating func clearedElsewhere(_ revision: Revision, _ transition: inout Transition) {
         guard revision > sharing.known else { return }
-        guard mayAdopt else { return changedElsewhere(revision, &turn) }
+        guard mayAdopt else { return changedElsewhere(revision, &transition) }
         learn(revision)
-        cleared(cacherIsCleared: true, &turn)
+        cleared(cacherIsCleared: true, &transition)
     }
 
     /// Reads the record again if a change of others is unread and no save is pending. The cacher refuses a pending save that is outdated.
-    mutating func readAgain(_ turn: inout Turn) {
+    mutating func readAgain(_ transition: inout Transition) {
         guard sharing.unreadBase != nil, isRead, reading == nil, pendingKeys == nil, mayAdopt else { return }
         (sharing.reading, sharing.isReadOutdated) = (sharing.unread, false)
-        beginReading(&turn)
+        beginReading(&transition)
     }
 
     /// The record has been read again.
     ///
     /// - Returns: `false` if this was not the purpose of the read.
-    mutating func readAgainFinished(_ result: Result<HeldRecord<Content>?, any Error>, _ turn: inout Turn) -> Bool {
+    mutating func readAgainFinished(_ result: Result<HeldRecord<Content>?, any Error>, _ transition: inout Transition) -> Bool {
         guard let read = sharing.reading else { return false }
         sharing.reading = nil
         switch result {
@@ -175,49 +175,49 @@ extension KeyMachine {
             guard mayAdopt else { return true }
             if !sharing.isReadOutdated { (sharing.unread, sharing.unreadBase) = (.none, nil) }
             if read != SharedKey.gap { sharing.known = max(sharing.known, read) }
-            adopt(newer, &turn)
-            readAgain(&turn)
+            adopt(newer, &transition)
+            readAgain(&transition)
         case .failure:
             // The base stays, so the cacher refuses the next save if it is outdated. A fetch that waited for the record begins without it.
-            if flight?.isParked == true { restartIfWanted(forceRefresh: dropFlight(&turn), &turn) }
+            if flight?.isParked == true { restartIfWanted(forceRefresh: dropFlight(&transition), &transition) }
         }
         return true
     }
 
     /// Accepts the record of another user; it is saved already.
-    private mutating func adopt(_ newer: HeldRecord<Content>?, _ turn: inout Turn) {
+    private mutating func adopt(_ newer: HeldRecord<Content>?, _ transition: inout Transition) {
         guard let newer else {
-            cleared(cacherIsCleared: true, &turn)
+            cleared(cacherIsCleared: true, &transition)
             return
         }
-        turn.isWriting = true
+        transition.isWriting = true
         sharing.pending = nil
         let wasFetching = flight != nil
-        let forceRefresh = dropOvertakenFlight(&turn)?.forceRefresh == true || forceRefreshPending
+        let forceRefresh = dropOvertakenFlight(&transition)?.forceRefresh == true || forceRefreshPending
         if stream != nil { keepValue() }
         forceRefreshPending = false
-        supersedePages(&turn)
-        epoch = turn.tickets.next()
+        supersedePages(&transition)
+        epoch = transition.tickets.next()
         // An expired record that is newer than the held one is the result of a fetch, so another fetch would return nothing newer.
         let isNewer = newer.record.fetchedAt > held?.record.fetchedAt ?? .distantPast
-        let isUsable = !newer.record.isInvalidated && (isNewer || newer.isValid(at: turn.now))
-        if let old = held?.record.content { turn.discarded.append(old) }
+        let isUsable = !newer.record.isInvalidated && (isNewer || newer.isValid(at: transition.now))
+        if let old = held?.record.content { transition.discarded.append(old) }
         held = newer
         if isConnected { held?.deadline = .distantFuture }
         contentNumber += 1
         mergeIndex = nil
-        forgetFailures(into: &turn.leftovers)
-        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && newer.expires(after: turn.now)
-        revision = turn.tickets.next()
-        meetCommands(&turn)
-        mirror(&turn)
-        turn.publishes = true
-        saveEnded(revision, failure: nil, &turn)
+        forgetFailures(into: &transition.leftovers)
+        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && newer.expires(after: transition.now)
+        revision = transition.tickets.next()
+        meetCommands(&transition)
+        mirror(&transition)
+        transition.publishes = true
+        saveEnded(revision, failure: nil, &transition)
         if isUsable {
-            if fetchCallers > refreshCallers { answerAfterUpdate(&turn) }
-            if stream == nil, forceRefresh || refreshCallers > 0 { restartIfWanted(forceRefresh: true, &turn) }
+            if fetchCallers > refreshCallers { answerAfterUpdate(&transition) }
+            if stream == nil, forceRefresh || refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
         } else if wasFetching || newer.record.isInvalidated {
-            restartIfWanted(forceRefresh: forceRefresh, &turn)
+            restartIfWanted(forceRefresh: forceRefresh, &transition)
         }
     }
 

@@ -43,15 +43,15 @@ extension KeyMachine {
     }
 
     /// Another user may have changed the key: a failed save finds out by itself.
-    mutating func retryFailedChange(_ turn: inout Turn) {
+    mutating func retryFailedChange(_ transition: inout Transition) {
         guard unsavedChange == .content, sharing.pending?.isReplaceable == false else { return }
-        retrySave(&turn)
+        retrySave(&transition)
     }
 
     /// A save has failed: if the cacher can never take the record, the newer record of another user replaces it.
-    mutating func giveWay(after error: any Error, _ turn: inout Turn) {
+    mutating func giveWay(after error: any Error, _ transition: inout Transition) {
         guard sharing.unreadBase != nil, lastTriedRevision == revision, !isLikelyToPass(error), let failed = sharing.pending else { return }
-        if !failed.isReplaceable { dropUnsaved(&turn) }
+        if !failed.isReplaceable { dropUnsaved(&transition) }
         // If the newer record cannot be read either, a further save is refused.
         sharing.pending = SharedKey.PendingSave(base: failed.base ?? sharing.unreadBase, isDerived: true)
     }
@@ -62,10 +62,10 @@ extension KeyMachine {
     }
 
     /// A newer record of another user takes the place of a change that nothing would apply again.
-    mutating func dropUnsaved(_ turn: inout Turn) {
-        report(.droppedUnsaved, &turn)
+    mutating func dropUnsaved(_ transition: inout Transition) {
+        report(.droppedUnsaved, &transition)
         let error = StoreError(
             .cacherFailed, "saving a change: another user of the cacher has changed the key since; apply the change to the newer content")
-        answerCallers(&turn) { need in if case .saved = need { .failure(error) } else { nil } }
+        answerCallers(&transition) { need in if case .saved = need { .failure(error) } else { nil } }
     }
 }

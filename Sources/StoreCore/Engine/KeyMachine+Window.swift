@@ -22,10 +22,10 @@ extension KeyMachine {
     ///   - list: The rules of the list.
     ///   - page: The details of the response that contains the new page.
     ///   - direction: The direction in which the new page is added.
-    ///   - turn: The transition.
+    ///   - transition: The transition.
     mutating func makeRoom(
         in record: inout CacheRecord<Content>, of window: PageWindow<Content>, _ list: ListRules<Content>, for page: RecordDetails?,
-        _ direction: PageDirection, _ turn: inout Turn
+        _ direction: PageDirection, _ transition: inout Transition
     ) {
         let side: PageDirection = direction == .next ? .prev : .next
         let count = list.count(record.content)
@@ -40,12 +40,12 @@ extension KeyMachine {
         guard let keyOfDropped else { return }
         record.fields.pages = LoadedPages(pages)
         if side == .next { record.fields.nextKey = keyOfDropped } else { record.fields.prevKey = keyOfDropped }
-        if let elements = window.drop(&record.content, dropped, side) { turn.discarded.append(elements) }
+        if let elements = window.drop(&record.content, dropped, side) { transition.discarded.append(elements) }
         // The positions in the index are those of the longer list.
         mergeIndex = nil
         // A page that was requested or failed at this end belongs behind the dropped one.
-        interruptPage(side, &turn)
-        self[side].forgetFailure(into: &turn.leftovers)
+        interruptPage(side, &transition)
+        self[side].forgetFailure(into: &transition.leftovers)
     }
 
     /// Drops the page at one end.

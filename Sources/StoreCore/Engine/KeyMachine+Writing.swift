@@ -12,14 +12,14 @@ extension KeyMachine {
     /// - Returns: The new revision.
     @discardableResult
     mutating func updated(
-        _ content: Content?, keys: PageKeys = .kept, as change: ContentChange = .set, _ turn: inout Turn
+        _ content: Content?, keys: PageKeys = .kept, as change: ContentChange = .set, _ transition: inout Transition
     ) -> Ticket {
-        guard let content else { return cleared(&turn) }
-        turn.isWriting = true
-        let forceRefresh = dropOvertakenFlight(&turn)?.forceRefresh == true || forceRefreshPending
+        guard let content else { return cleared(&transition) }
+        transition.isWriting = true
+        let forceRefresh = dropOvertakenFlight(&transition)?.forceRefresh == true || forceRefreshPending
         forgetPending()
-        if keys == .kept { interruptPages(&turn) } else { supersedePages(&turn) }
-        var record = CacheRecord(content: content, fetchedAt: turn.date, details: nil)
+        if keys == .kept { interruptPages(&transition) } else { supersedePages(&transition) }
+        var record = CacheRecord(content: content, fetchedAt: transition.date, details: nil)
         if keys != .kept || held?.record.details != nil { record.fields = fields(after: content, keys) }
         let (wasRead, hadPendingKeys) = (isRead, pendingKeys != nil)
         isRead = true
@@ -28,24 +28,24 @@ extension KeyMachine {
             if pendingKeys != nil { pendingKeys = nil }
         } else if !wasRead {
             pendingKeys = .adopt
-            beginReading(&turn)
+            beginReading(&transition)
         }
-        accept(record, change, &turn)
+        accept(record, change, &transition)
         // No record will tell whether it contains the changes of delivered commands.
-        if !wasRead, patches.first?.isConfirmed == true { foldConfirmed(&turn) }
+        if !wasRead, patches.first?.isConfirmed == true { foldConfirmed(&transition) }
         // Skips the scan if no caller can be resumed: thousands may wait for the cacher or for a refresh, and updates are as frequent.
-        if fetchCallers > refreshCallers || !wasRead { answerAfterUpdate(&turn) }
-        if stream == nil, forceRefresh || refreshCallers > 0 { restartIfWanted(forceRefresh: true, &turn) }
+        if fetchCallers > refreshCallers || !wasRead { answerAfterUpdate(&transition) }
+        if stream == nil, forceRefresh || refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
         // Page requests that waited for the old keys continue, too.
-        if !wasRead || (hadPendingKeys && pendingKeys == nil) { readmitCallers(&turn) }
-        endTurn(&turn)
+        if !wasRead || (hadPendingKeys && pendingKeys == nil) { readmitCallers(&transition) }
+        endTransition(&transition)
         return revision
     }
 
     /// Resumes callers that no longer need a fetch with the content.
-    mutating func answerAfterUpdate(_ turn: inout Turn) {
+    mutating func answerAfterUpdate(_ transition: inout Transition) {
         let answer = content.map { CallerAnswer.content($0) }
-        answerCallers(&turn) { need in
+        answerCallers(&transition) { need in
             switch need {
             case .content, .origin, .cached: answer
             case .freshness, .prefetch: .done
@@ -76,7 +76,7 @@ extension KeyMachine {
     }
 
     /// The record with the page keys of an updated list has been read.
-    mutating func adoptKeys(of record: CacheRecord<Content>?, _ turn: inout Turn) {
+    mutating func adoptKeys(of record: CacheRecord<Content>?, _ transition: inout Transition) {
         let adopts = pendingKeys == .adopt
         pendingKeys = nil
         if adopts, let record, let content = held?.record.content {
@@ -84,114 +84,114 @@ extension KeyMachine {
             held?.record.fields.prevKey = record.prevKey
             let pages = resized(record.fields.pages, from: record.content, to: content)
             held?.record.fields.pages = pages
-            truthChanged(.derived, &turn)
+            acceptedContentChanged(.derived, &transition)
         }
-        readmitCallers(&turn)
+        readmitCallers(&transition)
     }
 
     /// Removes the content and all details.
     ///
     /// - Parameters:
     ///   - cacherIsCleared: Whether the whole cacher is being emptied, so that this key needs no removal of its own.
-    ///   - turn: The transition.
+    ///   - transition: The transition.
     /// - Returns: The new revision.
     @discardableResult
-    mutating func cleared(cacherIsCleared: Bool = false, _ turn: inout Turn) -> Ticket {
-        turn.isWriting = true
-        let forceRefresh = dropFlight(&turn) || forceRefreshPending || refreshCallers > 0
+    mutating func cleared(cacherIsCleared: Bool = false, _ transition: inout Transition) -> Ticket {
+        transition.isWriting = true
+        let forceRefresh = dropFlight(&transition) || forceRefreshPending || refreshCallers > 0
         // A prefetch does not fetch cleared content again.
-        if fetchCallers > refreshCallers { answerCallers(&turn) { $0 == .prefetch ? .done : nil } }
+        if fetchCallers > refreshCallers { answerCallers(&transition) { $0 == .prefetch ? .done : nil } }
         forgetPending()
         let (wasRead, hadPendingKeys) = (isRead, pendingKeys != nil)
         pendingKeys = nil
-        supersedePages(&turn)
+        supersedePages(&transition)
         isRead = true
-        if let old = held?.record.content { turn.discarded.append(old) }
+        if let old = held?.record.content { transition.discarded.append(old) }
         held = nil
-        epoch = turn.tickets.next()
+        epoch = transition.tickets.next()
         owesFetch = false
-        forgetFailures(into: &turn.leftovers)
+        forgetFailures(into: &transition.leftovers)
         mergeIndex = nil
         // The commands of an outbox will still be delivered.
-        discardPatches(&turn) { $0.command == nil || $0.isConfirmed }
+        discardPatches(&transition) { $0.command == nil || $0.isConfirmed }
         refetchesAtDeadline = false
-        truthChanged(.set, &turn)
-        if cacherIsCleared { cacherIsEmptied(&turn) }
-        if patches.isEmpty || !createAgain(&turn) { restartIfWanted(forceRefresh: forceRefresh, &turn) }
-        if !wasRead || hadPendingKeys { readmitCallers(&turn) }
-        endTurn(&turn)
+        acceptedContentChanged(.set, &transition)
+        if cacherIsCleared { cacherIsEmptied(&transition) }
+        if patches.isEmpty || !createAgain(&transition) { restartIfWanted(forceRefresh: forceRefresh, &transition) }
+        if !wasRead || hadPendingKeys { readmitCallers(&transition) }
+        endTransition(&transition)
         return revision
     }
 
     /// Marks the content as out of date.
-    mutating func invalidated(_ turn: inout Turn) {
-        turn.isWriting = true
+    mutating func invalidated(_ transition: inout Transition) {
+        transition.isWriting = true
         if isRead {
-            applyInvalidation(&turn)
+            applyInvalidation(&transition)
         } else {
             invalidatePending = true
-            beginReading(&turn)
+            beginReading(&transition)
         }
-        endTurn(&turn)
+        endTransition(&transition)
     }
 
-    mutating func applyInvalidation(_ turn: inout Turn) {
-        let forceRefresh = dropFlight(&turn)
-        epoch = turn.tickets.next()
-        interruptPages(&turn)
+    mutating func applyInvalidation(_ transition: inout Transition) {
+        let forceRefresh = dropFlight(&transition)
+        epoch = transition.tickets.next()
+        interruptPages(&transition)
         if held != nil {
             held?.invalidate()
             refetchesAtDeadline = false
-            truthChanged(.invalidated, &turn)
+            acceptedContentChanged(.invalidated, &transition)
         }
-        restartIfWanted(forceRefresh: forceRefresh, &turn)
+        restartIfWanted(forceRefresh: forceRefresh, &transition)
     }
 
     /// Callers that waited for a fetch of the old epoch wait for a fetch of the new one.
-    mutating func restartIfWanted(forceRefresh: Bool, _ turn: inout Turn) {
-        if isWanted { startFlight(forceRefresh: forceRefresh, &turn) }
+    mutating func restartIfWanted(forceRefresh: Bool, _ transition: inout Transition) {
+        if isWanted { startFlight(forceRefresh: forceRefresh, &transition) }
     }
 
     // MARK: The step of every change
 
     /// Accepts a record: every later read returns it (C6).
     mutating func accept(
-        _ record: consuming CacheRecord<Content>, keepingContent: Bool = false, _ change: ContentChange, _ turn: inout Turn
+        _ record: consuming CacheRecord<Content>, keepingContent: Bool = false, _ change: ContentChange, _ transition: inout Transition
     ) {
-        epoch = turn.tickets.next()
+        epoch = transition.tickets.next()
         if stream != nil { keepValue() }
-        var accepted = HeldRecord(record, expiry: rules.expiry, now: turn.now)
+        var accepted = HeldRecord(record, expiry: rules.expiry, now: transition.now)
         if isConnected { accepted.deadline = .distantFuture }
-        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && accepted.expires(after: turn.now)
+        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && accepted.expires(after: transition.now)
         if held == nil {
             held = accepted
         } else {
             // Swapped instead of assigned, so that neither record is copied.
             held?.exchange(with: &accepted)
-            turn.discarded.append((consume accepted).record.content)
+            transition.discarded.append((consume accepted).record.content)
         }
         if keepingContent {
-            forgetFailure(into: &turn.leftovers)
+            forgetFailure(into: &transition.leftovers)
         } else {
             contentNumber += 1
             if mergeIndex != nil { mergeIndex = nil }
-            forgetFailures(into: &turn.leftovers)
+            forgetFailures(into: &transition.leftovers)
         }
-        truthChanged(change, &turn)
+        acceptedContentChanged(change, &transition)
     }
 
     /// The accepted content has changed: applies the patches again, mirrors the record, and assigns a new revision.
-    mutating func truthChanged(_ change: ContentChange, _ turn: inout Turn) {
+    mutating func acceptedContentChanged(_ change: ContentChange, _ transition: inout Transition) {
         note(change)
-        revision = turn.tickets.next()
+        revision = transition.tickets.next()
         if !foldedCommands.isEmpty { nameFoldedCommands() }
-        rebuildOverlay(&turn)
-        mirror(&turn)
-        turn.publishes = true
+        rebuildOverlay(&transition)
+        mirror(&transition)
+        transition.publishes = true
     }
 
     /// Requests that memory mirrors the accepted record.
-    func mirror(_ turn: inout Turn) {
-        if rules.hasFront { turn.mirrors = true }
+    func mirror(_ transition: inout Transition) {
+        if rules.hasFront { transition.mirrors = true }
     }
 }

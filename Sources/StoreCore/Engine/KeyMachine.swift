@@ -180,7 +180,7 @@ struct KeyMachine<Content: Sendable> {
     }
 
     /// The inputs and outputs of one transition.
-    struct Turn {
+    struct Transition {
         /// The time of the fact. Read at most once and only on demand, because most facts need no clock.
         private(set) lazy var now = time.now
         private(set) lazy var date = time.date
@@ -233,7 +233,7 @@ extension KeyMachine {
     }
 
     /// The distinguishing parts of the current state.
-    // Mutating, so that the machine is read in place: the end of each turn would copy it otherwise.
+    // Mutating, so that the machine is read in place: the end of each transition would copy it otherwise.
     @inline(__always)
     var sight: Sight? {
         mutating get {
@@ -335,62 +335,62 @@ extension KeyMachine {
 
 extension KeyMachine {
     /// The time that `nextWake` returned may have come.
-    mutating func timerFired(_ turn: inout Turn) {
-        if let graceEnds, graceEnds <= turn.now { cancelUnwanted(&turn) }
-        if stream != nil { streamTimerFired(&turn) }
-        if let due = automaticFetchDue, due <= turn.now { startFlight(forceRefresh: false, &turn) }
-        endTurn(&turn)
+    mutating func timerFired(_ transition: inout Transition) {
+        if let graceEnds, graceEnds <= transition.now { cancelUnwanted(&transition) }
+        if stream != nil { streamTimerFired(&transition) }
+        if let due = automaticFetchDue, due <= transition.now { startFlight(forceRefresh: false, &transition) }
+        endTransition(&transition)
     }
 
     /// A trigger of the store requests fresh content (C16).
-    mutating func triggered(_ turn: inout Turn) {
+    mutating func triggered(_ transition: inout Transition) {
         guard observers > 0 else { return }
         if flight != nil || isConnected {
-            report(.coalesced, &turn)
+            report(.coalesced, &transition)
         } else {
             // An early trigger is kept: a trigger such as "the network is back" must not be lost.
             triggerPending = true
-            if let due = automaticFetchDue, due <= turn.now { startFlight(forceRefresh: false, &turn) }
+            if let due = automaticFetchDue, due <= transition.now { startFlight(forceRefresh: false, &transition) }
         }
-        endTurn(&turn)
+        endTransition(&transition)
     }
 
     /// Completes each transition: requests a save, starts or ends the grace period of an unwanted fetch, and publishes the outcome once.
-    mutating func endTurn(_ turn: inout Turn) {
-        if next.isInterrupted || prev.isInterrupted { resumePages(&turn) }
-        requestSave(&turn)
+    mutating func endTransition(_ transition: inout Transition) {
+        if next.isInterrupted || prev.isInterrupted { resumePages(&transition) }
+        requestSave(&transition)
         if observers == 0, forceRefreshPending || triggerPending { (forceRefreshPending, triggerPending) = (false, false) }
         let isFetching = flight != nil || next.ticket != nil || prev.ticket != nil || stream != nil
         if isWanted || !isFetching || flight?.isPromised == true {
             if graceEnds != nil { graceEnds = nil }
         } else if graceEnds == nil {
-            beginGrace(&turn)
+            beginGrace(&transition)
         }
-        if turn.publishes {
-            turn.publishes = false
+        if transition.publishes {
+            transition.publishes = false
             // Most changes during a running fetch leave the state as it was (C7).
             let sight = sight
             if sight != shown {
-                turn.isPublished = true
+                transition.isPublished = true
                 shown = sight
             }
         }
     }
 
     /// Starts the grace period of unwanted work, or ends it at once.
-    private mutating func beginGrace(_ turn: inout Turn) {
+    private mutating func beginGrace(_ transition: inout Transition) {
         switch rules.policy.unwantedFetch {
-        case .cancel(let grace) where grace > .zero: graceEnds = turn.now.advanced(by: grace)
-        case .cancel: cancelUnwanted(&turn)
+        case .cancel(let grace) where grace > .zero: graceEnds = transition.now.advanced(by: grace)
+        case .cancel: cancelUnwanted(&transition)
         case .complete:
             // A fetch runs to its end, and a stream to its first value.
             guard stream != nil, flight == nil else { return }
-            endStream(&turn)
+            endStream(&transition)
         }
-        requestSave(&turn)
+        requestSave(&transition)
     }
 
-    func report(_ kind: @autoclosure () -> StoreEventKind, _ turn: inout Turn) {
-        if rules.reports { turn.actions.append(.report(kind())) }
+    func report(_ kind: @autoclosure () -> StoreEventKind, _ transition: inout Transition) {
+        if rules.reports { transition.actions.append(.report(kind())) }
     }
 }

@@ -18,7 +18,7 @@ extension StoreEngine {
             case .load(let param, let ticket):
                 Task.detached(priority: Task.currentPriority) { [self] in
                     let result = await self.load(param, from: backing)
-                    callEnded(param) { key, turn in key.machine.cacheReadFinished(ticket, result, &turn) }
+                    callEnded(param) { key, transition in key.machine.cacheReadFinished(ticket, result, &transition) }
                 }
             case .write(let param):
                 // A key that has requested a save is live until the save has ended or the queue has dropped it.
@@ -58,8 +58,8 @@ extension StoreEngine {
             let error = await failure {
                 if let record { try await backing.save(record, param: param) } else { try await backing.remove(param: param) }
             }
-            callEnded(param, hasWritten: error == nil) { key, turn in
-                key.machine.saveFinished(error, removing: record == nil, &turn)
+            callEnded(param, hasWritten: error == nil) { key, transition in
+                key.machine.saveFinished(error, removing: record == nil, &transition)
             }
         }
     }
@@ -96,7 +96,7 @@ extension StoreEngine {
 
     /// Reports the end of a call to its machine and to the queue. After a successful save or removal, retries a failed save of another key.
     func callEnded(
-        _ param: BoxedKey, hasWritten: Bool = false, _ report: @Sendable (inout Key, inout Turn) -> Void
+        _ param: BoxedKey, hasWritten: Bool = false, _ report: @Sendable (inout Key, inout Transition) -> Void
     ) {
         var effects = Effects()
         state.withLock { state in
@@ -110,7 +110,7 @@ extension StoreEngine {
                     after: rules.policy.minimumInterval, now: time.now, where: { state.live[$0]?.value.machine.mayRetrySave ?? false }),
                 let key = state.live[failed]
             {
-                take(key, &state, &effects) { key, turn in key.machine.otherKeyWasSaved(&turn) }
+                take(key, &state, &effects) { key, transition in key.machine.otherKeyWasSaved(&transition) }
             }
             startCalls(&state)
         }
@@ -160,7 +160,7 @@ extension StoreEngine {
             // The indexes refer to the elements of lists that are forgotten.
             state.restingIndexes.removeAll(&effects.leftovers)
             for key in state.live.values {
-                take(key, &state, &effects) { key, turn in key.machine.cleared(cacherIsCleared: true, &turn) }
+                take(key, &state, &effects) { key, transition in key.machine.cleared(cacherIsCleared: true, &transition) }
             }
             if backing == nil { reply.put(.success(())) } else { startCalls(&state) }
         }
@@ -244,7 +244,7 @@ extension StoreEngine {
         var effects = Effects()
         let waiting = state.withLock { state -> ([Save], (id: CallerID, reply: ClearReply)?) in
             let keys = param.map { [state.live[state.resolve($0)]].compactMap { $0 } } ?? state.live.values
-            let saves = keys.compactMap { key in take(key, &state, &effects) { key, turn in beginWaiting(&key, &turn) } }
+            let saves = keys.compactMap { key in take(key, &state, &effects) { key, transition in beginWaiting(&key, &transition) } }
             let (id, reply) = (nextID(), ClearReply())
             guard state.queue.awaitClearing(id) else { return (saves, nil) }
             state.clearers[id] = reply
@@ -255,9 +255,9 @@ extension StoreEngine {
     }
 
     /// - Returns: `nil` if everything is saved.
-    private func beginWaiting(_ key: inout Key, _ turn: inout Turn) -> Save? {
+    private func beginWaiting(_ key: inout Key, _ transition: inout Transition) -> Save? {
         let id = nextID()
-        let answer = key.machine.callerArrived(id, needing: .allSaved, &turn)
+        let answer = key.machine.callerArrived(id, needing: .allSaved, &transition)
         if case .done = answer { return nil }
         let save = Save(param: key.param, id: id, reply: Reply())
         if let answer { save.reply.put(answer) } else { key.callers[id] = save.reply }

@@ -10,7 +10,7 @@ extension StoreEngine {
         if Task.isCancelled { return .cancelled }
         let id = id ?? nextID()
         if need.wantsFetch, let scope = FetchScope.active { return await ask(param, need, id: id, within: scope) }
-        return await ask(param, id: id) { machine, id, turn in machine.callerArrived(id, needing: need, &turn) }
+        return await ask(param, id: id) { machine, id, transition in machine.callerArrived(id, needing: need, &transition) }
     }
 
     /// Gives a fact to a key's machine, and waits for the result that the machine registered a caller for.
@@ -22,7 +22,7 @@ extension StoreEngine {
     ///   - begin: Passes the fact to the machine under the lock, even if the task is canceled. Returns the result, if there is one already.
     func ask(
         _ param: BoxedKey, id: CallerID, isolation: isolated (any Actor)? = #isolation,
-        _ begin: @Sendable (inout KeyMachine<BoxedContent>, CallerID, inout Turn) -> CallerAnswer<BoxedContent>?
+        _ begin: @Sendable (inout KeyMachine<BoxedContent>, CallerID, inout Transition) -> CallerAnswer<BoxedContent>?
     ) async -> CallerAnswer<BoxedContent> {
         switch pose(param, id, begin) {
         case .answered(let answer):
@@ -37,10 +37,10 @@ extension StoreEngine {
     @inline(never)
     func pose(
         _ param: BoxedKey, _ id: CallerID,
-        _ begin: @Sendable (inout KeyMachine<BoxedContent>, CallerID, inout Turn) -> CallerAnswer<BoxedContent>?
+        _ begin: @Sendable (inout KeyMachine<BoxedContent>, CallerID, inout Transition) -> CallerAnswer<BoxedContent>?
     ) -> Asked {
-        turn(param) { key, turn in
-            if let answer = begin(&key.machine, id, &turn) { return .answered(answer) }
+        transition(param) { key, transition in
+            if let answer = begin(&key.machine, id, &transition) { return .answered(answer) }
             let reply = Reply<CallerAnswer<BoxedContent>>()
             key.callers[id] = reply
             return .waiting(reply)
@@ -55,9 +55,9 @@ extension StoreEngine {
 
     /// Removes a caller that was canceled or no longer needs the accepted content.
     func release(_ id: CallerID, of param: BoxedKey) {
-        turnIfLive(param) { key, turn in
-            key.machine.callerLeft(id, &turn)
-            if key.callers[id] != nil { turn.actions.append(.answer(id, .cancelled)) }
+        transitionIfLive(param) { key, transition in
+            key.machine.callerLeft(id, &transition)
+            if key.callers[id] != nil { transition.actions.append(.answer(id, .cancelled)) }
         }
     }
 
@@ -77,23 +77,23 @@ extension StoreEngine {
     // MARK: Writing
 
     /// Changes the content, and waits until the change or a newer one is saved, or until the save has failed.
-    func write(_ param: BoxedKey, _ change: @Sendable (inout KeyMachine<BoxedContent>, inout Turn) -> Ticket) async {
+    func write(_ param: BoxedKey, _ change: @Sendable (inout KeyMachine<BoxedContent>, inout Transition) -> Ticket) async {
         if let saving = beginWriting(param, change) { await saving.end() }
     }
 
     /// Changes the content.
     ///
     /// - Returns: The save to wait for; `nil` if there is nothing to wait for.
-    func beginWriting(_ param: BoxedKey, _ change: @Sendable (inout KeyMachine<BoxedContent>, inout Turn) -> Ticket) -> Saving? {
+    func beginWriting(_ param: BoxedKey, _ change: @Sendable (inout KeyMachine<BoxedContent>, inout Transition) -> Ticket) -> Saving? {
         guard backing != nil else {
             // Without a cacher to call, accepted content counts as saved.
-            turn(param) { key, turn in _ = change(&key.machine, &turn) }
+            transition(param) { key, transition in _ = change(&key.machine, &transition) }
             return nil
         }
         let id = nextID()
-        let asked = pose(param, id) { machine, id, turn in
-            let revision = change(&machine, &turn)
-            return machine.callerArrived(id, needing: .saved(revision), &turn)
+        let asked = pose(param, id) { machine, id, transition in
+            let revision = change(&machine, &transition)
+            return machine.callerArrived(id, needing: .saved(revision), &transition)
         }
         guard case .waiting(let reply) = asked else { return nil }
         return Saving(engine: self, param: param, id: id, reply: reply)
@@ -115,9 +115,9 @@ extension StoreEngine {
     func invalidate(_ param: BoxedKey) async {
         // The invalidation precedes any cancellation, which can only end the wait.
         let id = nextID()
-        let answer = await ask(param, id: id) { machine, id, turn in
-            machine.invalidated(&turn)
-            return machine.callerArrived(id, needing: .truth, &turn)
+        let answer = await ask(param, id: id) { machine, id, transition in
+            machine.invalidated(&transition)
+            return machine.callerArrived(id, needing: .acceptedContent, &transition)
         }
         defer { release(id, of: param) }
         guard case .done = answer else { return }
@@ -130,17 +130,17 @@ extension StoreEngine {
     func update(_ param: BoxedKey, _ transform: (inout BoxedContent) throws -> Void) async rethrows -> Bool {
         let holder = nextID()
         defer { release(holder, of: param) }
-        guard case .done = await ask(param, .truth, id: holder) else { return false }
+        guard case .done = await ask(param, .acceptedContent, id: holder) else { return false }
         while true {
-            let (held, revision) = turn(param) { key, _ in (key.machine.held?.record.content, key.machine.revision) }
+            let (held, revision) = transition(param) { key, _ in (key.machine.held?.record.content, key.machine.revision) }
             guard var content = held else { return false }
             // User code, so outside the lock. If the content changes in the meantime, the closure runs again on the newer content.
             try transform(&content)
             let updated = content
-            let answer = await ask(param, id: nextID()) { machine, id, turn in
+            let answer = await ask(param, id: nextID()) { machine, id, transition in
                 guard machine.revision == revision else { return .outdated }
-                let newRevision = machine.updated(updated, as: .derived, &turn)
-                return machine.callerArrived(id, needing: .savedEdit(newRevision), &turn)
+                let newRevision = machine.updated(updated, as: .derived, &transition)
+                return machine.callerArrived(id, needing: .savedEdit(newRevision), &transition)
             }
             if case .outdated = answer { continue }
             return true
@@ -155,22 +155,22 @@ extension StoreEngine {
         response: (Result) -> MutationResponse<BoxedContent> = { _ in .none }
     ) async throws -> Result {
         let holder = nextID()
-        guard case .done = await ask(param, .truth, id: holder) else {
+        guard case .done = await ask(param, .acceptedContent, id: holder) else {
             release(holder, of: param)
             throw CancellationError()
         }
-        let id = turn(param) { key, turn in key.machine.patchStarted(patch, &turn) }
+        let id = transition(param) { key, transition in key.machine.patchStarted(patch, &transition) }
         release(holder, of: param)
         do {
             let result = try await perform()
             let response = response(result)
-            await write(param) { machine, turn in
-                machine.patchSucceeded(id, response, &turn)
+            await write(param) { machine, transition in
+                machine.patchSucceeded(id, response, &transition)
                 return machine.revision
             }
             return result
         } catch {
-            turnIfLive(param) { key, turn in key.machine.patchFailed(id, &turn) }
+            transitionIfLive(param) { key, transition in key.machine.patchFailed(id, &transition) }
             throw error
         }
     }
@@ -190,11 +190,11 @@ extension StoreEngine {
         _ content: BoxedContent?, ofKeyWithHash hash: Int, where isKey: @Sendable (BoxedKey) -> Bool,
         makeKey: @Sendable () -> BoxedKey
     ) -> Saving? {
-        guard backing == nil else { return beginWriting(makeKey()) { machine, turn in machine.updated(content, &turn) } }
+        guard backing == nil else { return beginWriting(makeKey()) { machine, transition in machine.updated(content, &transition) } }
         var effects = Effects()
         state.withLock { state in
             let key = state.live.find(HashIndex.hash(ofValue: hash), where: isKey) ?? liveKey(makeKey(), &state, &effects)
-            take(key, &state, &effects) { key, turn in _ = key.machine.updated(content, &turn) }
+            take(key, &state, &effects) { key, transition in _ = key.machine.updated(content, &transition) }
         }
         effects.deliver(onEvent)
         return nil

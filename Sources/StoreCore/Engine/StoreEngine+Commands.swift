@@ -24,12 +24,12 @@ extension StoreEngine {
 
     /// Shows the changes of commands.
     func showCommands(_ commands: [ShownCommand<BoxedContent>], of param: BoxedKey, insteadOf superseded: UUID? = nil) {
-        turn(param) { key, turn in key.machine.commandsShown(commands, insteadOf: superseded, &turn) }
+        transition(param) { key, transition in key.machine.commandsShown(commands, insteadOf: superseded, &transition) }
     }
 
     /// A delivery of a command begins.
     func beginCommand(_ id: UUID, of param: BoxedKey) {
-        turnIfLive(param) { key, turn in key.machine.commandBegan(id, &turn) }
+        transitionIfLive(param) { key, transition in key.machine.commandBegan(id, &transition) }
     }
 
     /// Folds the change of a delivered command into the content, and waits until that is saved.
@@ -44,9 +44,9 @@ extension StoreEngine {
     ) async {
         let holder = nextID()
         defer { release(holder, of: param) }
-        guard case .done = await ask(param, .truth, id: holder) else { return }
-        let (folded, revision) = turn(param) { key, turn in
-            (key.machine.commandSucceeded(id, response, &turn), key.machine.revision)
+        guard case .done = await ask(param, .acceptedContent, id: holder) else { return }
+        let (folded, revision) = transition(param) { key, transition in
+            (key.machine.commandSucceeded(id, response, &transition), key.machine.revision)
         }
         guard !folded.isEmpty, case .done = await ask(param, .saved(revision)) else { return }
         await saved(folded)
@@ -55,20 +55,20 @@ extension StoreEngine {
     /// The outbox has forgotten commands that the saved content contains.
     func retireCommands(_ ids: [UUID], of param: BoxedKey) {
         state.withLock { $0.knownCommands?.subtract(ids) }
-        turnIfLive(param) { key, turn in key.machine.commandsRetired(ids, &turn) }
+        transitionIfLive(param) { key, transition in key.machine.commandsRetired(ids, &transition) }
     }
 
     /// Removes the changes of commands. Their results no longer count.
     func dropCommands(_ ids: Set<UUID>, of param: BoxedKey) {
         state.withLock { $0.knownCommands?.subtract(ids) }
-        turnIfLive(param) { key, turn in key.machine.commandsDropped(ids, &turn) }
+        transitionIfLive(param) { key, transition in key.machine.commandsDropped(ids, &transition) }
     }
 
     // MARK: Temporary keys
 
     /// Shows the entity that a command creates under a temporary key.
     func showCreation(_ command: CommandMark, of param: BoxedKey, _ first: BoxedContent) {
-        turn(param) { key, turn in key.machine.commandCreates(command, first, &turn) }
+        transition(param) { key, transition in key.machine.commandCreates(command, first, &transition) }
     }
 
     /// Returns the key that has replaced a temporary key, or any other key unchanged.
@@ -97,15 +97,15 @@ extension StoreEngine {
     ) async {
         let holder = nextID()
         defer { release(holder, of: param) }
-        let answer = await ask(param, .truth, id: holder)
+        let answer = await ask(param, .acceptedContent, id: holder)
         var effects = Effects()
         let settled: ([UUID], Ticket)? = state.withLock { state in
             // The scope may have been cleared meanwhile: what a former user has created stays out of the store.
             guard state.knownCommands?.contains(id) == true else { return nil }
             var (content, patches): (BoxedContent?, [KeyMachine<BoxedContent>.Patch]) = (nil, [])
             if state.replacedKeys[temporary] == nil, let key = state.live[temporary], temporary != param {
-                let suspensions = take(key, &state, &effects) { key, turn in
-                    let moved = key.machine.commandMoved(id, &turn)
+                let suspensions = take(key, &state, &effects) { key, transition in
+                    let moved = key.machine.commandMoved(id, &transition)
                     return (moved.content, moved.patches, key.observers.removeAll().compactMap(\.suspension))
                 }
                 (content, patches) = (suspensions.0, suspensions.1)
@@ -113,9 +113,9 @@ extension StoreEngine {
             }
             if temporary != param { state.replacedKeys[temporary] = param }
             let (accepted, moved) = (response ?? content ?? first, patches)
-            return take(liveKey(param, &state, &effects), &state, &effects) { key, turn in
+            return take(liveKey(param, &state, &effects), &state, &effects) { key, transition in
                 (
-                    key.machine.commandCreated(id, accepted, isResponse: response != nil, moved, &turn), key.machine.revision
+                    key.machine.commandCreated(id, accepted, isResponse: response != nil, moved, &transition), key.machine.revision
                 )
             }
         }

@@ -67,10 +67,10 @@ extension StoreEngine {
         }
         if let joined { return joined }
         let id = nextID()
-        return turn(param) { key, turn in
+        return transition(param) { key, transition in
             // Another caller may have come first since the lock was released.
             if let crowd = key.crowd?.reply { return .waiting(crowd, crowd.join()) }
-            if let answer = key.machine.callerArrived(id, needing: .content, &turn) { return .answered(answer) }
+            if let answer = key.machine.callerArrived(id, needing: .content, &transition) { return .answered(answer) }
             // Retains the engine while a caller waits, as any caller does.
             let crowd = Reply<CallerAnswer<BoxedContent>> { crowd in self.dissolve(crowd, of: param) }
             key.crowd = (id, crowd)
@@ -80,11 +80,11 @@ extension StoreEngine {
 
     /// Removes a crowd after its last caller has left.
     func dissolve(_ crowd: Reply<CallerAnswer<BoxedContent>>, of param: BoxedKey) {
-        turnIfLive(param) { key, turn in
+        transitionIfLive(param) { key, transition in
             // The crowd may have received its result meanwhile, or another caller may have joined it.
             guard let (id, reply) = key.crowd, reply === crowd, crowd.count == 0 else { return }
             key.crowd = nil
-            key.machine.callerLeft(id, &turn)
+            key.machine.callerLeft(id, &transition)
         }
     }
 }

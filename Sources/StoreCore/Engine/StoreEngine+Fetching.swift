@@ -23,17 +23,17 @@ extension StoreEngine {
     func fetchFinished(
         _ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ result: Result<Fetched<BoxedContent>, any Error>, _ lease: Lease?
     ) {
-        let isLive = turnIfLive(param) { key, turn in
-            turn.isOwn = true
+        let isLive = transitionIfLive(param) { key, transition in
+            transition.isOwn = true
             _ = key.takeFetch(ticket)
             switch order {
             case .content, .values:
                 let isAccepted = lease != nil && key.machine.flight?.ticket == ticket
-                key.machine.fetchFinished(ticket, result, &turn)
+                key.machine.fetchFinished(ticket, result, &transition)
                 if let lease { self.settle(lease, of: &key, result, isAccepted: isAccepted) }
             case .page(let direction, key: _):
-                lendList(to: &key, direction, ticket, result, &turn)
-                key.machine.pageFinished(direction, ticket, result, &turn)
+                lendList(to: &key, direction, ticket, result, &transition)
+                key.machine.pageFinished(direction, ticket, result, &transition)
             }
         }
         // The key has been forgotten, so its machine cannot report the dropped result.
@@ -44,10 +44,10 @@ extension StoreEngine {
     /// would copy the whole list. Readers in between wait for the engine's lock.
     private func lendList(
         to key: inout Key, _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<BoxedContent>, any Error>,
-        _ turn: inout Turn
+        _ transition: inout Transition
     ) {
         guard let front, key.machine.willExtend(direction, ticket, result), let held = key.machine.held else { return }
-        if let drop = front.lend(key.param, held.record.details) { turn.leftovers.append(drop) }
+        if let drop = front.lend(key.param, held.record.details) { transition.leftovers.append(drop) }
     }
 
     /// Creates the reporting closure of a fetch; `nil` without an event hook.
@@ -84,10 +84,10 @@ extension StoreEngine {
     }
 
     private func timerFired(_ id: CallerID, _ param: BoxedKey) {
-        turnIfLive(param) { key, turn in
+        transitionIfLive(param) { key, transition in
             guard key.timer?.id == id else { return }
             key.timer = nil
-            key.machine.timerFired(&turn)
+            key.machine.timerFired(&transition)
         }
     }
 }

@@ -44,9 +44,9 @@ extension StoreEngine {
         var effects = Effects()
         let goesOn = state.withLock { state in
             guard let key = state.live[param] else { return false }
-            return take(key, &state, &effects) { key, turn in
-                lendContent(to: &key, ticket, value, &turn)
-                return key.machine.streamYielded(ticket, value, &turn)
+            return take(key, &state, &effects) { key, transition in
+                lendContent(to: &key, ticket, value, &transition)
+                return key.machine.streamYielded(ticket, value, &transition)
             }
         }
         effects.deliver(onEvent)
@@ -54,9 +54,9 @@ extension StoreEngine {
     }
 
     private func streamEnded(_ ticket: Ticket, _ param: BoxedKey, _ failure: (any Error)?) {
-        turnIfLive(param) { key, turn in
+        transitionIfLive(param) { key, transition in
             _ = key.takeFetch(ticket)
-            key.machine.streamEnded(ticket, failure, &turn)
+            key.machine.streamEnded(ticket, failure, &transition)
         }
     }
 
@@ -90,11 +90,11 @@ extension StoreEngine {
 
     /// Removes content that is about to change from memory, which mirrors it again in the same transition. With a second reference, each
     /// token would copy the whole text.
-    private func lendContent(to key: inout Key, _ ticket: Ticket, _ value: LiveValue<BoxedContent>, _ turn: inout Turn) {
+    private func lendContent(to key: inout Key, _ ticket: Ticket, _ value: LiveValue<BoxedContent>, _ transition: inout Transition) {
         guard let front, case .change = value, key.machine.willChange(ticket), let details = key.machine.held.map(\.record.details) else {
             return
         }
-        if let drop = front.lend(key.param, details) { turn.leftovers.append(drop) }
+        if let drop = front.lend(key.param, details) { transition.leftovers.append(drop) }
     }
 }
 

@@ -7,9 +7,9 @@ extension StoreEngine {
     ///
     /// - Returns: The place of its key, which is fixed until the observer leaves.
     func join(_ key: BoxedKey, _ id: CallerID, forceRefresh: Bool) -> Int {
-        turn(key) { key, turn in
+        transition(key) { key, transition in
             key.observers.join(0, as: id)
-            key.machine.observerJoined(forceRefresh: forceRefresh, &turn)
+            key.machine.observerJoined(forceRefresh: forceRefresh, &transition)
             return key.place
         }
     }
@@ -35,7 +35,7 @@ extension StoreEngine {
         state.withLock { state in
             guard let key = state.live.key(at: place), let observer = key.value.observers.remove(id) else { return }
             if let suspension = observer.suspension { effects.observers.append(suspension) }
-            take(key, &state, &effects) { key, turn in key.machine.observerLeft(&turn) }
+            take(key, &state, &effects) { key, transition in key.machine.observerLeft(&transition) }
         }
         effects.deliver(onEvent)
     }

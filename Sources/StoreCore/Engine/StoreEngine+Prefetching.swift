@@ -146,8 +146,8 @@ extension StoreEngine {
             state.prefetching.taken -= 1
             // Checked under the lock: after a store-wide `clear()`, no earlier key is fetched.
             guard !batch.isCancelled else { return .answered }
-            let step = take(liveKey(param, &state, &effects), &state, &effects) { key, turn -> PrefetchStep in
-                if key.machine.callerArrived(id, needing: .prefetch, &turn) != nil { return .answered }
+            let step = take(liveKey(param, &state, &effects), &state, &effects) { key, transition -> PrefetchStep in
+                if key.machine.callerArrived(id, needing: .prefetch, &transition) != nil { return .answered }
                 let reply = Reply<CallerAnswer<BoxedContent>>()
                 key.callers[id] = reply
                 return .fetching(reply)

@@ -15,16 +15,16 @@ extension StoreEngine {
             case .changed(let param, let revision):
                 if let drop = front?.remove(param) { effects.leftovers.append(drop) }
                 guard let key = state.live[param] else { return }
-                take(key, &state, &effects) { key, turn in key.machine.changedElsewhere(revision, &turn) }
+                take(key, &state, &effects) { key, transition in key.machine.changedElsewhere(revision, &transition) }
             case .removedAll(let revision):
                 forgetFront(&state, &effects)
                 for key in state.live.values {
-                    take(key, &state, &effects) { key, turn in key.machine.clearedElsewhere(revision, &turn) }
+                    take(key, &state, &effects) { key, transition in key.machine.clearedElsewhere(revision, &transition) }
                 }
             case .gap:
                 forgetFront(&state, &effects)
                 for key in state.live.values {
-                    take(key, &state, &effects) { key, turn in key.machine.changedElsewhere(SharedKey.gap, &turn) }
+                    take(key, &state, &effects) { key, transition in key.machine.changedElsewhere(SharedKey.gap, &transition) }
                 }
             }
         }
@@ -48,15 +48,15 @@ extension StoreEngine {
                     }
                 switch outcome {
                 case .saved(let revision):
-                    callEnded(param, hasWritten: true) { key, turn in
-                        key.machine.saveFinished(nil, removing: record == nil, sharedRevision: revision, &turn)
+                    callEnded(param, hasWritten: true) { key, transition in
+                        key.machine.saveFinished(nil, removing: record == nil, sharedRevision: revision, &transition)
                     }
                 case .superseded(let newer, let revision):
                     let newer = newer.map { date($0, param, shared) }
-                    callEnded(param) { key, turn in key.machine.saveSuperseded(by: newer, revision, &turn) }
+                    callEnded(param) { key, transition in key.machine.saveSuperseded(by: newer, revision, &transition) }
                 }
             } catch {
-                callEnded(param) { key, turn in key.machine.saveFinished(error, removing: record == nil, &turn) }
+                callEnded(param) { key, transition in key.machine.saveFinished(error, removing: record == nil, &transition) }
             }
         }
     }

@@ -56,7 +56,7 @@ extension StoreEngine {
         var effects = Effects()
         state.withLock { state in
             for key in state.live.values where key.value.machine.observers > 0 {
-                take(key, &state, &effects) { key, turn in key.machine.triggered(&turn) }
+                take(key, &state, &effects) { key, transition in key.machine.triggered(&transition) }
             }
         }
         effects.deliver(onEvent)

@@ -14,7 +14,7 @@ internal import Synchronization
 @usableFromInline
 final class StoreEngine: Sendable {
     typealias Key = LiveKey
-    typealias Turn = KeyMachine<BoxedContent>.Turn
+    typealias Transition = KeyMachine<BoxedContent>.Transition
 
     let fetches: Fetches
     /// Connects to an origin that pushes; `nil` for any other origin.
@@ -88,7 +88,7 @@ final class StoreEngine: Sendable {
     ///   - param: The key.
     ///   - body: Passes the fact to the machine; runs under the lock.
     /// - Returns: The result of `body`.
-    func turn<Result: Sendable>(_ param: BoxedKey, _ body: @Sendable (inout Key, inout Turn) -> Result) -> Result {
+    func transition<Result: Sendable>(_ param: BoxedKey, _ body: @Sendable (inout Key, inout Transition) -> Result) -> Result {
         var effects = Effects()
         let result = state.withLock { state in take(liveKey(param, &state, &effects), &state, &effects, body) }
         effects.deliver(onEvent)
@@ -108,7 +108,7 @@ final class StoreEngine: Sendable {
     ///
     /// - Returns: Whether the key is live.
     @discardableResult
-    func turnIfLive(_ param: BoxedKey, _ body: @Sendable (inout Key, inout Turn) -> Void) -> Bool {
+    func transitionIfLive(_ param: BoxedKey, _ body: @Sendable (inout Key, inout Transition) -> Void) -> Bool {
         var effects = Effects()
         let isLive = state.withLock { state in
             guard let key = state.live[state.resolve(param)] else { return false }
@@ -127,7 +127,7 @@ final class StoreEngine: Sendable {
     @inline(__always)
     func take<Result>(
         _ cell: Cell<Key>, _ state: inout EngineState, _ effects: inout Effects,
-        _ body: @Sendable (inout Key, inout Turn) -> Result
+        _ body: @Sendable (inout Key, inout Transition) -> Result
     ) -> Result {
         let (result, ends) = play(&cell.value, &state, &effects, body)
         if ends { state.retire(cell, &effects) }
@@ -139,28 +139,28 @@ final class StoreEngine: Sendable {
     @inline(__always)
     private func play<Result>(
         _ key: inout Key, _ state: inout EngineState, _ effects: inout Effects,
-        _ body: @Sendable (inout Key, inout Turn) -> Result
+        _ body: @Sendable (inout Key, inout Transition) -> Result
     ) -> (Result, ends: Bool) {
-        var turn = Turn(time: time, tickets: state.tickets)
-        let result = body(&key, &turn)
-        if !turn.actions.isEmpty { carryOut(&key, &turn, &state, &effects) }
-        state.tickets = turn.tickets
-        effects.discarded.append(contentsOf: turn.discarded.takeAll())
-        if turn.mirrors { mirror(&key, &state, &effects) }
-        if turn.isPublished { key.publish(&effects.observers) }
-        if !turn.leftovers.isEmpty { effects.leftovers += turn.leftovers }
+        var transition = Transition(time: time, tickets: state.tickets)
+        let result = body(&key, &transition)
+        if !transition.actions.isEmpty { carryOut(&key, &transition, &state, &effects) }
+        state.tickets = transition.tickets
+        effects.discarded.append(contentsOf: transition.discarded.takeAll())
+        if transition.mirrors { mirror(&key, &state, &effects) }
+        if transition.isPublished { key.publish(&effects.observers) }
+        if !transition.leftovers.isEmpty { effects.leftovers += transition.leftovers }
         arm(&key, &effects)
         return (result, key.machine.isAtRest)
     }
 
     private func carryOut(
-        _ key: inout Key, _ turn: inout Turn, _ state: inout EngineState, _ effects: inout Effects
+        _ key: inout Key, _ transition: inout Transition, _ state: inout EngineState, _ effects: inout Effects
     ) {
-        turn.actions.takeAll().consumeEach { carryOut($0, &key, &turn, &state, &effects) }
+        transition.actions.takeAll().consumeEach { carryOut($0, &key, &transition, &state, &effects) }
     }
 
     private func carryOut(
-        _ action: consuming KeyAction<BoxedContent>, _ key: inout Key, _ turn: inout Turn, _ state: inout EngineState,
+        _ action: consuming KeyAction<BoxedContent>, _ key: inout Key, _ transition: inout Transition, _ state: inout EngineState,
         _ effects: inout Effects
     ) {
         switch consume action {
@@ -172,15 +172,15 @@ final class StoreEngine: Sendable {
         case .save:
             state.queue.write(key.param)
         case .saveFailed:
-            state.queue.saveFailed(key.param, at: turn.now)
+            state.queue.saveFailed(key.param, at: transition.now)
         case .saveRecovered:
             state.queue.saveRecovered(key.param)
         case .fetch(let ticket, let order):
-            let start = turn.isWriting ? earliestRestart(of: &key) : nil
+            let start = transition.isWriting ? earliestRestart(of: &key) : nil
             // An explicit refresh returns the origin's current content, even if another user is fetching.
             let isLeased = shared != nil && order.target == .content && key.machine.flight?.forceRefresh == false
             let scope = FetchScope(key.identified())
-            let starter = takeContext(of: key.param, isOwn: turn.isOwn, &state)
+            let starter = takeContext(of: key.param, isOwn: transition.isOwn, &state)
             let task: Task<Void, Never>
             if case .values(let last) = order {
                 task = startStream(ticket, after: last, key.param, scope, starter, at: start)
@@ -193,7 +193,7 @@ final class StoreEngine: Sendable {
         case .cancel(let ticket):
             if let task = key.takeFetch(ticket) { effects.parcels.append(.cancellation(task)) }
         case .answer(let id, let answer):
-            // A caller that waits for `.truth` has already received its result.
+            // A caller that waits for `.acceptedContent` has already received its result.
             if let reply = key.takeCallers(id) { effects.parcels.append(.answer(reply, answer)) }
         case .report(let kind):
             state.report(kind, key.param, &effects)

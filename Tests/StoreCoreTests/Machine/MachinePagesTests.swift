@@ -116,7 +116,8 @@ struct MachinePagesTests {
             cancels: 1),
         MachinePlay(
             name: "the success of a mutation",
-            events: [.arrive(.truth), .read, .patch, .nextPage, .settle(0, succeeds: true)], shows: "completed(old+patch, loading, more)",
+            events: [.arrive(.acceptedContent), .read, .patch, .nextPage, .settle(0, succeeds: true)],
+            shows: "completed(old+patch, loading, more)",
             begins: 1, cancels: 1),
         MachinePlay(
             name: "the success of a mutation behind a pending one",

@@ -6,7 +6,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct MachinePatchTests {
     private static let observed: [ModelEvent] = [.join, .read]
-    private static let held: [ModelEvent] = [.arrive(.truth), .read]
+    private static let held: [ModelEvent] = [.arrive(.acceptedContent), .read]
 
     @Test(arguments: [
         MachinePlay(name: "begun", events: observed + [.patch], shows: "completed(old+patch)"),
@@ -54,7 +54,7 @@ struct MachinePatchTests {
             name: "begins, with an observer but no content", holds: .nothing, events: observed + [.patch], shows: "loading(nothing)",
             begins: 1, cancels: 1),
         MachinePlay(
-            name: "begins, after the last observer left", events: [.force, .read, .leave, .arrive(.truth), .patch],
+            name: "begins, after the last observer left", events: [.force, .read, .leave, .arrive(.acceptedContent), .patch],
             shows: "completed(old+patch)",
             cancels: 1),
         MachinePlay(

@@ -59,7 +59,7 @@ extension ModelSetting {
 }
 
 private let allNeeds: [CallerNeed] =
-    [.content, .origin, .cached, .freshness, .refresh, .truth]
+    [.content, .origin, .cached, .freshness, .refresh, .acceptedContent]
     + PageDirection.allCases.flatMap { [.page($0, continueWhenError: true), .page($0, continueWhenError: false)] }
 
 // Short names for the events in tables.

@@ -9,11 +9,11 @@ struct MachineTimeTests {
         MachinePlay(
             name: "the last observer leaves", events: [.force, .read, .leave, .tick, .timer], shows: "no state", cancels: 1),
         MachinePlay(
-            name: "a caller that does not need the fetch stays", events: [.force, .read, .arrive(.truth), .leave, .tick, .timer],
+            name: "a caller that does not need the fetch stays", events: [.force, .read, .arrive(.acceptedContent), .leave, .tick, .timer],
             shows: "completed(old)", cancels: 1),
         MachinePlay(
             name: "the previous state was an error",
-            events: [.force, .read, .failed, .arrive(.truth), .join, .leave, .leave, .tick, .timer],
+            events: [.force, .read, .failed, .arrive(.acceptedContent), .join, .leave, .leave, .tick, .timer],
             shows: "error(old)", cancels: 1),
         MachinePlay(
             name: "another observer stays", events: [.force, .join, .read, .leave, .tick], shows: "loading(old)"),

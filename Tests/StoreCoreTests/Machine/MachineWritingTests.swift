@@ -21,7 +21,7 @@ struct MachineWritingTests {
             shows: "completed(mine)", answers: ["done", "mine", "mine"], cancels: 1),
         MachinePlay(
             name: "update, during a refresh", events: [.arrive(.refresh), .read, .update], shows: "loading(mine)", begins: 1, cancels: 1),
-        MachinePlay(name: "clear, without an observer", events: [.arrive(.truth), .read, .clear], shows: "no state"),
+        MachinePlay(name: "clear, without an observer", events: [.arrive(.acceptedContent), .read, .clear], shows: "no state"),
         MachinePlay(name: "clear, with an observer", events: [.join, .read, .clear], shows: "loading(nothing)", begins: 1),
         MachinePlay(name: "clear, during a fetch", events: [.force, .read, .clear], shows: "loading(nothing)", begins: 1, cancels: 1),
         MachinePlay(
@@ -31,7 +31,8 @@ struct MachineWritingTests {
             begins: 1,
             cancels: 1),
         MachinePlay(name: "invalidate, with an observer", events: [.join, .read, .invalidate], shows: "loading(old)", begins: 1),
-        MachinePlay(name: "invalidate, without an observer", events: [.arrive(.truth), .read, .invalidate], shows: "completed(old)"),
+        MachinePlay(
+            name: "invalidate, without an observer", events: [.arrive(.acceptedContent), .read, .invalidate], shows: "completed(old)"),
         MachinePlay(
             name: "invalidate, during a fetch", events: [.force, .read, .invalidate], shows: "loading(old)", begins: 1, cancels: 1),
         MachinePlay(name: "invalidate before the cache is read", events: [.join, .invalidate, .read], shows: "loading(old)", begins: 1),
@@ -69,7 +70,7 @@ struct MachineWritingTests {
     @Test func `C6: while a save runs only the newest record waits, and its save completes all earlier ones`() {
         var world = ModelWorld(.table())
         world.log.names = [:]
-        for event in [ModelEvent.arrive(.truth), .read, .update, .update, .update] { world.apply(event) }
+        for event in [ModelEvent.arrive(.acceptedContent), .read, .update, .update, .update] { world.apply(event) }
         #expect(world.call?.record?.content == [12])
         world.apply(.saved)
         #expect(world.moment.answers == ["done"])

@@ -158,7 +158,7 @@ final class SharedModel {
             user.delivered = 1
             user.position.value.withLock { $0 = server.revision }
             // An observer keeps the key live.
-            turn(user) { $0.observerJoined(forceRefresh: false, &$1) }
+            transition(user) { $0.observerJoined(forceRefresh: false, &$1) }
         }
     }
 
@@ -223,19 +223,19 @@ final class SharedModel {
         case .fail(let index):
             faults -= 1
             guard case .save(let record, _, nil) = users[index].calls.removeFirst() else { return }
-            turn(users[index]) { $0.saveFinished(Unavailable(), removing: record == nil, &$1) }
+            transition(users[index]) { $0.saveFinished(Unavailable(), removing: record == nil, &$1) }
             users[index].queue.callEnded(0)
             startCalls(users[index])
         case .retry(let index):
             lastID += 1
             let id = lastID
-            turn(users[index]) { _ = $0.callerArrived(id, needing: .allSaved, &$1) }
+            transition(users[index]) { _ = $0.callerArrived(id, needing: .allSaved, &$1) }
         case .deliver(let index): deliver(users[index])
         case .endFetch(let index):
             let user = users[index]
             guard let fetch = user.fetch else { return }
             user.fetch = nil
-            turn(user) { $0.fetchFinished(fetch.ticket, .success(Fetched(content: fetch.content, details: nil)), &$1) }
+            transition(user) { $0.fetchFinished(fetch.ticket, .success(Fetched(content: fetch.content, details: nil)), &$1) }
         }
     }
 
@@ -245,16 +245,16 @@ final class SharedModel {
             let bit = nextBit
             nextBit *= 2
             edit(bit, user)
-        case .set: turn(user) { [time] in $0.updated(1_000 * time, &$1) }
-        case .clear: turn(user) { $0.cleared(&$1) }
-        case .invalidate: turn(user) { $0.invalidated(&$1) }
+        case .set: transition(user) { [time] in $0.updated(1_000 * time, &$1) }
+        case .clear: transition(user) { $0.cleared(&$1) }
+        case .invalidate: transition(user) { $0.invalidated(&$1) }
         case .fetch:
             lastID += 1
             let id = lastID
-            turn(user) { _ = $0.callerArrived(id, needing: .refresh, &$1) }
+            transition(user) { _ = $0.callerArrived(id, needing: .refresh, &$1) }
         case .removeAll:
             user.queue.removeAll(0)
-            turn(user) { $0.cleared(cacherIsCleared: true, &$1) }
+            transition(user) { $0.cleared(cacherIsCleared: true, &$1) }
         }
     }
 
@@ -264,17 +264,17 @@ final class SharedModel {
         lastID += 1
         let id = lastID
         user.edits[id] = bit
-        turn(user) { machine, turn in
-            let revision = machine.updated(content | bit, as: .derived, &turn)
-            if machine.callerArrived(id, needing: .savedEdit(revision), &turn) != nil { user.edits[id] = nil }
+        transition(user) { machine, transition in
+            let revision = machine.updated(content | bit, as: .derived, &transition)
+            if machine.callerArrived(id, needing: .savedEdit(revision), &transition) != nil { user.edits[id] = nil }
         }
     }
 
-    private func turn(_ user: User, _ body: (inout KeyMachine<Int>, inout KeyMachine<Int>.Turn) -> Void) {
-        var turn = KeyMachine<Int>.Turn(time: clock, tickets: tickets)
-        body(&user.machine, &turn)
-        tickets = turn.tickets
-        turn.actions.takeAll().consumeEach { action in
+    private func transition(_ user: User, _ body: (inout KeyMachine<Int>, inout KeyMachine<Int>.Transition) -> Void) {
+        var transition = KeyMachine<Int>.Transition(time: clock, tickets: tickets)
+        body(&user.machine, &transition)
+        tickets = transition.tickets
+        transition.actions.takeAll().consumeEach { action in
             switch action {
             case .read(let ticket): user.queue.load(0, ticket)
             case .save: user.queue.write(0)
@@ -362,13 +362,13 @@ final class SharedModel {
         switch user.calls.removeFirst() {
         case .load(let ticket, let content, let isInvalidated):
             let loaded = (content ?? nil).map { held(record($0, isInvalidated)) }
-            turn(user) { $0.cacheReadFinished(ticket, .success(loaded), &$1) }
+            transition(user) { $0.cacheReadFinished(ticket, .success(loaded), &$1) }
             user.queue.callEnded(0)
         case .save(let record, _, .saved(let revision)?):
-            turn(user) { $0.saveFinished(nil, removing: record == nil, sharedRevision: revision, &$1) }
+            transition(user) { $0.saveFinished(nil, removing: record == nil, sharedRevision: revision, &$1) }
             user.queue.callEnded(0)
         case .save(_, _, .superseded(let newer, let revision)?):
-            turn(user) { [self] in $0.saveSuperseded(by: newer.map { held($0) }, revision, &$1) }
+            transition(user) { [self] in $0.saveSuperseded(by: newer.map { held($0) }, revision, &$1) }
             user.queue.callEnded(0)
         case .removeAll:
             _ = user.queue.clearingEnded(began: clock.date, fails: false)
@@ -381,11 +381,11 @@ final class SharedModel {
         let change = server.log[user.delivered]
         user.delivered += 1
         if change.revision.writer != user.writer {
-            turn(user) { machine, turn in
+            transition(user) { machine, transition in
                 if change.removesAll {
-                    machine.clearedElsewhere(change.revision, &turn)
+                    machine.clearedElsewhere(change.revision, &transition)
                 } else {
-                    machine.changedElsewhere(change.revision, &turn)
+                    machine.changedElsewhere(change.revision, &transition)
                 }
             }
         }

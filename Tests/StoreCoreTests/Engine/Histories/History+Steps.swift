@@ -160,7 +160,7 @@ extension History {
     private mutating func append(_ key: Int) async throws {
         guard mayWaitForRead(key) else { return }
         let (id, number) = (nextID(), nextContent())
-        model.arrive(id, key, .truth(.append(number)))
+        model.arrive(id, key, .acceptedContent(.append(number)))
         callers[id] = world.call(id) { [list = world.lists[key]] in "\(await list.update { $0.append(number) })" }
         try await settle("\(id): append \(number) to \(key)")
     }
@@ -170,7 +170,7 @@ extension History {
         let (id, number) = (nextID(), nextContent())
         let response = dice.below(3) == 0 ? nextContent() : nil
         model.responses[id] = response
-        model.arrive(id, key, .truth(.patch(number)))
+        model.arrive(id, key, .acceptedContent(.patch(number)))
         callers[id] = world.call(id) { [list = world.lists[key], world] in
             if let response {
                 try await list.mutate {
@@ -319,7 +319,7 @@ extension History {
         let lifetime = lifetimes[dice.below(4)]
         let freshness = Freshness(lifetime: lifetime.map { .milliseconds($0) })
         let deadline = (lifetime ?? model.rules.lifetime).map { model.now + $0 }
-        if kind == 3, asked.validator != nil, var record = model[key].truth {
+        if kind == 3, asked.validator != nil, var record = model[key].accepted {
             (record.deadline, record.isInvalidated) = (deadline, false)
             (record.fetchedAt, record.isNeverValid) = (model.now, lifetime == 0)
             model.fetched(key, record, confirms: true)

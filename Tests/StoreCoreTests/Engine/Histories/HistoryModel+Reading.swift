@@ -45,7 +45,7 @@ extension HistoryModel {
         case .cached: results[id] = isValid(key) ? text(key) : "StoreError"
         case .origin, .refresh: wait(id, key, need, explicit: need == .refresh)
         case .page(let direction, let continues): admitPage(id, key, direction, continues)
-        case .truth(let change): resumed.append((id, change, key))
+        case .acceptedContent(let change): resumed.append((id, change, key))
         case .allSaved: admitSaver(id, key)
         case .saved(let revision, let result):
             if self[key].settled >= revision {
@@ -79,8 +79,8 @@ extension HistoryModel {
         let (one, side) = (self[key], self[key].sides[direction] ?? Side())
         if one.pendingKeys != nil { return self[key].callers.append(Caller(id: id, need: .page(direction, continues: continues))) }
         if one.flight == nil, one.heldOffUntil != nil, !continues { return results[id] = "failed" }
-        guard one.flight == nil, one.heldOffUntil == nil, let truth = one.truth,
-            one.observers > 0 || isValid(key) || (truth.isNeverValid && !truth.isInvalidated)
+        guard one.flight == nil, one.heldOffUntil == nil, let accepted = one.accepted,
+            one.observers > 0 || isValid(key) || (accepted.isNeverValid && !accepted.isInvalidated)
         else {
             return wait(id, key, .pageAfterFetch, explicit: false)
         }
@@ -121,12 +121,12 @@ extension HistoryModel {
         for key in keys.keys {
             guard let place = self[key].callers.firstIndex(where: { $0.id == id }) else { continue }
             switch self[key].callers.remove(at: place).need {
-            case .content, .origin, .cached, .truth(.patch): results[id] = "CancellationError"
-            case .freshness, .prefetch, .refresh, .truth(.invalidate): results[id] = "done"
+            case .content, .origin, .cached, .acceptedContent(.patch): results[id] = "CancellationError"
+            case .freshness, .prefetch, .refresh, .acceptedContent(.invalidate): results[id] = "done"
             case .page, .joined, .pageAfterFetch: results[id] = "failed"
             case .saved(_, let result): results[id] = result
             case .allSaved, .kept: results[id] = "CancellationError"
-            case .truth(.append): results[id] = "false"
+            case .acceptedContent(.append): results[id] = "false"
             }
             endTransition(key)
         }
@@ -137,7 +137,7 @@ extension HistoryModel {
     mutating func beginReading(_ key: Int) {
         guard self[key].call == nil else { return }
         if rules.hasFront, let record = front[key] {
-            self[key].truth = record
+            self[key].accepted = record
             becomeRead(key)
         } else if rules.hasBacking {
             self[key].call = Call(isLoad: true, isDeferred: isClearWanted || isClearing)
@@ -149,7 +149,7 @@ extension HistoryModel {
     mutating func becomeRead(_ key: Int) {
         self[key].isRead = true
         self[key].refetches = rules.refetchesOnExpiry && isValid(key)
-        if rules.hasFront, let truth = self[key].truth { front[key] = truth }
+        if rules.hasFront, let accepted = self[key].accepted { front[key] = accepted }
         if self[key].isInvalidationPending {
             self[key].isInvalidationPending = false
             applyInvalidation(key)
@@ -186,10 +186,10 @@ extension HistoryModel {
         // An explicit fetch may reset the list. Any other keeps its pages, and page requests continue after it.
         let explicit = explicit || self[key].isForced || self[key].callers.contains { $0.need == .refresh }
         if explicit { supersedePages(key) } else { interruptPages(key) }
-        if self[key].truth != nil, !isValid(key) { self[key].refetches = false }
+        if self[key].accepted != nil, !isValid(key) { self[key].refetches = false }
         var flight = Flight(isExplicit: explicit)
-        if let truth = self[key].truth, !(explicit && rules.resetsOnRefresh) { refetchPages(of: truth, in: &flight) }
-        if flight.nextPages + flight.prevPages == 0, !flight.startsInside { flight.validator = self[key].truth?.validator }
+        if let accepted = self[key].accepted, !(explicit && rules.resetsOnRefresh) { refetchPages(of: accepted, in: &flight) }
+        if flight.nextPages + flight.prevPages == 0, !flight.startsInside { flight.validator = self[key].accepted?.validator }
         self[key].flight = flight
         self[key].isTriggered = false
         begun += 1
@@ -324,15 +324,15 @@ extension HistoryModel {
         self[key].sides[direction] = Side()
         if let page {
             makeRoom(key, direction, page.key)
-            let content = self[key].truth?.content ?? []
-            self[key].truth?.content = direction == .next ? content + page.elements : page.elements + content
+            let content = self[key].accepted?.content ?? []
+            self[key].accepted?.content = direction == .next ? content + page.elements : page.elements + content
             let asked = pageKey(direction, self[key])
             let added = Page(direction: direction, key: asked, returnKey: page.key)
-            let place = direction == .next ? self[key].truth?.pages.count ?? 0 : 0
-            self[key].truth?.pages.insert(added, at: place)
-            if direction == .next { self[key].truth?.nextKey = page.key } else { self[key].truth?.prevKey = page.key }
+            let place = direction == .next ? self[key].accepted?.pages.count ?? 0 : 0
+            self[key].accepted?.pages.insert(added, at: place)
+            if direction == .next { self[key].accepted?.nextKey = page.key } else { self[key].accepted?.prevKey = page.key }
             for place in self[key].patches.indices { self[key].patches[place].isBeforePage = true }
-            truthChanged(key)
+            acceptedContentChanged(key)
             answerPage(key, direction, asked: "loaded", joined: "joined")
         } else {
             self[key].sides[direction]?.hasFailed = true

@@ -8,7 +8,7 @@ extension HistoryModel {
         guard one.isRead, one.settled < one.revision else { return }
         guard rules.hasBacking else { return settle(key, one.revision, failed: false) }
         guard one.call == nil else { return }
-        self[key].call = Call(record: one.truth, revision: one.revision, isDeferred: isClearWanted || isClearing)
+        self[key].call = Call(record: one.accepted, revision: one.revision, isDeferred: isClearWanted || isClearing)
     }
 
     mutating func settle(_ key: Int, _ revision: Int, failed: Bool) {
@@ -64,7 +64,7 @@ extension HistoryModel {
                     endSaving(key, fails: true) { $0 == .allSaved }
                     if self[key].isInvalidationPending { self[key].debt = Debt(isInvalidation: true, since: now) }
                 } else {
-                    self[key].truth = found(key)
+                    self[key].accepted = found(key)
                 }
                 becomeRead(key)
             } else if self[key].pendingKeys != nil {
@@ -140,7 +140,7 @@ extension HistoryModel {
             guard var call = self[key].call, call.isDeferred else { continue }
             call.isDeferred = false
             // A save takes the newest content when it starts.
-            if !call.isLoad { (call.record, call.revision) = (self[key].truth, self[key].revision) }
+            if !call.isLoad { (call.record, call.revision) = (self[key].accepted, self[key].revision) }
             self[key].call = call
         }
     }

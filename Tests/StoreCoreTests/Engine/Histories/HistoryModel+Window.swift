@@ -37,18 +37,18 @@ extension HistoryModel {
     mutating func makeRoom(_ key: Int, _ direction: PageDirection, _ returnKey: String?) {
         guard let window = rules.window else { return }
         let side: PageDirection = direction == .next ? .prev : .next
-        while var truth = self[key].truth, truth.pages.count >= window {
-            let dropped = side == .prev ? truth.pages.removeFirst() : truth.pages.removeLast()
-            let neighbor = side == .prev ? truth.pages.first : truth.pages.last
+        while var accepted = self[key].accepted, accepted.pages.count >= window {
+            let dropped = side == .prev ? accepted.pages.removeFirst() : accepted.pages.removeLast()
+            let neighbor = side == .prev ? accepted.pages.first : accepted.pages.last
             guard let restored = dropped.direction == side ? dropped.key : neighbor == nil ? returnKey : neighbor?.returnKey else { return }
             if side == .prev {
-                truth.content.removeFirst(dropped.count)
-                truth.prevKey = restored
+                accepted.content.removeFirst(dropped.count)
+                accepted.prevKey = restored
             } else {
-                truth.content.removeLast(dropped.count)
-                truth.nextKey = restored
+                accepted.content.removeLast(dropped.count)
+                accepted.nextKey = restored
             }
-            self[key].truth = truth
+            self[key].accepted = accepted
             let wasLoading = self[key].sides[side]?.isLoading == true
             if wasLoading { cancelled += 1 }
             self[key].sides[side] = Side(isInterrupted: wasLoading || self[key].sides[side]?.isInterrupted == true)

@@ -4,17 +4,17 @@ import StoreCore
 
 extension HistoryModel {
     mutating func accept(_ key: Int, _ record: Record, confirms: Bool = false) {
-        self[key].truth = record
+        self[key].accepted = record
         self[key].changes += 1
         self[key].refetches = rules.refetchesOnExpiry && isValid(key)
         self[key].heldOffUntil = nil
         if !confirms { for direction in PageDirection.allCases { self[key].sides[direction]?.hasFailed = false } }
-        truthChanged(key)
+        acceptedContentChanged(key)
     }
 
-    mutating func truthChanged(_ key: Int) {
+    mutating func acceptedContentChanged(_ key: Int) {
         self[key].revision += 1
-        if rules.hasFront { front[key] = self[key].truth }
+        if rules.hasFront { front[key] = self[key].accepted }
     }
 
     // MARK: Changes
@@ -23,7 +23,7 @@ extension HistoryModel {
     mutating func go(on id: Int, _ change: Change, _ key: Int) {
         switch change {
         case .append(let number):
-            guard let content = self[key].truth?.content else { return results[id] = "false" }
+            guard let content = self[key].accepted?.content else { return results[id] = "false" }
             let revision = update(key, content + [number])
             arrive(id, key, .saved(revision, result: "true"))
         case .patch(let number):
@@ -47,7 +47,7 @@ extension HistoryModel {
         if keys == nil { interruptPages(key) } else { supersedePages(key) }
         // A key that becomes live knows the record in memory.
         let fronted = front[key]
-        let old = wasRead ? self[key].truth : fronted
+        let old = wasRead ? self[key].accepted : fronted
         self[key].isRead = true
         let readsKeys = keys == nil && !wasRead
         if keys != nil { self[key].pendingKeys = nil } else if readsKeys { self[key].pendingKeys = .adopt }
@@ -87,12 +87,12 @@ extension HistoryModel {
     mutating func adoptKeys(_ key: Int, of record: Record?) {
         let adopts = self[key].pendingKeys == .adopt
         self[key].pendingKeys = nil
-        if adopts, let record, self[key].truth != nil {
-            self[key].truth?.nextKey = record.nextKey
-            self[key].truth?.prevKey = record.prevKey
-            let pages = pages(of: record, or: nil, self[key].truth?.content.count ?? 0)
-            self[key].truth?.pages = pages
-            truthChanged(key)
+        if adopts, let record, self[key].accepted != nil {
+            self[key].accepted?.nextKey = record.nextKey
+            self[key].accepted?.prevKey = record.prevKey
+            let pages = pages(of: record, or: nil, self[key].accepted?.content.count ?? 0)
+            self[key].accepted?.pages = pages
+            acceptedContentChanged(key)
         }
         readmit(key)
     }
@@ -107,14 +107,14 @@ extension HistoryModel {
         self[key].pendingKeys = nil
         supersedePages(key)
         self[key].isRead = true
-        self[key].truth = nil
+        self[key].accepted = nil
         self[key].heldOffUntil = nil
         self[key].patches = []
         self[key].changes += 1
         self[key].owesFetch = false
         self[key].refetches = false
         for direction in PageDirection.allCases { self[key].sides[direction] = Side() }
-        truthChanged(key)
+        acceptedContentChanged(key)
         let revision = self[key].revision
         // A running save may reach the cacher after it was cleared, so the record is removed once more.
         if all, self[key].call?.isLoad ?? true { settle(key, revision, failed: false) }
@@ -128,10 +128,10 @@ extension HistoryModel {
         if self[key].isRead {
             applyInvalidation(key)
             endTransition(key)
-            arrive(id, key, .truth(.invalidate))
+            arrive(id, key, .acceptedContent(.invalidate))
         } else {
             self[key].isInvalidationPending = true
-            arrive(id, key, .truth(.invalidate))
+            arrive(id, key, .acceptedContent(.invalidate))
         }
     }
 
@@ -139,10 +139,10 @@ extension HistoryModel {
         let wasExplicit = dropFlight(key)
         self[key].changes += 1
         interruptPages(key)
-        if self[key].truth != nil {
-            self[key].truth?.isInvalidated = true
+        if self[key].accepted != nil {
+            self[key].accepted?.isInvalidated = true
             self[key].refetches = false
-            truthChanged(key)
+            acceptedContentChanged(key)
         }
         if self[key].isWanted { startFlight(key, explicit: wasExplicit) }
     }
@@ -164,7 +164,7 @@ extension HistoryModel {
             default: caller.need.wantsFetch
             }
         }
-        if dropped.isExplicit || isAwaited || (self[key].observers > 0 && self[key].truth == nil) {
+        if dropped.isExplicit || isAwaited || (self[key].observers > 0 && self[key].accepted == nil) {
             startFlight(key, explicit: dropped.isExplicit)
         } else if self[key].observers > 0, !isFresh {
             self[key].owesFetch = true
@@ -206,7 +206,7 @@ extension HistoryModel {
     private mutating func takeIn(_ response: Int, _ key: Int, _ place: Int) {
         self[key].patches.remove(at: place)
         self[key].patches.removeAll(where: \.isConfirmed)
-        let old = self[key].truth
+        let old = self[key].accepted
         accept(
             key,
             Record(
@@ -248,12 +248,12 @@ extension HistoryModel {
     private mutating func fold(_ key: Int) {
         let confirmed = self[key].patches.prefix { $0.isConfirmed }
         self[key].patches.removeFirst(confirmed.count)
-        if !confirmed.isEmpty, self[key].truth != nil {
-            self[key].truth?.content += confirmed.map(\.number)
-            let pages = pages(of: self[key].truth, or: nil, self[key].truth?.content.count ?? 0)
-            self[key].truth?.pages = pages
-            self[key].truth?.validator = nil
-            truthChanged(key)
+        if !confirmed.isEmpty, self[key].accepted != nil {
+            self[key].accepted?.content += confirmed.map(\.number)
+            let pages = pages(of: self[key].accepted, or: nil, self[key].accepted?.content.count ?? 0)
+            self[key].accepted?.pages = pages
+            self[key].accepted?.validator = nil
+            acceptedContentChanged(key)
         }
     }
 }

@@ -49,11 +49,11 @@ struct HistoryModel: Sendable {
         case saved(Int, result: String)
         /// The waits of `waitUntilSaved()` for one key, before and after the record to save is known.
         case allSaved, kept(Int)
-        case truth(Change)
+        case acceptedContent(Change)
 
         var wantsFetch: Bool {
             switch self {
-            case .cached, .saved, .allSaved, .kept, .truth: false
+            case .cached, .saved, .allSaved, .kept, .acceptedContent: false
             default: true
             }
         }
@@ -100,7 +100,7 @@ struct HistoryModel: Sendable {
 
     struct Key: Sendable {
         var isRead = false
-        var truth: Record?
+        var accepted: Record?
         var revision = 0
         var settled = 0
         /// A failed save that is still pending.
@@ -124,7 +124,7 @@ struct HistoryModel: Sendable {
         /// What to do with the page keys of a record that is still being read.
         var pendingKeys: PendingKeys?
 
-        var content: [Int]? { truth.map { $0.content + patches.map(\.number) } }
+        var content: [Int]? { accepted.map { $0.content + patches.map(\.number) } }
         var isWanted: Bool { observers > 0 || callers.contains { $0.need.wantsFetch } }
         var isFetching: Bool { flight != nil || sides.values.contains(where: \.isLoading) }
         var isIdle: Bool {
@@ -171,12 +171,12 @@ struct HistoryModel: Sendable {
     }
 
     func isValid(_ key: Int) -> Bool {
-        guard let truth = self[key].truth, !truth.isInvalidated else { return false }
-        return truth.deadline.map { now < $0 } ?? true
+        guard let accepted = self[key].accepted, !accepted.isInvalidated else { return false }
+        return accepted.deadline.map { now < $0 } ?? true
     }
 
     func isUsable(_ key: Int, within window: Int) -> Bool {
-        guard let truth = self[key].truth, !truth.isInvalidated, let deadline = truth.deadline, window > 0 else { return false }
+        guard let accepted = self[key].accepted, !accepted.isInvalidated, let deadline = accepted.deadline, window > 0 else { return false }
         return now <= deadline + window
     }
 
@@ -198,12 +198,12 @@ struct HistoryModel: Sendable {
     }
 
     func pageKey(_ direction: PageDirection, _ key: Key) -> String? {
-        direction == .next ? key.truth?.nextKey : key.truth?.prevKey
+        direction == .next ? key.accepted?.nextKey : key.accepted?.prevKey
     }
 
     /// Whether a caller waits for the accepted content to be known.
     func isReadAwaited(_ key: Int) -> Bool {
-        self[key].callers.contains { if case .truth = $0.need { true } else { false } }
+        self[key].callers.contains { if case .acceptedContent = $0.need { true } else { false } }
     }
 
     // MARK: The end of each step
@@ -224,7 +224,7 @@ struct HistoryModel: Sendable {
         guard one.observers > 0, one.flight == nil, one.isRead else { return nil }
         let allowed = max(one.lastFetchEnded.map { $0 + 1_000 } ?? .min, one.heldOffUntil ?? .min)
         if one.isTriggered { return allowed }
-        guard one.refetches, let deadline = one.truth?.deadline else { return nil }
+        guard one.refetches, let deadline = one.accepted?.deadline else { return nil }
         return max(deadline, allowed)
     }
 

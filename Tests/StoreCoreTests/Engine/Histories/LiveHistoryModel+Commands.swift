@@ -6,7 +6,7 @@ extension LiveHistoryModel {
     private mutating func read(_ key: Int) {
         guard !self[key].isRead else { return }
         self[key].isRead = true
-        self[key].truth = stored[key]
+        self[key].accepted = stored[key]
         self[key].refetches = rules.refetchesOnExpiry && isValid(key) && deadline(key) != nil
     }
 
@@ -80,7 +80,7 @@ extension LiveHistoryModel {
 
     mutating func update(_ key: Int, _ content: [Int]) {
         self[key].isRead = true
-        self[key].truth = Record(content: content, fetchedAt: now)
+        self[key].accepted = Record(content: content, fetchedAt: now)
         self[key].failedUntil = nil
         self[key].refetches = rules.refetchesOnExpiry && deadline(key) != nil && isValid(key)
         save(key)
@@ -97,18 +97,18 @@ extension LiveHistoryModel {
 
     mutating func append(_ key: Int, _ number: Int) -> Bool {
         read(key)
-        guard let truth = self[key].truth else {
+        guard let accepted = self[key].accepted else {
             endTransition(key)
             return false
         }
-        update(key, truth.content + [number])
+        update(key, accepted.content + [number])
         return true
     }
 
     mutating func clear(_ key: Int) {
         end(key)
         self[key].isRead = true
-        (self[key].truth, self[key].failedUntil, self[key].patches) = (nil, nil, [])
+        (self[key].accepted, self[key].failedUntil, self[key].patches) = (nil, nil, [])
         (self[key].owesFetch, self[key].refetches, self[key].isUnsaved) = (false, false, false)
         stored[key] = nil
         if self[key].isWanted { start(key) }
@@ -123,8 +123,8 @@ extension LiveHistoryModel {
     mutating func invalidate(_ key: Int) {
         read(key)
         end(key)
-        if self[key].truth != nil {
-            self[key].truth?.isInvalidated = true
+        if self[key].accepted != nil {
+            self[key].accepted?.isInvalidated = true
             self[key].refetches = false
             save(key)
         }
@@ -150,9 +150,9 @@ extension LiveHistoryModel {
         if rules.refetchesAfterMutation, self[key].stream == nil { self[key].owesFetch = true }
         let confirmed = self[key].patches.prefix { $0.isConfirmed }
         self[key].patches.removeFirst(confirmed.count)
-        if !confirmed.isEmpty, self[key].truth != nil {
-            self[key].truth?.content += confirmed.map(\.number)
-            self[key].truth?.tag = nil
+        if !confirmed.isEmpty, self[key].accepted != nil {
+            self[key].accepted?.content += confirmed.map(\.number)
+            self[key].accepted?.tag = nil
             save(key)
         }
         if self[key].patches.isEmpty, self[key].owesFetch {

@@ -51,7 +51,7 @@ struct LiveHistoryModel: Sendable {
 
     struct Key: Sendable {
         var isRead = false
-        var truth: Record?
+        var accepted: Record?
         /// Whether the newest content waits to be saved.
         var isUnsaved = false
         var stream: Stream?
@@ -65,7 +65,7 @@ struct LiveHistoryModel: Sendable {
         var isTriggered = false
         var lastEnded: Int?
 
-        var content: [Int]? { truth.map { $0.content + patches.map(\.number) } }
+        var content: [Int]? { accepted.map { $0.content + patches.map(\.number) } }
         var isWanted: Bool { observers > 0 || !callers.isEmpty }
         var isConnected: Bool { stream?.connectedAt != nil }
         var isIdle: Bool { observers == 0 && callers.isEmpty && stream == nil && patches.isEmpty }
@@ -92,17 +92,17 @@ struct LiveHistoryModel: Sendable {
     // MARK: Validity
 
     func deadline(_ key: Int) -> Int? {
-        guard let truth = self[key].truth, !self[key].isConnected else { return nil }
-        return rules.lifetime.map { truth.fetchedAt + $0 }
+        guard let accepted = self[key].accepted, !self[key].isConnected else { return nil }
+        return rules.lifetime.map { accepted.fetchedAt + $0 }
     }
 
     func isValid(_ key: Int) -> Bool {
-        guard let truth = self[key].truth, !truth.isInvalidated else { return false }
+        guard let accepted = self[key].accepted, !accepted.isInvalidated else { return false }
         return deadline(key).map { now < $0 } ?? true
     }
 
     func isUsable(_ key: Int, within window: Int) -> Bool {
-        guard let truth = self[key].truth, !truth.isInvalidated, let deadline = deadline(key), window > 0 else { return false }
+        guard let accepted = self[key].accepted, !accepted.isInvalidated, let deadline = deadline(key), window > 0 else { return false }
         return now <= deadline + window
     }
 
@@ -128,9 +128,9 @@ struct LiveHistoryModel: Sendable {
             }
             end(key)
         }
-        let tag = self[key].truth?.tag
+        let tag = self[key].accepted?.tag
         var stream = Stream(sent: tag)
-        if let tag, let truth = self[key].truth { stream.own = Own(content: truth.content, tag: tag) }
+        if let tag, let accepted = self[key].accepted { stream.own = Own(content: accepted.content, tag: tag) }
         if !isValid(key) { self[key].refetches = false }
         self[key].stream = stream
         connect(key, tag)
@@ -159,8 +159,8 @@ struct LiveHistoryModel: Sendable {
         let wasConnected = self[key].isConnected
         self[key].stream?.isOpen = false
         self[key].stream?.connectedAt = nil
-        guard wasConnected, rules.lifetime != nil, self[key].truth != nil else { return }
-        self[key].truth?.fetchedAt = now
+        guard wasConnected, rules.lifetime != nil, self[key].accepted != nil else { return }
+        self[key].accepted?.fetchedAt = now
         self[key].refetches = rules.refetchesOnExpiry && isValid(key)
         save(key)
     }
@@ -234,9 +234,9 @@ struct LiveHistoryModel: Sendable {
                 for (id, result) in results where result == "Lost" && !settledResults.contains(id) { results[id] = "StoreError" }
             }
         case .current:
-            guard stream.isConnecting, stream.sent != nil, self[key].truth != nil else { break }
-            self[key].truth?.fetchedAt = now
-            self[key].truth?.isInvalidated = false
+            guard stream.isConnecting, stream.sent != nil, self[key].accepted != nil else { break }
+            self[key].accepted?.fetchedAt = now
+            self[key].accepted?.isInvalidated = false
             valueAccepted(key)
         }
         endTransition(key)
@@ -247,7 +247,7 @@ struct LiveHistoryModel: Sendable {
 
     private mutating func accept(_ key: Int, _ content: [Int], _ tag: String?) {
         self[key].patches.removeAll(where: \.isConfirmed)
-        self[key].truth = Record(content: content, tag: tag, fetchedAt: now)
+        self[key].accepted = Record(content: content, tag: tag, fetchedAt: now)
         self[key].stream?.own = Own(content: content, tag: tag)
         valueAccepted(key)
     }
@@ -272,7 +272,7 @@ struct LiveHistoryModel: Sendable {
     /// Saves the newest content now.
     mutating func save(_ key: Int) {
         self[key].isUnsaved = false
-        stored[key] = self[key].truth
+        stored[key] = self[key].accepted
     }
 
     /// Saves the stream's last value at the pace of the policy.

@@ -62,26 +62,26 @@ struct ModelFingerprint: Hashable {
 
     // MARK: Parts
 
-    private mutating func add(_ truth: ModelOracle.Truth?, _ setting: ModelSetting, _ now: Int) {
-        add(content: truth?.content)
-        guard let truth else { return }
-        add(truth.isInvalidated, truth.isForbidden, truth.nextKey != nil, truth.prevKey != nil)
-        add(tag: truth.tag)
-        if !truth.names.isEmpty { for name in oracleNames { add(truth.names.contains(name)) } }
-        add(truth.loaded.next * 4 + truth.loaded.prev)
-        for page in truth.pages { add(page.count) }
+    private mutating func add(_ accepted: ModelOracle.Accepted?, _ setting: ModelSetting, _ now: Int) {
+        add(content: accepted?.content)
+        guard let accepted else { return }
+        add(accepted.isInvalidated, accepted.isForbidden, accepted.nextKey != nil, accepted.prevKey != nil)
+        add(tag: accepted.tag)
+        if !accepted.names.isEmpty { for name in oracleNames { add(accepted.names.contains(name)) } }
+        add(accepted.loaded.next * 4 + accepted.loaded.prev)
+        for page in accepted.pages { add(page.count) }
         if setting.window != nil {
-            for page in truth.pages { add(page.direction == nil, page.direction == .next, page.key != nil, page.returnKey != nil) }
+            for page in accepted.pages { add(page.direction == nil, page.direction == .next, page.key != nil, page.returnKey != nil) }
         }
-        if !truth.isInvalidated, let expiry = setting.expiry {
+        if !accepted.isInvalidated, let expiry = setting.expiry {
             // After the last window of its policies, the age of a record does not matter.
             let window = max(whole(setting.rules.policy.staleWhileRevalidate), whole(setting.rules.policy.staleIfError))
-            add(max(truth.fetchedAt + expiry - now, -window - 1) + 16)
+            add(max(accepted.fetchedAt + expiry - now, -window - 1) + 16)
         }
     }
 
     private mutating func add(oracle: ModelOracle, _ setting: ModelSetting) {
-        add(oracle.truth, setting, oracle.now)
+        add(oracle.accepted, setting, oracle.now)
         add(oracle.isKnown, oracle.isArmed, oracle.triggerWaits, oracle.forceWaits, oracle.invalidationWaits, oracle.hasSaveFailed)
         add(oracle.failure != nil, oracle.isHeldOff, oracle.failedSides[.next] != nil, oracle.failedSides[.prev] != nil, oracle.isUnread)
         if let failure = oracle.failure, oracle.isHeldOff { add(time: failure.holdsUntil, oracle.now) }
@@ -97,7 +97,7 @@ struct ModelFingerprint: Hashable {
             if let command = patch.command { add(command.isAttempted, command.isBeforeFetch) }
         }
         for command in oracle.delivered {
-            let isNamed = oracle.truth?.names.contains(command.id) == true
+            let isNamed = oracle.accepted?.names.contains(command.id) == true
             add(
                 isNamed, oracle.folded.contains(command.id), command.settling == nil, oracle.isRetirable(command.id),
                 oracle.patches.contains { $0.command?.id == command.id }, (command.settling?.revision ?? 0) == .max)
@@ -130,8 +130,8 @@ struct ModelFingerprint: Hashable {
     }
 
     private mutating func add(cacher world: ModelWorld) {
-        add(world.stored.map { ModelOracle.Truth($0) }, world.setting, world.oracle.now)
-        add(world.front.map { ModelOracle.Truth($0.record) }, world.setting, world.oracle.now)
+        add(world.stored.map { ModelOracle.Accepted($0) }, world.setting, world.oracle.now)
+        add(world.front.map { ModelOracle.Accepted($0.record) }, world.setting, world.oracle.now)
         add(
             world.front.map { $0.deadline == .distantPast } ?? false, world.wasEvicted, world.isEmptying, world.call != nil,
             world.saveWaits,
@@ -139,7 +139,7 @@ struct ModelFingerprint: Hashable {
         )
         guard let call = world.call else { return }
         add(call.kind == .read, call.kind == .save, call.isDeferred, call.revision < world.oracle.revision)
-        add(call.record.map { ModelOracle.Truth($0) }, world.setting, world.oracle.now)
+        add(call.record.map { ModelOracle.Accepted($0) }, world.setting, world.oracle.now)
     }
 
     private mutating func add(participants world: ModelWorld) {

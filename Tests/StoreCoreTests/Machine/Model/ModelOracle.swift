@@ -8,7 +8,7 @@ struct ModelOracle {
     var now = 100
     /// Whether the engine knows the accepted content.
     var isKnown = false
-    var truth: Truth?
+    var accepted: Accepted?
     var failure: Failure?
     /// The error number of the last failed page in each direction.
     var failedSides: [PageDirection: Int] = [:]
@@ -46,7 +46,7 @@ struct ModelOracle {
     /// The number of changes that end a stream.
     var streamEpoch = 0
 
-    struct Truth: Equatable {
+    struct Accepted: Equatable {
         var content: [Int]
         var fetchedAt: Int
         var isInvalidated = false
@@ -134,23 +134,23 @@ struct ModelOracle {
 
 extension ModelOracle {
     /// The content that readers see: the patches in order over the accepted content (C14).
-    var visible: [Int]? { truth.map { $0.content + patches.map(\.mark) } }
+    var visible: [Int]? { accepted.map { $0.content + patches.map(\.mark) } }
 
     func deadline(_ setting: ModelSetting) -> Int? {
-        guard let truth else { return nil }
-        if truth.isInvalidated { return -1_000_000 }
+        guard let accepted else { return nil }
+        if accepted.isInvalidated { return -1_000_000 }
         if stream?.isConnected == true { return nil }
-        return setting.expiry.map { truth.fetchedAt + $0 }
+        return setting.expiry.map { accepted.fetchedAt + $0 }
     }
 
     func isValid(_ setting: ModelSetting) -> Bool {
-        guard truth != nil else { return false }
+        guard accepted != nil else { return false }
         return deadline(setting).map { now < $0 } ?? true
     }
 
     /// Whether a policy allows serving the content within this window after its expiry (RFC 5861).
     func isServable(_ window: Duration, _ setting: ModelSetting) -> Bool {
-        guard let truth, !truth.isInvalidated, let deadline = deadline(setting), window > .zero else { return false }
+        guard let accepted, !accepted.isInvalidated, let deadline = deadline(setting), window > .zero else { return false }
         return now <= deadline + whole(window)
     }
 
@@ -171,8 +171,8 @@ extension ModelOracle {
 
     // MARK: Changes of the accepted content
 
-    mutating func accept(_ new: Truth, _ setting: ModelSetting) {
-        truth = new
+    mutating func accept(_ new: Accepted, _ setting: ModelSetting) {
+        accepted = new
         changes += 1
         isKnown = true
         keysWait = false
@@ -181,21 +181,21 @@ extension ModelOracle {
         isArmed = setting.rules.policy.revalidatesOnExpiry && isValid(setting)
     }
 
-    mutating func becomeKnown(_ found: Truth?, _ setting: ModelSetting) {
+    mutating func becomeKnown(_ found: Accepted?, _ setting: ModelSetting) {
         guard !isKnown else {
-            if keysWait, let found, truth != nil {
-                truth?.nextKey = found.nextKey
-                truth?.prevKey = found.prevKey
-                truth?.pages = found.pages
-                let content = truth?.content ?? []
-                truth?.replace(content)
+            if keysWait, let found, accepted != nil {
+                accepted?.nextKey = found.nextKey
+                accepted?.prevKey = found.prevKey
+                accepted?.pages = found.pages
+                let content = accepted?.content ?? []
+                accepted?.replace(content)
                 revision += 1
             }
             keysWait = false
             return
         }
         isKnown = true
-        truth = found
+        accepted = found
         folded += found?.names.filter { !folded.contains($0) } ?? []
         patches.removeAll { patch in patch.command.map { folded.contains($0.id) } ?? false }
         fold()
@@ -218,12 +218,12 @@ extension ModelOracle {
     }
 
     /// Returns a record for content that did not come from a fetch. It keeps the pages and the storage rule.
-    func said(_ content: [Int], keys: (next: String?, prev: String?)? = nil) -> Truth {
-        var new = Truth(content: [], fetchedAt: now)
-        (new.nextKey, new.prevKey) = keys ?? (truth?.nextKey, truth?.prevKey)
-        new.pages = truth?.pages ?? []
+    func said(_ content: [Int], keys: (next: String?, prev: String?)? = nil) -> Accepted {
+        var new = Accepted(content: [], fetchedAt: now)
+        (new.nextKey, new.prevKey) = keys ?? (accepted?.nextKey, accepted?.prevKey)
+        new.pages = accepted?.pages ?? []
         new.replace(content)
-        new.isForbidden = truth?.isForbidden ?? false
+        new.isForbidden = accepted?.isForbidden ?? false
         return new
     }
 
@@ -231,7 +231,7 @@ extension ModelOracle {
         epoch += 1
         changes += 1
         owesFetch = false
-        (truth, failure, failedSides) = (nil, nil, [:])
+        (accepted, failure, failedSides) = (nil, nil, [:])
         // The commands of an outbox are still going to happen.
         dropConfirmed()
         patches.removeAll { $0.command == nil }
@@ -248,8 +248,8 @@ extension ModelOracle {
     private mutating func applyInvalidation() {
         invalidationWaits = false
         changes += 1
-        guard truth != nil else { return }
-        truth?.isInvalidated = true
+        guard accepted != nil else { return }
+        accepted?.isInvalidated = true
         isArmed = false
         revision += 1
     }
@@ -259,22 +259,22 @@ extension ModelOracle {
         let confirmed = patches.prefix { $0.isConfirmed }
         patches.removeFirst(confirmed.count)
         noteFolded(confirmed)
-        guard !confirmed.isEmpty, truth != nil else { return }
-        truth?.append(confirmed.map(\.mark))
-        truth?.tag = nil
+        guard !confirmed.isEmpty, accepted != nil else { return }
+        accepted?.append(confirmed.map(\.mark))
+        accepted?.tag = nil
         revision += 1
     }
 
     /// Whether the response to a mutation becomes the accepted content (C14).
     func accepts(_ patch: Patch, whole: Bool) -> Bool {
-        patch.began == changes && (whole ? !patch.isBeforePage : truth != nil)
+        patch.began == changes && (whole ? !patch.isBeforePage : accepted != nil)
     }
 
     /// Accepts the response to a mutation that no other change followed.
     mutating func takeIn(_ content: [Int], whole: Bool, _ setting: ModelSetting) {
         guard whole else {
-            truth?.append(content)
-            truth?.tag = nil
+            accepted?.append(content)
+            accepted?.tag = nil
             revision += 1
             return
         }
@@ -287,7 +287,7 @@ extension ModelOracle {
     mutating func append(_ page: [Int], _ direction: PageDirection, asked: String?, key: String?, window: Int?) {
         failedSides[direction] = nil
         for place in patches.indices { patches[place].isBeforePage = true }
-        guard var longer = truth else { return }
+        guard var longer = accepted else { return }
         if longer.pages.isEmpty { longer.pages = [LoadedPage(count: longer.content.count)] }
         if let window {
             let side: PageDirection = direction == .next ? .prev : .next
@@ -306,13 +306,13 @@ extension ModelOracle {
             longer.content = page + longer.content
             longer.prevKey = key
         }
-        truth = longer
+        accepted = longer
         revision += 1
     }
 
     /// Forgets the key like the engine, which keeps only the cacher's record.
     mutating func forget() {
-        (isKnown, truth, failure, failedSides, patches, folded) = (false, nil, nil, [:], [], [])
+        (isKnown, accepted, failure, failedSides, patches, folded) = (false, nil, nil, [:], [], [])
         (isArmed, lastEnded, settled) = (false, nil, revision)
         (triggerWaits, forceWaits, invalidationWaits, isUnread, graceEnds) = (false, false, false, false, nil)
         (owedSince, owesInvalidation, owesFetch) = (nil, false, false)

@@ -105,7 +105,7 @@ struct ModelSearch {
         var world = origins[steps[place].origin]
         world.log.violations = []
         var lines = [
-            "\(setting.name): the cacher holds \((world.stored ?? world.front?.record).map { "\(ModelOracle.Truth($0))" } ?? "nothing")"
+            "\(setting.name): the cacher holds \((world.stored ?? world.front?.record).map { "\(ModelOracle.Accepted($0))" } ?? "nothing")"
         ]
         for event in events {
             world.apply(event)

@@ -5,17 +5,20 @@
 extension ModelSetting {
     /// Settings with the commands of an outbox.
     static let commands: [ModelSetting] = [
-        ModelSetting("commands", world: [.commands, .failures, .late], needs: [.content, .refresh, .truth], observers: 1),
-        ModelSetting("commands and mutations", world: [.commands, .patches], needs: [.truth, .refresh], observers: 1, callers: 1),
+        ModelSetting("commands", world: [.commands, .failures, .late], needs: [.content, .refresh, .acceptedContent], observers: 1),
+        ModelSetting(
+            "commands and mutations", world: [.commands, .patches], needs: [.acceptedContent, .refresh], observers: 1, callers: 1),
         ModelSetting(
             "commands with responses", expiry: 2, world: [.commands, .responses, .validators], needs: [.content, .refresh], observers: 1,
             callers: 1),
-        ModelSetting("commands and writing", world: [.commands, .writes, .faults], needs: [.truth, .refresh], observers: 1, callers: 1),
-        ModelSetting("commands and clearing the store", world: [.commands, .writes, .clearAll, .noStore], needs: [.truth], callers: 1),
+        ModelSetting(
+            "commands and writing", world: [.commands, .writes, .faults], needs: [.acceptedContent, .refresh], observers: 1, callers: 1),
+        ModelSetting(
+            "commands and clearing the store", world: [.commands, .writes, .clearAll, .noStore], needs: [.acceptedContent], callers: 1),
         ModelSetting(
             "commands and paging", isList: true, world: [.commands, .responses], needs: [.page(.next, continueWhenError: true), .refresh],
             observers: 1, callers: 1),
-        ModelSetting("three commands", world: [.commands], needs: [.truth, .refresh], observers: 1, callers: 1, patches: 3),
+        ModelSetting("three commands", world: [.commands], needs: [.acceptedContent, .refresh], observers: 1, callers: 1, patches: 3),
         ModelSetting(
             "commands without a fetch afterwards", expiry: 2, world: [.commands, .responses, .writes], needs: [.content], observers: 1,
             callers: 1

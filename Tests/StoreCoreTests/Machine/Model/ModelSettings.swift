@@ -87,7 +87,8 @@ extension ModelSetting {
 
     private static func live(
         _ name: String, expiry: Int? = nil, backing: Bool = true, _ world: Features = .all,
-        needs: [CallerNeed] = [.content, .origin, .cached, .freshness, .refresh, .truth, .allSaved], observers: Int = 2, callers: Int = 2,
+        needs: [CallerNeed] = [.content, .origin, .cached, .freshness, .refresh, .acceptedContent, .allSaved], observers: Int = 2,
+        callers: Int = 2,
         _ change: (inout StorePolicy) -> Void
     ) -> ModelSetting {
         ModelSetting(
@@ -110,7 +111,7 @@ extension ModelSetting {
             connected + [.streamEnds(fails: true)],
             connected + [.update, .streamEnds(fails: true), .tick, .timer],
             connected + [.leave, .tick],
-            [.arrive(.truth), .read(succeeds: true), .arrive(.content)],
+            [.arrive(.acceptedContent), .read(succeeds: true), .arrive(.content)],
         ]
     }()
 
@@ -126,14 +127,14 @@ extension ModelSetting {
             observed + [page, .fetched(.next, .modified), .saved(succeeds: true)],
             observed + [.patch, .patch, .settle(1, succeeds: true)],
             observed + [page, .update, .clear, .invalidate],
-            observed + [.leave, .arrive(.truth), .tick, .tick],
-            [.arrive(.truth), .read(succeeds: true), .arrive(.content)],
+            observed + [.leave, .arrive(.acceptedContent), .tick, .tick],
+            [.arrive(.acceptedContent), .read(succeeds: true), .arrive(.content)],
         ]
     }()
 
     private static let listNeeds: [CallerNeed] = [
         .content, .refresh, .page(.next, continueWhenError: true), .page(.next, continueWhenError: false),
-        .page(.prev, continueWhenError: true), .truth,
+        .page(.prev, continueWhenError: true), .acceptedContent,
     ]
 
     /// Settings with few events, so that all of their states can be reached.
@@ -166,13 +167,14 @@ extension ModelSetting {
             $0.minimumInterval = .zero
         },
         ModelSetting(
-            "waiting for saves", front: true, world: [.writes, .faults, .clearAll], needs: [.allSaved, .truth], observers: 1, callers: 3
+            "waiting for saves", front: true, world: [.writes, .faults, .clearAll], needs: [.allSaved, .acceptedContent], observers: 1,
+            callers: 3
         ) {
             $0.minimumInterval = .seconds(1)
         },
         ModelSetting("waiting for saves over time", world: [.writes, .faults, .time], needs: [.allSaved, .refresh], observers: 1),
         ModelSetting("revalidating", world: [.writes, .validators, .patches], needs: [.refresh], observers: 1, callers: 1),
-        ModelSetting("mutating", world: [.patches, .failures], needs: [.content, .refresh, .truth], observers: 1, patches: 3),
+        ModelSetting("mutating", world: [.patches, .failures], needs: [.content, .refresh, .acceptedContent], observers: 1, patches: 3),
         ModelSetting(
             "mutating with responses", expiry: 2, world: [.patches, .responses, .failures, .validators], needs: [.content, .refresh],
             observers: 1, callers: 1, patches: 3),
@@ -189,7 +191,7 @@ extension ModelSetting {
             $0.errorExpiry = .seconds(2)
         },
         ModelSetting(
-            "mutating in memory", front: true, backing: false, world: [.patches, .writes, .eviction], needs: [.truth, .content],
+            "mutating in memory", front: true, backing: false, world: [.patches, .writes, .eviction], needs: [.acceptedContent, .content],
             observers: 1),
         ModelSetting(
             "paging", isList: true, world: [.failures, .late],

@@ -45,7 +45,8 @@ extension ModelShown {
                 return key == nil ? .none : .more
             }
             self.init(
-                kind: .completed, content: content, next: side(.next, oracle.truth?.nextKey), prev: side(.prev, oracle.truth?.prevKey))
+                kind: .completed, content: content, next: side(.next, oracle.accepted?.nextKey), prev: side(.prev, oracle.accepted?.prevKey)
+            )
         } else {
             return nil
         }

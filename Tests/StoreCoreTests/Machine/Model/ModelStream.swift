@@ -47,9 +47,9 @@ extension ModelWorld {
             if sent == nil { oracle.stream?.own = nil }
         } else {
             checkCause()
-            check(sent == oracle.truth?.tag, "L3", "a new stream sends a validator of another record")
+            check(sent == oracle.accepted?.tag, "L3", "a new stream sends a validator of another record")
             var stream = ModelStream(ticket: ticket, epoch: oracle.streamEpoch)
-            if let sent, let truth = oracle.truth { stream.own = ModelStream.Own(content: truth.content, tag: sent) }
+            if let sent, let accepted = oracle.accepted { stream.own = ModelStream.Own(content: accepted.content, tag: sent) }
             oracle.stream = stream
             if !oracle.isValid(setting) { oracle.isArmed = false }
         }
@@ -62,7 +62,7 @@ extension ModelWorld {
 
     // MARK: Values
 
-    mutating func push(_ value: ModelEvent.Push, _ turn: inout Turn) {
+    mutating func push(_ value: ModelEvent.Push, _ transition: inout Transition) {
         guard let stream = oracle.stream, let ticket = stream.ticket else { return }
         let end = silenceEnd
         oracle.stream?.silenceEnds = end
@@ -71,18 +71,18 @@ extension ModelWorld {
         case .content:
             let number = nextNumber("pushed")
             accept([number], number)
-            goesOn = machine.streamYielded(ticket, .content([number], validator(number)), &turn)
+            goesOn = machine.streamYielded(ticket, .content([number], validator(number)), &transition)
         case .change:
             let number = nextNumber("change")
-            if let own = stream.own, oracle.truth != nil {
+            if let own = stream.own, oracle.accepted != nil {
                 accept(own.content + [number], number)
             } else {
                 moment.ended.append(ticket)
                 connectionEnds(failure: -1, after: StorePolicy.shortestInterval)
             }
-            goesOn = machine.streamYielded(ticket, .change({ $0.append(number) }, validator(number)), &turn)
+            goesOn = machine.streamYielded(ticket, .change({ $0.append(number) }, validator(number)), &transition)
         case .current:
-            if let flight, flight.last != nil, var confirmed = oracle.truth {
+            if let flight, flight.last != nil, var confirmed = oracle.accepted {
                 connect()
                 confirmed.fetchedAt = oracle.now
                 confirmed.isInvalidated = false
@@ -92,7 +92,7 @@ extension ModelWorld {
                 let revision = oracle.revision
                 oracle.stream?.valueRevision = revision
             }
-            goesOn = machine.streamYielded(ticket, .current, &turn)
+            goesOn = machine.streamYielded(ticket, .current, &transition)
         }
         moment.goesOn = goesOn
     }
@@ -104,7 +104,7 @@ extension ModelWorld {
     private mutating func accept(_ content: [Int], _ number: Int) {
         connect()
         let tag = setting.world.contains(.validators) ? number : nil
-        var new = ModelOracle.Truth(content: content, fetchedAt: oracle.now)
+        var new = ModelOracle.Accepted(content: content, fetchedAt: oracle.now)
         new.tag = tag
         moment.isFetchEnded = true
         oracle.owesFetch = false
@@ -126,11 +126,11 @@ extension ModelWorld {
 
     // MARK: The end
 
-    mutating func streamEnds(fails: Bool, _ turn: inout Turn) {
+    mutating func streamEnds(fails: Bool, _ transition: inout Transition) {
         guard let ticket = oracle.stream?.ticket else { return }
         let number = fails ? nextNumber() : nil
         connectionEnds(failure: number ?? (isConnected ? nil : -1), after: fails ? .seconds(1) : StorePolicy.shortestInterval)
-        machine.streamEnded(ticket, number.map { ModelError(number: $0) }, &turn)
+        machine.streamEnded(ticket, number.map { ModelError(number: $0) }, &transition)
     }
 
     private mutating func connectionEnds(failure: Int?, after pause: Duration) {
@@ -161,9 +161,9 @@ extension ModelWorld {
         oracle.stream?.ticket = nil
         guard isConnected else { return }
         oracle.stream?.isConnected = false
-        guard setting.expiry != nil, oracle.truth != nil else { return }
+        guard setting.expiry != nil, oracle.accepted != nil else { return }
         let now = oracle.now
-        oracle.truth?.fetchedAt = now
+        oracle.accepted?.fetchedAt = now
         oracle.revision += 1
         oracle.isArmed = setting.rules.policy.revalidatesOnExpiry && oracle.isValid(setting)
     }

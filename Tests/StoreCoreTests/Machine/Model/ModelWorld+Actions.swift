@@ -3,18 +3,18 @@
 // Carries out the actions of the machine like the engine, and checks them.
 
 extension ModelWorld {
-    mutating func carryOut(_ turn: inout Turn) {
-        turn.actions.takeAll().consumeEach { carryOut($0, &turn) }
+    mutating func carryOut(_ transition: inout Transition) {
+        transition.actions.takeAll().consumeEach { carryOut($0, &transition) }
         beginSaving()
-        if turn.isPublished { moment.published += 1 }
-        if turn.mirrors {
+        if transition.isPublished { moment.published += 1 }
+        if transition.mirrors {
             check(setting.rules.hasFront, "C6", "mirrors a record without a memory table")
             front = machine.mirrored.map { ($0.record, $0.deadline) }
             wasEvicted = false
         }
     }
 
-    private mutating func carryOut(_ action: KeyAction<[Int]>, _ turn: inout Turn) {
+    private mutating func carryOut(_ action: KeyAction<[Int]>, _ transition: inout Transition) {
         switch action {
         case .read(let ticket):
             check(!oracle.isKnown, "C6", "reads the cacher although the accepted content is known")
@@ -39,15 +39,17 @@ extension ModelWorld {
     }
 
     /// Creates the machine of an idle key with the record in memory, like the engine.
-    mutating func becomeLive(_ turn: inout Turn) {
+    mutating func becomeLive(_ transition: inout Transition) {
         isLive = true
         guard front != nil || !setting.rules.hasBacking else { return }
         var found: HeldRecord<[Int]>?
         if let front {
             let isDated = front.deadline != .distantPast
-            found = isDated ? HeldRecord(front.record, deadline: front.deadline) : HeldRecord(front.record, at: &turn, setting.rules.expiry)
+            found =
+                isDated
+                ? HeldRecord(front.record, deadline: front.deadline) : HeldRecord(front.record, at: &transition, setting.rules.expiry)
         }
-        oracle.becomeKnown(found.map { ModelOracle.Truth($0.record) }, setting)
+        oracle.becomeKnown(found.map { ModelOracle.Accepted($0.record) }, setting)
         machine.memoryRead(found, now: instant(oracle.now))
     }
 
@@ -56,11 +58,11 @@ extension ModelWorld {
         guard saveWaits, call == nil, !isEmptying else { return }
         saveWaits = false
         if let record = machine.saveBegan() {
-            check(oracle.truth == ModelOracle.Truth(record), "C6", "saves \(record.content), which is not the accepted content")
-            check(oracle.truth?.isForbidden != true, "C6", "saves unstorable content")
+            check(oracle.accepted == ModelOracle.Accepted(record), "C6", "saves \(record.content), which is not the accepted content")
+            check(oracle.accepted?.isForbidden != true, "C6", "saves unstorable content")
             begin(Call(kind: .save, record: record, revision: oracle.revision))
         } else {
-            check(oracle.truth == nil || oracle.truth?.isForbidden == true, "C4", "removes the record of the accepted content")
+            check(oracle.accepted == nil || oracle.accepted?.isForbidden == true, "C4", "removes the record of the accepted content")
             begin(Call(kind: .remove, revision: oracle.revision))
         }
     }
@@ -80,9 +82,9 @@ extension ModelWorld {
         check(isWanted || moment.servedStale || isBeingServedStale, "C1", "an unwanted fetch")
         check(oracle.isKnown, "C1", "a fetch before the accepted content is known")
         let resets = isAskedByName && setting.rules.policy.refreshScope == .firstPage
-        let pages = resets ? PageCounts() : oracle.truth?.refetched(setting.window) ?? PageCounts()
+        let pages = resets ? PageCounts() : oracle.accepted?.refetched(setting.window) ?? PageCounts()
         check(fetch.pages == pages, "C13", "fetches \(fetch.pages) instead of \(pages)")
-        check(fetch.tag == (pages == PageCounts() ? oracle.truth?.tag : nil), "C5", "sends a validator of another record")
+        check(fetch.tag == (pages == PageCounts() ? oracle.accepted?.tag : nil), "C5", "sends a validator of another record")
         checkCause()
         if !oracle.isValid(setting) { oracle.isArmed = false }
         oracle.triggerWaits = false
@@ -104,7 +106,8 @@ extension ModelWorld {
     /// Checks that the event may begin a fetch, and that no failure holds off an automatic one.
     func checkCause() {
         switch moment.event {
-        case .arrive(.cached), .arrive(.truth), .arrive(.saved), .arrive(.allSaved), .leave, .depart, .saved, .late, .pushed, .streamEnds:
+        case .arrive(.cached), .arrive(.acceptedContent), .arrive(.saved), .arrive(.allSaved), .leave, .depart, .saved, .late, .pushed,
+            .streamEnds:
             check(moment.hasBecomeKnown, "C1", "an event that must not begin a fetch begins one")
         case .command, .begin, .confirm, .retire, .kill: violate("C1", "an event that must not begin a fetch begins one")
         case .patch:
@@ -132,7 +135,7 @@ extension ModelWorld {
     private mutating func beginPage(_ fetch: ModelFetch, _ direction: PageDirection, _ key: String) {
         check(!running.contains { $0.direction == direction }, "C13", "two fetches of one page at once")
         check(flight == nil, "C13", "fetches a page during a fetch of the list")
-        let expected = direction == .next ? oracle.truth?.nextKey : oracle.truth?.prevKey
+        let expected = direction == .next ? oracle.accepted?.nextKey : oracle.accepted?.prevKey
         check(key == expected, "C13", "fetches page \(key) instead of \(expected ?? "none")")
         check(isWanted, "C1", "an unwanted page fetch")
         if moment.event == .arrive(.page(direction, continueWhenError: false)) {

@@ -11,7 +11,7 @@ extension ModelWorld {
         if log.names != nil { moment.answers.append(described(answer)) }
         if caller.isAnswered { violate("C9", "resumes a caller twice") }
         if !isRight(answer, for: caller) { violate(law(of: caller.need), "a caller for \(caller.need) gets \(answer)") }
-        if caller.need == .truth {
+        if caller.need == .acceptedContent {
             callers[place].isAnswered = true
         } else {
             callers.remove(at: place)
@@ -22,7 +22,7 @@ extension ModelWorld {
         switch need {
         case .content, .cached, .freshness, .prefetch: "C3"
         case .origin: "C5"
-        case .refresh, .saved, .savedEdit, .allSaved, .truth: "C6"
+        case .refresh, .saved, .savedEdit, .allSaved, .acceptedContent: "C6"
         case .page, .pageAfterFetch, .joinedPage: "C13"
         }
     }
@@ -46,7 +46,7 @@ extension ModelWorld {
         case (.refresh, .failure), (.saved, .failure): isSettled(caller) && oracle.hasSaveFailed
         case (.allSaved, .done): isAllSaved(caller) || moment.isClearedWhole
         case (.allSaved, .failure): oracle.hasSaveFailed && (isSettled(caller) || oracle.owesInvalidation)
-        case (.truth, .done): oracle.isKnown
+        case (.acceptedContent, .done): oracle.isKnown
         case (.page(let direction, let continues), .page(let request)): isRight(request, direction, continues, caller.part)
         default: false
         }
@@ -93,9 +93,10 @@ extension ModelWorld {
         case (.superseded, .asked), (.superseded, .joined):
             return moment.isCleared || moment.event == .updateWithKeys || isAskedByName
         case (.noPage, .asked), (.noPage, .joined):
-            return oracle.truth != nil && (direction == .next ? oracle.truth?.nextKey : oracle.truth?.prevKey) == nil
+            return oracle.accepted != nil && (direction == .next ? oracle.accepted?.nextKey : oracle.accepted?.prevKey) == nil
         case (.notLoadedYet, .afterFetch): return moment.isFetchEnded || moment.isUpdated
-        case (.noPage, nil): return oracle.truth != nil && (direction == .next ? oracle.truth?.nextKey : oracle.truth?.prevKey) == nil
+        case (.noPage, nil):
+            return oracle.accepted != nil && (direction == .next ? oracle.accepted?.nextKey : oracle.accepted?.prevKey) == nil
         case (.failed(let error), nil):
             let failures = [flight == nil ? oracle.failure?.number : nil, oracle.failedSides[direction]]
             return !continues && failures.contains(number(of: error))

@@ -58,13 +58,13 @@ extension ModelWorld {
     /// A performed command of an earlier process that is to be folded.
     var confirmable: Int? { oracle.isKnown ? oracle.delivered.firstIndex { $0.settling == nil } : nil }
 
-    mutating func command(_ event: ModelEvent, _ turn: inout Turn) {
+    mutating func command(_ event: ModelEvent, _ transition: inout Transition) {
         moment.lostExplicit = flight?.isExplicit == true
         switch event {
-        case .begin(let place): begin(place, &turn)
-        case .deliver(let place, let responds): deliver(place, responds: responds, &turn)
+        case .begin(let place): begin(place, &transition)
+        case .deliver(let place, let responds): deliver(place, responds: responds, &transition)
         case .confirm(let place):
-            settles(place, machine.commandSucceeded(oracle.delivered[place].id, .none, &turn))
+            settles(place, machine.commandSucceeded(oracle.delivered[place].id, .none, &transition))
         case .refuse(let place):
             guard let command = oracle.patches[place].command else { return }
             if oracle.isKnown {
@@ -73,22 +73,22 @@ extension ModelWorld {
             } else {
                 oracle.patches.remove(at: place)
             }
-            machine.commandsDropped([command.id], &turn)
+            machine.commandsDropped([command.id], &transition)
             if oracle.isKnown { lastSettled() }
         case .retire:
             let ids = oracle.delivered.map(\.id).filter { oracle.isRetirable($0) }
             oracle.delivered.removeAll { ids.contains($0.id) }
             oracle.folded.removeAll { ids.contains($0) }
-            if isLive { machine.commandsRetired(ids, &turn) }
-        case .kill: kill(&turn)
+            if isLive { machine.commandsRetired(ids, &transition) }
+        case .kill: kill(&transition)
         default:
             let number = nextNumber("command")
-            show([ModelOracle.Delivered(id: UUID(number: number), order: number, mark: -number)], isDelivered: false, &turn)
+            show([ModelOracle.Delivered(id: UUID(number: number), order: number, mark: -number)], isDelivered: false, &transition)
         }
     }
 
     /// The origin has performed a command.
-    private mutating func deliver(_ place: Int, responds: Bool, _ turn: inout Turn) {
+    private mutating func deliver(_ place: Int, responds: Bool, _ transition: inout Transition) {
         let patch = oracle.patches[place]
         guard let command = patch.command else { return }
         let number = nextNumber("response")
@@ -101,7 +101,7 @@ extension ModelWorld {
             moment.isUpdated = true
             oracle.takeIn([number], whole: true, setting)
             oracle.changes += 1
-        } else if command.isBeforeFetch, oracle.truth != nil {
+        } else if command.isBeforeFetch, oracle.accepted != nil {
             // The fetched content may contain the change already.
             oracle.patches[place].isConfirmed = true
             oracle.fold()
@@ -114,7 +114,7 @@ extension ModelWorld {
         oracle.fold()
         oracle.delivered.append(ModelOracle.Delivered(id: command.id, order: command.order, mark: patch.mark))
         if !moment.isInvalidated { lastSettled() }
-        settles(oracle.delivered.count - 1, machine.commandSucceeded(command.id, response, &turn))
+        settles(oracle.delivered.count - 1, machine.commandSucceeded(command.id, response, &transition))
     }
 
     /// Checks the commands that the content contains according to the machine.
@@ -128,10 +128,10 @@ extension ModelWorld {
         if waits { oracle.delivered[place].settling = (oracle.folded, .max) }
     }
 
-    private mutating func begin(_ place: Int, _ turn: inout Turn) {
+    private mutating func begin(_ place: Int, _ transition: inout Transition) {
         guard let command = oracle.patches[place].command else { return }
         oracle.patches[place].command?.isAttempted = true
-        machine.commandBegan(command.id, &turn)
+        machine.commandBegan(command.id, &transition)
         guard oracle.isKnown else { return }
         oracle.changes += 1
         oracle.patches[place].began = oracle.changes
@@ -139,12 +139,12 @@ extension ModelWorld {
         oracle.patches[place].id = machine.patches.first { $0.command?.id == command.id }?.id ?? Ticket(number: 0)
     }
 
-    private mutating func show(_ commands: [ModelOracle.Delivered], isDelivered: Bool, _ turn: inout Turn) {
+    private mutating func show(_ commands: [ModelOracle.Delivered], isDelivered: Bool, _ transition: inout Transition) {
         machine.commandsShown(
             commands.map { command in
                 let mark = CommandMark(id: command.id, order: UInt64(command.order))
                 return ShownCommand(mark: mark, isDelivered: isDelivered) { $0.append(command.mark) }
-            }, &turn)
+            }, &transition)
         for command in commands {
             guard let id = machine.patches.first(where: { $0.command?.id == command.id })?.id else {
                 violate("O2", "the change of a command is not shown")
@@ -158,7 +158,7 @@ extension ModelWorld {
     }
 
     /// The process is killed, and another one shows the commands that are in the log.
-    private mutating func kill(_ turn: inout Turn) {
+    private mutating func kill(_ transition: inout Transition) {
         let pending = oracle.patches.filter { $0.command != nil && !$0.isConfirmed }
         (running, late, observers, callers, forgottenPatch) = ([], [], 0, [], nil)
         (call, saveWaits, isEmptying, isFailureNoted, front) = (nil, false, false, false, nil)
@@ -172,10 +172,12 @@ extension ModelWorld {
         orders += pending.compactMap { patch in
             patch.command.map { ($0.order, ModelOracle.Delivered(id: $0.id, order: $0.order, mark: patch.mark), false) }
         }
-        for (_, command, isDelivered) in orders.sorted(by: { $0.order < $1.order }) { show([command], isDelivered: isDelivered, &turn) }
+        for (_, command, isDelivered) in orders.sorted(by: { $0.order < $1.order }) {
+            show([command], isDelivered: isDelivered, &transition)
+        }
         for place in oracle.patches.indices {
             let isAttempted = pending.contains { $0.mark == oracle.patches[place].mark && $0.command?.isAttempted == true }
-            if isAttempted { begin(place, &turn) }
+            if isAttempted { begin(place, &transition) }
         }
     }
 

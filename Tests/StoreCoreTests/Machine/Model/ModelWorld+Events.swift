@@ -5,12 +5,12 @@ internal import Foundation
 // Applies each event to the machine and to the oracle.
 
 extension ModelWorld {
-    typealias Turn = KeyMachine<[Int]>.Turn
+    typealias Transition = KeyMachine<[Int]>.Transition
 
     /// Applies one event, carries out the resulting actions, and checks every law.
     mutating func apply(_ event: ModelEvent) {
-        var turn = Turn(time: StandingTime(now: instant(oracle.now), date: date), tickets: tickets)
-        if !isLive, event.makesLive { becomeLive(&turn) }
+        var transition = Transition(time: StandingTime(now: instant(oracle.now), date: date), tickets: tickets)
+        if !isLive, event.makesLive { becomeLive(&transition) }
         let before = ModelShown(machine.state)
         moment = Moment()
         oracle.hasDropped = false
@@ -18,54 +18,54 @@ extension ModelWorld {
         moment.wasWanted = isWanted
         moment.hadFlight = flight != nil
         moment.dueBefore = observers > 0 && flight == nil ? oracle.due(setting) : nil
-        happen(event, &turn)
+        happen(event, &transition)
         // Without a backing cacher, accepted content counts as saved.
         if !setting.rules.hasBacking { settle(oracle.revision, failed: false) }
-        oracle.truth?.names = oracle.folded
-        carryOut(&turn)
-        tickets = turn.tickets
-        checkTurn(seenBefore: before)
+        oracle.accepted?.names = oracle.folded
+        carryOut(&transition)
+        tickets = transition.tickets
+        checkTransition(seenBefore: before)
         retire()
         checkState()
     }
 
-    private mutating func happen(_ event: ModelEvent, _ turn: inout Turn) {
+    private mutating func happen(_ event: ModelEvent, _ transition: inout Transition) {
         switch event {
         case .join(let forces):
             observers += 1
             if forces, flight == nil { endEpochIfStreaming() }
             if forces, !oracle.isKnown { oracle.forceWaits = true }
-            machine.observerJoined(forceRefresh: forces, &turn)
+            machine.observerJoined(forceRefresh: forces, &transition)
         case .leave:
             observers -= 1
             if observers == 0 { (oracle.forceWaits, oracle.triggerWaits) = (false, false) }
-            machine.observerLeft(&turn)
-        case .arrive(let need): arrive(need, &turn)
-        case .depart(let place): machine.callerLeft(callers.remove(at: place).id, &turn)
-        case .read(let succeeds): readEnds(succeeds, &turn)
-        case .saved(let succeeds): saveEnds(succeeds, &turn)
+            machine.observerLeft(&transition)
+        case .arrive(let need): arrive(need, &transition)
+        case .depart(let place): machine.callerLeft(callers.remove(at: place).id, &transition)
+        case .read(let succeeds): readEnds(succeeds, &transition)
+        case .saved(let succeeds): saveEnds(succeeds, &transition)
         case .emptied:
             isEmptying = false
             (stored, oracle.isUnread) = (nil, false)
             call?.isDeferred = false
-        case .recovered: recover(&turn)
+        case .recovered: recover(&transition)
         case .evicted:
             front = nil
             wasEvicted = true
-        case .fetched(let direction, let outcome): fetchEnds(direction, outcome, &turn)
-        case .late: lateFetchEnds(&turn)
-        case .update, .updateWithKeys, .clear, .clearAll, .invalidate: write(event, &turn)
-        case .patch, .settle, .respond, .settleForgotten: patch(event, &turn)
-        case .command, .begin, .deliver, .refuse, .confirm, .retire, .kill: command(event, &turn)
-        case .pushed(let value): push(value, &turn)
-        case .streamEnds(let fails): streamEnds(fails: fails, &turn)
+        case .fetched(let direction, let outcome): fetchEnds(direction, outcome, &transition)
+        case .late: lateFetchEnds(&transition)
+        case .update, .updateWithKeys, .clear, .clearAll, .invalidate: write(event, &transition)
+        case .patch, .settle, .respond, .settleForgotten: patch(event, &transition)
+        case .command, .begin, .deliver, .refuse, .confirm, .retire, .kill: command(event, &transition)
+        case .pushed(let value): push(value, &transition)
+        case .streamEnds(let fails): streamEnds(fails: fails, &transition)
         case .tick: oracle.now += 1
         case .timer:
             streamTimer()
-            machine.timerFired(&turn)
+            machine.timerFired(&transition)
         case .trigger:
             if flight == nil, !isConnected { oracle.triggerWaits = true }
-            machine.triggered(&turn)
+            machine.triggered(&transition)
         }
     }
 
@@ -73,25 +73,25 @@ extension ModelWorld {
         if oracle.stream != nil { endEpoch() }
     }
 
-    private mutating func arrive(_ need: CallerNeed, awaits: Int? = nil, _ turn: inout Turn) {
+    private mutating func arrive(_ need: CallerNeed, awaits: Int? = nil, _ transition: inout Transition) {
         let id = CallerID(nextNumber())
         if need == .allSaved { retrySave() }
         if need == .refresh, flight == nil { endEpochIfStreaming() }
         let isSaver = need == .allSaved && oracle.isKnown
         callers.append(Caller(id: id, need: need, awaits: isSaver ? oracle.revision : awaits))
-        if let answer = machine.callerArrived(id, needing: need, &turn) { receive(answer, id) }
+        if let answer = machine.callerArrived(id, needing: need, &transition) { receive(answer, id) }
     }
 
     // MARK: The cacher
 
-    private mutating func readEnds(_ succeeds: Bool, _ turn: inout Turn) {
+    private mutating func readEnds(_ succeeds: Bool, _ transition: inout Transition) {
         guard let ended = call else { return }
         call = nil
         if succeeds {
             let record = withoutRetired(stored)
             becomeKnown(record)
-            let found = record.map { HeldRecord($0, at: &turn, setting.rules.expiry) }
-            machine.cacheReadFinished(ended.ticket, .success(found), &turn)
+            let found = record.map { HeldRecord($0, at: &transition, setting.rules.expiry) }
+            machine.cacheReadFinished(ended.ticket, .success(found), &transition)
         } else {
             moment.readFailed = true
             if !oracle.isKnown { oracle.isUnread = true }
@@ -99,23 +99,23 @@ extension ModelWorld {
                 (oracle.hasSaveFailed, oracle.owedSince, oracle.owesInvalidation) = (true, oracle.now, true)
             }
             becomeKnown(nil)
-            machine.cacheReadFinished(ended.ticket, .failure(ModelError(number: 0)), &turn)
+            machine.cacheReadFinished(ended.ticket, .failure(ModelError(number: 0)), &transition)
         }
     }
 
     mutating func becomeKnown(_ found: CacheRecord<[Int]>?) {
         moment.hasBecomeKnown = !oracle.isKnown
         if !oracle.isKnown, oracle.invalidationWaits { moment.isInvalidated = true }
-        oracle.becomeKnown(found.map { ModelOracle.Truth($0) }, setting)
+        oracle.becomeKnown(found.map { ModelOracle.Accepted($0) }, setting)
     }
 
-    private mutating func saveEnds(_ succeeds: Bool, _ turn: inout Turn) {
+    private mutating func saveEnds(_ succeeds: Bool, _ transition: inout Transition) {
         guard let ended = call else { return }
         call = nil
         if succeeds { (stored, oracle.isUnread) = (ended.record, false) }
         settle(ended.revision, failed: !succeeds)
         let error: (any Error)? = succeeds ? nil : ModelError(number: 0)
-        machine.saveFinished(error, removing: ended.kind == .remove, &turn)
+        machine.saveFinished(error, removing: ended.kind == .remove, &transition)
     }
 
     private mutating func settle(_ revision: Int, failed: Bool) {
@@ -125,9 +125,9 @@ extension ModelWorld {
     }
 
     /// Another key's record has been saved.
-    private mutating func recover(_ turn: inout Turn) {
+    private mutating func recover(_ transition: inout Transition) {
         retrySave()
-        machine.otherKeyWasSaved(&turn)
+        machine.otherKeyWasSaved(&transition)
     }
 
     /// Retries a failed save or invalidation.
@@ -143,7 +143,7 @@ extension ModelWorld {
 
     // MARK: Writing
 
-    private mutating func write(_ event: ModelEvent, _ turn: inout Turn) {
+    private mutating func write(_ event: ModelEvent, _ transition: inout Transition) {
         let wantsRefresh = callers.contains { $0.need == .refresh && $0.awaits == nil }
         moment.lostExplicit = flight?.isExplicit == true || oracle.forceWaits
         switch event {
@@ -152,8 +152,8 @@ extension ModelWorld {
             moment.isInvalidated = oracle.isKnown
             endEpochIfStreaming()
             oracle.invalidate()
-            machine.invalidated(&turn)
-        case .clearAll: clearAll(&turn)
+            machine.invalidated(&transition)
+        case .clearAll: clearAll(&transition)
         case .clear:
             moment.isCleared = true
             endEpochIfStreaming()
@@ -162,7 +162,7 @@ extension ModelWorld {
             forgetPatches()
             moment.hasBecomeKnown = !oracle.isKnown
             oracle.clear()
-            awaitSave(machine.cleared(&turn), &turn)
+            awaitSave(machine.cleared(&transition), &transition)
         default:
             moment.isUpdated = true
             // A stream keeps running (L3).
@@ -172,11 +172,11 @@ extension ModelWorld {
             let content = [nextNumber("mine")]
             let keys: (String?, String?)? = event == .updateWithKeys ? ("n", nil) : nil
             oracle.update(content, keys: keys, setting)
-            awaitSave(machine.updated(content, keys: keys.map { .replaced(next: $0.0, prev: $0.1) } ?? .kept, &turn), &turn)
+            awaitSave(machine.updated(content, keys: keys.map { .replaced(next: $0.0, prev: $0.1) } ?? .kept, &transition), &transition)
         }
     }
 
-    private mutating func clearAll(_ turn: inout Turn) {
+    private mutating func clearAll(_ transition: inout Transition) {
         if setting.rules.hasBacking { isEmptying = true }
         // The queue drops saves that have not begun.
         saveWaits = false
@@ -191,21 +191,21 @@ extension ModelWorld {
         moment.hasBecomeKnown = !oracle.isKnown
         oracle.clear()
         if call == nil || call?.kind == .read { settle(oracle.revision, failed: false) }
-        machine.cleared(cacherIsCleared: true, &turn)
+        machine.cleared(cacherIsCleared: true, &transition)
     }
 
     /// Adds a caller that waits for the save of its write.
-    private mutating func awaitSave(_ revision: Ticket, _ turn: inout Turn) {
+    private mutating func awaitSave(_ revision: Ticket, _ transition: inout Transition) {
         guard callers.count < setting.maxCallers else { return }
         if !setting.rules.hasBacking { settle(oracle.revision, failed: false) }
-        arrive(.saved(revision), awaits: oracle.revision, &turn)
+        arrive(.saved(revision), awaits: oracle.revision, &transition)
     }
 
     private mutating func forgetPatches() {
         if let last = oracle.patches.last(where: { !$0.isConfirmed && $0.command == nil }) { forgottenPatch = last.id }
     }
 
-    private mutating func patch(_ event: ModelEvent, _ turn: inout Turn) {
+    private mutating func patch(_ event: ModelEvent, _ transition: inout Transition) {
         moment.lostExplicit = flight?.isExplicit == true && oracle.stream == nil
         switch event {
         case .respond(let place, let whole):
@@ -223,13 +223,13 @@ extension ModelWorld {
                 settled(place, succeeds: true)
             }
             oracle.fold()
-            machine.patchSucceeded(patch.id, response, &turn)
+            machine.patchSucceeded(patch.id, response, &transition)
             lastSettled()
         case .settle(let place, let succeeds):
             let id = oracle.patches[place].id
             settled(place, succeeds: succeeds)
             oracle.fold()
-            if succeeds { machine.patchSucceeded(id, .none, &turn) } else { machine.patchFailed(id, &turn) }
+            if succeeds { machine.patchSucceeded(id, .none, &transition) } else { machine.patchFailed(id, &transition) }
             lastSettled()
         case .settleForgotten(let succeeds):
             guard let id = forgottenPatch else { return }
@@ -240,14 +240,14 @@ extension ModelWorld {
                 dropFlight()
                 oracle.owesFetch = oracle.owesFetch || (setting.rules.policy.revalidatesAfterMutation && oracle.stream == nil)
             }
-            if succeeds { machine.patchSucceeded(id, .none, &turn) } else { machine.patchFailed(id, &turn) }
+            if succeeds { machine.patchSucceeded(id, .none, &transition) } else { machine.patchFailed(id, &transition) }
             if succeeds, oracle.isKnown { lastSettled() }
         default:
             let mark = -nextNumber("patch")
             oracle.epoch += 1
             oracle.changes += 1
             dropFlight()
-            let id = machine.patchStarted({ $0.append(mark) }, &turn)
+            let id = machine.patchStarted({ $0.append(mark) }, &transition)
             oracle.patches.append(ModelOracle.Patch(id: id, mark: mark, began: oracle.changes))
         }
     }
@@ -288,13 +288,13 @@ extension ModelWorld {
 
 extension HeldRecord<[Int]> {
     /// A record of a cacher with its age on the monotonic clock, computed like the engine does.
-    init(_ record: CacheRecord<[Int]>, at turn: inout KeyMachine<[Int]>.Turn, _ expiry: Expiry) {
-        let remaining = record.remainingLifetime(expiry: expiry, now: turn.date)
-        self.init(record, remaining: remaining, needsRefresh: remaining <= .zero, now: turn.now)
+    init(_ record: CacheRecord<[Int]>, at transition: inout KeyMachine<[Int]>.Transition, _ expiry: Expiry) {
+        let remaining = record.remainingLifetime(expiry: expiry, now: transition.date)
+        self.init(record, remaining: remaining, needsRefresh: remaining <= .zero, now: transition.now)
     }
 }
 
-extension ModelOracle.Truth {
+extension ModelOracle.Accepted {
     init(_ record: CacheRecord<[Int]>) {
         self.init(content: record.content, fetchedAt: Int(record.fetchedAt.timeIntervalSince1970))
         isInvalidated = record.isInvalidated

@@ -3,24 +3,24 @@
 // Ends fetches.
 
 extension ModelWorld {
-    mutating func fetchEnds(_ direction: PageDirection?, _ outcome: ModelEvent.Outcome, _ turn: inout Turn) {
+    mutating func fetchEnds(_ direction: PageDirection?, _ outcome: ModelEvent.Outcome, _ transition: inout Transition) {
         guard let place = running.firstIndex(where: { $0.direction == direction }) else { return }
         let fetch = running.remove(at: place)
         check(fetch.epoch == oracle.epoch, "C5", "accepts the result of a fetch of an older epoch")
         if let direction {
-            pageEnds(fetch, direction, outcome, &turn)
+            pageEnds(fetch, direction, outcome, &transition)
         } else {
-            contentEnds(fetch, outcome, &turn)
+            contentEnds(fetch, outcome, &transition)
         }
     }
 
-    private mutating func contentEnds(_ fetch: ModelFetch, _ outcome: ModelEvent.Outcome, _ turn: inout Turn) {
+    private mutating func contentEnds(_ fetch: ModelFetch, _ outcome: ModelEvent.Outcome, _ transition: inout Transition) {
         moment.isFetchEnded = true
         oracle.lastEnded = oracle.now
         switch outcome {
         case .modified, .unstorable:
             let response = newContent(isForbidden: outcome == .unstorable)
-            var new = ModelOracle.Truth(content: [lastNumber], fetchedAt: oracle.now)
+            var new = ModelOracle.Accepted(content: [lastNumber], fetchedAt: oracle.now)
             new.isForbidden = outcome == .unstorable
             new.tag = setting.world.contains(.validators) ? lastNumber : nil
             (new.nextKey, new.prevKey) = (response.nextKey, response.prevKey)
@@ -39,9 +39,9 @@ extension ModelWorld {
                 fields.pages = LoadedPages(new.pages)
                 fetched = Fetched(content: fetched.content, details: RecordDetails(fields))
             }
-            machine.fetchFinished(fetch.ticket, .success(fetched), &turn)
+            machine.fetchFinished(fetch.ticket, .success(fetched), &transition)
         case .notModified:
-            if fetch.tag != nil, var confirmed = oracle.truth {
+            if fetch.tag != nil, var confirmed = oracle.accepted {
                 check(
                     confirmed.tag == fetch.tag, "C5", "accepts not modified for a record other than the one with the validator sent")
                 confirmed.fetchedAt = oracle.now
@@ -50,11 +50,11 @@ extension ModelWorld {
             } else {
                 fail(-1)
             }
-            machine.fetchFinished(fetch.ticket, .success(Fetched(OriginResponse<[Int]>(.notModified())) { $0 }), &turn)
+            machine.fetchFinished(fetch.ticket, .success(Fetched(OriginResponse<[Int]>(.notModified())) { $0 }), &transition)
         case .failure:
             let error = ModelError(number: nextNumber())
             fail(error.number)
-            machine.fetchFinished(fetch.ticket, .failure(error), &turn)
+            machine.fetchFinished(fetch.ticket, .failure(error), &transition)
         }
     }
 
@@ -66,7 +66,7 @@ extension ModelWorld {
             .modified([number], freshness, validator), nextKey: setting.isList ? "n" : nil, prevKey: setting.isList ? "p" : nil)
     }
 
-    mutating func acceptFetched(_ new: ModelOracle.Truth) {
+    mutating func acceptFetched(_ new: ModelOracle.Accepted) {
         moment.isFetchAccepted = true
         oracle.accept(new, setting)
         // From now on a refresh waits only for the cacher.
@@ -81,45 +81,45 @@ extension ModelWorld {
     }
 
     private mutating func pageEnds(
-        _ fetch: ModelFetch, _ direction: PageDirection, _ outcome: ModelEvent.Outcome, _ turn: inout Turn
+        _ fetch: ModelFetch, _ direction: PageDirection, _ outcome: ModelEvent.Outcome, _ transition: inout Transition
     ) {
         moment.pageEnded = direction
         switch outcome {
         case .modified, .unstorable:
             // The second page in a direction is the last one.
-            let loaded = direction == .next ? oracle.truth?.loaded.next : oracle.truth?.loaded.prev
+            let loaded = direction == .next ? oracle.accepted?.loaded.next : oracle.accepted?.loaded.prev
             let name = direction == .next ? "n" : "p"
             let key: String? = (loaded ?? 0) > 0 ? nil : name
             let page = [nextNumber("page")]
             oracle.append(page, direction, asked: fetch.key, key: key, window: setting.window)
-            if outcome == .unstorable { oracle.truth?.isForbidden = true }
+            if outcome == .unstorable { oracle.accepted?.isForbidden = true }
             let freshness = Freshness(storage: outcome == .unstorable ? .forbidden : .allowed)
             // The key that a page returns for the other direction counts only after a page was dropped.
             let (next, prev): (String?, String?) = direction == .next ? (key, "x") : ("x", key)
             let response = OriginResponse(.modified(page, freshness), nextKey: next, prevKey: prev)
-            machine.pageFinished(direction, fetch.ticket, .success(Fetched(response) { $0 }), &turn)
+            machine.pageFinished(direction, fetch.ticket, .success(Fetched(response) { $0 }), &transition)
         case .notModified:
             (moment.pageFailedWith, oracle.failedSides[direction]) = (-1, -1)
-            machine.pageFinished(direction, fetch.ticket, .success(Fetched(OriginResponse<[Int]>(.notModified())) { $0 }), &turn)
+            machine.pageFinished(direction, fetch.ticket, .success(Fetched(OriginResponse<[Int]>(.notModified())) { $0 }), &transition)
         case .failure:
             let error = ModelError(number: nextNumber())
             (moment.pageFailedWith, oracle.failedSides[direction]) = (error.number, error.number)
-            machine.pageFinished(direction, fetch.ticket, .failure(error), &turn)
+            machine.pageFinished(direction, fetch.ticket, .failure(error), &transition)
         }
     }
 
     /// Reports the result of a canceled fetch, which must be ignored.
-    mutating func lateFetchEnds(_ turn: inout Turn) {
+    mutating func lateFetchEnds(_ transition: inout Transition) {
         let fetch = late.removeFirst()
         if case .values = fetch.order {
-            let goesOn = machine.streamYielded(fetch.ticket, .content([nextNumber()]), &turn)
+            let goesOn = machine.streamYielded(fetch.ticket, .content([nextNumber()]), &transition)
             return check(!goesOn, "L3", "accepts a value of a canceled connection")
         }
         let result = Fetched(OriginResponse(.modified([nextNumber()]), nextKey: "late", prevKey: "late")) { $0 }
         if let direction = fetch.direction {
-            machine.pageFinished(direction, fetch.ticket, .success(result), &turn)
+            machine.pageFinished(direction, fetch.ticket, .success(result), &transition)
         } else {
-            machine.fetchFinished(fetch.ticket, .success(result), &turn)
+            machine.fetchFinished(fetch.ticket, .success(result), &transition)
         }
     }
 }

@@ -5,7 +5,7 @@
 extension ModelWorld {
     // MARK: Consequences of an event
 
-    mutating func checkTurn(seenBefore before: ModelShown?) {
+    mutating func checkTransition(seenBefore before: ModelShown?) {
         noteExplicit()
         noteParts()
         noteDeferredSave()
@@ -98,7 +98,7 @@ extension ModelWorld {
     /// A fetch may be canceled if it is outdated, superseded by a fetch of the list, or unwanted.
     private func checkCancellations() {
         for fetch in moment.cancelled {
-            let isOutdated = fetch.epoch < oracle.epoch || (fetch.tag != nil && fetch.tag != oracle.truth?.tag)
+            let isOutdated = fetch.epoch < oracle.epoch || (fetch.tag != nil && fetch.tag != oracle.accepted?.tag)
             let isSuperseded = !fetch.isOfContent && flight != nil
             let isUnwanted = !isWanted && !fetch.isPromised && setting.grace != nil && (moment.event == .timer || setting.grace == 0)
             // The page belongs behind one that was just dropped, and is requested again with the key of that one.
@@ -123,15 +123,15 @@ extension ModelWorld {
 
     /// Checks that the cacher holds exactly the accepted content.
     func checkSaved() {
-        var expected = oracle.truth.flatMap { $0.isForbidden ? nil : $0 }
-        let saved = withoutRetired(stored).map { ModelOracle.Truth($0) }
+        var expected = oracle.accepted.flatMap { $0.isForbidden ? nil : $0 }
+        let saved = withoutRetired(stored).map { ModelOracle.Accepted($0) }
         expected?.names.removeAll { name in !oracle.delivered.contains { $0.id == name } }
         if setting.rules.hasBacking, !isEmptying, !oracle.isUnread {
             check(
                 saved == expected, "C6", "the cacher holds \(stored?.content as Any), not \(expected as Any)"
             )
         } else if !setting.rules.hasBacking, !wasEvicted {
-            check(front.map { ModelOracle.Truth($0.record) } == expected, "C6", "memory holds \(front?.record.content as Any)")
+            check(front.map { ModelOracle.Accepted($0.record) } == expected, "C6", "memory holds \(front?.record.content as Any)")
         }
     }
 }

@@ -4,7 +4,7 @@
 
 extension ModelWorld {
     func checkState() {
-        checkTruth()
+        checkAccepted()
         checkRunningFetches()
         checkWaiters()
         checkCacher()
@@ -13,14 +13,14 @@ extension ModelWorld {
         checkStream()
     }
 
-    private func checkTruth() {
+    private func checkAccepted() {
         check(machine.isRead == oracle.isKnown, "C6", "the accepted content is \(oracle.isKnown ? "known" : "unknown")")
-        let held = machine.held.map { ModelOracle.Truth($0.record) }
-        check(held == oracle.truth, "C5", "the accepted content is \(oracle.truth as Any), not \(held as Any)")
+        let held = machine.held.map { ModelOracle.Accepted($0.record) }
+        check(held == oracle.accepted, "C5", "the accepted content is \(oracle.accepted as Any), not \(held as Any)")
         check(machine.content == oracle.visible, "C14", "readers get \(machine.content as Any) instead of \(oracle.visible as Any)")
         check(machine.patches.map(\.id) == oracle.patches.map(\.id), "C14", "pending mutations differ")
         if let deadline = machine.held?.deadline {
-            let expected = oracle.truth?.isInvalidated == true ? .distantPast : oracle.deadline(setting).map(instant) ?? .distantFuture
+            let expected = oracle.accepted?.isInvalidated == true ? .distantPast : oracle.deadline(setting).map(instant) ?? .distantFuture
             check(deadline == expected, "C11", "the deadline is \(expected), not \(deadline)")
         }
         let (shown, expected) = (ModelShown(machine.state), ModelShown(oracle, running: running))
@@ -39,7 +39,7 @@ extension ModelWorld {
         for fetch in running where !fetch.isStream {
             check(fetch.epoch == oracle.epoch, fetch.isOfContent ? "C5" : "C13", "a fetch of an older epoch keeps running")
             if let tag = fetch.tag {
-                check(tag == oracle.truth?.tag, "C5", "a fetch with an outdated validator keeps running")
+                check(tag == oracle.accepted?.tag, "C5", "a fetch with an outdated validator keeps running")
             }
         }
     }
@@ -53,7 +53,7 @@ extension ModelWorld {
         let isReading = call?.kind == .read
         for caller in callers where !caller.isAnswered {
             check(isServed(caller), "C1", "no work is in progress for a caller for \(caller.need)")
-            let isAtOnce = caller.need == .cached || caller.need == .truth
+            let isAtOnce = caller.need == .cached || caller.need == .acceptedContent
             // After a failure `validate()` waits for the next fetch, even if the content is valid.
             let isIfValid =
                 caller.need == .content || caller.need == .prefetch || (caller.need == .freshness && oracle.failure == nil)
@@ -101,10 +101,10 @@ extension ModelWorld {
             if isHit {
                 let isRight = front?.record.content == oracle.visible && oracle.isValid(setting)
                 check(isRight, "C6", "memory returns \(front?.record.content as Any), the engine returns \(oracle.visible as Any)")
-            } else if oracle.isValid(setting), oracle.patches.isEmpty, oracle.truth?.isForbidden == false, !wasEvicted {
+            } else if oracle.isValid(setting), oracle.patches.isEmpty, oracle.accepted?.isForbidden == false, !wasEvicted {
                 violate("C6", "memory returns no record, the engine returns \(oracle.visible as Any)")
             }
-            check(front == nil || oracle.truth?.isForbidden == false, "C6", "memory keeps removed or unstorable content")
+            check(front == nil || oracle.accepted?.isForbidden == false, "C6", "memory keeps removed or unstorable content")
         } else if let front, setting.rules.hasBacking, !isEmptying {
             check(stored == front.record, "C6", "memory and the cacher behind it differ")
         }

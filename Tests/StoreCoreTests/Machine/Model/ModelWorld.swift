@@ -156,7 +156,7 @@ extension CallerNeed {
         case .cached: 2
         case .freshness: 3
         case .refresh: 4
-        case .truth: 5
+        case .acceptedContent: 5
         case .saved, .savedEdit: 6
         case .page(.next, let continues): continues ? 7 : 8
         case .page(.prev, let continues): continues ? 9 : 10
