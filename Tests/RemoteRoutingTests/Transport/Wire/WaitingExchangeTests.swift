@@ -119,8 +119,17 @@ struct WaitingExchangeTests {
         let host = try secureHost(Int(server.port)) { $0.retry = .never }
         let transport = try #require(host.transport as? CurlTransport)
         for isScoutFirst in [true, false] {
-            let calls = (0..<1000).map { _ in Task { try await host.send("/x") } }
-            try await until("all are known") { transport.exchangeCount == 1000 }
+            let early = Errors()
+            let calls = (0..<1000).map { _ in
+                Task {
+                    do { try await host.send("/x") } catch {
+                        early.errors.withLock { $0.append(error) }
+                        throw error
+                    }
+                }
+            }
+            try await until("all are known") { transport.exchangeCount == 1000 || early.errors.withLock { !$0.isEmpty } }
+            try #require(early.errors.withLock { $0 }.isEmpty)
             for call in isScoutFirst ? calls : calls.reversed() { call.cancel() }
             for call in calls { await #expect(throws: RemoteError.self) { try await call.value } }
             try await until("all have ended") { transport.exchangeCount == 0 }
@@ -132,5 +141,9 @@ struct WaitingExchangeTests {
         call.cancel()
         _ = await call.result
     }
+}
+
+private final class Errors: Sendable {
+    let errors = Lock<[any Error]>([])
 }
 #endif
