@@ -1,4 +1,5 @@
 import Foundation
+import RemoteRouting
 
 /// The options of the command line.
 struct Options {
@@ -57,11 +58,13 @@ struct Options {
     init(_ arguments: some Sequence<String>) throws {
         var rest = Array(arguments)[...]
         func value(of option: String) throws -> String {
-            guard let value = rest.popFirst() else { throw Mistake(description: "\(option) needs a value") }
+            guard let value = rest.popFirst(), !value.isEmpty else { throw Mistake(description: "\(option) needs a value") }
             return value
         }
         var words: [String] = []
+        var given: [String] = []
         while let argument = rest.popFirst() {
+            if argument.hasPrefix("-") { given.append(argument) }
             switch argument {
             case "--offline": isOffline = true
             case "--lenient": behavior.isLenient = true
@@ -74,7 +77,7 @@ struct Options {
                 behavior.delay = .seconds(seconds)
             case "--origin":
                 let text = try value(of: argument)
-                guard let url = URL(string: text), url.scheme == "http", url.host() != nil else {
+                guard let url = URL(string: text), (try? HostConfiguration(url: url)) != nil else {
                     throw Mistake(description: "\(argument) \(text): must be an address such as http://127.0.0.1:8080")
                 }
                 origin = url
@@ -94,6 +97,12 @@ struct Options {
         case ("story", 1): action = .story
         case ("add", _): throw Mistake(description: "add needs one repository")
         default: throw Mistake(description: "unknown command \(words.joined(separator: " "))")
+        }
+        if action == .story, let option = given.first(where: { ["--offline", "--origin", "--directory", "--fresh"].contains($0) }) {
+            throw Mistake(description: "\(option) has no effect on the story, which has its own origin and directory")
+        }
+        if origin != nil, let option = given.first(where: { ["--offline", "--lenient", "--slow", "--forgetful"].contains($0) }) {
+            throw Mistake(description: "\(option) concerns the origin of this program; leave out --origin")
         }
     }
 

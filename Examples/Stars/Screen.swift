@@ -1,5 +1,6 @@
 import Console
 import Foundation
+import StoreCore
 import Synchronization
 
 /// The output of the program: colors, and lines that are written over, on a terminal; plain lines elsewhere.
@@ -44,7 +45,7 @@ final class Screen: Sendable {
         replaceable.withLock { $0 = 0 }
     }
 
-    static func complain(_ text: String) { FileHandle.standardError.write(Data("stars: \(text)\n".utf8)) }
+    static func complain(_ text: String) { FileHandle.standardError.write(Data("stars: \(text.escapedForDisplay())\n".utf8)) }
 
     private func put(_ lines: [String], after control: String = "") {
         FileHandle.standardOutput.write(Data((control + lines.map { $0 + "\n" }.joined()).utf8))

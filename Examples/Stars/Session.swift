@@ -17,10 +17,11 @@ struct Session {
     /// - Parameter patience: The longest time that the program runs.
     /// - Returns: The last state of the outbox.
     func run(patience: Duration) async throws -> OutboxState {
-        let attempts = Dictionary(uniqueKeysWithValues: await list.outbox.commands(limit: .max).map { ($0.id, $0.attempts) })
+        let commands = await list.outbox.commands(limit: .max)
+        let attempts = Dictionary(uniqueKeysWithValues: commands.map { ($0.id, $0.attempts) })
         // The start of the program ends the delays that earlier failures have caused.
         let (launches, launch) = AsyncStream.makeStream(of: Void.self)
-        launch.yield()
+        if commands.contains(where: { $0.nextAttempt != nil }) { launch.yield() }
         list.outbox.start(deliveringOn: launches)
 
         let (changes, change) = AsyncStream.makeStream(of: Change.self)

@@ -42,7 +42,9 @@ struct StarList: Sendable {
     /// - Returns: Whether the repository was not starred before.
     func star(_ repository: String) async throws -> Bool {
         if let known = await known {
-            guard let entry = known.first(where: { $0.name == repository }) else { throw UnknownRepository(name: repository) }
+            guard let entry = known.first(where: { $0.name == repository }) else {
+                throw UnknownRepository(name: repository, known: known.map(\.name))
+            }
             if entry.isStarred { return false }
         }
         for command in await outbox.commands(limit: .max) where (try? command.value(as: Star.self))?.repository == repository {
@@ -53,13 +55,25 @@ struct StarList: Sendable {
     }
 
     /// Sends all refused stars again.
-    func retry() async throws {
-        for command in await outbox.commands(limit: .max) where command.status == .failed { try await outbox.retry(command.id) }
+    ///
+    /// - Returns: Whether there are any.
+    func retry() async throws -> Bool {
+        let refused = await refused
+        for command in refused { try await outbox.retry(command.id) }
+        return !refused.isEmpty
     }
 
     /// Gives up all refused stars.
-    func discard() async throws {
-        for command in await outbox.commands(limit: .max) where command.status == .failed { try await outbox.discard(command.id) }
+    ///
+    /// - Returns: Whether there are any.
+    func discard() async throws -> Bool {
+        let refused = await refused
+        for command in refused { try await outbox.discard(command.id) }
+        return !refused.isEmpty
+    }
+
+    private var refused: [OutboxCommand] {
+        get async { await outbox.commands(limit: .max).filter { $0.status == .failed } }
     }
 
     /// The repositories of the last run, valid or not, or else those of the origin; `nil` if there are none.
@@ -76,7 +90,10 @@ struct StarList: Sendable {
     }
 
     /// A name that is not in the list.
-    struct UnknownRepository: Error {
+    struct UnknownRepository: Error, CustomStringConvertible {
         var name: String
+        var known: [String]
+
+        var description: String { "the list has no repository \(name); it has \(known.joined(separator: ", "))" }
     }
 }

@@ -17,6 +17,14 @@ final class StarOrigin: Sendable {
         var delay = Duration.zero
     }
 
+    /// The files of the origin have no place.
+    struct UnusableDirectory: Error, CustomStringConvertible {
+        var path: String
+        var reason: any Error
+
+        var description: String { "cannot make \(path): \(reason.localizedDescription); choose another directory with --directory" }
+    }
+
     private let origin: LoopbackOrigin
     private let directory: URL
     private let behavior: Mutex<Behavior>
@@ -24,7 +32,11 @@ final class StarOrigin: Sendable {
     var url: URL { origin.url }
 
     init(directory: URL, _ behavior: Behavior = Behavior()) throws {
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        do {
+            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        } catch let error as CocoaError {
+            throw UnusableDirectory(path: directory.path(percentEncoded: false), reason: error.underlying ?? error)
+        }
         self.directory = directory
         self.behavior = Mutex(behavior)
         origin = try LoopbackOrigin()

@@ -25,12 +25,20 @@ struct StarRow: Hashable {
             }
         }
 
+        /// Whether the star is still to be sent.
+        var isUnsent: Bool {
+            switch self {
+            case .sending, .waiting: true
+            case .refused, .undecodable: false
+            }
+        }
+
         var text: String {
             switch self {
             case .sending: "◌ is being sent"
             case .waiting(attempts: 0): "◌ waits to be sent"
             case .waiting(let attempts): "◌ waits to be sent, tried \(attempts == 1 ? "once" : "\(attempts) times")"
-            case .refused(let reason): "✗ refused: \(reason)"
+            case .refused(let reason): "✗ refused: \(reason.escapedForDisplay())"
             case .undecodable: "✗ was kept by a newer version"
             }
         }
@@ -44,18 +52,20 @@ struct StarRow: Hashable {
             guard let star = try? command.value(as: Star.self) else { continue }
             marks[star.repository] = Mark(command)
         }
+        // The store of a list that was never fetched has nothing to patch.
         let listed = repositories.map { StarRow(name: $0.name, stars: $0.stars, isStarred: $0.isStarred, mark: marks[$0.name]) }
         let others = Set(marks.keys).subtracting(repositories.map(\.name)).sorted()
-        return listed + others.map { StarRow(name: $0, stars: nil, isStarred: false, mark: marks[$0]) }
+        return listed + others.map { StarRow(name: $0, stars: nil, isStarred: marks[$0]?.isUnsent == true, mark: marks[$0]) }
     }
 
     /// Returns the lines of a table.
     static func lines(_ rows: [StarRow]) -> [String] {
-        let names = rows.map(\.name.count).max() ?? 0
+        let names = rows.map { $0.name.escapedForDisplay() }
+        let longest = names.map(\.count).max() ?? 0
         let counts = rows.map { $0.stars.map { "\($0)" } ?? "?" }
         let width = counts.map(\.count).max() ?? 0
-        return zip(rows, counts).map { row, count in
-            let name = row.name + String(repeating: " ", count: names - row.name.count)
+        return zip(zip(rows, names), counts).map { row, count in
+            let (row, name) = (row.0, row.1 + String(repeating: " ", count: longest - row.1.count))
             let number = String(repeating: " ", count: width - count.count) + count
             return "  \(row.isStarred ? "★" : "☆") \(name)  \(number)" + (row.mark.map { "  \($0.text)" } ?? "")
         }

@@ -19,7 +19,7 @@ struct Stars {
             Screen.complain("\(mistake); see stars --help")
             exit(64)
         } catch let unknown as StarList.UnknownRepository {
-            Screen.complain("the list has no repository \(unknown.name)")
+            Screen.complain("\(unknown)")
             exit(64)
         } catch {
             Screen.complain("\(error)")
@@ -54,8 +54,8 @@ struct Stars {
         switch options.action {
         case .add(let repository):
             if try await !list.star(repository) { screen.write("  \(repository) is starred already") }
-        case .retry: try await list.retry()
-        case .discard: try await list.discard()
+        case .retry: if try await !list.retry() { screen.write("  no star was refused") }
+        case .discard: if try await !list.discard() { screen.write("  no star was refused") }
         case .show, .story: break
         }
         let shown = try await Session(list: list, screen: screen).run(patience: .seconds(5))

@@ -31,7 +31,7 @@ enum StarsAPI: Routable {
     }
 
     static func host(_ origin: URL) -> RemoteHost {
-        RemoteHost(HostConfiguration(origin.host() ?? "127.0.0.1", scheme: .http, port: origin.port)).with { host in
+        RemoteHost(HostConfiguration(origin.absoluteString)).with { host in
             host.timeouts.overall = .seconds(60)
         }
     }

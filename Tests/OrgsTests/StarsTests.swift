@@ -1,4 +1,5 @@
 import Foundation
+import RemoteRouting
 import StoreCore
 import Testing
 import Trials
@@ -67,7 +68,8 @@ final class StarsTests {
     }
 
     @Test func `O2: a star given before the list was ever fetched is shown when it is`() async throws {
-        #expect(try await stars("add", "swift", "--offline").shows("☆ swift  ?  ◌ waits to be sent, tried once\n"))
+        #expect(try await stars("add", "swift", "--offline").shows("★ swift  ?  ◌ waits to be sent, tried once\n"))
+        #expect(try await stars("--offline").shows("★ swift  ?  ◌ waits to be sent, tried 2 times\n"))
         let run = try await stars()
         #expect(run.status == 0)
         #expect(run.shows("★ swift         70001\n"))
@@ -83,6 +85,12 @@ final class StarsTests {
         #expect(try await stars("add", "swift-web").status == 2)
         let accepted = try await stars("retry", "--lenient")
         #expect(accepted.shows("★ swift-web      1148\n") && accepted.status == 0)
+    }
+
+    @Test(arguments: ["retry", "discard"])
+    func `a command for refused stars says that there are none`(command: String) async throws {
+        let run = try await stars(command)
+        #expect(run.shows("no star was refused\n") && run.status == 0)
     }
 
     @Test func `O13: runs at the same time deliver each star once`() async throws {
@@ -147,6 +155,10 @@ final class StarsTests {
     @Test(arguments: [
         (["add"], "add needs one repository"), (["fly"], "unknown command fly"), (["--slow", "never"], "--slow never: must be a number"),
         (["--origin", "ftp://a"], "must be an address"), (["--origin"], "--origin needs a value"), (["--hel"], "unknown option --hel"),
+        (["--origin", "http://a?b=c"], "must be an address"), (["--directory", ""], "--directory needs a value"),
+        (["--origin", "http://a", "--offline"], "--offline concerns the origin of this program; leave out --origin"),
+        (["--lenient", "--origin", "http://a"], "--lenient concerns the origin of this program"),
+        (["story", "--offline"], "--offline has no effect on the story"), (["story", "--directory", "/a"], "--directory has no effect"),
     ])
     func `wrong arguments are explained`(arguments: [String], reason: String) throws {
         #expect { try Options(arguments) } throws: { "\($0)".contains(reason) }
@@ -156,6 +168,26 @@ final class StarsTests {
         let lines = Options.usage.split(separator: "\n")
         // The default directory depends on the user.
         #expect(lines.allSatisfy { $0.count <= 80 || $0.contains("/") })
+    }
+
+    @Test func `a directory that cannot be made is explained`() throws {
+        try Data().write(to: directory)
+        #expect { try origin() } throws: { error in
+            // The system words the reason.
+            let parts = "\(error)".components(separatedBy: "Not a directory")
+            return parts.first?.hasPrefix("cannot make \(directory.appending(path: "origin").path(percentEncoded: false)): ") == true
+                && parts.last == "; choose another directory with --directory"
+        }
+    }
+
+    @Test func `an address may have a base path`() throws {
+        let options = try Options(["--origin", "http://127.0.0.1:8080/v2"])
+        #expect(options.origin.map { StarsAPI.host($0).configuration.basePath } == "/v2")
+    }
+
+    @Test func `texts of the origin cannot change the terminal`() {
+        let rows = [StarRow(name: "a\u{1B}[31m", stars: 1, isStarred: false, mark: .refused("b\nc"))]
+        #expect(StarRow.lines(rows) == ["  ☆ a\\u{1B}[31m  1  ✗ refused: b\\u{A}c"])
     }
 
     @Test func `a row without a repository is shown below the others`() {

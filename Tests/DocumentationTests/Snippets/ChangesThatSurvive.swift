@@ -129,7 +129,7 @@ struct ChangesThatSurviveTests {
         #expect(Set(origin.deliveries.map(\.delivery.id)).count == 1)
     }
 
-    @Test func `a screen marks what is pending, and offers to retry what was refused`() async throws {
+    @Test func `a screen shows what was refused, and discards it`() async throws {
         #expect(try await Self.output() == [["not sent: refused"]])
     }
 
@@ -138,7 +138,7 @@ struct ChangesThatSurviveTests {
         defer { try? FileManager.default.removeItem(at: directory) }
         let posts = Store<Post.ID, Post>(cacher: MemoryCacher()) { Post(id: $0) }
         let outbox = try Outbox(directory: directory)
-        let origin = ScriptedDeliveries<Like, Void>(.failure(Refused()), .success(()))
+        let origin = ScriptedDeliveries<Like, Void>(.failure(Refused()))
         await outbox.register(Like.self, patching: posts, at: \.post) { _, post in
             post.isLiked = true
         } perform: { command, delivery in
@@ -150,7 +150,7 @@ struct ChangesThatSurviveTests {
             for await state in outbox.pending(for: posts[7]) {
                 for command in state.commands where command.status == .failed {
                     print("not sent: \(command.lastError ?? "")")
-                    try await outbox.retry(command.id)
+                    try await outbox.discard(command.id)
                 }
                 if state.commands.isEmpty { break }
             }
@@ -177,19 +177,42 @@ struct ChangesThatSurviveTests {
         #expect(try await memos[id].requireData() == Memo(text: "milk"))
     }
 
-    @Test func `signing out drops what is pending`() async throws {
+    @Test func `signing out sends what can be sent, and drops the rest`() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let scope = CacheScope(directory: directory)
-        let outbox = try Outbox(directory: scope.directory(named: "outbox"), scope: scope)
+        let outbox = try Outbox(
+            directory: scope.directory(named: "outbox"), scope: scope)
         await outbox.register(Like.self, patching: posts, at: \.post) { _, post in
             post.isLiked = true
-        } perform: { _, _ in
+        } perform: { command, _ in
+            if command.post == 7 { throw Refused() }
         }
-        try await outbox.submit(Like(post: 7))
-        _ = await outbox.drain(until: .milliseconds(1))  // to send what can be sent
+        outbox.start()
+        for post in [7, 8] { try await outbox.submit(Like(post: post)) }
+        for await state in outbox.publish() where state.pendingCount == 0 { break }
+        #expect(try await outbox.commands().map { try $0.value(as: Like.self).post } == [7])
+        _ = await outbox.drain(until: .seconds(5))  // to send what can be sent
         try await scope.clear()
         #expect(await outbox.commands().isEmpty)
         #expect(try await posts[7].requireData().isLiked == false)
+    }
+
+    @Test func `a sign-in continues the deliveries`() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let outbox = try Outbox(directory: directory)
+        let origin = ScriptedDeliveries<Like, Void>(.failure(SignedOut()), .success(()))
+        await outbox.register(Like.self, patching: posts, at: \.post) { _, post in
+            post.isLiked = true
+        } perform: { command, delivery in
+            try await origin.perform(command, delivery)
+        }
+        outbox.start()
+        try await outbox.submit(Like(post: 7))
+        for await state in outbox.publish() where state.isStopped { break }
+        #expect(try await posts[7].requireData().isLiked)
+        await outbox.resume()
+        #expect(await outbox.drain(until: .seconds(600)) == .drained)
+        #expect(Set(origin.deliveries.map(\.delivery.id)).count == 1)
     }
 
     @Test func `commands refer to identifiers and supersede each other`() {
@@ -201,6 +224,10 @@ struct ChangesThatSurviveTests {
     private struct Refused: Error, FailureAdvising, CustomStringConvertible {
         var failureKind: FailureKind { .permanent }
         var description: String { "refused" }
+    }
+
+    private struct SignedOut: Error, FailureAdvising {
+        var failureKind: FailureKind { .fatal }
     }
 
     private struct AcceptingAPI: Sendable {
