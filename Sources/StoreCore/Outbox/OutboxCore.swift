@@ -38,6 +38,7 @@ actor OutboxCore {
     /// The commands with entities that move from a temporary key, and the commands that wait for such a move.
     var moving: Set<UUID> = []
     var heldRewrites: [UUID] = []
+    var heldShows: [UUID] = []
     /// The records of newer versions, which a compaction keeps.
     var foreign: [Data]
     /// The number of records in the log.
