@@ -139,11 +139,14 @@ actor OutboxCore {
             }
             entries.append(entry)
         }
+        let own = machine.actions
         if news.wasReplaced {
             machine.replaceAll(entries, date: date)
         } else {
             for entry in entries { machine.apply(entry, date: date) }
         }
+        // The next outbox on the directory shows these changes, in its own store.
+        if isShutDown { machine.actions = own }
     }
 
     /// The event of a fact that a newer version has written.
