@@ -319,6 +319,8 @@ struct OutboxCreationTests {
         try await notes.outbox.submit(AppendText(note: "t", text: "b"))
         await notes.store["t"].clear()
         #expect(try await notes.store["t"].requireData() == "ab")
+        // Two running processes would need a shared directory for their records.
+        await notes.outbox.core.shutDown()
         let again = try Notes(in: notes.directory)
         await again.register()
         #expect(try await again.store["t"].requireData() == "ab")
