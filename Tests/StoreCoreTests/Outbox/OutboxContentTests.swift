@@ -342,6 +342,24 @@ struct OutboxCreationTests {
         #expect(try await third.saved("42-t") == "abc")
     }
 
+    @Test func `O8, O14: the replacement of a temporary key outlives its command, a compaction and a restart`() async throws {
+        let notes = try Notes()
+        await notes.register()
+        try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
+        notes.outbox.start()
+        try await notes.settled()
+        try await notes.outbox.core.compact()
+        await notes.outbox.core.shutDown()
+        let again = try Notes(in: notes.directory)
+        await again.register()
+        #expect(try await again.store["t"].requireData() == "a")
+        try await again.outbox.submit(AppendText(note: "t", text: "b"))
+        again.outbox.start()
+        try await again.settled()
+        #expect(again.appending.commands == [AppendText(note: "42-t", text: "b")])
+        #expect(try await again.saved("42-t") == "ab")
+    }
+
     @Test func `O4, O8, O13: another process that learns of a replaced identifier keeps the identity of the deliveries`() async throws {
         let notes = try Notes(appending: ScriptedDeliveries(.failure(Offline()), .success(())))
         await notes.register()

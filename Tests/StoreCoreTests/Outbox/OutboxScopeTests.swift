@@ -31,6 +31,7 @@ struct OutboxScopeTests {
         try await bench.events.first("delivered")
         #expect(bench.origin.commands.map(\.key).sorted() == [1, 2, 3])
         #expect(bench.events.count("delivered") == 1)
+        #expect(bench.origin.cancelledCount == 2)
         let again = try OutboxBench(in: bench.directory)
         #expect(await again.state.commands.isEmpty)
         #expect(try await again.value() == 0)
