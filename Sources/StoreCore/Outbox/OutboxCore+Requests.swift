@@ -27,7 +27,7 @@ extension OutboxCore {
                 report(.undecodable(name: item.submission.name, nil), item.id)
             } else if item.status == .delivered {
                 confirm(item)
-            } else if item.submission.references.contains(where: { machine.replacements[$0] != nil }) {
+            } else if isOutdated(item) {
                 rewrite(item.id)
             }
         }

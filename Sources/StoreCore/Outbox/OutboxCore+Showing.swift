@@ -53,6 +53,8 @@ extension OutboxCore {
 
     func show(_ id: UUID, insteadOf superseded: UUID?) {
         if let superseded, superseded != id { report(.superseded, superseded) }
+        // Another process has replaced an identifier. The older change is visible under the temporary key until the entity has moved.
+        if superseded == id, !moving.isEmpty, shown[id] != nil { return heldShows.append(id) }
         let old = superseded.flatMap { shown.removeValue(forKey: $0) } ?? []
         let bound = fresh.removeValue(forKey: id)
         guard let item = machine.items[id], item.status != .failed, let command = bound ?? bind(item) else {
@@ -141,9 +143,10 @@ extension OutboxCore {
     func moved(_ id: UUID) {
         moving.remove(id)
         guard moving.isEmpty else { return }
-        let held = heldRewrites
-        heldRewrites = []
-        for id in held { rewrite(id) }
+        let (shows, rewrites) = (heldShows, heldRewrites)
+        (heldShows, heldRewrites) = ([], [])
+        for id in shows where machine.items[id]?.status == .pending { show(id, insteadOf: id) }
+        for id in rewrites { rewrite(id) }
         carryOut()
     }
 
@@ -176,19 +179,26 @@ extension OutboxCore {
     func rewrite(_ id: UUID) {
         // The change is visible under the temporary key until the entity has moved.
         guard moving.isEmpty else { return heldRewrites.append(id) }
-        guard let item = machine.items[id], item.status == .pending, let command = bind(item) else { return }
+        guard let item = machine.items[id], isOutdated(item) else { return }
         do {
-            let command = command.replacing(machine.replacements)
-            let submission = try submission(of: command, item.submission.name, try command.encode(), date: item.submission.date)
-            fresh[id] = command
             try transact {
-                machine.items[id]?.status == .pending ? [OutboxEntry(id: id, lane: command.lane, fact: .replaced(submission))] : []
+                // Another process may have replaced the identifiers, and its delivery may have begun.
+                guard let item = machine.items[id], isOutdated(item), let command = bind(item)?.replacing(machine.replacements)
+                else { return [] }
+                let submission = try submission(of: command, item.submission.name, try command.encode(), date: item.submission.date)
+                fresh[id] = command
+                return [OutboxEntry(id: id, lane: command.lane, fact: .replaced(submission))]
             }
         } catch {
             fresh[id] = nil
             report(.logFault(error), id)
             later { await $0.rewriteAgain(id) }
         }
+    }
+
+    /// Whether a pending command refers to a temporary identifier that was replaced.
+    func isOutdated(_ item: OutboxMachine.Item) -> Bool {
+        item.status == .pending && item.submission.references.contains { machine.replacements[$0] != nil }
     }
 
     func rewriteAgain(_ id: UUID) {

@@ -38,6 +38,7 @@ actor OutboxCore {
     /// The commands with entities that move from a temporary key, and the commands that wait for such a move.
     var moving: Set<UUID> = []
     var heldRewrites: [UUID] = []
+    var heldShows: [UUID] = []
     /// The records of newer versions, which a compaction keeps.
     var foreign: [Data]
     /// The number of records in the log.
@@ -138,11 +139,14 @@ actor OutboxCore {
             }
             entries.append(entry)
         }
+        let own = machine.actions
         if news.wasReplaced {
             machine.replaceAll(entries, date: date)
         } else {
             for entry in entries { machine.apply(entry, date: date) }
         }
+        // The next outbox on the directory shows these changes, in its own store.
+        if isShutDown { machine.actions = own }
     }
 
     /// The event of a fact that a newer version has written.

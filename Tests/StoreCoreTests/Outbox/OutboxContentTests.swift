@@ -240,7 +240,7 @@ struct OutboxCreationTests {
         let directory: TemporaryDirectory
         let time = ManualTime()
         let creating: ScriptedDeliveries<CreateNote, Created<String, String>>
-        let appending = ScriptedDeliveries<AppendText, Void> { _ in .success(()) }
+        let appending: ScriptedDeliveries<AppendText, Void>
         let fetcher = ScriptedFetcher<String, String> { .failure(NoNote(id: $0.param)) }
         let store: Store<String, String>
         let outbox: Outbox
@@ -252,11 +252,13 @@ struct OutboxCreationTests {
             in directory: TemporaryDirectory? = nil,
             creating: ScriptedDeliveries<CreateNote, Created<String, String>> = ScriptedDeliveries {
                 .success(Created("42-\($0.command.id)"))
-            }
+            },
+            appending: ScriptedDeliveries<AppendText, Void> = ScriptedDeliveries { _ in .success(()) }
         ) throws {
             let directory = try directory ?? TemporaryDirectory()
             self.directory = directory
             self.creating = creating
+            self.appending = appending
             store = Store(
                 cacher: TieredCacher(over: FileCacher(directory: directory.file("notes"))), fetcher: fetcher, time: time)
             outbox = try Outbox(directory: directory.file("outbox"), time: time, onEvent: events.append)
@@ -317,6 +319,8 @@ struct OutboxCreationTests {
         try await notes.outbox.submit(AppendText(note: "t", text: "b"))
         await notes.store["t"].clear()
         #expect(try await notes.store["t"].requireData() == "ab")
+        // Two running processes would need a shared directory for their records.
+        await notes.outbox.core.shutDown()
         let again = try Notes(in: notes.directory)
         await again.register()
         #expect(try await again.store["t"].requireData() == "ab")
@@ -324,6 +328,8 @@ struct OutboxCreationTests {
         again.outbox.start()
         try await again.appending.started(count: 1, timeout: .seconds(600))
         await again.outbox.core.shutDown()
+        // A save ends with its process; that of the former launch must not overwrite the record of the next one.
+        try await again.store.waitUntilSaved()
         let third = try Notes(in: notes.directory)
         await third.register()
         #expect(try await third.store["t"].requireData() == "ab")
@@ -334,6 +340,51 @@ struct OutboxCreationTests {
         #expect(third.appending.commands.map(\.note) == ["42-t", "42-t"])
         #expect(third.creating.startedCount == 0)
         #expect(try await third.saved("42-t") == "abc")
+    }
+
+    @Test func `O8, O14: the replacement of a temporary key outlives its command, a compaction and a restart`() async throws {
+        let notes = try Notes()
+        await notes.register()
+        try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
+        notes.outbox.start()
+        try await notes.settled()
+        try await notes.outbox.core.compact()
+        await notes.outbox.core.shutDown()
+        let again = try Notes(in: notes.directory)
+        await again.register()
+        #expect(try await again.store["t"].requireData() == "a")
+        try await again.outbox.submit(AppendText(note: "t", text: "b"))
+        again.outbox.start()
+        try await again.settled()
+        #expect(again.appending.commands == [AppendText(note: "42-t", text: "b")])
+        #expect(try await again.saved("42-t") == "ab")
+    }
+
+    @Test func `O4, O8, O13: another process that learns of a replaced identifier keeps the identity of the deliveries`() async throws {
+        let notes = try Notes(appending: ScriptedDeliveries(.failure(Offline()), .success(())))
+        await notes.register()
+        let other = try Notes(in: notes.directory)
+        await other.register()
+        try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
+        try await notes.outbox.submit(AppendText(note: "t", text: "b"))
+        try await until { await other.outbox.core.machine.pendingCount == 2 }
+        let observer = RecordingObserver(other.store["t"].publish())
+        _ = try await observer.next { $0.content == "ab" }
+        // The other process learns of the creation and of the first attempt at once.
+        await other.outbox.core.log.endObserving()
+        notes.outbox.start()
+        try await notes.events.first("attempt 1 failed")
+        await other.outbox.core.refresh()
+        try await until { await other.outbox.core.moving.isEmpty }
+        #expect(try await other.store["42-t"].requireData() == "ab")
+        #expect(try await other.store["t"].requireData() == "ab")
+        await other.store["42-t"].update { $0 += "c" }
+        _ = try await observer.next { $0.content == "acb" }
+        #expect(observer.states.compactMap(\.content).allSatisfy { ["ab", "acb"].contains($0) })
+        notes.time.advance(by: .seconds(300))
+        try await notes.settled()
+        #expect(notes.appending.commands.map(\.note) == ["42-t", "42-t"])
+        #expect(Set(notes.appending.deliveries.map(\.delivery.id)).count == 1)
     }
 
     @Test func `O8: commands fail if the creation of their entity fails, and are retried with it`() async throws {

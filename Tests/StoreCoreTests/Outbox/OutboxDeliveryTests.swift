@@ -87,7 +87,9 @@ struct OutboxDeliveryTests {
         #expect(try await bench.value() == 5)
     }
 
-    @Test func `O5: a delay that the origin asked for continues after a restart, even if the clock was set back`() async throws {
+    @Test func `O5, O15: a delay that the origin asked for is shown, and continues after a restart, even if the clock was set back`()
+        async throws
+    {
         let refusal = Refusal(failureKind: .transient, retryAfter: .seconds(100))
         let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(refusal)))
         await bench.fill()
@@ -95,6 +97,7 @@ struct OutboxDeliveryTests {
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("attempt 1 failed")
+        #expect(await bench.state.commands.map(\.nextAttempt) == [bench.time.date.addingTimeInterval(100)])
         await bench.outbox.core.shutDown()
         // The same moment on the wall clock, with another monotonic clock.
         let later = ManualTime(date: bench.time.date.addingTimeInterval(40), now: MonotonicInstant(nanoseconds: 5))
@@ -155,8 +158,9 @@ struct OutboxDeliveryTests {
     @Test(arguments: [OutboxPolicy.AfterFailure.laneContinues, .laneStops])
     func `O5: after a permanent failure, a lane continues or stops until it is handled`(_ rule: OutboxPolicy.AfterFailure) async throws {
         var policy = OutboxPolicy()
-        policy.afterFailure = rule
-        let bench = try OutboxBench(policy: policy, origin: ScriptedDeliveries(.failure(Refusal()), .success(()), .success(())))
+        (policy.afterFailure, policy.concurrentLanes) = (rule, 1)
+        let bench = try OutboxBench(
+            policy: policy, origin: ScriptedDeliveries(.failure(Refusal()), .success(()), .success(()), .success(())))
         await bench.fill()
         await bench.register()
         let refused = try await bench.outbox.submit(Add(key: 1, amount: 5))
@@ -165,10 +169,13 @@ struct OutboxDeliveryTests {
         try await bench.events.first("failed")
         if rule == .laneStops {
             #expect(try await bench.value() == 7)
-            #expect(bench.origin.startedCount == 1)
+            // One lane delivers at a time: the next command would be delivered before that of another lane.
+            try await bench.outbox.submit(Add(key: 2, amount: 1))
+            try await bench.events.first("delivered")
+            #expect(bench.origin.commands.map(\.key) == [1, 2])
             #expect(try await bench.outbox.discard(refused))
         }
-        try await bench.events.first("delivered")
+        try await bench.events.first("delivered", count: rule == .laneStops ? 2 : 1)
         if rule == .laneContinues { #expect(try await bench.outbox.retry(refused)) }
         try await bench.settled()
         #expect(try await bench.value() == (rule == .laneStops ? 7 : 12))

@@ -31,6 +31,7 @@ struct OutboxScopeTests {
         try await bench.events.first("delivered")
         #expect(bench.origin.commands.map(\.key).sorted() == [1, 2, 3])
         #expect(bench.events.count("delivered") == 1)
+        #expect(bench.origin.cancelledCount == 2)
         let again = try OutboxBench(in: bench.directory)
         #expect(await again.state.commands.isEmpty)
         #expect(try await again.value() == 0)
@@ -156,6 +157,39 @@ struct OutboxScopeTests {
         #expect(Set(first.origin.commands + second.origin.commands).count == 3)
         #expect((first.origin.commands + second.origin.commands).count == 3)
         #expect(await second.store[1].getData(from: .cache) ?? 6 == 6)
+    }
+
+    @Test func `O13: an outbox that was shut down leaves the store alone when the next one changes the log`() async throws {
+        let cacher = GatedCacher<Int, Int>()
+        let store = Store(cacher: cacher, fetcher: ScriptedFetcher<Int, Int> { _ in .success(0) }, time: ManualTime())
+        await store[1].update(10)
+        try await store.waitUntilSaved()
+        let directory = try TemporaryDirectory()
+        let events = OutboxEvents()
+        let former = try Outbox(directory: directory.file("outbox"), time: ManualTime(), onEvent: events.append)
+        await former.register(Add.self, patching: store, at: \.key) {
+            $1 += $0.amount
+        } perform: { _, _ in
+        }
+        cacher.hold(.save)
+        former.start()
+        try await former.submit(Add(key: 1, amount: 5))
+        try await events.first("delivered")
+        // The content is being saved while the outbox ends.
+        try await cacher.began(.save, count: 2)
+        await former.core.shutDown()
+        let next = try OutboxBench(in: directory)
+        await next.fill()
+        await next.register()
+        next.outbox.start()
+        try await next.outbox.submit(Add(key: 1, amount: 7))
+        try await next.settled()
+        try await next.outbox.submit(Add(key: 1, amount: 9))
+        cacher.release()
+        try await until { await former.core.unsettled.isEmpty }
+        #expect(try await store[1].requireData() == 15)
+        try await store.waitUntilSaved()
+        #expect(cacher.calls(.save).map(\.content) == [10, 15])
     }
 
     @Test func `O15: states and pages show every command, and a key shows only its own`() async throws {

@@ -18,7 +18,7 @@ struct OutboxTests {
         #expect(bench.origin.startedCount == 0)
     }
 
-    @Test func `O1: a failed submit changes nothing`() async throws {
+    @Test func `O1, O12: a failed submit changes nothing`() async throws {
         var policy = OutboxPolicy()
         policy.countLimit = 1
         let bench = try OutboxBench(policy: policy)
@@ -83,6 +83,33 @@ struct OutboxTests {
         #expect(again.origin.startedCount == 0)
     }
 
+    @Test func `O7, O15: a delivered command is kept until its change is saved, but is not shown as pending`() async throws {
+        let cacher = GatedCacher<Int, Int>()
+        let store = Store(cacher: cacher, fetcher: ScriptedFetcher<Int, Int> { _ in .success(0) }, time: ManualTime())
+        await store[1].update(10)
+        try await store.waitUntilSaved()
+        let events = OutboxEvents()
+        let directory = try TemporaryDirectory()
+        let outbox = try Outbox(directory: directory.file("outbox"), time: ManualTime(), onEvent: events.append)
+        await outbox.register(Add.self, patching: store, at: \.key) {
+            $1 += $0.amount
+        } perform: { _, _ in
+        }
+        cacher.hold(.save)
+        outbox.start()
+        try await outbox.submit(Add(key: 1, amount: 5))
+        try await events.first("delivered")
+        try await cacher.began(.save, count: 2)
+        var states = outbox.pending(for: store[1]).makeAsyncIterator()
+        #expect(await states.next()?.commands.isEmpty == true)
+        // The next process would fold the change into the old record.
+        let next = try OutboxMachine(reading: OutboxLog(directory: directory.file("outbox")))
+        #expect(next.deliveredCount == 1)
+        cacher.release()
+        try await until { await outbox.core.isEmpty }
+        #expect(cacher.record(of: 1)?.content == 15)
+    }
+
     @Test func `O5: a permanent failure takes back only its own change`() async throws {
         let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()), .success(())))
         await bench.store[1].update(10)
@@ -102,5 +129,15 @@ struct OutboxTests {
         await again.register()
         #expect(await again.state.commands.map(\.status) == [.failed])
         #expect(try await again.value() == 110)
+    }
+}
+
+extension OutboxMachine {
+    /// The state that a new process derives from a log.
+    fileprivate init(reading log: OutboxLog) throws {
+        self.init()
+        for record in try log.read().records {
+            if let entry = OutboxEntry(record) { apply(entry, date: Date()) }
+        }
     }
 }
