@@ -1,4 +1,5 @@
 import Foundation
+import Trials
 @testable import StoreCore
 
 /// A cacher on a shared directory, as one process of several would have it, and the changes that it is told of.
@@ -46,5 +47,12 @@ extension SaveOutcome {
     var isSaved: Bool { if case .saved = self { true } else { false } }
 }
 
-/// Returns the lease; `nil` if it was not granted.
-func granted(_ outcome: LeaseOutcome) -> Lease? { if case .granted(let lease) = outcome { lease } else { nil } }
+/// Waits for a lease; `nil` if it was not granted.
+///
+/// - Throws: ``NeverHappened`` long before a lease of several minutes has passed.
+func granted(
+    fileID: String = #fileID, line: Int = #line, _ outcome: @escaping @Sendable () async throws -> LeaseOutcome
+) async throws -> Lease? {
+    let wait = Task { try await outcome() }
+    return if case .granted(let lease) = try await wait.value(of: "the lease is granted", fileID: fileID, line: line) { lease } else { nil }
+}

@@ -279,6 +279,9 @@ struct SharedDirectoryTests {
         for _ in 0..<3 { #expect(try await b.content(1) == 1) }
         #expect(faults.kinds == [.changesLost])
         await #expect(throws: StoreError.self) { try await b.cacher.save(record(2), param: 1) }
+        // The second attempt fails too.
+        let shared = try #require(b.cacher.shared)
+        try await until("the delay grows") { shared.state.withLock { $0.following.backOff.map { $0 > .seconds(1) } == true } }
         try FileManager.default.removeItem(at: ring)
         let a = SharedUser(place.url)
         var value = 1
@@ -301,7 +304,7 @@ struct SharedDirectoryTests {
             _ = try await shared.perform { try shared.transact { transaction throws(StoreError) in try transaction.append(.changed, nil) } }
         }
         for _ in 0..<3 {
-            let error = await #expect(throws: StoreError.self) { try await write() }
+            let error = await #expect(throws: StoreError.self) { try await Task { try await write() }.value(of: "the wait ends") }
             #expect(error?.message.contains("another process has held") == true)
         }
         stopped.unlock()

@@ -70,20 +70,20 @@ struct SharedProcessTests {
     @Test func `D4: a process that was stopped during 10 000 changes is told of a gap`() async throws {
         let count = 5000
         let reader = try start("observe")
-        #expect(reader.readLine() == "observing")
+        #expect(try await reader.nextLine() == "observing")
         reader.send(SIGSTOP)
         let children = try (0..<2).map { _ in try start("fill", "\(count)") }
         for child in children { #expect(child.wait()) }
         reader.send(SIGCONT)
         var lines: [String] = []
-        while let line = reader.readLine() {
+        while let line = try await reader.nextLine() {
             lines.append(line)
             if line == "gap" { break }
         }
         // Changes that it received before it was stopped may come first, and no other ones.
         #expect(lines.last == "gap" && lines.count < count)
         #expect(try start("save", "77777", "1").wait())
-        #expect(reader.readLine() == "changed 77777")
+        #expect(try await reader.nextLine() == "changed 77777")
     }
 
     private func headOfRing() throws -> UInt64 {
@@ -105,51 +105,52 @@ struct SharedProcessTests {
     @Test func `D5: when a holder is killed, another process takes over at once`() async throws {
         for _ in 0..<rounds(5) {
             let holder = try start("lease", "1", "100000")
-            #expect(holder.readLine() == "granted")
+            #expect(try await holder.nextLine() == "granted")
             let cacher = FileCacher<Int, Int>(directory: place.url, sharing: .processes)
-            let waiter = Task { granted(try await cacher.lease(1, for: .seconds(100_000))) }
+            let waiter = Task { try await granted { try await cacher.lease(1, for: .seconds(100_000)) } }
             try await until { cacher.shared?.leaseEvents.current.waited.count == 1 }
             holder.kill()
-            #expect(try await waiter.value != nil)
+            #expect(try await waiter.value() != nil)
         }
     }
 
     @Test func `D5: a holder that is stopped keeps its lease for its duration`() async throws {
         let holder = try start("lease", "1", "1")
-        #expect(holder.readLine() == "granted")
+        #expect(try await holder.nextLine() == "granted")
         holder.send(SIGSTOP)
         let cacher = FileCacher<Int, Int>(directory: place.url, sharing: .processes)
-        #expect(granted(try await cacher.lease(1, for: .seconds(100_000))) != nil)
+        let waiter = Task { try await granted { try await cacher.lease(1, for: .seconds(100_000)) } }
+        #expect(try await waiter.value() != nil)
         holder.send(SIGCONT)
     }
 
     @Test func `D3, D5: a holder that was stopped for longer than its lease does not save over its successor`() async throws {
         let holder = try start("fetch", "1", "7")
-        #expect(holder.readLine() == "fetching")
+        #expect(try await holder.nextLine() == "fetching")
         holder.send(SIGSTOP)
         let store = Store(
             cacher: TieredCacher(over: FileCacher<Int, Int>(directory: place.url, sharing: .processes)),
             fetcher: ScriptedFetcher<Int, Int>.counting(), policy: StorePolicy(leaseDuration: .seconds(1)))
-        #expect(try await store[1].requireData() == 1)
+        #expect(try await Task { try await store[1].requireData() }.value() == 1)
         await store[1].update(50)
         try holder.write("go on")
         holder.send(SIGCONT)
-        #expect(holder.readLine()?.hasPrefix("got") == true)
-        #expect(holder.readLine() == "kept 50")
+        #expect(try await holder.nextLine()?.hasPrefix("got") == true)
+        #expect(try await holder.nextLine() == "kept 50")
         #expect(try await FileCacher<Int, Int>(directory: place.url).load(param: 1)?.content == 50)
         #expect(try await store[1].requireData() == 50)
     }
 
     @Test func `D5: a failure reaches the waiters in another process`() async throws {
         let holder = try start("lease", "1", "100000", "fail")
-        #expect(holder.readLine() == "granted")
+        #expect(try await holder.nextLine() == "granted")
         let waiter = try start("lease", "1", "100000")
-        #expect(waiter.readLine() == "failed permanent out of order")
+        #expect(try await waiter.nextLine() == "failed permanent out of order")
     }
 
     @Test func `D8: while a process is stopped in the middle of a write, a store continues, and saves later`() async throws {
         let writer = try start("stop-in-write")
-        #expect(writer.readLine() == "writing")
+        #expect(try await writer.nextLine() == "writing")
         writer.send(SIGSTOP)
         let events = EventLog()
         let cacher = FileCacher<Int, Int>(directory: place.url, sharing: .processes)
@@ -160,7 +161,7 @@ struct SharedProcessTests {
         #expect(events.names.count { $0 == "fault follow" } == 1)
         writer.send(SIGCONT)
         try writer.write("go on")
-        #expect(writer.readLine() == "written")
+        #expect(try await writer.nextLine() == "written")
         // The thread that waits for the lock gives it back at once.
         try await until { (try? await store.waitUntilSaved()) != nil }
         #expect(try await FileCacher<Int, Int>(directory: place.url).load(param: 1)?.content == 5)
@@ -172,12 +173,12 @@ struct SharedProcessTests {
     @Test func `D6: an idle process that follows a directory is not woken and holds no lock`() async throws {
         let child = try start("observe")
         let user = SharedUser(place.url)
-        #expect(child.readLine() == "observing")
+        #expect(try await child.nextLine() == "observing")
         try await user.cacher.save(record(1), param: 1)
-        #expect(child.readLine() == "changed 1")
+        #expect(try await child.nextLine() == "changed 1")
         // A process that does not follow: the runtime wakes each process about once a second.
         let resting = try start("rest")
-        #expect(resting.readLine() == "resting")
+        #expect(try await resting.nextLine() == "resting")
         let id = try #require(processID("observe"))
         let control = try #require(processID("rest"))
         // The threads of the pool end after some seconds without work.
@@ -189,17 +190,17 @@ struct SharedProcessTests {
         let locks = try String(contentsOfFile: "/proc/locks", encoding: .utf8)
         #expect(!locks.split(separator: "\n").contains { $0.split(separator: " ").contains { $0 == "\(id)" } })
         try await user.cacher.save(record(2), param: 2)
-        #expect(child.readLine() == "changed 2")
+        #expect(try await child.nextLine() == "changed 2")
     }
 
     @Test func `D8: beyond the limit of watches, changes arrive as soon as a watch is possible`() async throws {
         let user = SharedUser(place.url)
         try await user.cacher.save(record(0), param: 0)
         let child = try start("observe-beyond-limit")
-        #expect(child.readLine() == "fault changesLost")
-        #expect(child.readLine() == "observing")
+        #expect(try await child.nextLine() == "fault changesLost")
+        #expect(try await child.nextLine() == "observing")
         try await user.cacher.save(record(1), param: 1)
-        #expect(child.readLine() == "changed 1")
+        #expect(try await child.nextLine() == "changed 1")
     }
 
     /// Starts a process that may watch no file until a line is written to it.
@@ -225,23 +226,23 @@ struct SharedProcessTests {
         let user = SharedUser(place.url)
         try await user.cacher.save(record(0), param: 0)
         let child = try startWithoutWatches("observe")
-        #expect(child.readLine() == "fault changesLost")
-        #expect(child.readLine() == "observing")
+        #expect(try await child.nextLine() == "fault changesLost")
+        #expect(try await child.nextLine() == "observing")
         try await user.cacher.save(record(1), param: 1)
         try child.write("raise the limit")
         // No second fault, and the change made before the watch.
-        #expect(child.readLine() == "changed 1")
+        #expect(try await child.nextLine() == "changed 1")
         try await user.cacher.save(record(2), param: 2)
-        #expect(child.readLine() == "changed 2")
+        #expect(try await child.nextLine() == "changed 2")
     }
 
     @Test(.enabled(if: hasNamespaces)) func `D5: without a watch left, a waiter gets the lease when it ends`() async throws {
         let cacher = FileCacher<Int, Int>(directory: place.url, sharing: .processes)
-        let lease = try #require(granted(try await cacher.lease(1, for: .seconds(100_000))))
+        let lease = try #require(try await granted { try await cacher.lease(1, for: .seconds(100_000)) })
         let child = try startWithoutWatches("wait", "1")
-        #expect(child.readLine() == "waiting")
+        #expect(try await child.nextLine() == "waiting")
         lease.end(.saved)
-        #expect(child.readLine() == "granted")
+        #expect(try await child.nextLine() == "granted")
     }
 
     private func processID(_ mode: String) -> Int? {

@@ -197,7 +197,7 @@ struct SharedStoreTests {
         gate.open()
         await #expect(throws: Refusal.self) { try await holder.value }
         do {
-            _ = try await waiter.value
+            _ = try await waiter.value()
             Issue.record("the waiter did not fail")
         } catch let error as FetchFailedElsewhere {
             #expect(error.message.contains("Refusal"))
@@ -226,7 +226,7 @@ struct SharedStoreTests {
             cachers.count { $0.shared?.leaseEvents.current.waited.isEmpty == false } == 2 && began.withLock { $0 } == 1
         }
         gate.open()
-        for caller in callers { #expect(try await caller.value == 1) }
+        for caller in callers { #expect(try await caller.value() == 1) }
     }
 
     @Test func `D5: a fetch that is canceled gives its lease to the next store`() async throws {
@@ -244,7 +244,7 @@ struct SharedStoreTests {
         let waiter = Task { try await b[1].requireData() }
         try await Trials.until("the other store waits") { cacher.shared?.leaseEvents.current.waited.count == 1 }
         holder.cancel()
-        #expect(try await waiter.value == 2)
+        #expect(try await waiter.value() == 2)
     }
 
     private func leaseFiles() throws -> Int {

@@ -23,6 +23,8 @@ enum SharedModes {
             _ = readLine()
             ring.unlock()
             say("written")
+        case "full": try await fillDisk(cacher, FileCacher(directory: directory, sharing: .processes))
+        case "nobody": try await useUnwritable(directory)
         case "remove-all":
             try await cacher.removeAll()
             say("removed")
@@ -77,6 +79,49 @@ enum SharedModes {
     static func fill(_ cacher: FileCacher<Int, Int>, count: Int) async throws {
         for key in 0..<count { try await cacher.save(record(key), param: key) }
         say("done")
+    }
+
+    /// Uses a store over a directory that the process may not write, for longer than the first delays between attempts to follow it.
+    static func useUnwritable(_ directory: URL) async throws {
+        becomeNobody()
+        let faults = Lock(0)
+        let store = Store(
+            cacher: TieredCacher(over: FileCacher<Int, Int>(directory: directory, sharing: .processes)),
+            onEvent: { event in if case .cacherFault(.follow, _) = event.kind { faults.withLock { $0 += 1 } } },
+            fetch: { (key: Int) in key })
+        say("fetched \(try await store[2].requireData())")
+        await store[2].update(3)
+        say("updated \(try await store[2].requireData())")
+        try await Task.sleep(for: .seconds(4))
+        say("follow \(faults.withLock { $0 })")
+    }
+
+    /// Removes records from a full disk.
+    static func fillDisk(_ cacher: FileCacher<Int, Int>, _ other: FileCacher<Int, Int>) async throws {
+        let hasCleared = WatchedState(false)
+        let observation = other.observeChanges { change in if case .removedAll = change { hasCleared.update { $0 = true } } }
+        _ = try await other.load(param: 0)
+        let base = other.position
+        func fill() async throws {
+            for key in 0... {
+                do { try await cacher.save(record(key), param: key) } catch let error as StoreError where error.fileSystemErrno == ENOSPC {
+                    return say("full")
+                }
+            }
+        }
+        try await fill()
+        try await cacher.remove(param: 0)
+        say(try await cacher.load(param: 0) == nil ? "removed" : "kept")
+        // The content was decided on before the removal.
+        if case .superseded = try await other.save(record(1), param: 0, over: base) { say("refused") } else { say("accepted") }
+        try await fill()
+        try await cacher.removeAll()
+        say(try await cacher.keys() == [] ? "removed all" : "kept some")
+        _ = try await hasCleared.wait { $0 ? true : nil }
+        say("changed all")
+        try await cacher.save(record(1), param: 0)
+        say("saved")
+        withExtendedLifetime(observation) {}
     }
 
     /// Saves the time of each save, so that a reader can tell how long the change was under way.

@@ -1,3 +1,5 @@
+internal import StoreCore
+
 /// The error of a condition that was not met in time.
 public struct NeverHappened: Error, CustomStringConvertible {
     /// The condition, and the place of the wait.
@@ -28,4 +30,35 @@ public func until(
             throw NeverHappened(description: "waited \(patience) until \(wish), without success (\(fileID):\(line))")
         }
     }
+}
+
+extension Task where Failure == any Error {
+    /// Waits for the result of a task that may never end, for example because it waits for a lock.
+    ///
+    /// - Parameters:
+    ///   - wish: The result in words, for the error.
+    ///   - patience: The limit on the real clock, after which the task is canceled; generous, because all tests share few threads.
+    /// - Returns: The result.
+    /// - Throws: ``NeverHappened`` after that time; the error of the task.
+    public func value(
+        of wish: String = "the task ends", within patience: Duration = .seconds(300), fileID: String = #fileID, line: Int = #line
+    ) async throws -> Success {
+        let ended = Ended<Success>()
+        Task<Void, Never> { ended.set(await result) }
+        do {
+            try await until(wish, patience: patience, { ended.result != nil }, fileID: fileID, line: line)
+        } catch {
+            cancel()
+            throw error
+        }
+        return try await value
+    }
+}
+
+private final class Ended<Success: Sendable>: Sendable {
+    private let state = Lock<Result<Success, any Error>?>(nil)
+
+    var result: Result<Success, any Error>? { state.withLock { $0 } }
+
+    func set(_ result: Result<Success, any Error>) { state.withLock { $0 = result } }
 }

@@ -153,15 +153,44 @@ extension FileCacher {
                         return .superseded(Revision(number: transaction.header.floor, writer: 0))
                     }
                 }
-                let revision = try transaction.append(.changed, encoded.key, above: known ?? .none)
-                let bytes = encoded.bytes(revision)
-                try self.change(encoded.key, to: bytes.count) { () throws(StoreError) in
-                    try self.write(bytes, as: encoded.key.fileName)
+                do throws(StoreError) {
+                    let revision = try transaction.append(.changed, encoded.key, schema: encoded.schema, above: known ?? .none)
+                    let bytes = encoded.bytes(revision)
+                    try self.change(encoded.key, to: bytes.count) { () throws(StoreError) in
+                        try self.write(bytes, as: encoded.key.fileName, in: transaction)
+                    }
+                    if encoded.schema == Encoded.tombstone { self.countRemoval() }
+                    return .made(revision)
+                } catch {
+                    guard error.isFullDisk, encoded.schema == Encoded.tombstone else { throw error }
+                    // There is no room for a mark. The floor refuses everything that the mark would refuse.
+                    try self.change(encoded.key, to: 0) { () throws(StoreError) in _ = try self.directory.remove(encoded.key.fileName) }
+                    let revision = try transaction.append(.changed, encoded.key, schema: encoded.schema, above: known ?? .none)
+                    try transaction.raiseFloor(to: revision.number)
+                    return .made(revision)
                 }
-                if encoded.schema == Encoded.tombstone { self.countRemoval() }
-                return .made(revision)
             }
         }
+    }
+
+    /// Writes a file in a transaction. Fails if the directory is removed meanwhile; the transaction then runs again.
+    private func write(_ bytes: [UInt8], as name: String, in transaction: SharedDirectory.Transaction) throws(StoreError) {
+        let (ring, probe, path) = (transaction.files.ring, options.probe, directory.path)
+        var options = options
+        options.probe = { step throws(StoreError) in
+            try probe?(step)
+            // A process may be stopped for any time before the file gets its name.
+            if step == .written, !ring.isNamed { throw .fileSystem("saving into", path: path, errno: ENOENT) }
+        }
+        // Retries, because a cacher that does not share the directory may remove the temporary file.
+        for _ in 0..<4 {
+            do throws(StoreError) {
+                return try AtomicFile.write(bytes, as: name, in: directory, kind: RecordFiles.temporaryKind, options: options)
+            } catch {
+                guard error.fileSystemErrno == ENOENT, ring.isNamed else { throw error }
+            }
+        }
+        throw .fileSystem("saving into", path: path, errno: ENOENT)
     }
 
     /// Returns the revision of a key's file; `nil` if there is no file, or if something else than a record is at its path.
@@ -201,7 +230,9 @@ extension FileCacher {
     func handle(_ notice: SharedDirectory.Notice) {
         let change: CacherChange<Param>
         switch notice {
-        case .changed(let json, let revision):
+        case .changed(let json, let revision, let other):
+            // A record of another version is a miss. If the observers fetched it, and so did those of the other version, neither would end.
+            if let other, other != schema, other != Encoded.tombstone { return }
             // A key that cannot be decoded belongs to another schema, and so not to this cacher.
             guard let param = try? decodeKey(json) else { return }
             change = .changed(param, revision)

@@ -115,7 +115,8 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
     /// - Parameter param: The key.
     /// - Returns: The record that was saved last; `nil` if there is none, or if it cannot be decoded.
     /// - Throws: ``StoreError/Code/fileSystem`` if the file exists and cannot be read; ``StoreError/Code/unwritableRecord`` if the key
-    ///   cannot be encoded. Cancellation has no effect.
+    ///   cannot be encoded; ``StoreError/Code/unreadableRecord`` if the record of a shared directory cannot be decoded, because another
+    ///   process may use it. Cancellation has no effect.
     @concurrent
     public func load(param: Param) async throws -> CacheRecord<Content>? {
         if shared != nil { await attach() }
@@ -152,10 +153,9 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
             if isUnusedForLong(status) { file.touch() }
             return record
         } catch {
-            report(
-                .undecodable, name,
-                "decoding a record of schema version \(schema): raise the cacher's version when \(Content.self) changes", param,
-                underlying: error)
+            let message = "decoding a record of schema version \(schema): raise the cacher's version when \(Content.self) changes"
+            guard shared == nil else { throw unreadable(.undecodable, name, message, underlying: error) }
+            report(.undecodable, name, message, param, underlying: error)
             return nil
         }
     }
@@ -239,10 +239,17 @@ extension FileCacher {
     func report(
         _ kind: FileCacherFault.Kind, _ name: String, _ message: String, _ param: Param?, underlying: (any Error)? = nil
     ) {
+        notify(.fault(.load, param, unreadable(kind, name, message, underlying: underlying)))
+    }
+
+    /// Reports a file that a load cannot use, and returns the error.
+    private func unreadable(
+        _ kind: FileCacherFault.Kind, _ name: String, _ message: String, underlying: (any Error)?
+    ) -> StoreError {
         let path = directory.path(of: name)
         let error = StoreError(.unreadableRecord, "\(message) (\(path))", underlyingError: underlying)
         onFault(FileCacherFault(kind, file: URL(filePath: path), error: error))
-        notify(.fault(.load, param, error))
+        return error
     }
 
     /// Reports a failed sweep as a fault of a save, because a save started it.

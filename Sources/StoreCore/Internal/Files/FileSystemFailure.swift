@@ -30,6 +30,12 @@ extension StoreError {
         return error.code.rawValue
     }
 
+    /// Whether the disk, or the user's share of it, is full.
+    var isFullDisk: Bool {
+        let code = (underlyingError as? POSIXError)?.code
+        return code == .ENOSPC || code == .EDQUOT
+    }
+
     private static func advice(for code: POSIXErrorCode?) -> String {
         switch code {
         case .ENOSPC, .EDQUOT: "free some space on the disk and try again"

@@ -83,15 +83,18 @@ enum ChangeRing {
         var digest: SHA256.Digest
         /// The key's canonical JSON; `nil` if it is too long for a slot.
         var key: [UInt8]?
+        /// The version of the new record's schema; `nil` if the change has none.
+        var schema: Int64?
 
         /// The greatest length of a key that is part of the entry.
         static let keyLimit = slotSize - 72
 
-        init(_ revision: Revision, _ kind: Kind, _ digest: SHA256.Digest, key: [UInt8]?) {
+        init(_ revision: Revision, _ kind: Kind, _ digest: SHA256.Digest, key: [UInt8]?, schema: Int64? = nil) {
             self.revision = revision
             self.kind = kind
             self.digest = digest
             self.key = key.flatMap { $0.count <= Self.keyLimit ? $0 : nil }
+            self.schema = schema
         }
 
         /// Reads a slot; `nil` if it does not hold the change of this number.
@@ -105,6 +108,7 @@ enum ChangeRing {
             digest = bytes.withUnsafeBytes { SHA256.Digest(bigEndianBytes: UnsafeRawBufferPointer(rebasing: $0[16..<48])) }
             let count = Int(number(bytes, 50, UInt16.self))
             key = bytes[49] == 1 && count <= Self.keyLimit ? Array(bytes[64..<64 + count]) : nil
+            schema = bytes[60] == 1 ? number(bytes, 52, Int64.self) : nil
         }
 
         var bytes: [UInt8] {
@@ -116,7 +120,9 @@ enum ChangeRing {
             bytes.append(kind.rawValue)
             bytes.append(key == nil ? 0 : 1)
             append(UInt16(key?.count ?? 0), to: &bytes)
-            bytes.append(contentsOf: repeatElement(0, count: 12))
+            append(schema ?? 0, to: &bytes)
+            bytes.append(schema == nil ? 0 : 1)
+            bytes.append(contentsOf: repeatElement(0, count: 3))
             bytes.append(contentsOf: key ?? [])
             bytes.append(contentsOf: repeatElement(0, count: slotSize - 8 - bytes.count))
             append(ChangeRing.checksum(bytes, slotSize - 8), to: &bytes)

@@ -17,6 +17,8 @@ package final class FileWatch: Sendable {
         case content
         /// Names that disappear from a directory, and files in it that a writer has closed.
         case endings
+        /// The loss of a directory's name.
+        case location
     }
 
     /// Receives the name of the file in the watched directory; `nil` if the system reports none, and if events may have been lost.
@@ -39,8 +41,9 @@ package final class FileWatch: Sendable {
             if code == ENOENT { return nil }
             throw .fileSystem("watching", path: path, errno: code)
         }
-        source = DispatchSource.makeFileSystemObjectSource(
-            fileDescriptor: descriptor, eventMask: [.write, .extend, .attrib, .delete, .rename], queue: .global())
+        let location: DispatchSource.FileSystemEvent = [.delete, .rename]
+        let events = interest == .location ? location : location.union([.write, .extend, .attrib])
+        source = DispatchSource.makeFileSystemObjectSource(fileDescriptor: descriptor, eventMask: events, queue: .global())
         source.setEventHandler { onEvent(nil) }
         source.setCancelHandler { _ = close(descriptor) }
         source.activate()
@@ -74,6 +77,7 @@ extension FileWatch.Interest {
         switch self {
         // `IN_ATTRIB` reports that the file has lost its name, even while it is open.
         case .content: UInt32(IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF)
+        case .location: UInt32(IN_MOVE_SELF | IN_DELETE_SELF)
         case .endings: UInt32(IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_FROM | IN_MOVE_SELF | IN_DELETE_SELF)
         }
     }

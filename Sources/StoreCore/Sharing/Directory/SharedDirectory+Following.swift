@@ -42,7 +42,9 @@ extension SharedDirectory {
         state.withLock { $0.following.isWanted = false }
         queue.async { [weak self] in
             self?.state.withLock { state in
-                if !state.following.isWanted { state.files?.watch = nil }
+                guard !state.following.isWanted else { return }
+                state.files?.watch = nil
+                state.files?.directoryWatch = nil
             }
         }
     }
@@ -92,9 +94,12 @@ extension SharedDirectory {
 
     private func beginWatch(_ files: Files) throws(StoreError) {
         let watch = try FileWatch(ringPath, for: .content) { [weak self] _ in self?.schedule() }
-        // The watch may be on another file than the opened one. The opened file then has lost its name, and the ring is opened again.
+        let directoryWatch = try FileWatch(directory.path, for: .location) { [weak self] _ in self?.schedule() }
+        // The watches may be on other files than the opened ones. The ring then has lost its name, and is opened again.
         state.withLock { state in
-            if state.files?.ring === files.ring { state.files?.watch = watch }
+            guard state.files?.ring === files.ring else { return }
+            state.files?.watch = watch
+            state.files?.directoryWatch = directoryWatch
         }
     }
 

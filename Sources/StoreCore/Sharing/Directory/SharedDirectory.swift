@@ -41,8 +41,9 @@ final class SharedDirectory: Sendable {
 
     /// A fact that concerns the user of the directory.
     enum Notice: Sendable {
-        /// Another user saved or removed a record. The key is its canonical JSON.
-        case changed(key: [UInt8], Revision)
+        /// Another user saved or removed a record. The key is its canonical JSON. The schema is unknown after a change by an older version of
+        /// the package.
+        case changed(key: [UInt8], Revision, schema: Int64?)
         case removedAll(Revision)
         /// Changes may have been lost.
         case gap
@@ -67,6 +68,8 @@ final class SharedDirectory: Sendable {
         let ring: WritableFile
         /// The watch on the ring; `nil` while the directory is not followed.
         var watch: FileWatch?
+        /// The watch on the directory, because the ring does not notice that its directory is renamed.
+        var directoryWatch: FileWatch?
     }
 
     init(
@@ -114,12 +117,15 @@ final class SharedDirectory: Sendable {
         /// - Parameters:
         ///   - kind: The kind of change.
         ///   - key: The key; `nil` for a change of all keys.
+        ///   - schema: The version of the new record's schema; `nil` for a change of all keys.
         ///   - known: The revision of the existing record. The new revision is greater, even if a loss of power has set the ring back.
         /// - Returns: The revision of the change.
-        mutating func append(_ kind: ChangeRing.Entry.Kind, _ key: FileKey?, above known: Revision = .none) throws(StoreError) -> Revision {
+        mutating func append(
+            _ kind: ChangeRing.Entry.Kind, _ key: FileKey?, schema: Int64? = nil, above known: Revision = .none
+        ) throws(StoreError) -> Revision {
             let revision = Revision(number: max(header.head, known.number) &+ 1, writer: writer)
             let digest = key?.digest ?? SHA256.Digest(0, 0, 0, 0)
-            let entry = ChangeRing.Entry(revision, kind, digest, key: key?.json)
+            let entry = ChangeRing.Entry(revision, kind, digest, key: key?.json, schema: schema)
             try files.ring.write(entry.bytes, at: Self.offset(of: revision.number, header))
             header.head = revision.number
             if kind == .removedAll { header.floor = revision.number }
@@ -155,7 +161,8 @@ final class SharedDirectory: Sendable {
 
     /// Runs a transaction on the queue, then delivers the changes of others up to its end.
     ///
-    /// - Parameter body: Runs under the lock of the directory, in this process and in all others.
+    /// - Parameter body: Runs under the lock of the directory, in this process and in all others. Runs again if another process removes the
+    ///   directory meanwhile.
     func transact<Result>(_ body: (inout Transaction) throws(StoreError) -> Result) throws(StoreError) -> Result {
         guard let result = try attempt(creating: true, body) else {
             throw .fileSystem("sharing", path: directory.path, errno: ENOENT)
@@ -208,8 +215,11 @@ final class SharedDirectory: Sendable {
                 }
             }
             deliver(delivery)
-            if let failure { throw failure }
-            if let result { return result }
+            // A change beside a ring that was removed meanwhile reaches no other process, so it is made again.
+            if files.ring.isNamed {
+                if let failure { throw failure }
+                if let result { return result }
+            }
             state.withLock { $0.files = nil }
         }
         return nil
@@ -256,8 +266,15 @@ final class SharedDirectory: Sendable {
     /// A save that was decided on before is superseded, so nothing older comes back.
     func removeAll(depth: RecordFiles.Depth = .directory) throws(StoreError) {
         try transact { transaction throws(StoreError) in
-            _ = try transaction.append(.removedAll, nil)
-            try RecordFiles.removeFiles(in: directory, depth: depth)
+            do throws(StoreError) {
+                _ = try transaction.append(.removedAll, nil)
+                try RecordFiles.removeFiles(in: directory, depth: depth)
+            } catch {
+                guard error.isFullDisk else { throw error }
+                // The ring has room for the change once the files are removed.
+                try RecordFiles.removeFiles(in: directory, depth: depth)
+                _ = try transaction.append(.removedAll, nil)
+            }
         }
     }
 
@@ -322,7 +339,7 @@ final class SharedDirectory: Sendable {
             guard let key = entry.key ?? FileRecordFormat.key(in: directory, RecordFiles.name(of: entry.digest)) else {
                 return onNotice(.gap)
             }
-            onNotice(.changed(key: key, entry.revision))
+            onNotice(.changed(key: key, entry.revision, schema: entry.schema))
         }
     }
 
