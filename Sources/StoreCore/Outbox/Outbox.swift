@@ -315,7 +315,6 @@ private struct CommandForm<Value: Command>: Sendable {
     var lane: (@Sendable (Value) -> String)?
     var decodeKey: (@Sendable (String) -> BoxedKey?)?
     var perform: @Sendable (Value, Delivery) async throws -> PerformedCommand
-    let encoder = JSONEncoder()
 
     var registration: OutboxRegistration {
         OutboxRegistration(
@@ -333,11 +332,6 @@ private struct CommandForm<Value: Command>: Sendable {
         return try JSONDecoder().decode(Value.self, from: payload)
     }
 
-    private static func supersedes(_ command: Value, _ earlier: (any Command)?, _ payload: Data, _ version: Int) -> Bool {
-        guard let earlier = earlier as? Value ?? (try? decode(payload, version)) else { return false }
-        return command.supersedes(earlier)
-    }
-
     private func bind(_ command: Value) -> BoundCommand {
         let seen = IdentifiersSeen()
         _ = command.replacing(IdentifierReplacement(texts: [:], recording: seen))
@@ -345,8 +339,6 @@ private struct CommandForm<Value: Command>: Sendable {
         return BoundCommand(
             lane: lane?(command) ?? subject, subject: subject, creates: creates?(command), references: seen.all,
             patches: patches.map { $0.bind(command) },
-            perform: { delivery in try await perform(command, delivery) },
-            value: command, supersedes: { Self.supersedes(command, $0, $1, $2) }, encode: { [encoder] in try encoder.encode(command) },
-            replacing: { replacements in bind(command.replacing(IdentifierReplacement(texts: replacements))) })
+            perform: { [perform] delivery in try await perform(command, delivery) }, value: command)
     }
 }

@@ -75,31 +75,24 @@ extension OutboxCore {
     }
 
     func submit<Value: Command>(_ command: Value) throws -> UUID {
-        let bound = try bindNew(command)
-        let payload = try bound.encode()
+        let registration = try registration(Value.name)
+        let bound = registration.bindValue(command)
+        let payload = try encoder.encode(command)
         let id = UUID.random()
         defer { carryOut() }
-        do {
-            try transact {
-                guard machine.pendingCount + machine.failedCount < policy.countLimit,
-                    machine.byteCount + payload.count <= policy.byteLimit
-                else { throw full }
-                let bound = try upToDate(bound)
-                fresh[id] = bound.command
-                var submission = try submission(of: bound.command, Value.name, bound.payload ?? payload, date: time.date, delivery: id)
-                if let earlier = machine.supersedable(in: bound.command.lane), earlier.submission.name == Value.name,
-                    bound.command.supersedes(
-                        latest?.delivery == earlier.submission.delivery ? latest?.command : nil, earlier.submission.payload,
-                        earlier.submission.version)
-                {
-                    submission.supersedes = earlier.id
-                }
-                latest = (submission.delivery, bound.command.value)
-                return [OutboxEntry(id: id, lane: bound.command.lane, fact: .submitted(submission))]
+        try transact {
+            guard machine.pendingCount + machine.failedCount < policy.countLimit, machine.byteCount + payload.count <= policy.byteLimit
+            else { throw full }
+            let (bound, payload) = try upToDate(bound, registration) ?? (bound, payload)
+            var submission = submission(of: bound, registration, payload, date: time.date, delivery: id)
+            if let earlier = machine.supersedable(in: bound.lane), earlier.submission.name == Value.name,
+                let command = bound.value as? Value, let draft = (known(earlier) ?? bind(earlier))?.value as? Value,
+                command.supersedes(draft)
+            {
+                submission.supersedes = earlier.id
             }
-        } catch {
-            fresh[id] = nil
-            throw error
+            latest = (id, bound)
+            return [OutboxEntry(id: id, lane: bound.lane, fact: .submitted(submission))]
         }
         report(.submitted(name: Value.name), id)
         return id
@@ -112,29 +105,32 @@ extension OutboxCore {
                 + "deliver or discard some, or raise the limits of its policy")
     }
 
-    func bindNew<Value: Command>(_ command: Value) throws -> BoundCommand {
-        guard let registration = registrations[Value.name] else {
-            throw StoreError(.unregisteredCommand, "submitting a command \(Value.name): register its type first")
+    func registration(_ name: String) throws -> OutboxRegistration {
+        guard let registration = registrations[name] else {
+            throw StoreError(.unregisteredCommand, "submitting a command \(name): register its type first")
         }
-        return registration.bindValue(command)
+        return registration
     }
 
-    /// The command with identifiers replaced that are no longer temporary, and its payload if it differs.
-    func upToDate(_ command: BoundCommand) throws -> (command: BoundCommand, payload: Data?) {
-        guard command.references.contains(where: { machine.replacements[$0] != nil }) else { return (command, nil) }
-        let command = command.replacing(machine.replacements)
-        return (command, try command.encode())
+    /// The command with identifiers replaced that are no longer temporary, and its payload; `nil` if it has none.
+    func upToDate(_ command: BoundCommand, _ registration: OutboxRegistration) throws -> (command: BoundCommand, payload: Data)? {
+        guard command.references.contains(where: { machine.replacements[$0] != nil }) else { return nil }
+        return try replaceIdentifiers(of: command, registration)
+    }
+
+    func replaceIdentifiers(of command: BoundCommand, _ registration: OutboxRegistration) throws -> (command: BoundCommand, payload: Data) {
+        let command = registration.bindValue(command.value.replacing(IdentifierReplacement(texts: machine.replacements)))
+        return (command, try encoder.encode(command.value))
     }
 
     func submission(
-        of command: BoundCommand, _ name: String, _ payload: Data, date: Date, delivery: UUID? = nil
-    ) throws -> OutboxEntry.Submission {
-        guard let registration = registrations[name] else { throw StoreError(.unregisteredCommand, "encoding a command \(name)") }
-        return OutboxEntry.Submission(
-            name: name, version: registration.version, subject: command.subject,
+        of command: BoundCommand, _ registration: OutboxRegistration, _ payload: Data, date: Date, delivery: UUID = .random()
+    ) -> OutboxEntry.Submission {
+        OutboxEntry.Submission(
+            name: registration.name, version: registration.version, subject: command.subject,
             // Any other identifier is not temporary.
             references: command.references.filter { machine.creators[$0] != nil && $0 != command.creates },
-            creates: command.creates, supersedes: nil, delivery: delivery ?? .random(), date: date, payload: payload)
+            creates: command.creates, supersedes: nil, delivery: delivery, date: date, payload: payload)
     }
 
     func cancel(_ id: UUID) throws -> CancelOutcome {
@@ -164,17 +160,18 @@ extension OutboxCore {
     }
 
     func replace<Value: Command>(_ id: UUID, with command: Value) throws -> Bool {
-        let bound = try bindNew(command)
-        let payload = try bound.encode()
+        let registration = try registration(Value.name)
+        let bound = registration.bindValue(command)
+        let payload = try encoder.encode(command)
         defer { carryOut() }
         let isReplaced = try transact {
             guard let item = machine.items[id], item.status == .failed || (item.status == .pending && machine.isUndecodable(item))
             else { return [] }
-            let bound = try upToDate(bound)
-            let submission = try submission(of: bound.command, Value.name, bound.payload ?? payload, date: item.submission.date)
+            let (bound, payload) = try upToDate(bound, registration) ?? (bound, payload)
+            let submission = submission(of: bound, registration, payload, date: item.submission.date)
             let growth = submission.payload.count - item.submission.payload.count
             guard growth <= 0 || machine.byteCount + growth <= policy.byteLimit else { throw full }
-            return [OutboxEntry(id: id, lane: bound.command.lane, fact: .replaced(submission))]
+            return [OutboxEntry(id: id, lane: bound.lane, fact: .replaced(submission))]
         }
         if isReplaced { report(.replaced, id) }
         return isReplaced

@@ -40,6 +40,11 @@ extension OutboxCore {
         }
     }
 
+    /// The command if it was encoded last.
+    func known(_ item: OutboxMachine.Item) -> BoundCommand? {
+        latest?.delivery == item.submission.delivery ? latest?.command : nil
+    }
+
     func bind(_ item: OutboxMachine.Item) -> BoundCommand? {
         guard let registration = registrations[item.submission.name], !item.isUnreadable else { return nil }
         do {
@@ -56,8 +61,7 @@ extension OutboxCore {
         // Another process has replaced an identifier. The older change is visible under the temporary key until the entity has moved.
         if superseded == id, !moving.isEmpty, shown[id] != nil { return heldShows.append(id) }
         let old = superseded.flatMap { shown.removeValue(forKey: $0) } ?? []
-        let bound = fresh.removeValue(forKey: id)
-        guard let item = machine.items[id], item.status != .failed, let command = bound ?? bind(item) else {
+        guard let item = machine.items[id], item.status != .failed, let command = known(item) ?? bind(item) else {
             for patch in old { patch.engine.dropCommands([superseded ?? id], of: patch.key) }
             return
         }
@@ -183,14 +187,14 @@ extension OutboxCore {
         do {
             try transact {
                 // Another process may have replaced the identifiers, and its delivery may have begun.
-                guard let item = machine.items[id], isOutdated(item), let command = bind(item)?.replacing(machine.replacements)
-                else { return [] }
-                let submission = try submission(of: command, item.submission.name, try command.encode(), date: item.submission.date)
-                fresh[id] = command
+                guard let item = machine.items[id], isOutdated(item), let outdated = bind(item) else { return [] }
+                let registration = try registration(item.submission.name)
+                let (command, payload) = try replaceIdentifiers(of: outdated, registration)
+                let submission = submission(of: command, registration, payload, date: item.submission.date)
+                latest = (submission.delivery, command)
                 return [OutboxEntry(id: id, lane: command.lane, fact: .replaced(submission))]
             }
         } catch {
-            fresh[id] = nil
             report(.logFault(error), id)
             later { await $0.rewriteAgain(id) }
         }

@@ -26,10 +26,9 @@ actor OutboxCore {
 
     var machine: OutboxMachine
     var registrations: [String: OutboxRegistration] = [:]
-    /// The commands of running submissions, which need not be decoded again.
-    var fresh: [UUID: BoundCommand] = [:]
-    /// The command that was submitted last, by the identity of its deliveries: a series of drafts need not be decoded again.
-    var latest: (delivery: UUID, command: any Command)?
+    /// The command that was encoded last, by the identity of its deliveries: a new command, or the last draft, need not be decoded.
+    var latest: (delivery: UUID, command: BoundCommand)?
+    let encoder = JSONEncoder()
     /// The patches that the stores show.
     var shown: [UUID: [BoundPatch]] = [:]
     /// The patches of delivered commands, until the stores have saved the content that contains them.

@@ -18,6 +18,7 @@ extension OutboxMachine {
     /// Time has passed: resumes the lanes after their delay.
     mutating func woke(_ instant: MonotonicInstant) {
         now = max(now, instant)
+        guard let first = timers.first, first <= now else { return }
         while let (due, lane) = timers.takeDue(now) {
             if lanes[lane]?.timer == due { lanes[lane]?.timer = nil }
             review(lane)

@@ -69,7 +69,7 @@ extension OutboxMachine {
         lanes[lane, default: Lane()].ids.append(id)
         markReadable(id)
         actions.append(.show(id, insteadOf: superseded))
-        settleReferences(of: id)
+        if !submission.references.isEmpty { settleReferences(of: id) }
         review(lane)
     }
 

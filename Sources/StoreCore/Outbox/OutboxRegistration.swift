@@ -29,11 +29,6 @@ struct BoundCommand: Sendable {
     var patches: [BoundPatch]
     var perform: @Sendable (Delivery) async throws -> PerformedCommand
     var value: any Command
-    /// Returns whether this command supersedes an earlier one, which is decoded from its payload if it is not known.
-    var supersedes: @Sendable (_ earlier: (any Command)?, _ payload: Data, _ version: Int) -> Bool
-    /// Encodes the command, or the command with identifiers replaced.
-    var encode: @Sendable () throws -> Data
-    var replacing: @Sendable (_ replacements: [String: String]) -> BoundCommand
 }
 
 /// The change that a command makes to one content.

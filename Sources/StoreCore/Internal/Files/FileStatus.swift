@@ -82,10 +82,11 @@ package struct FileStatus: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - path: The path.
+    ///   - directory: The directory at which a relative path begins.
     ///   - identity: The identity of the open file.
-    static func size(of path: String, if identity: FileIdentity) -> Int? {
+    static func size(of path: String, in directory: Int32 = AT_FDCWD, if identity: FileIdentity) -> Int? {
         var named = stat()
-        guard lstat(path, &named) == 0, FileStatus(named).identity == identity else { return nil }
+        guard fstatat(directory, path, &named, AT_SYMLINK_NOFOLLOW) == 0, FileIdentity(named) == identity else { return nil }
         return Int(named.st_size)
     }
 
@@ -137,6 +138,12 @@ struct FileIdentity: Hashable, Sendable {
     fileprivate(set) var inode: UInt64
     /// The number of the device.
     fileprivate(set) var device: Int64
+}
+
+extension FileIdentity {
+    fileprivate init(_ info: stat) {
+        self.init(inode: UInt64(info.st_ino), device: Int64(truncatingIfNeeded: info.st_dev))
+    }
 }
 
 /// The kind of a file.

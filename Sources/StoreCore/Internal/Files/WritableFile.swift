@@ -185,6 +185,11 @@ package final class WritableFile: Sendable {
     /// The size in bytes; `nil` if the file's path no longer leads to it.
     var sizeIfNamed: Int? { FileStatus.size(of: path, if: identity) }
 
+    /// Returns the size in bytes; `nil` if a name in the directory no longer leads to the file.
+    func size(ifNamed name: String, in directory: DirectoryHandle) -> Int? {
+        FileStatus.size(of: name, in: directory.descriptor, if: identity)
+    }
+
     /// Writes all bytes at a position.
     ///
     /// - Parameters:

@@ -223,7 +223,8 @@ package final class OutboxLog: Sendable {
     /// Reads the rest of the log, or all of the log that has replaced it.
     private static func unread(_ files: Files, _ state: State) throws(StoreError) -> Unread {
         // A log that has become shorter is no longer the log that was read.
-        if let log = state.log, let size = log.sizeIfNamed, size >= state.position {
+        // The path of the lock leads to the directory, so the shorter way to the name of the log is enough.
+        if let log = state.log, let size = log.size(ifNamed: logName, in: files.folder), size >= state.position {
             return try unread(log, from: state.position, size: size)
         }
         let log = try openLog(files)
