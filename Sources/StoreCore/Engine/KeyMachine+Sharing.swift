@@ -158,10 +158,12 @@ extension KeyMachine {
 
     /// Reads the record again if a change of others is unread and no save is pending. The cacher refuses a pending save that is outdated.
     mutating func readAgain(_ transition: inout Transition) {
-        guard sharing.unreadBase != nil, isRead, reading == nil, pendingKeys == nil, mayAdopt else { return }
+        guard sharing.unreadBase != nil, mayReadAgain else { return }
         (sharing.reading, sharing.isReadOutdated) = (sharing.unread, false)
         beginReading(&transition)
     }
+
+    private var mayReadAgain: Bool { isRead && reading == nil && pendingKeys == nil && mayAdopt }
 
     /// The record has been read again.
     ///
@@ -228,7 +230,8 @@ extension KeyMachine {
     /// - Returns: Whether to fetch; otherwise the record is being read, or the fetch has been dropped.
     mutating func leaseGranted(_ ticket: Ticket, at position: Revision) -> Bool {
         guard flight?.ticket == ticket else { return false }
-        guard sharing.unreadBase == nil else {
+        // If a change is unread although its record may be read, the last read has failed.
+        guard sharing.unreadBase == nil || mayReadAgain else {
             flight?.isParked = true
             return false
         }
