@@ -152,9 +152,5 @@ extension Budget {
         is told when a page begins and when it has arrived, which the hand-written list does not tell. Tried: a log of pages that grows in \
         place instead of copied chunks (0.4 µs less per page), one waiter list (no difference)
         """,
-        "outbox-append": """
-        1.54 × (1.52–1.55) in a quick run, with seven system calls: the log also compares the names of log and lock with the open files. \
-        The handwritten code makes three. With ten system calls it was 2.46 ×
-        """,
     ]
 }
