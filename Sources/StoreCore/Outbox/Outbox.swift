@@ -244,7 +244,7 @@ public final class Outbox: Sendable {
 
     /// Waits until nothing is pending, for example in a background task or at the end of a program.
     ///
-    /// Failed and undecodable commands do not count.
+    /// Failed and undecodable commands do not count. If the outbox is stopped, the wait continues, because `resume()` may start it again.
     ///
     /// - Parameter timeout: The longest wait.
     /// - Returns: Whether everything is delivered. Cancellation ends the wait without affecting deliveries.

@@ -217,6 +217,16 @@ struct OutboxScopeTests {
         #expect(bench.events.all.map(\.number).sorted() == Array(1...UInt64(bench.events.all.count)))
     }
 
+    @Test func `O11, O15: a key shows its other commands after one of them was canceled`() async throws {
+        let bench = try OutboxBench()
+        await bench.register()
+        let first = try await bench.outbox.submit(Add(key: 1, amount: 1))
+        let second = try await bench.outbox.submit(Add(key: 1, amount: 2))
+        #expect(try await bench.outbox.cancel(first) == .canceled)
+        var states = bench.outbox.pending(for: bench.store[1]).makeAsyncIterator()
+        #expect(await states.next()?.commands.map(\.id) == [second])
+    }
+
     @Test func `O2, O15: many commands are read and shown`() async throws {
         let bench = try OutboxBench()
         let count = isLongRun ? 100_000 : 5_000
