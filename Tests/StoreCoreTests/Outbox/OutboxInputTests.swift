@@ -131,15 +131,26 @@ struct OutboxInputTests {
 
     /// Puts a directory in place of the log, so that every access of the log fails.
     private func blockLog(of bench: OutboxBench) throws {
-        let log = bench.directory.file("outbox").appending(path: "log")
-        try FileManager.default.moveItem(at: log, to: bench.directory.file("kept"))
-        try FileManager.default.createDirectory(at: log, withIntermediateDirectories: false)
+        try withLockedLog(of: bench) { log in
+            try FileManager.default.moveItem(at: log, to: bench.directory.file("kept"))
+            try FileManager.default.createDirectory(at: log, withIntermediateDirectories: false)
+        }
     }
 
     private func restoreLog(of bench: OutboxBench) throws {
-        let log = bench.directory.file("outbox").appending(path: "log")
-        try FileManager.default.removeItem(at: log)
-        try FileManager.default.moveItem(at: bench.directory.file("kept"), to: log)
+        try withLockedLog(of: bench) { log in
+            try FileManager.default.removeItem(at: log)
+            try FileManager.default.moveItem(at: bench.directory.file("kept"), to: log)
+        }
+    }
+
+    /// Holds the lock of the log, so that the outbox does not make a new log between two moves.
+    private func withLockedLog(of bench: OutboxBench, _ body: (URL) throws -> Void) throws {
+        let directory = bench.directory.file("outbox")
+        let lock = try FileHandle(forUpdating: directory.appending(path: "lock"))
+        defer { try? lock.close() }
+        #expect(flock(lock.fileDescriptor, LOCK_EX) == 0)
+        try body(directory.appending(path: "log"))
     }
 
     @Test func `O1, O11: calls on a disk that fails throw, and change nothing`() async throws {
@@ -162,6 +173,19 @@ struct OutboxInputTests {
         bench.outbox.start()
         try await bench.settled()
         #expect(bench.origin.commands.map(\.amount) == [5, 7])
+    }
+
+    @Test func `O13, O15: changes of other processes that cannot be read are reported, and are read later`() async throws {
+        let bench = try OutboxBench()
+        await bench.register()
+        try blockLog(of: bench)
+        await bench.outbox.core.refresh()
+        try await bench.events.first("log failed")
+        try restoreLog(of: bench)
+        let other = try OutboxBench(in: bench.directory)
+        await other.register()
+        try await other.outbox.submit(Add(key: 1, amount: 5))
+        try await until { await bench.state.pendingCount == 1 }
     }
 
     @Test func `O7: a success that cannot be logged is logged later, and is not delivered twice`() async throws {
@@ -190,9 +214,12 @@ struct OutboxInputTests {
         let bench = try OutboxBench(scope: scope)
         await bench.register()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
+        var states = bench.outbox.publish().makeAsyncIterator()
+        #expect(await states.next()?.isStopped == false)
         try blockLog(of: bench)
         let error = await #expect(throws: StoreError.self) { try await scope.clear() }
         #expect(error?.code == .fileSystem)
+        #expect(await states.next()?.isStopped == true)
         try restoreLog(of: bench)
         bench.outbox.start()
         #expect(await bench.state.isStopped)
@@ -251,6 +278,11 @@ struct OutboxInputTests {
         let error = await #expect(throws: StoreError.self) { try await bench.outbox.replace(id, with: AppendText(note: "n", text: text)) }
         #expect(error?.code == .outboxFull)
         #expect(try await bench.outbox.commands().map { try $0.value(as: AppendText.self).text } == ["a"])
+        // An accepted replacement counts with its own size.
+        let half = AppendText(note: "n", text: String(repeating: "b", count: 100))
+        #expect(try await bench.outbox.replace(id, with: half))
+        let further = await #expect(throws: StoreError.self) { try await bench.outbox.submit(half) }
+        #expect(further?.code == .outboxFull)
     }
 
     // MARK: Many commands
