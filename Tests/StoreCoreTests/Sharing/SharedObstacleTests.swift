@@ -71,6 +71,41 @@ struct SharedObstacleTests {
         try await until("a change arrives again") { observer.states.last?.content == 30 }
     }
 
+    #if !canImport(Darwin)
+    @Test func `D4: after the system has dropped events, every watch is told`() async throws {
+        let files = ["busy", "other", "idle"].map { place.file($0) }
+        for file in files { try Data().write(to: file) }
+        // Events of its own, because other tests would be told too.
+        let inotify = Inotify()
+        let counts = WatchedState([0, 0, 0])
+        let (isBlocked, gate) = (WatchedState(false), DispatchSemaphore(value: 0))
+        for (number, file) in files.enumerated() {
+            _ = try inotify.add(file.path(percentEncoded: false), UInt32(IN_MODIFY)) { _ in
+                counts.update { $0[number] += 1 }
+                guard number == 0, !isBlocked.current else { return }
+                isBlocked.update { $0 = true }
+                gate.wait()
+            }
+        }
+        let writers = try files.map { try FileHandle(forWritingTo: $0) }
+        for count in 1...2 {
+            try writers[1].write(contentsOf: [1])
+            try await until { counts.current[1] == count }
+        }
+        #expect(counts.current == [0, 2, 0])
+        // Nothing reads events until the gate opens.
+        try writers[0].write(contentsOf: [1])
+        try await until { isBlocked.current }
+        let limit = try String(contentsOfFile: "/proc/sys/fs/inotify/max_queued_events", encoding: .utf8)
+        let count = try #require(Int(limit.trimmingCharacters(in: .whitespacesAndNewlines)))
+        // Two files in turn, because the system joins equal events.
+        for number in 0...count { try writers[number % 2].write(contentsOf: [1]) }
+        #expect(counts.current == [1, 2, 0])
+        gate.signal()
+        try await until { counts.current[2] == 1 }
+    }
+    #endif
+
     @Test func `D1, D3: revisions never restart, although a clock was set back and a new ring begins below them`() async throws {
         let (a, b) = (SharedStoreTests.Process(place.url), SharedStoreTests.Process(place.url))
         let observer = b.observer(1)
