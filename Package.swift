@@ -15,20 +15,14 @@ let settings: [SwiftSetting] = [
 let package = Package(
     name: "Storehouse",
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
+    // The programs are not products: their targets would then be part of every package that depends on this one, and no target there could
+    // have the name of one of them or of a target that they use. A program of this package runs without a product.
     products: [
         .library(name: "StoreCore", targets: ["StoreCore"]),
         .library(name: "TextStore", targets: ["TextStore"]),
         .library(name: "RemoteRouting", targets: ["RemoteRouting"]),
         .library(name: "SyncEngine", targets: ["SyncEngine"]),
-        .executable(name: "tour", targets: ["Tour"]),
-        .executable(name: "hello", targets: ["Hello"]),
-        .executable(name: "orgs", targets: ["Orgs"]),
-        .executable(name: "stars", targets: ["Stars"]),
-        .executable(name: "terms", targets: ["Terms"]),
-        .executable(name: "mirror", targets: ["Mirror"]),
-        .executable(name: "fleet", targets: ["Fleet"]),
         .library(name: "PostgresCacher", targets: ["PostgresCacher"]),
-        .executable(name: "benchmarks", targets: ["Benchmarks"]),
     ],
     dependencies: [],
     targets: [
@@ -44,25 +38,25 @@ let package = Package(
         .target(name: "CurlShim", path: "Sources/RemoteRouting/Transport/Wire/CurlShim"),
 
         // Examples: programs that a newcomer runs.
-        .executableTarget(name: "Hello", dependencies: ["StoreCore"], path: "Examples/Hello", swiftSettings: settings),
+        .executableTarget(name: "hello", dependencies: ["StoreCore"], path: "Examples/Hello", swiftSettings: settings),
         .executableTarget(
-            name: "Tour", dependencies: ["StoreCore", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin", "Console"],
+            name: "tour", dependencies: ["StoreCore", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin", "Console"],
             path: "Examples/Tour", swiftSettings: settings),
         .executableTarget(
-            name: "Orgs", dependencies: ["StoreCore", "RemoteRouting", "LoopbackOrigin", "Console"], path: "Examples/Orgs",
+            name: "orgs", dependencies: ["StoreCore", "RemoteRouting", "LoopbackOrigin", "Console"], path: "Examples/Orgs",
             swiftSettings: settings),
         .executableTarget(
-            name: "Stars", dependencies: ["StoreCore", "RemoteRouting", "LoopbackOrigin", "Console", "Trials"], path: "Examples/Stars",
+            name: "stars", dependencies: ["StoreCore", "RemoteRouting", "LoopbackOrigin", "Console", "Trials"], path: "Examples/Stars",
             swiftSettings: settings),
         .executableTarget(
-            name: "Terms", dependencies: ["StoreCore", "TextStore", "RemoteRouting", "LoopbackOrigin", "Console"], path: "Examples/Terms",
+            name: "terms", dependencies: ["StoreCore", "TextStore", "RemoteRouting", "LoopbackOrigin", "Console"], path: "Examples/Terms",
             resources: [.copy("Texts")], swiftSettings: settings),
         .executableTarget(
-            name: "Mirror", dependencies: ["StoreCore", "SyncEngine", "RemoteRouting", "LoopbackOrigin", "Console"],
+            name: "mirror", dependencies: ["StoreCore", "SyncEngine", "RemoteRouting", "LoopbackOrigin", "Console"],
             path: "Examples/Mirror",
             swiftSettings: settings),
         .executableTarget(
-            name: "Fleet", dependencies: ["StoreCore", "PostgresCacher", "LoopbackOrigin", "Console", "Trials"], path: "Examples/Fleet",
+            name: "fleet", dependencies: ["StoreCore", "PostgresCacher", "LoopbackOrigin", "Console", "Trials"], path: "Examples/Fleet",
             exclude: ["PostgresCacher"], swiftSettings: settings),
         // A cacher over PostgreSQL for an app to depend on or to copy. libpq is found at run time.
         .target(
@@ -103,23 +97,23 @@ let package = Package(
             name: "TextStoreTests", dependencies: ["TextStore", "StoreCore", "Wire", "LoopbackOrigin", "TextCrashWriter", "Trials"],
             swiftSettings: settings),
         .testTarget(
-            name: "SyncEngineTests", dependencies: ["SyncEngine", "StoreCore", "LoopbackOrigin", "SyncCrashWriter", "Mirror", "Trials"],
+            name: "SyncEngineTests", dependencies: ["SyncEngine", "StoreCore", "LoopbackOrigin", "SyncCrashWriter", "mirror", "Trials"],
             swiftSettings: settings),
         // The examples that are tested as an app would be.
         .testTarget(
-            name: "OrgsTests", dependencies: ["Orgs", "Stars", "StoreCore", "RemoteRouting", "Console", "Trials"], swiftSettings: settings),
+            name: "OrgsTests", dependencies: ["orgs", "stars", "StoreCore", "RemoteRouting", "Console", "Trials"], swiftSettings: settings),
         .testTarget(
-            name: "PostgresCacherTests", dependencies: ["PostgresCacher", "StoreCore", "Fleet", "Trials"], swiftSettings: settings),
+            name: "PostgresCacherTests", dependencies: ["PostgresCacher", "StoreCore", "fleet", "Trials"], swiftSettings: settings),
         .testTarget(name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin", "StoreCore", "Trials"], swiftSettings: settings),
         // The examples of the documentation, compiled and run, and a check that the documentation shows no others.
         .testTarget(
             name: "DocumentationTests",
-            dependencies: ["StoreCore", "TextStore", "RemoteRouting", "SyncEngine", "LoopbackOrigin", "Hello", "Trials"],
+            dependencies: ["StoreCore", "TextStore", "RemoteRouting", "SyncEngine", "LoopbackOrigin", "hello", "Trials"],
             swiftSettings: settings),
 
         // The benchmarks, and what they ask of the allocator.
         .executableTarget(
-            name: "Benchmarks",
+            name: "benchmarks",
             dependencies: [
                 "StoreCore", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin", "Console", "Trials", "CHeapUsage",
                 "SyncCrashWriter", "PostgresCacher", "PostgresShim",

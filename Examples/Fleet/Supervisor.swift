@@ -36,13 +36,13 @@ struct Supervisor {
         defer { try? FileManager.default.removeItem(at: directory) }
         let table = "fleet_\(UInt32.random(in: 0...UInt32.max))"
         if let url = options.postgres { try await FleetTable.check(url, table) }
-        let origin = try ChildProcess("Fleet", ["origin", path("fetches")])
+        let origin = try ChildProcess("fleet", ["origin", path("fetches")])
         guard let port = origin.readLine() else { throw FleetOptions.Mistake(description: "the origin did not start") }
         let start = Date().timeIntervalSince1970
         func worker(_ number: Int) throws -> ChildProcess {
             let log = log(of: number)
             return try ChildProcess(
-                "Fleet",
+                "fleet",
                 [
                     "worker", "\(number)", options.postgres ?? path("cache"), "http://127.0.0.1:\(port)", log, "\(start)",
                     "\(options.seconds)", options.postgres == nil ? "" : table,

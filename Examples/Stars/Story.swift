@@ -106,7 +106,7 @@ struct Story {
     private func start(_ arguments: [String]) throws -> ChildProcess {
         screen.write("  $ \((["stars"] + arguments).joined(separator: " "))")
         return try ChildProcess(
-            "Stars",
+            "stars",
             arguments + ["--origin", origin.url.absoluteString, "--directory", directory.path(percentEncoded: false), "--plain"])
     }
 }

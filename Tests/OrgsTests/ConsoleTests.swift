@@ -1,7 +1,7 @@
 import Console
 import Testing
 
-@testable import Orgs
+@testable import orgs
 
 /// What is made of where the output goes.
 struct ConsoleTests {

@@ -3,7 +3,7 @@ import RemoteRouting
 import StoreCore
 import Testing
 
-@testable import Orgs
+@testable import orgs
 
 /// What goes over the wire, and what becomes of the answers: routes, client and repository as they are, without a network.
 @Suite(.timeLimit(.minutes(10)))

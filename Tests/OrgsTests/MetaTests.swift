@@ -2,7 +2,7 @@ import RemoteRouting
 import StoreCore
 import Testing
 
-@testable import Orgs
+@testable import orgs
 
 /// The screen of the API's own description.
 @Suite(.timeLimit(.minutes(10)))

@@ -1,7 +1,7 @@
 import StoreCore
 import Testing
 
-@testable import Orgs
+@testable import orgs
 
 /// What a screen shows of a list that comes page by page.
 @Suite(.timeLimit(.minutes(10)))

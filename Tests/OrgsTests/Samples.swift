@@ -1,7 +1,7 @@
 import Foundation
 import StoreCore
 
-@testable import Orgs
+@testable import orgs
 
 extension GitHubRepository {
     /// The app's stores over scripted fetchers; a fetcher without a script fails each fetch.

@@ -2,7 +2,7 @@ import Foundation
 import StoreCore
 import Testing
 
-@testable import Orgs
+@testable import orgs
 
 /// What the screens do beside showing.
 @Suite(.timeLimit(.minutes(10)))

@@ -4,7 +4,7 @@ import StoreCore
 import Testing
 import Trials
 
-@testable import Stars
+@testable import stars
 
 /// The example of changes that survive, as a user runs it: each run is a process.
 @Suite(.timeLimit(.minutes(10)))
@@ -25,7 +25,7 @@ final class StarsTests {
     }
 
     private func start(_ arguments: [String]) throws -> ChildProcess {
-        try ChildProcess("Stars", arguments + ["--directory", directory.path(percentEncoded: false), "--plain"])
+        try ChildProcess("stars", arguments + ["--directory", directory.path(percentEncoded: false), "--plain"])
     }
 
     private func stars(_ arguments: String...) async throws -> Run { try await ended(try start(arguments)) }
@@ -40,14 +40,14 @@ final class StarsTests {
     }
 
     @Test func `the story holds, and each of its lines fits a terminal`() async throws {
-        let story = try await ended(ChildProcess("Stars", ["story", "--plain"]))
+        let story = try await ended(ChildProcess("stars", ["story", "--plain"]))
         #expect(story.status == 0, "\(story.text)")
         #expect(story.text.contains("✓ all "))
         #expect(story.text.split(separator: "\n").allSatisfy { $0.count <= 80 && !$0.contains("\u{1B}") })
     }
 
     @Test func `the story fails with an origin that ignores the key`() async throws {
-        let story = try await ended(ChildProcess("Stars", ["story", "--forgetful", "--plain"]))
+        let story = try await ended(ChildProcess("stars", ["story", "--forgetful", "--plain"]))
         #expect(story.status == 1)
         #expect(story.text.contains("✗ does not hold: the origin has performed it once"))
     }

@@ -1,7 +1,7 @@
 import StoreCore
 import Testing
 
-@testable import Orgs
+@testable import orgs
 
 /// A list that starts in its middle and grows in both directions.
 @Suite(.timeLimit(.minutes(10)))

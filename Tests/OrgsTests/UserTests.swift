@@ -2,7 +2,7 @@ import Foundation
 import StoreCore
 import Testing
 
-@testable import Orgs
+@testable import orgs
 
 /// What a screen shows of a user: the repository as it is, with an origin to script and time to move.
 @Suite(.timeLimit(.minutes(10)))

@@ -8,7 +8,7 @@ import Trials
 struct PostgresFleetTests {
     @Test func `D5, D8: the fleet passes its checks while the server restarts twice`() async throws {
         let server = try PostgresServer()
-        let fleet = try ChildProcess("Fleet", ["--workers", "4", "--seconds", "12", "--plain", "--postgres", server.url])
+        let fleet = try ChildProcess("fleet", ["--workers", "4", "--seconds", "12", "--plain", "--postgres", server.url])
         for _ in 0..<2 {
             try await Task.sleep(for: .seconds(4))
             try server.restart()

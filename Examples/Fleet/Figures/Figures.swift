@@ -60,7 +60,7 @@ struct Figures {
     // MARK: Processes
 
     func launch(_ role: String, _ arguments: String...) throws -> ChildProcess {
-        try ChildProcess("Fleet", ["figure", role, place.name] + arguments)
+        try ChildProcess("fleet", ["figure", role, place.name] + arguments)
     }
 
     /// The next line of a process.
@@ -96,7 +96,7 @@ struct Figures {
     /// Many processes request one missing key at the same time, in many rounds. The origin counts.
     private func requests() async throws -> Bool {
         let log = path("figure-fetches")
-        let origin = try ChildProcess("Fleet", ["origin", log])
+        let origin = try ChildProcess("fleet", ["origin", log])
         let port = try await line(of: origin)
         let all = try (0..<size.processes).map { _ in try launch("request", "\(size.callers)", "http://127.0.0.1:\(port)") }
         for process in all { _ = try await line(of: process) }

@@ -121,21 +121,19 @@ public final class ChildProcess {
 
     /// Returns the path of a program of this package, which the build puts beside the tests.
     ///
-    /// - Parameter name: The name of the target; the product may be spelled in lowercase.
+    /// - Parameter name: The name of the target.
     public static func path(of name: String) throws -> String {
         var places = Bundle.allBundles.map(\.bundleURL) + [URL(filePath: CommandLine.arguments[0])]
         // Without such a link, the other places suffice.
         if let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe") { places.append(URL(filePath: own)) }
         for var place in places {
             for _ in 0..<5 {
-                for spelling in [name, name.lowercased()] {
-                    let path = place.appending(path: spelling, directoryHint: .notDirectory).path(percentEncoded: false)
-                    var isDirectory: ObjCBool = false
-                    if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), !isDirectory.boolValue,
-                        FileManager.default.isExecutableFile(atPath: path)
-                    {
-                        return path
-                    }
+                let path = place.appending(path: name, directoryHint: .notDirectory).path(percentEncoded: false)
+                var isDirectory: ObjCBool = false
+                if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), !isDirectory.boolValue,
+                    FileManager.default.isExecutableFile(atPath: path)
+                {
+                    return path
                 }
                 place.deleteLastPathComponent()
             }

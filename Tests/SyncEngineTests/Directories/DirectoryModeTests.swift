@@ -35,7 +35,7 @@ struct DirectoryModeTests {
         let mirror = try ChildProcess(
             "/bin/sh",
             [
-                "-c", #"umask "$0"; exec "$@""#, umask, try ChildProcess.path(of: "Mirror"),
+                "-c", #"umask "$0"; exec "$@""#, umask, try ChildProcess.path(of: "mirror"),
                 origin.url.appending(path: "list").absoluteString, root.path(percentEncoded: false), "--plain",
             ])
         #expect(try await mirror.ending() == 0)

@@ -18,7 +18,7 @@ struct MirrorOutputTests {
         defer { origin.stop() }
         let bench = try DirectoryBench()
         let mirror = try ChildProcess(
-            "Mirror",
+            "mirror",
             [origin.url.appending(path: "list").absoluteString, bench.url.path(percentEncoded: false), "--plain", "--retries", "0"]
                 + options)
         let output = mirror.rest
@@ -50,7 +50,7 @@ struct MirrorOutputTests {
         try Data(text).write(to: own.appending(path: "journal"))
         func run(_ more: String...) async throws -> String {
             let mirror = try ChildProcess(
-                "Mirror",
+                "mirror",
                 [origin.url.appending(path: "list").absoluteString, bench.url.path(percentEncoded: false), "--plain", "--allow-empty"]
                     + options + more)
             defer { mirror.wait() }

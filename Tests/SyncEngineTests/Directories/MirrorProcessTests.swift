@@ -46,7 +46,7 @@ struct MirrorProcessTests {
 
     private func mirror(_ options: String...) throws -> ChildProcess {
         let arguments = [origin.url.appending(path: "list").absoluteString, bench.url.path(percentEncoded: false), "--plain"]
-        return try ChildProcess("Mirror", arguments + options)
+        return try ChildProcess("mirror", arguments + options)
     }
 
     private func expectEqual() throws {

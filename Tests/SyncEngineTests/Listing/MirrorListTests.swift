@@ -45,7 +45,7 @@ struct MirrorListTests {
 
     private func mirror(_ options: String...) async throws -> (code: Int32, output: String) {
         let address = origin.url.appending(path: "list").absoluteString
-        let child = try ChildProcess("Mirror", [address, bench.url.path(percentEncoded: false), "--plain"] + options)
+        let child = try ChildProcess("mirror", [address, bench.url.path(percentEncoded: false), "--plain"] + options)
         let code = try await child.ending()
         return (code, child.rest)
     }
@@ -79,7 +79,7 @@ struct MirrorListTests {
         defer { origin.stop() }
         for added in [2, 0] {
             let child = try ChildProcess(
-                "Mirror", [origin.url.appending(path: "list").absoluteString, bench.url.path(percentEncoded: false), "--plain"])
+                "mirror", [origin.url.appending(path: "list").absoluteString, bench.url.path(percentEncoded: false), "--plain"])
             #expect(try await child.ending() == 0)
             #expect(child.rest.contains("\(added) added, 0 updated, 0 removed, \(2 - added) unchanged"))
         }
@@ -96,7 +96,7 @@ struct MirrorListTests {
         }
         defer { origin.stop() }
         let child = try ChildProcess(
-            "Mirror", [origin.url.appending(path: "lists/all").absoluteString, bench.url.path(percentEncoded: false), "--plain"])
+            "mirror", [origin.url.appending(path: "lists/all").absoluteString, bench.url.path(percentEncoded: false), "--plain"])
         #expect(try await child.ending() == 0, "\(child.rest)")
         for path in paths { #expect(try bench.files[path] == "/lists/\(path)") }
     }
@@ -146,7 +146,7 @@ struct MirrorListTests {
         list.update { $0 = .html("<!DOCTYPE html>\n<html><body>sign in</body></html>\n") }
         let address = origin.url.appending(path: "list").absoluteString
         let child = try ChildProcess(
-            "/bin/sh", ["-c", "\"$0\" \"$@\" 2>&1", try ChildProcess.path(of: "Mirror"), address, bench.url.path(percentEncoded: false)])
+            "/bin/sh", ["-c", "\"$0\" \"$@\" 2>&1", try ChildProcess.path(of: "mirror"), address, bench.url.path(percentEncoded: false)])
         #expect(try await child.ending() == 3)
         let output = child.rest
         #expect(output.contains("<!DOCTYPE html>") && output.contains("not a list"), "\(output)")

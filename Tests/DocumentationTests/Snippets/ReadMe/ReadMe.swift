@@ -10,7 +10,7 @@ internal import Trials
 func readme() async throws -> [[String]] {
     var lines: [String] = []
     for _ in 1...10 where lines.count != 6 {
-        let program = try ChildProcess("Hello", [])
+        let program = try ChildProcess("hello", [])
         lines = []
         while let line = try await program.nextLine() { lines.append(line) }
         #expect(try await program.ending() == 0)
