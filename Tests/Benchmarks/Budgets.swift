@@ -154,7 +154,7 @@ extension Budget {
         """,
         "exchange-1000-peak": """
         +13.3 MB (8.1–17.6 MB) in a full run, +15 MB (11.3–18.1 MB) alone. A waiting exchange holds about 20 kB. The memory of bare \
-        `URLSession` changes between 4 and 12 MB. Tried: one timer for the deadlines of all exchanges (2 kB less each). Not yet tried: \
+        `URLSession` changes between 4 and 12 MB. Tried: one timer for all deadlines in place of a task of 2 kB for each. Not yet tried: \
         fewer nested calls between a route and the wait for a place at the host
         """,
         "wire-1000-peak": """

@@ -433,28 +433,6 @@ struct OutboxCreationTests {
         #expect(notes.appending.commands == [AppendText(note: "real-b", text: "y")])
     }
 
-    /// Selects a note, in place of an earlier selection.
-    private struct Selection: Command {
-        static let name = "selection"
-        var note: String
-
-        func supersedes(_ earlier: Selection) -> Bool { true }
-    }
-
-    @Test func `O9: the change of a superseded command to another key is no longer shown`() async throws {
-        let notes = try Notes()
-        for note in ["a", "b"] { await notes.store[note].update("") }
-        await notes.outbox.register(Selection.self, patching: notes.store, at: \.note, lane: { _ in "selections" }) {
-            $1 = "selected"
-        } perform: { _, _ in
-        }
-        try await notes.outbox.submit(Selection(note: "a"))
-        #expect(try await notes.store["a"].requireData() == "selected")
-        try await notes.outbox.submit(Selection(note: "b"))
-        #expect(try await notes.store["a"].requireData() == "")
-        #expect(try await notes.store["b"].requireData() == "selected")
-    }
-
     @Test func `O5, O8: a replaced creation takes the commands of its entity along, and another entity gets none of them`() async throws {
         let notes = try Notes(
             creating: ScriptedDeliveries(
