@@ -118,25 +118,28 @@ extension Experiment {
     }
 }
 
-/// Measures the most bytes that 1 000 exchanges hold.
+/// Measures the most bytes that 1 000 exchanges hold at once.
 ///
-/// The origin reads the heap's size while it responds, when most exchanges are in flight. It shares the process with every contestant.
+/// The origin responds to none before all of them wait, because a contestant that is slow to start would otherwise never hold all of them.
+/// It shares the process with every contestant.
 private struct PeakMeter: Sendable {
     let origin: LoopbackOrigin
-    private let seen = Seen()
+    private let round = Round()
 
-    private final class Seen: Sendable {
-        let counts = Mutex((requests: 0, most: 0.0))
+    /// The state of one round, which the origin's handler shares.
+    private final class Round: Sendable {
+        let state = Mutex((isOpen: false, responses: 0, most: 0.0))
     }
 
     init() throws {
         let profile = Profile.some
         origin = try LoopbackOrigin()
-        origin.on(.get, "/profile") { [seen] _ in
-            seen.counts.withLock { counts in
-                counts.requests += 1
+        origin.on(.get, "/profile") { [round] _ in
+            while !round.state.withLock(\.isOpen) { try? await Task.sleep(for: .milliseconds(5)) }
+            round.state.withLock { state in
+                state.responses += 1
                 // Reading the heap's size walks through all free memory under a lock; doing so at each request would dominate the work.
-                if counts.requests.isMultiple(of: 16) { counts.most = max(counts.most, HeapUsage.bytes) }
+                if state.responses.isMultiple(of: 16) { state.most = max(state.most, HeapUsage.bytes) }
             }
             return .json(profile)
         }
@@ -144,10 +147,28 @@ private struct PeakMeter: Sendable {
 
     func peak(_ body: @escaping @Sendable (URL) async throws -> Void) async throws -> [Double] {
         let url = origin.url.appending(path: "profile")
+        // The record of the last round's requests would otherwise grow in this one.
+        origin.forget()
         let before = HeapUsage.bytes
-        seen.counts.withLock { $0.most = before }
-        _ = try await Experiment.spread(1_000, over: 1_000) { try await body(url) }
-        return [seen.counts.withLock { $0.most } - before]
+        round.state.withLock { $0 = (isOpen: false, responses: 0, most: before) }
+        let tasks = (0..<1_000).map { _ in Task { try await body(url) } }
+        let held = try await settled()
+        round.state.withLock { $0.isOpen = true }
+        for task in tasks { try await task.value }
+        return [max(held, round.state.withLock(\.most)) - before]
+    }
+
+    /// Waits until the heap has stopped growing, and returns its size.
+    private func settled() async throws -> Double {
+        var last = 0.0
+        var steady = 0
+        while steady < 5 {
+            try await Task.sleep(for: .milliseconds(20))
+            let bytes = HeapUsage.bytes
+            steady = abs(bytes - last) < 20_000 ? steady + 1 : 0
+            last = bytes
+        }
+        return last
     }
 }
 
