@@ -14,7 +14,7 @@ extension RemoteHost {
     public func send<Value: Decodable & SendableMetatype>(_ route: some Routable, as type: Value.Type = Value.self) async throws
         -> sending Value
     {
-        try await ResponseDecoding(try await wholeResponse(for: route), of: route, at: self).decode(as: type)
+        try await RouteCall(route, at: self, .whole).value(as: type)
     }
 
     /// Sends a route and ignores the body of a successful response.
@@ -36,14 +36,14 @@ extension RemoteHost {
     public func send<Value: Decodable & SendableMetatype>(
         _ path: RoutePath, method: HTTPMethod = .get, parameters: Parameters = [:], as type: Value.Type = Value.self
     ) async throws -> sending Value {
-        try await send(RemoteHost.route(path, method, parameters), as: type)
+        try await call(path, method, parameters).value(as: type)
     }
 
     /// Sends a request and ignores the body of a successful response.
     ///
     /// - Throws: ``RemoteError``.
     public func send(_ path: RoutePath, method: HTTPMethod = .get, parameters: Parameters = [:]) async throws {
-        try await send(RemoteHost.route(path, method, parameters))
+        _ = try await call(path, method, parameters).run()
     }
 
     /// Sends a route and returns the decompressed body.
@@ -59,8 +59,8 @@ extension RemoteHost {
     public func response<Value: Decodable & SendableMetatype>(
         for route: some Routable, as type: Value.Type = Value.self
     ) async throws -> sending RemoteResponse<Value> {
-        let response = try await wholeResponse(for: route)
-        return response.map(try await ResponseDecoding(response, of: route, at: self).decode(as: type))
+        let decoding = try await RouteCall(route, at: self, .whole).decoding()
+        return decoding.response.map(try await decoding.decode(as: type))
     }
 
     /// Sends a route and returns the whole response with its bytes.
@@ -75,8 +75,10 @@ extension RemoteHost {
         try await RouteCall(route, at: self, .whole).run().whole
     }
 
-    private static func route(_ path: RoutePath, _ method: HTTPMethod, _ parameters: Parameters) -> Route {
+    @inline(never)
+    private func call(_ path: RoutePath, _ method: HTTPMethod, _ parameters: Parameters) throws(RemoteError) -> RouteCall {
         // Without parameters, a POST is sent without a body.
-        parameters.isEmpty ? Route(path: path, method: method) : Route(path: path, method: method, parameters: parameters)
+        let route = parameters.isEmpty ? Route(path: path, method: method) : Route(path: path, method: method, parameters: parameters)
+        return try RouteCall(route, at: self, .whole)
     }
 }

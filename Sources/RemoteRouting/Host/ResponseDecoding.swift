@@ -1,8 +1,10 @@
 internal import Foundation
 
 /// Decodes the values of successful responses.
-struct ResponseDecoding: Sendable {
-    private let response: RemoteResponse<Data>
+///
+/// An object, because a caller in wait has room for its result in its frame.
+final class ResponseDecoding: Sendable {
+    let response: RemoteResponse<Data>
     private let operation: String
     /// Whether the response has no body by definition (RFC 9110 §9.3.2, §15.3.5).
     private let isWithoutBody: Bool
@@ -12,11 +14,14 @@ struct ResponseDecoding: Sendable {
     /// The media type that the route asked for.
     private let accept: MimeType?
 
-    init(_ response: RemoteResponse<Data>, of route: some Routable, at host: RemoteHost) {
-        let options = route.options
+    convenience init(_ response: RemoteResponse<Data>, of route: some Routable, at host: RemoteHost) {
+        self.init(response, route.method, route.options, at: host)
+    }
+
+    init(_ response: RemoteResponse<Data>, _ method: HTTPMethod, _ options: RouteOptions, at host: RemoteHost) {
         self.response = response
-        operation = "\(route.method.rawValue) \(response.url.withoutSecrets)"
-        isWithoutBody = response.status == 204 || response.status == 205 || route.method == .head
+        operation = "\(method.rawValue) \(response.url.withoutSecrets)"
+        isWithoutBody = response.status == 204 || response.status == 205 || method == .head
         parser = options.parser ?? host.parser
         fallback = JSONParser(makeDecoder: host.makeDecoder)
         accept = options.accept

@@ -1,7 +1,8 @@
 internal import Foundation
 
 extension RouteCall {
-    /// Runs the request interceptors and checks the result.
+    /// Runs the request interceptors.
+    @inline(never)
     func intercepted(_ original: HTTPRequest) async throws -> HTTPRequest {
         var request = original
         for interceptor in host.requestInterceptors {
@@ -13,13 +14,12 @@ extension RouteCall {
             // An interceptor may have replaced the request.
             request = request.made(like: original)
         }
-        try check(request, madeOf: original)
         return request
     }
 
     /// Throws if interceptors changed a request into one that must not be sent.
     @inline(never)
-    private func check(_ request: HTTPRequest, madeOf original: HTTPRequest) throws(RemoteError) {
+    func check(_ request: HTTPRequest, madeOf original: HTTPRequest) throws {
         guard let origin = WebOrigin(of: request.url), request.url == original.url || origin == WebOrigin(of: original.url) else {
             let fault = RouteFault(
                 .foreignOrigin, in: "address", "an interceptor changed the request's origin; use another host instead")

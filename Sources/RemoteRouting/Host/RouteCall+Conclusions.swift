@@ -3,7 +3,8 @@ internal import StoreCore
 
 extension RouteCall {
     /// Returns a successful response; throws for any other.
-    func success(_ response: HTTPResponse) throws(RemoteError) -> HTTPResponse {
+    @inline(never)
+    func success(_ response: HTTPResponse) throws -> HTTPResponse {
         if isSuccess(response.status) { return response }
         throw failure(of: response)
     }
@@ -22,6 +23,7 @@ extension RouteCall {
         return failure
     }
 
+    @inline(never)
     func conclusion(_ response: HTTPResponse, _ attempts: Int) -> RemoteResponse<HTTPResponse.Body> {
         let duration = started.duration(to: host.time.now)
         return RemoteResponse(

@@ -54,9 +54,14 @@ extension RouteCall {
         }
     }
 
-    /// The error for the deadline of the whole call.
+    /// Converts the error that ended the call.
     @inline(never)
-    func error(_ part: Deadlines.Part) -> RemoteError {
+    func finalError(for thrown: any Error) -> any Error {
+        thrown is DeadlinePassed ? error(.overall) : error(for: thrown, request)
+    }
+
+    /// The error for the deadline of the whole call.
+    private func error(_ part: Deadlines.Part) -> RemoteError {
         let failure = TransportFailure(part, ExchangeLimits())
         return error(.timeout, failure.code, request, failure.message)
     }

@@ -13,21 +13,25 @@ extension RouteCall {
             try Task.checkCancellation()
             if let cookies { request = try await adding(cookies, to: request, after: hops) }
             let began = willSend(request)
-            let response = try await host.transport.perform(request, over: connection(for: request), limits: limits)
+            let response = try await perform(request)
             // Stores cookies before the next hop, which may send them.
             if let cookies { await cookies.receive(response.fields.values(of: "Set-Cookie"), from: request.url) }
             guard let next = try redirection(by: response, began, request, after: redirects) else {
                 return try await delivered(response, to: request)
             }
-            // Reads a short body to keep the connection reusable.
-            if let length = response.fields["Content-Length"].flatMap({ Int($0) }), length <= 65_536 {
-                // Ignores errors, because only the head counts. A canceled call stops before the next request.
-                _ = try? await response.body.collect()
-            }
+            // Reads a short body to keep the connection reusable. Ignores errors, because only the head counts. A canceled call stops
+            // before the next request.
+            if hasShortBody(response) { _ = try? await response.body.collect() }
             if cookies != nil { hops.append(request.url) }
             request = next
             redirects += 1
         }
+    }
+
+    /// Performs one exchange.
+    @inline(never)
+    private func perform(_ request: HTTPRequest) async throws -> HTTPResponse {
+        try await host.transport.perform(request, over: connection(for: request), limits: limits)
     }
 
     /// The host's connection options, reduced to those that apply to the request's origin.
@@ -54,7 +58,14 @@ extension RouteCall {
         return request
     }
 
+    @inline(never)
+    private func hasShortBody(_ response: HTTPResponse) -> Bool {
+        guard let length = response.fields["Content-Length"].flatMap({ Int($0) }) else { return false }
+        return length <= 65_536
+    }
+
     /// Records a request that is about to be sent and returns the current moment.
+    @inline(never)
     private func willSend(_ request: HTTPRequest) -> MonotonicInstant {
         sent.withLock { sent in
             sent.request = request
@@ -69,7 +80,7 @@ extension RouteCall {
     @inline(never)
     private func redirection(
         by response: HTTPResponse, _ began: MonotonicInstant, _ request: HTTPRequest, after redirects: Int
-    ) throws(RemoteError) -> HTTPRequest? {
+    ) throws -> HTTPRequest? {
         host.log?.received(response, to: request, after: began.duration(to: host.time.now))
         switch RedirectPolicy(limit: host.limits.redirects).decide(response, to: request, after: redirects) {
         case .stay: return nil
@@ -91,6 +102,15 @@ extension RouteCall {
             response.body = HTTPResponse.Body(try await arriving.body.collect())
             response.metrics = arriving.metrics
         }
+        if !host.responseInterceptors.isEmpty { response = try await intercepted(response, to: request) }
+        host.log?.completed(response, of: request)
+        return response
+    }
+
+    /// Runs the response interceptors.
+    @inline(never)
+    private func intercepted(_ original: HTTPResponse, to request: HTTPRequest) async throws -> HTTPResponse {
+        var response = original
         for interceptor in host.responseInterceptors.reversed() {
             do {
                 try await interceptor.intercept(&response, to: request)
@@ -98,7 +118,6 @@ extension RouteCall {
                 throw self.error(for: error, request, or: .interceptorFailed)
             }
         }
-        host.log?.completed(response, of: request)
         return response
     }
 }

@@ -173,11 +173,30 @@ final class RouteCall: Sendable {
     /// - Throws: ``RemoteError``.
     func run() async throws -> RemoteResponse<HTTPResponse.Body> {
         do {
-            if keepsOwnDeadline { return try await attempts() }
-            return try await within(deadline, of: host.time) { [self] in try await attempts() }
+            return try await keepsOwnDeadline ? attempts() : attemptsUntilDeadline()
         } catch {
-            throw error is DeadlinePassed ? self.error(.overall) : self.error(for: error, request)
+            throw finalError(for: error)
         }
+    }
+
+    /// Sends the request and prepares the decoding of the response.
+    func decoding() async throws -> ResponseDecoding {
+        decoding(of: try await run())
+    }
+
+    @inline(never)
+    private func decoding(of response: RemoteResponse<HTTPResponse.Body>) -> ResponseDecoding {
+        ResponseDecoding(response.whole, request.method, options, at: host)
+    }
+
+    /// Sends the request and decodes the response.
+    func value<Value: Decodable & SendableMetatype>(as type: Value.Type) async throws -> sending Value {
+        try await decoding().decode(as: type)
+    }
+
+    @inline(never)
+    private func attemptsUntilDeadline() async throws -> RemoteResponse<HTTPResponse.Body> {
+        try await within(deadline, of: host.time) { [self] in try await attempts() }
     }
 
     private func attempts() async throws -> RemoteResponse<HTTPResponse.Body> {
@@ -186,11 +205,16 @@ final class RouteCall: Sendable {
             do {
                 return conclusion(try await authorizedAttempt(), attempt)
             } catch {
-                let next = try nextAttempt(after: error, attempt)
-                try await host.time.sleep(until: next)
+                try await waitForNextAttempt(after: error, attempt)
                 attempt += 1
             }
         }
+    }
+
+    /// Waits until the start of the next attempt, or throws a final error.
+    @inline(never)
+    private func waitForNextAttempt(after error: any Error, _ attempt: Int) async throws {
+        try await host.time.sleep(until: nextAttempt(after: error, attempt))
     }
 
     /// Returns the start of the next attempt, or throws a final error.
@@ -256,30 +280,41 @@ final class RouteCall: Sendable {
     // MARK: One exchange
 
     private func exchange(_ original: HTTPRequest) async throws -> HTTPResponse {
-        let first = try await intercepted(original)
-        let permit = try await permit()
+        let first = host.requestInterceptors.isEmpty ? original : try await intercepted(original)
+        try check(first, madeOf: original)
+        let permit = if let free = host.gate.takeIfFree() { free } else { try await permit() }
         do {
             let response = try await follow(first)
-            // A stream keeps its permit until it ends.
-            if response.body.isArriving { response.body.onEnd { permit.release() } } else { permit.release() }
+            release(permit, after: response)
             return response
         } catch {
             permit.release()
-            if let failure = error as? TransportFailure, !failure.mayHaveArrived { lastRequestHadNoEffect() }
-            throw self.error(for: error, first)
+            throw failure(of: first, error)
         }
     }
 
     /// Waits for a permit of the host.
+    @inline(never)
     private func permit() async throws -> Permits.Permit {
         let gate = host.gate
-        if let permit = gate.takeIfFree() { return permit }
         return try await within(keepsOwnDeadline ? deadline : nil, of: host.time) { try await gate.take() }
+    }
+
+    /// Returns a permit once the body has arrived; a stream keeps its permit until it ends.
+    @inline(never)
+    private func release(_ permit: Permits.Permit, after response: HTTPResponse) {
+        if response.body.isArriving { response.body.onEnd { permit.release() } } else { permit.release() }
+    }
+
+    @inline(never)
+    private func failure(of request: HTTPRequest, _ thrown: any Error) -> any Error {
+        if let failure = thrown as? TransportFailure, !failure.mayHaveArrived { lastRequestHadNoEffect() }
+        return error(for: thrown, request)
     }
 }
 
 /// The deadline of an operation passed.
-private struct DeadlinePassed: Error {}
+struct DeadlinePassed: Error {}
 
 /// Runs an operation and cancels it at a deadline.
 ///

@@ -48,7 +48,7 @@ extension RemoteHost {
     public func upload<Value: Decodable & SendableMetatype>(
         _ route: some Routable, as type: Value.Type = Value.self, onProgress: @escaping @Sendable (TransferProgress) -> Void
     ) async throws -> sending Value {
-        let call = try RouteCall(route, at: self, .whole) { sent, total in onProgress(TransferProgress(bytes: sent, total: total)) }
-        return try await ResponseDecoding(try await call.run().whole, of: route, at: self).decode(as: type)
+        try await RouteCall(route, at: self, .whole) { sent, total in onProgress(TransferProgress(bytes: sent, total: total)) }
+            .value(as: type)
     }
 }

@@ -12,18 +12,22 @@ extension Exchange {
     public func response() async throws -> HTTPResponse {
         watch()
         while true {
-            let head: Result<HTTPResponse, TransportFailure>? = state.withLock { state in
-                if let head = state.head { return .success(head) }
-                if case .failed(let failure) = state.phase { return .failure(failure) }
-                return nil
-            }
-            if let head {
-                var response = try head.get()
-                response.body = HTTPResponse.Body(self)
-                return response
-            }
+            if let response = try arrivedResponse() { return response }
             await wait { $0.head != nil || $0.isOver }
         }
+    }
+
+    /// Returns the response if its head has arrived.
+    @inline(never)
+    private func arrivedResponse() throws(TransportFailure) -> HTTPResponse? {
+        let head: Result<HTTPResponse, TransportFailure>? = state.withLock { state in
+            if let head = state.head { return .success(head) }
+            if case .failed(let failure) = state.phase { return .failure(failure) }
+            return nil
+        }
+        guard var response = try head?.get() else { return nil }
+        response.body = HTTPResponse.Body(self)
+        return response
     }
 
     /// Returns the next chunk of the body; `nil` at its end. Throws a failure only after all earlier bytes.

@@ -55,12 +55,20 @@ public final class CurlTransport: Transport, CustomStringConvertible {
     public func perform(
         _ request: HTTPRequest, over connection: ConnectionOptions, limits: ExchangeLimits
     ) async throws -> HTTPResponse {
+        try await begin(request, connection, limits).response()
+    }
+
+    /// Not inlined: its temporaries would otherwise enlarge the frame of every waiting exchange.
+    @inline(never)
+    private func begin(
+        _ request: HTTPRequest, _ connection: ConnectionOptions, _ limits: ExchangeLimits
+    ) throws(TransportFailure) -> Exchange {
         // The engine's thread cannot wait for a manual clock.
         let keepsDeadlines = limits.time is SystemTime
         let exchange = Exchange(
             limits: limits, source: Exchange.Source(keepsDeadlines: keepsDeadlines, waitsForReader: true, leavesCoding: true))
         if exchange.mayBegin() { try begin(request, connection, exchange, keepsDeadlines: keepsDeadlines) }
-        return try await exchange.response()
+        return exchange
     }
 
     private func begin(

@@ -72,6 +72,14 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
     public func perform(
         _ request: HTTPRequest, over connection: ConnectionOptions, limits: ExchangeLimits
     ) async throws -> HTTPResponse {
+        try await begin(request, connection, limits).response()
+    }
+
+    /// Not inlined: its temporaries would otherwise enlarge the frame of every waiting exchange.
+    @inline(never)
+    private func begin(
+        _ request: HTTPRequest, _ connection: ConnectionOptions, _ limits: ExchangeLimits
+    ) throws(TransportFailure) -> Exchange {
         if let problem = URLSessionTransport.problem(with: connection) { throw TransportFailure(.unsupported, problem) }
         let exchange = Exchange(limits: limits)
         let wire = try URLSessionTransport.wireRequest(request, exchange)
@@ -80,7 +88,7 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
         if exchange.mayBegin() {
             starting.async { [self] in start(wire, exchange, connection.tls, isFresh: isFresh) }
         }
-        return try await exchange.response()
+        return exchange
     }
 
     private func start(_ wire: URLRequest, _ exchange: Exchange, _ tls: TLSOptions, isFresh: Bool) {
