@@ -18,10 +18,10 @@ public struct RemoteResponse<Value> {
     ///
     /// A stream has ``RemoteBytes/metrics`` once its last chunk was read.
     public var metrics: ExchangeMetrics? {
-        get { ownMetrics?.metrics }
-        set { ownMetrics = newValue.map { ExchangeMetrics.Box($0) } }
+        get { ownMetrics?.value }
+        set { ownMetrics = newValue.map { Box($0) } }
     }
-    var ownMetrics: ExchangeMetrics.Box?
+    var ownMetrics: Box<ExchangeMetrics>?
     /// The parts of the exchange that determine how long the response may be reused.
     var exchange: CachedExchange
 
@@ -35,6 +35,9 @@ public struct RemoteResponse<Value> {
 
 extension RemoteResponse<HTTPResponse.Body> {
     /// The same response with the bytes of a body in memory.
+    ///
+    /// Not inlined: its copies would otherwise enlarge the frame of every waiting call.
+    @inline(never)
     var whole: RemoteResponse<Data> { map(value.data ?? Data()) }
 }
 

@@ -19,15 +19,15 @@ extension RouteCall {
             fields: response.fields)
         failure.body = (response.body.data ?? Data()).prefix(RemoteError.keptBodyBytes)
         failure.retryAfter = RetryAfter.delay(in: response.fields, now: host.time.date)
-        failure.reader = ErrorReader(parser: host.parser(for: options), response: conclusion(response, 1).map(()))
+        failure.reader = ErrorReader(parser: host.parser(for: options), response: conclusion(response).map(()))
         return failure
     }
 
     @inline(never)
-    func conclusion(_ response: HTTPResponse, _ attempts: Int) -> RemoteResponse<HTTPResponse.Body> {
+    func conclusion(_ response: HTTPResponse) -> RemoteResponse<HTTPResponse.Body> {
         let duration = started.duration(to: host.time.now)
         return RemoteResponse(
-            value: response.body, status: response.status, fields: response.fields, url: response.url, attempts: attempts,
+            value: response.body, status: response.status, fields: response.fields, url: response.url, attempts: sent.withLock(\.attempts),
             duration: duration, ownMetrics: response.ownMetrics, exchange: cachedExchange(response.fields, duration))
     }
 

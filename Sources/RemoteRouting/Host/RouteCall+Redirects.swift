@@ -99,8 +99,7 @@ extension RouteCall {
         if !isSuccess(response.status) {
             response.body = HTTPResponse.Body(try await arriving.body.beginning(RemoteError.keptBodyBytes))
         } else if case .whole = delivery {
-            response.body = HTTPResponse.Body(try await arriving.body.collect())
-            response.metrics = arriving.metrics
+            response = arriving.with(try await arriving.body.collect())
         }
         if !host.responseInterceptors.isEmpty { response = try await intercepted(response, to: request) }
         host.log?.completed(response, of: request)
@@ -119,5 +118,16 @@ extension RouteCall {
             }
         }
         return response
+    }
+}
+
+extension HTTPResponse {
+    /// The same response with its whole body in memory.
+    @inline(never)
+    fileprivate func with(_ whole: Data) -> HTTPResponse {
+        var copy = self
+        copy.body = Body(whole)
+        copy.metrics = metrics
+        return copy
     }
 }

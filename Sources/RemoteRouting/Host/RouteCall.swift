@@ -40,6 +40,8 @@ final class RouteCall: Sendable {
     struct Sent {
         /// The request that was sent last, after credentials, interceptors and redirects.
         var request: HTTPRequest
+        /// The number of the attempt, from 1.
+        var attempts = 1
         /// Whether any request of the call may have reached the server.
         var mayHaveArrived = false
         /// The value of `mayHaveArrived` before the last request.
@@ -173,7 +175,7 @@ final class RouteCall: Sendable {
     /// - Throws: ``RemoteError``.
     func run() async throws -> RemoteResponse<HTTPResponse.Body> {
         do {
-            return try await keepsOwnDeadline ? attempts() : attemptsUntilDeadline()
+            return conclusion(try await keepsOwnDeadline ? attempts() : attemptsUntilDeadline())
         } catch {
             throw finalError(for: error)
         }
@@ -195,32 +197,32 @@ final class RouteCall: Sendable {
     }
 
     @inline(never)
-    private func attemptsUntilDeadline() async throws -> RemoteResponse<HTTPResponse.Body> {
+    private func attemptsUntilDeadline() async throws -> HTTPResponse {
         try await within(deadline, of: host.time) { [self] in try await attempts() }
     }
 
-    private func attempts() async throws -> RemoteResponse<HTTPResponse.Body> {
-        var attempt = 1
+    private func attempts() async throws -> HTTPResponse {
         while true {
             do {
-                return conclusion(try await authorizedAttempt(), attempt)
+                return try await authorizedAttempt()
             } catch {
-                try await waitForNextAttempt(after: error, attempt)
-                attempt += 1
+                try await waitForNextAttempt(after: error)
             }
         }
     }
 
     /// Waits until the start of the next attempt, or throws a final error.
     @inline(never)
-    private func waitForNextAttempt(after error: any Error, _ attempt: Int) async throws {
-        try await host.time.sleep(until: nextAttempt(after: error, attempt))
+    private func waitForNextAttempt(after error: any Error) async throws {
+        try await host.time.sleep(until: nextAttempt(after: error))
+        sent.withLock { $0.attempts += 1 }
     }
 
     /// Returns the start of the next attempt, or throws a final error.
     @inline(never)
-    private func nextAttempt(after error: any Error, _ attempt: Int) throws -> MonotonicInstant {
+    private func nextAttempt(after error: any Error) throws -> MonotonicInstant {
         guard var failure = error as? RemoteError else { throw error }
+        let attempt = sent.withLock(\.attempts)
         failure.attempts = attempt
         let host = host
         let now = host.time.now

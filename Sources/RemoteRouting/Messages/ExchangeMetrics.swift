@@ -62,12 +62,6 @@ public struct ExchangeMetrics: Hashable, Sendable, CustomStringConvertible {
         if let total { parts.append(total.inWords) }
         return parts.joined(separator: ", ")
     }
-
-    /// Boxes the metrics, because a call holds several optional values of this large type.
-    final class Box: Sendable {
-        let metrics: ExchangeMetrics
-        init(_ metrics: ExchangeMetrics) { self.metrics = metrics }
-    }
 }
 
 extension ExchangeMetrics {

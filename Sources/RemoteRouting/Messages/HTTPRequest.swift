@@ -2,48 +2,72 @@ public import Foundation
 
 /// A request in its final form, encoded and validated.
 public struct HTTPRequest: Sendable {
-    /// The method.
-    public var method: HTTPMethod
-    /// The absolute http or https address.
-    public var url: URL
-    /// The header, without the fields that the transport writes (`Host`, `Content-Length`, `Connection`).
-    public var fields: HTTPFields
-    /// The body.
-    public var body: HTTPBody
-    /// The route of the request; an object, to keep the request small.
-    private var source: RouteSource?
+    private struct Parts: Sendable {
+        var method: HTTPMethod
+        var url: URL
+        var fields: HTTPFields
+        var body: HTTPBody
+        var route: Box<Route>?
+    }
+
+    /// An object, because every frame of a waiting call has room for several requests.
+    private var box: Box<Parts>
 
     /// Creates a request.
     public init(method: HTTPMethod = .get, url: URL, fields: HTTPFields = HTTPFields(), body: HTTPBody = .none) {
-        self.method = method
-        self.url = url
-        self.fields = fields
-        self.body = body
+        box = Box(Parts(method: method, url: url, fields: fields, body: body))
     }
 
+    /// The method.
+    public var method: HTTPMethod {
+        get { box.value.method }
+        set { change { $0.method = newValue } }
+    }
+    /// The absolute http or https address.
+    public var url: URL {
+        get { box.value.url }
+        set { change { $0.url = newValue } }
+    }
+    /// The header, without the fields that the transport writes (`Host`, `Content-Length`, `Connection`).
+    public var fields: HTTPFields {
+        get { box.value.fields }
+        set { change { $0.fields = newValue } }
+    }
+    /// The body.
+    public var body: HTTPBody {
+        get { box.value.body }
+        set { change { $0.body = newValue } }
+    }
     /// The route that the request was built from, for interceptors and transports; `nil` without a route.
     ///
     /// The route stays as the caller sent it: credentials, interceptors and redirects change only the request.
     public internal(set) var route: Route? {
-        get { source?.route }
-        set { source = newValue.map(RouteSource.init) }
+        get { box.value.route?.value }
+        set { change { $0.route = newValue.map { Box($0) } } }
     }
 
     /// The tags of the route.
-    public var tags: RouteTags { source?.route.options.tags ?? RouteTags() }
+    public var tags: RouteTags { box.value.route?.value.options.tags ?? RouteTags() }
 
     /// Returns the same request with the route of another request.
     func made(like other: HTTPRequest) -> HTTPRequest {
         var copy = self
-        copy.source = other.source
+        copy.change { $0.route = other.box.value.route }
         return copy
     }
 
-    private final class RouteSource: Sendable {
-        let route: Route
-
-        init(_ route: Route) { self.route = route }
+    private mutating func change(_ change: (inout Parts) -> Void) {
+        var parts = box.value
+        change(&parts)
+        box = Box(parts)
     }
+}
+
+/// An object with a value, which is as small as a reference wherever it is held.
+final class Box<Value: Sendable>: Sendable {
+    let value: Value
+
+    init(_ value: Value) { self.value = value }
 }
 
 /// The encoded body of a request.

@@ -15,12 +15,12 @@ public struct HTTPResponse: Sendable {
     public var url: URL
     /// The body, after its content coding was removed.
     public var body: Body
-    var ownMetrics: ExchangeMetrics.Box?
+    var ownMetrics: Box<ExchangeMetrics>?
 
     /// The metrics of the exchange; `nil` before the body has arrived, or if the transport reports none.
     public var metrics: ExchangeMetrics? {
-        get { ownMetrics?.metrics ?? body.metrics }
-        set { ownMetrics = newValue.map { ExchangeMetrics.Box($0) } }
+        get { ownMetrics?.value ?? body.metrics }
+        set { ownMetrics = newValue.map { Box($0) } }
     }
 
     /// Creates a response with a body in memory.

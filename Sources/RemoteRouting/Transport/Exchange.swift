@@ -22,7 +22,7 @@ public final class Exchange: Sendable {
         var received = 0
         /// The metrics, if the source reports them.
         var metrics: WireMetrics?
-        var systemMetrics: ExchangeMetrics.Box?
+        var systemMetrics: Box<ExchangeMetrics>?
         /// The times of the head and of the end, if the source does not measure time.
         var headTime: MonotonicInstant?
         var endTime: MonotonicInstant?
@@ -235,13 +235,13 @@ public final class Exchange: Sendable {
     }
 
     /// Receives the system's metrics, which arrive before the end.
-    func note(_ metrics: ExchangeMetrics) { state.withLock { $0.systemMetrics = ExchangeMetrics.Box(metrics) } }
+    func note(_ metrics: ExchangeMetrics) { state.withLock { $0.systemMetrics = Box(metrics) } }
 
     /// The metrics; `nil` until the exchange has succeeded.
     var metrics: ExchangeMetrics? {
         let (metrics, decoder) = state.withLock { state -> (ExchangeMetrics?, BodyDecoder?) in
             guard case .finished = state.phase else { return (nil, nil) }
-            var metrics = state.systemMetrics?.metrics ?? state.metrics.map { ExchangeMetrics($0) } ?? ExchangeMetrics()
+            var metrics = state.systemMetrics?.value ?? state.metrics.map { ExchangeMetrics($0) } ?? ExchangeMetrics()
             metrics.decodedBodyBytes = Int64(state.received)
             if let end = state.endTime, metrics.total == nil {
                 metrics.firstByte = state.headTime.map { started.duration(to: $0) }
