@@ -152,13 +152,5 @@ extension Budget {
         is told when a page begins and when it has arrived, which the hand-written list does not tell. Tried: a log of pages that grows in \
         place instead of copied chunks (0.4 µs less per page), one waiter list (no difference)
         """,
-        "exchange-1000-peak": """
-        +13.3 MB (8.1–17.6 MB) in a full run, +15 MB (11.3–18.1 MB) alone. A waiting exchange holds about 20 kB. The memory of bare \
-        `URLSession` changes between 4 and 12 MB. Tried: one timer for all deadlines in place of a task of 2 kB for each. Not yet tried: \
-        fewer nested calls between a route and the wait for a place at the host
-        """,
-        "wire-1000-peak": """
-        2.44 × (1.14–2.8) in a full run, 2.9 to 4.8 × (2.44–5.35) alone, with the same 20 MB as the row above it
-        """,
     ]
 }
