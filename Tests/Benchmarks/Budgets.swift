@@ -151,6 +151,6 @@ extension Budget {
         1.25 to 1.4 × (1.07–1.65) in four full runs on a quiet machine, 1.1 × before records kept the keys of each page. An observer \
         is told when a page begins and when it has arrived, which the hand-written list does not tell. Tried: a log of pages that grows in \
         place instead of copied chunks (0.4 µs less per page), one waiter list (no difference)
-        """,
+        """
     ]
 }

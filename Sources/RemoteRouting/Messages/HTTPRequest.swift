@@ -63,6 +63,11 @@ public struct HTTPRequest: Sendable {
     }
 }
 
+extension HTTPRequest: CustomStringConvertible {
+    /// The method and the address, without its query, fragment and user.
+    public var description: String { "\(method.rawValue) \(url.withoutSecrets)" }
+}
+
 /// An object with a value, which is as small as a reference wherever it is held.
 final class Box<Value: Sendable>: Sendable {
     let value: Value

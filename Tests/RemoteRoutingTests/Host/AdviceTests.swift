@@ -199,4 +199,28 @@ struct AdviceTests {
         #expect(wire == nil)
         #expect(try await exchange.response().status == 200)
     }
+
+    @Test func `the action for the end of an exchange runs once, at its end`() async throws {
+        let ends = WatchedState(0)
+        let exchange = Exchange(limits: ExchangeLimits(head: nil, idle: nil))
+        exchange.onEnd { ends.update { $0 += 1 } }
+        exchange.receive(HTTPResponse(status: 200, url: URL(filePath: "/")))
+        #expect(ends.current == 0)
+        exchange.finish()
+        #expect(ends.current == 1)
+        let late = WatchedState(0)
+        exchange.onEnd { late.update { $0 += 1 } }
+        #expect(late.current == 1 && ends.current == 1)
+    }
+
+    @Test func `an exchange that its transport fails does not stop the transport`() async throws {
+        let stops = WatchedState(0)
+        let exchange = Exchange(limits: ExchangeLimits(head: nil, idle: nil))
+        exchange.onStop { stops.update { $0 += 1 } }
+        exchange.receive(HTTPResponse(status: 200, url: URL(filePath: "/")))
+        exchange.fail(TransportFailure(.connectionLost, "the peer is gone"))
+        let reply = try await exchange.response()
+        await #expect { for try await _ in reply.body {} } throws: { ($0 as? TransportFailure)?.code == .connectionLost }
+        #expect(stops.current == 0)
+    }
 }

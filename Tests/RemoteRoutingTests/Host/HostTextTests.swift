@@ -161,4 +161,13 @@ struct HostTextTests {
         try await RemoteHost(configuration, transport: transport).send("/x")
         #expect(transport.requests.map(\.url.absoluteString) == ["https://api.example.com:8080/x", "https://other.example:8080/x"])
     }
+
+    @Test func `H2: a host has at most 255 bytes`() async throws {
+        let transport = MemoryTransport { _ in .status(204) }
+        let label = String(repeating: "a", count: 63)
+        let longest = [label, label, label, label].joined(separator: ".")
+        try await RemoteHost(HostConfiguration(longest), transport: transport).send("/x")
+        #expect(transport.requests.map(\.url.absoluteString) == ["https://\(longest)/x"])
+        await #expect(throws: RemoteError.self) { try await RemoteHost(HostConfiguration(longest + "a"), transport: transport).send("/x") }
+    }
 }

@@ -228,6 +228,12 @@ struct RequestBuilderTests {
         #expect("\(fault)" == "RouteFault.dotSegment in the path: do this")
         #expect(RouteFault.Code(rawValue: "dotSegment") == .dotSegment)
     }
+
+    @Test func `the error of an invalid request ends with the code of its fault`() async throws {
+        let host = RemoteHost("api.example.com", transport: MemoryTransport { _ in .status(204) })
+        let error = try await #require(throws: RemoteError.self) { try await host.send(Route(path: "/a/../b")) }
+        #expect(error.description.hasSuffix(" (RouteFault.dotSegment)"))
+    }
 }
 
 /// Reads all bytes of a body; `nil` without a body.

@@ -159,7 +159,7 @@ struct WrappedPagesTests {
         #expect(bench.asked.map { Self.number($0) } == [1, 2, 3, 1, 2, 3, 4])
     }
 
-    @Test(arguments: ["", "2", "x.y", "2.a.b", ".a", "99999999999999999999.a", "/items?page=2", "2,a", "\(Int.max).a"])
+    @Test(arguments: ["", "2", "x.y", "2.a.b", "2..a", ".a", "99999999999999999999.a", "/items?page=2", "2,a", "\(Int.max).a"])
     func `H9: a saved key that is not a page number is refused before anything is sent`(_ key: String) async throws {
         let bench = try Bench()
         bench.on("GET", "/items") { _ in .json([1]) }

@@ -255,4 +255,17 @@ struct DownloadFaultTests {
         try next.empty()
         #expect(try Data(contentsOf: place.target) == Data("whole".utf8))
     }
+
+    @Test func `H11: a download to no file, or of no GET route, is refused before anything is sent`() async throws {
+        let transport = MemoryTransport { _ in .status(200) }
+        let host = RemoteHost("a.example", transport: transport)
+        let address = try #require(URL(string: "https://b.example/nowhere/film.bin"))
+        let (route, place) = (Route(path: "/f"), try Place())
+        let errors = [
+            try await remoteError { try await host.download(route, to: address) },
+            try await remoteError { try await host.download(Route(path: "/f", method: .post), to: place.target) },
+        ]
+        for error in errors { #expect(error.stage == .build && error.code == .unsupported, "\(error)") }
+        #expect(transport.requests.isEmpty)
+    }
 }

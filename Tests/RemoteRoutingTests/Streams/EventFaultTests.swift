@@ -105,4 +105,31 @@ struct EventFaultTests {
         let events = try parser.consume("\u{FEFF}data: a\n\n\u{FEFF}data: b\n\ndata: \u{FEFF}c\n\n".utf8)
         #expect(events.map(\.data) == ["a", "\u{FEFF}c"])
     }
+
+    @Test func `an error after a refused connection names the address`() async throws {
+        let time = ManualTime()
+        let host = RemoteHost("a.example", transport: MemoryTransport { _ in .status(503) }, time: time).with { $0.timeouts = .init() }
+        let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }
+        try await time.sleepers(atLeast: 1)
+        task.cancel()
+        let error = try await remoteError { try await task.value }
+        #expect(error.code == .cancelled)
+        #expect(error.operation == "GET https://a.example/x")
+    }
+
+    @Test func `H7: the delay that a refusal requests does not outlive the next connection`() async throws {
+        let bench = try Bench(.memory)
+        bench.on("GET", "/x", inTurn: .status(503).adding("Retry-After", "60"), event("data: a\n\n"), .status(204))
+        let time = ManualTime()
+        let host = bench.host(time: time) { $0.timeouts = .init() }
+        let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }
+        for wait in [Duration.seconds(60), .seconds(3)] {
+            try await time.sleepers(atLeast: 1)
+            #expect(time.nextDeadline == time.now.advanced(by: wait))
+            time.advance(by: wait)
+        }
+        time.advance(by: .seconds(60))
+        try await task.value
+        #expect(bench.asked.count == 3)
+    }
 }

@@ -171,4 +171,16 @@ struct StreamingTests {
         exchange.finish()
         #expect(try await task.value == 204)
     }
+
+    @Test(arguments: TransportKind.allCases)
+    func `a lost event stream continues on a new connection`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        let event = { (text: String) in LoopbackOrigin.Response.data(Data(text.utf8), type: "text/event-stream") }
+        let lost = event("retry: 0\nid: 1\ndata: a\n\ndata: b").misbehaving(.truncate(afterBodyBytes: 28))
+        bench.on("GET", "/x", inTurn: lost, event("data: c\n\n"), .status(204))
+        var seen: [String] = []
+        for try await event in bench.host().events(for: Route(path: "/x")) { seen.append(event.data) }
+        #expect(seen == ["a", "c"])
+        #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "1", "1"])
+    }
 }

@@ -24,6 +24,7 @@ struct ProxyOptionTests {
             #expect(!text.contains("secret") && !text.contains("ada"), "\(text)")
         }
         #expect("\(ProxyOptions.http("[::1]", port: 3128))" == "HTTP proxy at port 3128 of [::1]")
+        #expect("\(ProxyOptions.socks5("proxy.example", port: 1080))" == "SOCKS 5 proxy at port 1080 of proxy.example")
         #expect("\(ProxyOptions.system), \(ProxyOptions.none)" == "the system's proxy, no proxy")
     }
 

@@ -142,4 +142,15 @@ struct SingleFlightTests {
         #expect(bench.fetcher.startedCount == 1)
         #expect(bench.events.names.count { $0 == "hit" } == 10)
     }
+
+    @Test func `C5: an update leaves other live keys with the same hash value alone`() async throws {
+        let store = Store(cacher: MemoryCacher(), fetcher: ScriptedFetcher<Clumsy, Int> { .success($0.param.id) })
+        let keys = (1...3).map { Clumsy($0, spread: 1) }
+        let observers = keys.map { RecordingObserver(store[$0].publish()) }
+        for (observer, key) in zip(observers, keys) { _ = try await observer.next { $0.content == key.id } }
+        for key in keys {
+            await store[key].update(-key.id)
+            for other in keys { #expect(await store[other].getData(from: .cache) == (other.id > key.id ? other.id : -other.id)) }
+        }
+    }
 }

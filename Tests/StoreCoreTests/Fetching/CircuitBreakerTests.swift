@@ -213,4 +213,14 @@ struct CircuitBreakerTests {
         // The refusal of key 3 was not remembered, so the key may be the trial.
         await #expect(throws: Offline.self) { try await outer.respond(to: .content(3, revalidating: nil)) }
     }
+
+    @Test func `C20: a breaker opens after five failures unless it is told otherwise`() async throws {
+        let breaker = CircuitBreaker(time: ManualTime())
+        let fetcher = ScriptedFetcher<Int, Int> { _ in .failure(Offline()) }.guarded(by: breaker)
+        for key in 1...5 {
+            #expect(breaker.state == .closed)
+            await #expect(throws: Offline.self) { try await fetcher.respond(to: .content(key, revalidating: nil)) }
+        }
+        #expect(breaker.state == .open)
+    }
 }

@@ -251,4 +251,13 @@ struct FileSweepTests {
         #expect(try place.names == ["users"])
         #expect(try FileManager.default.contentsOfDirectory(atPath: place.directory.path(of: "users")) == ["notes.txt"])
     }
+
+    @Test func `clearing a scope finds its directories under a name with spaces and percent signs`() async throws {
+        let scope = CacheScope(directory: place.url.appending(path: "a b%20c", directoryHint: .isDirectory))
+        let users = FileCacher<Int, String>(directory: scope.directory(named: "users"))
+        try await users.save(record("Ada"), param: 1)
+        await users.settle()
+        try await scope.clear()
+        #expect(try await users.load(param: 1) == nil)
+    }
 }

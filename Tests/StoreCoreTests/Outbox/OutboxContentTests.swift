@@ -212,6 +212,31 @@ struct OutboxContentTests {
         await bench.store[1].clear()
         #expect(try await bench.value() == 1_007)
     }
+
+    @Test func `O8: a refresh that waits for the cacher while the entity is created does not fetch the temporary key later`() async throws {
+        let cacher = GatedCacher<String, String>()
+        let fetcher = ScriptedFetcher<String, String> { _ in .success("fetched") }
+        let store = Store(cacher: cacher, fetcher: fetcher, time: ManualTime())
+        let directory = try TemporaryDirectory()
+        let outbox = try Outbox(directory: directory.file("outbox"), time: ManualTime())
+        await outbox.register(CreateNote.self, creating: store, at: \.id) {
+            $0.text
+        } perform: { _, _ in
+            Created("42")
+        }
+        cacher.hold(.load)
+        fetcher.hold()
+        let observer = RecordingObserver(store["t"].publish(forceRefresh: true))
+        try await cacher.began(.load)
+        try await outbox.submit(CreateNote(id: "t", text: "a"))
+        #expect(try await observer.next { $0.content == "a" }.isLoading == false)
+        // The update waits for the cacher, too.
+        let update = Task { await store["t"].update("b") }
+        #expect(try await observer.next { $0.content == "b" }.isLoading == false)
+        cacher.release()
+        await update.value
+        #expect(fetcher.startedCount == 0)
+    }
 }
 
 // MARK: - Temporary identifiers

@@ -384,4 +384,26 @@ struct CookieStorageTests {
             #expect(Dictionary(grouping: bench.all, by: \.domain).values.allSatisfy { $0.count <= 4 })
         }
     }
+
+    @Test func `W12: the eviction of a saved cookie causes a save, and that of a session cookie none`() throws {
+        var bench = CookieBench(limits: .init(total: 2))
+        try bench.set("a=b; Max-Age=10", at: "https://saved.example/")
+        try bench.set("a=b", at: "https://session.example/")
+        #expect(bench.storage.takeChanged() == ["saved.example"])
+        try bench.set("a=b", at: "https://1.example/")
+        #expect(bench.storage.takeChanged() == ["saved.example"])
+        try bench.set("a=b", at: "https://2.example/")
+        #expect(bench.all.map(\.domain).sorted() == ["1.example", "2.example"])
+        #expect(bench.storage.takeChanged() == [])
+    }
+
+    @Test func `W12: a saved record over the limit of its domain is cut like received cookies`() throws {
+        var bench = CookieBench()
+        for name in ["1", "2", "3"] { try bench.set("\(name)=x; Max-Age=50") }
+        let saved = bench.storage.record(of: "a.example", now: bench.now)
+        var next = CookieBench(limits: .init(perDomain: 2))
+        next.storage.load(saved, for: "a.example", now: next.now)
+        #expect(next.all.map(\.name) == ["2", "3"])
+        #expect(next.storage.takeChanged() == ["a.example"])
+    }
 }

@@ -88,6 +88,11 @@ struct SetCookieParserTests {
         #expect(SetCookieParser.separate("") == [""])
         #expect(SetCookieParser.separate(",") == [","])
     }
+
+    @Test func `W12: an attribute without an equals sign has an empty value`() {
+        let cookie = SetCookieParser.parse("a=b; Domain=x.example; Domain; Path=/x; Path; Max-Age=5; Max-Age; Secure")
+        #expect(cookie?.domain == "" && cookie?.path == "" && cookie?.maxAge == 5 && cookie?.isSecure == true)
+    }
 }
 
 struct CookieDateTests {

@@ -293,4 +293,19 @@ struct ConnectionSharingTests {
         #expect(machine.count == left, "exchanges wait, but none runs")
         #expect(left == 0 && next > 1000)
     }
+
+    @Test func `W9: a response on a known connection does not release the exchanges that wait for a new one`() {
+        var machine = machine(1...4)
+        _ = begun(&machine)
+        connect(1, &machine)
+        machine.headArrived(1, isShared: true, at: start)
+        #expect(begun(&machine) == [2, 3, 4])
+        #expect(machine.mayConnect(3) == true)
+        #expect(machine.mayConnect(4) == false)
+        #expect(machine.ended(4) == .wait)
+        machine.headArrived(2, isShared: true, at: start)
+        #expect(begun(&machine) == [])
+        #expect(machine.willSend(3, isReused: false, isReadable: false) == .send)
+        #expect(begun(&machine) == [4])
+    }
 }
