@@ -55,6 +55,8 @@ struct MetricsTests {
         metrics.version = .http2
         metrics.isReused = true
         #expect("\(metrics)" == "HTTP/2, reused connection")
+        (metrics.firstByte, metrics.total) = (.milliseconds(5), .milliseconds(120))
+        #expect("\(metrics)" == "HTTP/2, reused connection, first byte after 5 ms, 120 ms")
     }
 
     @Test(

@@ -174,4 +174,13 @@ struct CostTests {
         await store[1].refresh()
         #expect(await store[1].getData() == [1, 2])
     }
+
+    @Test func `a tiered cacher that is used without a store loads each record once`() async throws {
+        let backing = GatedCacher<Int, Int>()
+        backing.put(CacheRecord(content: 7, fetchedAt: Date(timeIntervalSince1970: 0)), param: 1)
+        let tiered = TieredCacher(over: backing)
+        for _ in 1...2 { #expect(try await tiered.load(param: 1)?.content == 7) }
+        #expect(backing.calls(.load).count == 1)
+        #expect(try await tiered.load(param: 2) == nil)
+    }
 }

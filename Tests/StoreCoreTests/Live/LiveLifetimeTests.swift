@@ -218,4 +218,24 @@ struct LiveLifetimeTests {
         try await bench.feed.send(.current, on: 2)
         try await observer.sees("completed(a)")
     }
+
+    @Test func `L4, C12: a caller between two connections gets the expired content that a policy allows after an error`() async throws {
+        let bench = LiveBench(
+            expiry: .after(.seconds(1)), policy: StorePolicy(staleIfError: .seconds(600), retry: .exponential(attempts: .max)))
+        let observer = bench.observe()
+        try await bench.feed.send(.content("a"))
+        let lost = Lost(retryAfter: .seconds(60))
+        try await bench.feed.end(throwing: lost)
+        try await observer.sees("error(\(lost),a)")
+        try await bench.time.sleepers(atLeast: 1)
+        bench.time.advance(by: .seconds(2))
+        let answer = WatchedState<String?>(nil)
+        let caller = Task {
+            let data = try await bench.store[1].requireData()
+            answer.update { $0 = data }
+        }
+        #expect(try await answer.wait(timeout: .seconds(20)) { $0 } == "a")
+        #expect(bench.feed.connections.count == 1)
+        try await caller.value
+    }
 }
