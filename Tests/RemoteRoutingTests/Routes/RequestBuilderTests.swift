@@ -234,6 +234,12 @@ struct RequestBuilderTests {
         let error = try await #require(throws: RemoteError.self) { try await host.send(Route(path: "/a/../b")) }
         #expect(error.description.hasSuffix(" (RouteFault.dotSegment)"))
     }
+
+    @Test func `an error of the first attempt does not mention attempts`() async throws {
+        let host = RemoteHost("api.example.com", transport: MemoryTransport { _ in .status(404) })
+        let error = try await remoteError { try await host.send("/x") }
+        #expect(error.attempts == 1 && !error.description.contains("attempt"))
+    }
 }
 
 /// Reads all bytes of a body; `nil` without a body.

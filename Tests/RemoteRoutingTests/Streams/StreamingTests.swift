@@ -2,6 +2,7 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
@@ -182,5 +183,20 @@ struct StreamingTests {
         for try await event in bench.host().events(for: Route(path: "/x")) { seen.append(event.data) }
         #expect(seen == ["a", "c"])
         #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "1", "1"])
+    }
+
+    @Test(arguments: TransportKind.allCases.filter(\.isReal))
+    func `H13: a body that is still arriving holds its permit`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
+        bench.on("GET", "/y") { _ in .text("y") }
+        let host = bench.host { $0.limits.concurrentExchanges = 1 }
+        var body: RemoteBytes? = try await host.bytes(for: Route(path: "/x"))
+        let second = Task { try await host.data(for: Route(path: "/y")) }
+        try await until("the second request waits, or is sent") { host.gate.waiterCount == 1 || bench.asked.count == 2 }
+        #expect(bench.asked.count == 1)
+        withExtendedLifetime(body) {}
+        body = nil
+        #expect(try await second.value == Data("y".utf8))
     }
 }

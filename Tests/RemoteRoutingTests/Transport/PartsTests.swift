@@ -1,4 +1,5 @@
 import Foundation
+import LoopbackOrigin
 import StoreCore
 import Testing
 import Trials
@@ -155,5 +156,20 @@ struct PartsTests {
         third.cancel()
         await #expect(throws: CancellationError.self) { _ = try await third.value }
         _ = again
+    }
+
+    /// libcurl waits for the reader, so unread bytes need no disk.
+    @Test(arguments: RealTransport.available.filter { $0 == .curl })
+    func `H8: a source that waits for its reader needs no space on disk`(_ transport: RealTransport) async throws {
+        let bench = try Bench(transport.kind)
+        let content = Data(repeating: 7, count: 100_000)
+        bench.on("GET", "/x") { _ in .data(content) }
+        let host = bench.host {
+            $0.limits.memoryBytes = 1000
+            $0.limits.spillBytes = 0
+        }
+        var read = Data()
+        for try await piece in try await host.bytes(for: Route(path: "/x")) { read.append(piece) }
+        #expect(read == content)
     }
 }

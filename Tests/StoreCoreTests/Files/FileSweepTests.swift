@@ -260,4 +260,14 @@ struct FileSweepTests {
         try await scope.clear()
         #expect(try await users.load(param: 1) == nil)
     }
+
+    @Test func `a sweep without an eviction is not reported to the store`() async throws {
+        let notices = Lock(0)
+        let cacher = cacher()
+        cacher.observeNotices { notice in
+            if case .evicted = notice { notices.withLock { $0 += 1 } }
+        }
+        try await fill(cacher, 2)
+        #expect(notices.withLock { $0 } == 0)
+    }
 }
