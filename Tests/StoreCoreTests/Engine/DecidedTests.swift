@@ -24,7 +24,7 @@ struct DecidedTests {
         bench.cacher.fail(.load)
         await #expect(throws: GatedCacher<Int, Int>.Broken.self) { try await bench.store[1].requireData(from: .cache) }
         #expect(try await bench.store[1].requireData() == 1)
-        #expect(bench.events.names.count { $0 == "fault load" } == 2)
+        try await until("both faults are reported") { bench.events.names.count { $0 == "fault load" } == 2 }
     }
 
     @Test func `forceRefresh applies to each iterator of the sequence`() async throws {

@@ -11,12 +11,16 @@ import StoreCore
 public final class ChildProcess {
     /// The process identifier.
     public let id: Int32
-    private let output = Pipe()
-    private let input = Pipe()
+    private let output: Pipe
+    private let input: Pipe
     private var pending = Data()
     /// The status from `waitpid`; `nil` while the process runs.
     private let status = WatchedState<Int32?>(nil)
     private let ended = DispatchGroup()
+    /// Guards that a process is started with the list of all pipes that it must not inherit.
+    ///
+    /// With a copy of another process's writer, it would keep that process's output open.
+    private static let starting = Lock(())
 
     /// Starts a program.
     ///
@@ -25,8 +29,15 @@ public final class ChildProcess {
     ///   - arguments: The program's arguments.
     public init(_ program: String, _ arguments: [String]) throws {
         let path = program.hasPrefix("/") ? program : try Self.path(of: program)
-        id = try spawn(
-            path, arguments, input: input.fileHandleForReading.fileDescriptor, output: output.fileHandleForWriting.fileDescriptor)
+        (input, output, id) = try Self.starting.withLock { _ in
+            let (input, output) = (Pipe(), Pipe())
+            return (
+                input, output,
+                try spawn(
+                    path, arguments, input: input.fileHandleForReading.fileDescriptor,
+                    output: output.fileHandleForWriting.fileDescriptor)
+            )
+        }
         // The child's ends must be closed here, because otherwise its output never ends.
         try input.fileHandleForReading.close()
         try output.fileHandleForWriting.close()

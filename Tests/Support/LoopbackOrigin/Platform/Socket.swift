@@ -97,18 +97,20 @@ struct Socket: Sendable {
     /// Stops accepting and closes, even if a child process that is being started still holds a copy of the descriptor.
     func stopListening() {
         _ = shutdown(descriptor, Int32(SHUT_RDWR))
-        hangUp()
+        _ = close(descriptor)
     }
 
-    /// Closes the socket normally.
+    /// Closes the socket normally; the peer learns of it at once, even if a child process that is being started still holds a copy of the
+    /// descriptor.
     func hangUp() {
+        finishSending()
         _ = close(descriptor)
     }
 
     /// Closes the socket with a reset, which the peer sees as an error.
     func reset() {
         set(SO_LINGER, at: SOL_SOCKET, to: linger(l_onoff: 1, l_linger: 0))
-        hangUp()
+        _ = close(descriptor)
     }
 }
 
