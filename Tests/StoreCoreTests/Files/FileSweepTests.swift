@@ -39,6 +39,35 @@ struct FileSweepTests {
         #expect(try total <= 9_450)
     }
 
+    @Test func `a sweep that failed is tried again after the next save`() async throws {
+        let aside = place.url.deletingLastPathComponent().appending(path: "aside-\(UUID().uuidString)")
+        let isBlocked = Lock(false)
+        // A file takes the place of the directory before the first sweep begins.
+        let options = FileWriteOptions { [place] (step: FileWriteOptions.Step) throws(StoreError) in
+            guard step == .renamed,
+                isBlocked.withLock({ isBlocked in
+                    defer { isBlocked = true }
+                    return !isBlocked
+                })
+            else { return }
+            try? FileManager.default.moveItem(at: place.url, to: aside)
+            try? Data().write(to: place.url)
+        }
+        let faults = Lock<[FileCacherFault.Kind]>([])
+        let small = FileCacher<Int, String>(directory: place.url, limit: 10_500, options: options) { fault in
+            faults.withLock { $0.append(fault.kind) }
+        }
+        try await small.save(bulk(1000), param: 0)
+        await small.settle()
+        #expect(faults.withLock { $0 } == [.sweepFailed])
+
+        try FileManager.default.removeItem(at: place.url)
+        try FileManager.default.moveItem(at: aside, to: place.url)
+        for key in 1...20 { try await small.save(bulk(1000), param: key) }
+        await small.settle()
+        #expect(try total <= 10_500)
+    }
+
     @Test func `a load counts as a use`() async throws {
         let small = cacher(limit: 10_500)
         try await fill(small, 10)

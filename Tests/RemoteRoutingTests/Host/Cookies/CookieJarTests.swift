@@ -170,6 +170,20 @@ struct CookieJarTests {
         #expect(loads == [.load("a.example"), nil])
     }
 
+    @Test func `W12: the lane loads a domain once for all requests that wait for it`() {
+        var lane = CookieLane()
+        lane.want(["a.example"])
+        _ = lane.next()
+        lane.listed(["a.example", "b.example"])
+        _ = lane.next()
+        for _ in 1...2 { lane.want(["b.example"]) }
+        _ = lane.loaded("a.example", failed: false)
+        let load = lane.next()
+        _ = lane.loaded("b.example", failed: false)
+        let further = lane.next()
+        #expect(load == .load("b.example") && further == nil)
+    }
+
     @Test func `W12: a canceled request does not wait for the cacher`() async throws {
         disk.state.update { $0.held = "" }
         let jar = jar()
