@@ -2,7 +2,7 @@ internal import Foundation
 
 /// Decodes the values of successful responses.
 ///
-/// An object, because a caller in wait has room for its result in its frame.
+/// An object, because the frame of a waiting caller has room for it.
 final class ResponseDecoding: Sendable {
     let response: RemoteResponse<Data>
     private let operation: String

@@ -10,7 +10,7 @@ public struct HTTPRequest: Sendable {
         var route: Box<Route>?
     }
 
-    /// An object, because every frame of a waiting call has room for several requests.
+    /// An object, because the frames of a waiting call have room for ten requests.
     private var box: Box<Parts>
 
     /// Creates a request.
