@@ -74,6 +74,7 @@ struct Surroundings: Sendable {
         #if os(Linux)
         let host = host()
         if isUsed { HostileClient.run { say("before " + (await word(host))) } }
+        waitForOtherThreads()
         let child = forkProcess()
         if child == 0 {
             // A child that hangs must not outlive the test.
@@ -166,6 +167,22 @@ private final class OwnThreads: TaskExecutor {
 }
 
 #if os(Linux)
+/// Waits until every other thread of the process sleeps. A runtime lock that another thread holds during a fork stays locked in the child.
+private func waitForOtherThreads() {
+    let tasks = "/proc/self/task"
+    var quietLooks = 0
+    while quietLooks < 100 {
+        let others = ((try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? []).filter { $0 != "\(getpid())" }
+        let areAsleep = others.allSatisfy { other in
+            guard let status = FileManager.default.contents(atPath: "\(tasks)/\(other)/stat") else { return true }
+            // The state follows the command's name, which is in parentheses.
+            return String(decoding: status, as: UTF8.self).split(separator: ")").last?.hasPrefix(" S") == true
+        }
+        quietLooks = areAsleep ? quietLooks + 1 : 0
+        sched_yield()
+    }
+}
+
 /// `fork`, which the overlay may hide.
 private func forkProcess() -> pid_t {
     typealias Fork = @convention(c) () -> pid_t
