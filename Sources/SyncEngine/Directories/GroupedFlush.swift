@@ -11,10 +11,13 @@ final class GroupedFlush: Sendable {
         var error: (any Error)?
         /// The earliest time at which a shared flush may begin.
         var earliest = DispatchTime.now()
+        /// The flushes with an end that their waiters have not seen.
+        var changes = ChangedParts.nothing
     }
 
     private let interval: DispatchTimeInterval
-    private let state = WatchedState(State())
+    /// An arriving waiter does not check the others, which wait for the end of their flush.
+    private let state = WatchedState(State()) { $0.changes.take() }
     /// A flush may take seconds and must not block a thread of the cooperative pool.
     private let queue = DispatchQueue(label: "SyncEngine.GroupedFlush")
 
@@ -43,7 +46,7 @@ final class GroupedFlush: Sendable {
         let (arrival, earliest) = state.update { ($0.sharing.arrived(), $0.earliest) }
         if arrival.isToBegin || isLast { begin(flush, at: isLast ? .now() : earliest) }
         do {
-            let isWell = try await state.wait { $0.sharing.isWell(arrival.number) }
+            let isWell = try await state.wait(for: arrival.number) { $0.sharing.isWell(arrival.number) }
             if !isWell, let error = state.read({ $0.error }) { throw error }
         } catch let error as CancellationError {
             state.update { $0.sharing.left(arrival.number) }
@@ -63,7 +66,7 @@ final class GroupedFlush: Sendable {
                 failure = error
             }
             let isAnotherWanted = state.update { state in
-                (state.earliest, state.error) = (next, failure)
+                (state.earliest, state.error, state.changes) = (next, failure, .everything)
                 return state.sharing.ended(well: failure == nil)
             }
             if isAnotherWanted { begin(flush, at: next) }

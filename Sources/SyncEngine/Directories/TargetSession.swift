@@ -139,7 +139,6 @@ final class TargetSession: Sendable {
     ///
     /// - Throws: The error of the flush, or the reason why the name cannot be used; `CancellationError` while it waits for the flush.
     func commit(_ whole: FilePart.Whole, as path: RelativePath, of item: some FileItem) async throws {
-        try places.verify()
         let key = item.key
         let other = state.withLock { $0.clashes.insert(path) }
         if let other, !state.withLock({ $0.removable.contains(other) }) { throw SyncError.clash(key, with: other) }

@@ -93,10 +93,9 @@ package struct HeadReader {
 
     /// Whether all lengths are equal (RFC 9112 §6.3) and valid numbers.
     private static func hasOneLength(_ head: WireHead) -> Bool {
-        let lengths = Set(
-            head.values(of: "Content-Length").flatMap { $0.split(separator: ",", omittingEmptySubsequences: false) }.map(Int64.init(field:))
-        )
-        return lengths.count <= 1 && !lengths.contains(nil)
+        let lengths = head.values(of: "Content-Length")
+            .flatMap { $0.split(separator: ",", omittingEmptySubsequences: false) }.map(Int64.init(field:))
+        return lengths.allSatisfy { $0 != nil && $0 == lengths[0] }
     }
 
     /// Whether the transfer coding is supported: `chunked` alone.
@@ -115,10 +114,11 @@ package struct HeadReader {
 extension Int64 {
     /// Parses a length, which consists of digits only.
     fileprivate init?(field: Substring) {
-        let digits = field.utf8.drop { $0 == 0x20 || $0 == 0x09 }
-        let text = Substring(digits).reversed().drop { $0 == " " || $0 == "\t" }.reversed()
-        guard !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isNumber }), let number = Int64(String(text)) else { return nil }
-        self = number
+        func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+        let rest = field.utf8.drop(while: isSpace)
+        let digits = rest.prefix { !isSpace($0) }
+        guard digits.allSatisfy({ (0x30...0x39).contains($0) }), rest[digits.endIndex...].allSatisfy(isSpace) else { return nil }
+        self.init(Substring(digits))
     }
 }
 

@@ -5,8 +5,8 @@ internal import CryptoKit
 /// The SHA-256 hash function of FIPS 180-4, for names and digests of whole files.
 ///
 /// Add any number of pieces, then get the digest. On platforms with CryptoKit, that library uses the processor's own instructions.
-/// Elsewhere the implementation is plain Swift, at about 450 MB/s in a release build. On Linux, OpenSSL's libcrypto hashes the rest of
-/// a message of more than 8 MB, where it is installed.
+/// Elsewhere the implementation is plain Swift, at about 450 MB/s in a release build. On Linux, OpenSSL's libcrypto hashes messages of more
+/// than 1 KB where the process has loaded it, and the rest of a message of more than 8 MB where it is installed.
 package struct SHA256: Sendable {
     #if canImport(CryptoKit)
     private var core = CryptoKit.SHA256()

@@ -1,10 +1,20 @@
 #if os(Linux)
+#if canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#endif
+
 /// The compression function of OpenSSL's libcrypto, which uses the processor's own instructions.
 ///
-/// Loading the library costs time and memory, so only long messages use it.
+/// Loading the library costs time and memory, so only long messages use it, unless other code of the process has loaded it already.
 enum SystemSHA256 {
     /// The length in bytes from which a message uses the library.
-    static let worthwhileLength: UInt64 = 8 << 20
+    static let worthwhileLength: UInt64 = isLoaded ? 1024 : 8 << 20
+
+    private static let names = ["libcrypto.so.3", "libcrypto.so.1.1"]
+
+    private static var isLoaded: Bool { names.contains { dlopen($0, RTLD_LAZY | RTLD_NOLOAD) != nil } }
 
     /// The beginning of `SHA256_CTX`: eight words of state, the length in bits as two words, then an incomplete block and its length.
     private static let contextSize = 112
@@ -12,8 +22,7 @@ enum SystemSHA256 {
     private typealias Update = @convention(c) @Sendable (UnsafeMutableRawPointer, UnsafeRawPointer, Int) -> Int32
 
     /// `SHA256_Update`; `nil` where the library is missing, and in programs without dynamic symbols.
-    private static let update: Update? =
-        systemFunction("SHA256_Update", in: "libcrypto.so.3") ?? systemFunction("SHA256_Update", in: "libcrypto.so.1.1")
+    private static let update: Update? = names.lazy.compactMap { systemFunction("SHA256_Update", in: $0) }.first
 
     /// Compresses whole blocks.
     ///
