@@ -156,10 +156,5 @@ extension Budget {
         0.52 × (0.47–0.6) in one full run and 1.24 × (1.14–1.56) in the next, 0.59 to 0.74 × in nine runs alone. The time depends on how \
         often the observer wakes between two pushed values, which the scheduler decides
         """,
-        "mirror-outside-cpu": """
-        0.59 × (0.58–0.67) of rclone on one machine; on another, 0.78 × in a quick run and 1.27 × (1.17–1.28), 1.34 × (1.07–1.58) and \
-        1.61 × (1.35–1.87) in full ones. The mirror takes about the same time on both, rclone a third. Not yet tried: both states of the \
-        library on the same machine
-        """,
     ]
 }

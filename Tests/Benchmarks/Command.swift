@@ -54,16 +54,7 @@ struct Command {
         #if DEBUG
         write("benchmarks: figures of a debug build mean nothing; use swift run -c release benchmarks\n", to: .errors)
         #endif
-        let measurement = Measurement(scale: options.scale) { progress.show($0, round: $1, of: $2) }
-        var outcomes: [Outcome] = []
-        var peers: [Peer] = []
-        for experiment in chosen {
-            outcomes += try await measurement.run(experiment).filter { options.selects($0.figure) }
-            if options.format == .table {
-                peers += try await experiment.peers(options.scale).filter { peer in outcomes.contains { $0.figure.name == peer.figure } }
-            }
-            progress.experimentEnded()
-        }
+        let (outcomes, peers) = try await measure(chosen, options, progress)
         progress.clear()
         switch options.format {
         case .table: write(TextTable(outcomes, peers, isColored: Console().hasColours).text, to: .output)
@@ -71,6 +62,24 @@ struct Command {
         case .markdown: write(MarkdownTable(outcomes).text, to: .output)
         }
         if options.checks { check(outcomes, options.scale) }
+    }
+
+    @concurrent
+    private static func measure(
+        _ experiments: [Experiment], _ options: Options, _ progress: Progress
+    ) async throws -> (outcomes: [Outcome], peers: [Peer]) {
+        defer { BenchmarkDirectory.removeAll() }
+        let measurement = Measurement(scale: options.scale) { progress.show($0, round: $1, of: $2) }
+        var outcomes: [Outcome] = []
+        var peers: [Peer] = []
+        for experiment in experiments {
+            outcomes += try await measurement.run(experiment).filter { options.selects($0.figure) }
+            if options.format == .table {
+                peers += try await experiment.peers(options.scale).filter { peer in outcomes.contains { $0.figure.name == peer.figure } }
+            }
+            progress.experimentEnded()
+        }
+        return (outcomes, peers)
     }
 
     /// The reason why no database can be measured; `nil` if there is none.

@@ -87,7 +87,6 @@ extension Experiment {
                     {
                         let watch = Stopwatch()
                         for _ in 0..<times { blackHole(try await cacher.load(param: 1)) }
-                        withExtendedLifetime(place) {}
                         return [watch.nanoseconds / Double(times)]
                     }
                 ),

@@ -58,7 +58,6 @@ extension Experiment {
             (
                 .storehouse,
                 {
-                    defer { withExtendedLifetime(place) {} }
                     origin.forget()
                     let watch = Stopwatch()
                     try await synchronizer(host, path).sync()

@@ -105,7 +105,7 @@ extension Experiment {
                         } perform: { _, _ in
                         }
                         let figure = watch.nanoseconds
-                        withExtendedLifetime((place, outbox)) {}
+                        withExtendedLifetime(outbox) {}
                         return [figure]
                     }
                 ),
@@ -134,7 +134,7 @@ extension Experiment {
                     .storehouse,
                     {
                         let figure = try await perHit(times, registered[0])
-                        withExtendedLifetime((place, outbox)) {}
+                        withExtendedLifetime(outbox) {}
                         return figure
                     }
                 ),
@@ -175,7 +175,6 @@ extension Experiment {
                             count += try decoder.decode(Like.self, from: record).post
                         }
                         blackHole(count)
-                        withExtendedLifetime(place) {}
                         return [watch.nanoseconds]
                     }
                 ),

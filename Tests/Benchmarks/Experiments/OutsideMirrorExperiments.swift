@@ -14,8 +14,7 @@ extension Experiment {
         figures: [
             Figure(name: "mirror-outside", title: "each of 10 000 files of 4 KB, 16 wide, compared with rclone", unit: .nanoseconds),
             Figure(name: "mirror-outside-cpu", title: "processor time of the same", unit: .nanoseconds),
-        ],
-        isSteady: true
+        ]
     ) { scale in
         let count = scale.times(10_000, quick: 1_000)
         let origin = try OriginProcess(.files(count))

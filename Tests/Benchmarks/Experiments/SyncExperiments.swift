@@ -120,7 +120,6 @@ extension Experiment {
             (
                 .storehouse,
                 {
-                    defer { withExtendedLifetime(place) {} }
                     guard let kilobytes = try run("idle").last else { throw CocoaError(.fileReadCorruptFile) }
                     return [Double(kilobytes) * 1024]
                 }

@@ -1,10 +1,20 @@
 internal import Foundation
 
-/// Directories that are removed after the experiment.
-final class BenchmarkDirectory: Sendable {
-    let root = FileManager.default.temporaryDirectory.appending(path: "storehouse-benchmarks-\(UUID().uuidString)")
+/// A directory of an experiment, which stays until the end of the program.
+///
+/// After thousands of removals, ext4 creates files up to five times slower for minutes, which would change the figures of later rows.
+struct BenchmarkDirectory: Sendable {
+    private static let all = FileManager.default.temporaryDirectory.appending(path: "storehouse-benchmarks-\(UUID().uuidString)")
 
-    /// Returns the path of a file in the root; calling it retains the directory.
+    let root = all.appending(path: UUID().uuidString)
+
+    /// Removes the directories of all experiments.
+    static func removeAll() {
+        // The system empties its temporary directory anyway.
+        try? FileManager.default.removeItem(at: all)
+    }
+
+    /// Returns the path of a file in the root.
     func file(_ name: String) -> String { root.appending(path: name).path(percentEncoded: false) }
 
     func makeDirectory() throws -> String {
@@ -17,10 +27,5 @@ final class BenchmarkDirectory: Sendable {
     func remove(_ path: String) {
         // A leftover is removed with the root.
         try? FileManager.default.removeItem(atPath: path)
-    }
-
-    deinit {
-        // The system empties its temporary directory anyway.
-        try? FileManager.default.removeItem(at: root)
     }
 }
