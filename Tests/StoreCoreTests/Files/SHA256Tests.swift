@@ -46,6 +46,16 @@ struct SHA256Tests {
         #expect(SHA256.digest(of: whole).hex == "5b6ff2e19d0da0fe323061018fc381393492884e74af8296c81ab9cb2694783a")
     }
 
+    @Test(arguments: [1024, 4096])
+    func `messages around a length from which the system's library hashes them have the same digest in small pieces`(_ length: Int) {
+        for length in length - 70...length + 140 {
+            let message = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ length) }
+            var small = SHA256()
+            for start in stride(from: 0, to: length, by: 100) { small.update(Array(message[start..<min(start + 100, length)])) }
+            #expect(SHA256.digest(of: message) == small.digest())
+        }
+    }
+
     @Test func `messages of every length around block boundaries have the digests of an independent implementation`() {
         var all = SHA256()
         for length in 0..<300 {
