@@ -1,0 +1,269 @@
+import Foundation
+import Testing
+import Trials
+
+@testable import StoreCore
+
+/// Creates a note under a temporary identifier.
+struct CreateNote: Command, Hashable {
+    static let name = "create"
+    var id: String
+    var text: String
+}
+
+/// Appends to a note.
+struct AppendText: Command, Hashable {
+    static let name = "append"
+    var note: String
+    var text: String
+
+    func replacing(_ identifiers: IdentifierReplacement) -> AppendText {
+        AppendText(note: identifiers[note], text: text)
+    }
+}
+
+/// Entities that are created under a temporary identifier.
+@Suite(.timeLimit(.minutes(20)))
+struct OutboxCreationTests {
+    private final class Notes: Sendable {
+        let directory: TemporaryDirectory
+        let time = ManualTime()
+        let creating: ScriptedDeliveries<CreateNote, Created<String, String>>
+        let appending: ScriptedDeliveries<AppendText, Void>
+        let fetcher = ScriptedFetcher<String, String> { .failure(NoNote(id: $0.param)) }
+        let store: Store<String, String>
+        let outbox: Outbox
+        let events = OutboxEvents()
+
+        struct NoNote: Error { var id: String }
+
+        init(
+            in directory: TemporaryDirectory? = nil,
+            creating: ScriptedDeliveries<CreateNote, Created<String, String>> = ScriptedDeliveries {
+                .success(Created("42-\($0.command.id)"))
+            },
+            appending: ScriptedDeliveries<AppendText, Void> = ScriptedDeliveries { _ in .success(()) }
+        ) throws {
+            let directory = try directory ?? TemporaryDirectory()
+            self.directory = directory
+            self.creating = creating
+            self.appending = appending
+            store = Store(
+                cacher: TieredCacher(over: FileCacher(directory: directory.file("notes"))), fetcher: fetcher, time: time)
+            outbox = try Outbox(directory: directory.file("outbox"), time: time, onEvent: events.append)
+        }
+
+        func register() async {
+            await outbox.register(CreateNote.self, creating: store, at: \.id) {
+                $0.text
+            } perform: { [creating] in
+                try await creating.perform($0, $1)
+            }
+            await outbox.register(AppendText.self, patching: store, at: \.note) {
+                $1 += $0.text
+            } perform: { [appending] in
+                try await appending.perform($0, $1)
+            }
+        }
+
+        func settled() async throws {
+            try await until { await self.outbox.core.isEmpty }
+            try await store.waitUntilSaved()
+        }
+
+        func saved(_ id: String) async throws -> String? {
+            try await FileCacher<String, String>(directory: directory.file("notes")).load(param: id)?.content
+        }
+    }
+
+    @Test func `O8: an entity is shown under its temporary key, and moves with its observers to the real one`() async throws {
+        let notes = try Notes()
+        await notes.register()
+        try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
+        try await notes.outbox.submit(AppendText(note: "t", text: "b"))
+        #expect(try await notes.store["t"].requireData() == "ab")
+        let observer = RecordingObserver(notes.store["t"].publish())
+        _ = try await observer.next { $0.content == "ab" }
+        notes.appending.hold()
+        notes.outbox.start()
+        try await notes.appending.started(count: 1, timeout: .seconds(600))
+        #expect(notes.appending.commands == [AppendText(note: "42-t", text: "b")])
+        #expect(try await notes.store["42-t"].requireData() == "ab")
+        try await notes.outbox.submit(AppendText(note: "t", text: "c"))
+        _ = try await observer.next { $0.content == "abc" }
+        notes.appending.release()
+        try await notes.settled()
+        #expect(notes.appending.commands.map(\.note) == ["42-t", "42-t"])
+        await notes.store["42-t"].update { $0 += "d" }
+        _ = try await observer.next { $0.content == "abcd" }
+        #expect(try await notes.saved("42-t") == "abcd")
+        #expect(try await notes.saved("t") == nil)
+        #expect(observer.states.compactMap(\.content).allSatisfy { ["ab", "abc", "abcd"].contains($0) })
+    }
+
+    @Test func `O8: the temporary key and its replacement survive restarts`() async throws {
+        let notes = try Notes()
+        await notes.register()
+        try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
+        try await notes.outbox.submit(AppendText(note: "t", text: "b"))
+        await notes.store["t"].clear()
+        #expect(try await notes.store["t"].requireData() == "ab")
+        // Two running processes would need a shared directory for their records.
+        await notes.outbox.core.shutDown()
+        let again = try Notes(in: notes.directory)
+        await again.register()
+        #expect(try await again.store["t"].requireData() == "ab")
+        again.appending.hold()
+        again.outbox.start()
+        try await again.appending.started(count: 1, timeout: .seconds(600))
+        await again.outbox.core.shutDown()
+        // A save ends with its process; that of the former launch must not overwrite the record of the next one.
+        try await again.store.waitUntilSaved()
+        let third = try Notes(in: notes.directory)
+        await third.register()
+        #expect(try await third.store["t"].requireData() == "ab")
+        #expect(try await third.store["42-t"].requireData() == "ab")
+        try await third.outbox.submit(AppendText(note: "t", text: "c"))
+        third.outbox.start()
+        try await third.settled()
+        #expect(third.appending.commands.map(\.note) == ["42-t", "42-t"])
+        #expect(third.creating.startedCount == 0)
+        #expect(try await third.saved("42-t") == "abc")
+    }
+
+    @Test func `O8, O14: the replacement of a temporary key outlives its command, a compaction and a restart`() async throws {
+        let notes = try Notes()
+        await notes.register()
+        try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
+        notes.outbox.start()
+        try await notes.settled()
+        try await notes.outbox.core.compact()
+        await notes.outbox.core.shutDown()
+        let again = try Notes(in: notes.directory)
+        await again.register()
+        #expect(try await again.store["t"].requireData() == "a")
+        try await again.outbox.submit(AppendText(note: "t", text: "b"))
+        again.outbox.start()
+        try await again.settled()
+        #expect(again.appending.commands == [AppendText(note: "42-t", text: "b")])
+        #expect(try await again.saved("42-t") == "ab")
+    }
+
+    @Test func `O4, O8, O13: another process that learns of a replaced identifier keeps the identity of the deliveries`() async throws {
+        let notes = try Notes(appending: ScriptedDeliveries(.failure(Offline()), .success(())))
+        await notes.register()
+        let other = try Notes(in: notes.directory)
+        await other.register()
+        try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
+        try await notes.outbox.submit(AppendText(note: "t", text: "b"))
+        try await until { await other.outbox.core.machine.pendingCount == 2 }
+        let observer = RecordingObserver(other.store["t"].publish())
+        _ = try await observer.next { $0.content == "ab" }
+        // The other process learns of the creation and of the first attempt at once.
+        await other.outbox.core.log.endObserving()
+        notes.outbox.start()
+        try await notes.events.first("attempt 1 failed")
+        await other.outbox.core.refresh()
+        try await until { await other.outbox.core.moving.isEmpty }
+        #expect(try await other.store["42-t"].requireData() == "ab")
+        #expect(try await other.store["t"].requireData() == "ab")
+        await other.store["42-t"].update { $0 += "c" }
+        _ = try await observer.next { $0.content == "acb" }
+        #expect(observer.states.compactMap(\.content).allSatisfy { ["ab", "acb"].contains($0) })
+        notes.time.advance(by: .seconds(300))
+        try await notes.settled()
+        #expect(notes.appending.commands.map(\.note) == ["42-t", "42-t"])
+        #expect(Set(notes.appending.deliveries.map(\.delivery.id)).count == 1)
+    }
+
+    @Test func `O8: commands fail if the creation of their entity fails, and are retried with it`() async throws {
+        let notes = try Notes(creating: ScriptedDeliveries(.failure(Refusal()), .success(Created("7", content: "A"))))
+        await notes.register()
+        let creation = try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
+        let append = try await notes.outbox.submit(AppendText(note: "t", text: "b"))
+        notes.outbox.start()
+        try await notes.events.first("failed")
+        #expect(await notes.outbox.commands().map(\.status) == [.failed, .failed])
+        #expect(await notes.outbox.commands().map(\.id) == [creation, append])
+        #expect(notes.appending.startedCount == 0)
+        #expect(await notes.store["t"].getData(from: .cache) == nil)
+        #expect(try await notes.outbox.retry(creation))
+        try await notes.settled()
+        #expect(notes.appending.commands == [AppendText(note: "7", text: "b")])
+        #expect(try await notes.store["7"].requireData() == "Ab")
+        #expect(try await notes.saved("7") == "Ab")
+    }
+
+    /// Creates a note, in place of one that was not created yet.
+    private struct Sketch: Command, Hashable {
+        static let name = "sketch"
+        var id: String
+
+        func supersedes(_ earlier: Sketch) -> Bool { true }
+    }
+
+    @Test func `O8, O9: commands fail if the creation of their entity is superseded by that of another entity`() async throws {
+        let notes = try Notes()
+        await notes.register()
+        let sketches = ScriptedDeliveries<Sketch, Created<String, String>> { .success(Created("real-\($0.command.id)")) }
+        await notes.outbox.register(Sketch.self, creating: notes.store, at: \.id, lane: { _ in "sketches" }) { _ in
+            ""
+        } perform: {
+            try await sketches.perform($0, $1)
+        }
+        try await notes.outbox.submit(Sketch(id: "a"))
+        let toFormer = try await notes.outbox.submit(AppendText(note: "a", text: "x"))
+        try await notes.outbox.submit(Sketch(id: "b"))
+        try await notes.outbox.submit(AppendText(note: "b", text: "y"))
+        #expect(await notes.outbox.commands().filter { $0.status == .failed }.map(\.id) == [toFormer])
+        notes.outbox.start()
+        #expect(await notes.outbox.drain(until: .seconds(3_600)) == .drained)
+        #expect(sketches.commands == [Sketch(id: "b")])
+        #expect(notes.appending.commands == [AppendText(note: "real-b", text: "y")])
+    }
+
+    @Test func `O5, O8: a replaced creation takes the commands of its entity along, and another entity gets none of them`() async throws {
+        let notes = try Notes(
+            creating: ScriptedDeliveries(
+                .failure(Refusal()), .failure(Refusal()), .success(Created("7")), .success(Created("8")), .success(Created("9"))))
+        await notes.register()
+        let kept = try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
+        try await notes.outbox.submit(AppendText(note: "t", text: "b"))
+        let other = try await notes.outbox.submit(CreateNote(id: "u", text: "a"))
+        let orphan = try await notes.outbox.submit(AppendText(note: "u", text: "b"))
+        notes.outbox.start()
+        try await notes.events.first("failed", count: 2)
+        #expect(try await notes.outbox.replace(kept, with: CreateNote(id: "t", text: "A")))
+        #expect(await notes.outbox.drain(until: .seconds(3_600)) == .drained)
+        #expect(notes.appending.commands == [AppendText(note: "7", text: "b")])
+        #expect(try await notes.store["7"].requireData() == "Ab")
+        #expect(try await notes.outbox.replace(other, with: CreateNote(id: "v", text: "B")))
+        try await notes.outbox.submit(AppendText(note: "v", text: "c"))
+        #expect(await notes.outbox.drain(until: .seconds(3_600)) == .drained)
+        #expect(notes.appending.commands.map(\.note) == ["7", "8"])
+        #expect(await notes.outbox.commands().map(\.id) == [orphan])
+        #expect(try await notes.outbox.retry(orphan))
+        #expect(await notes.outbox.commands().map(\.status) == [.failed])
+    }
+
+    @Test func `O8, O15: the commands of a created entity are found under its temporary key, too`() async throws {
+        let notes = try Notes()
+        await notes.register()
+        try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
+        let temporary = notes.outbox.pending(for: notes.store["t"])
+        var states = temporary.makeAsyncIterator()
+        #expect(await states.next()?.pendingCount == 1)
+        notes.appending.hold()
+        notes.outbox.start()
+        #expect(await notes.outbox.drain(until: .seconds(3_600)) == .drained)
+        try await notes.outbox.submit(AppendText(note: "t", text: "b"))
+        try await notes.appending.started(count: 1, timeout: .seconds(600))
+        #expect(notes.appending.commands == [AppendText(note: "42-t", text: "b")])
+        for key in ["t", "42-t"] {
+            var states = notes.outbox.pending(for: notes.store[key]).makeAsyncIterator()
+            #expect(await states.next()?.commands.map(\.name) == ["append"])
+        }
+        notes.appending.release()
+        try await notes.settled()
+    }
+}
