@@ -55,8 +55,9 @@ public final class FilePart: Sendable {
         let file = try WritableFile.unshared(names.bytes, in: places.parts, isCopied: false, mode: places.fileMode | 0o600)
         self.file = file
         let length = try file.status().size
-        let memory = length > 0 ? try PartMemory.read(names.memory, in: places.parts) : nil
-        if let memory, memory.path == path, memory.version == version, limit.map({ length <= $0 }) ?? true {
+        // A killed process may leave a validator without bytes. The restart must know it to remove it.
+        let memory = try PartMemory.read(names.memory, in: places.parts)
+        if length > 0, let memory, memory.path == path, memory.version == version, limit.map({ length <= $0 }) ?? true {
             resumePoint = length == limit ? nil : ResumePoint(offset: Int64(length), validator: memory.validator)
         } else {
             resumePoint = nil

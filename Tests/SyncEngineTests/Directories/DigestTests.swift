@@ -45,6 +45,27 @@ struct DigestTests {
         #expect(try bench.files.isEmpty)
     }
 
+    @Test func `S16: bytes appended after the adoption of a working file are not installed`() async throws {
+        try await sync(ListedFile(path: "a", sha256: digest("arrived"))) { _, part in
+            try Data("arrived".utf8).write(to: try part.workingFile())
+            part.adoptWorkingFile()
+            try part.append(Array("more".utf8))
+        }
+        #expect(try bench.files == ["a": "arrived"])
+    }
+
+    @Test func `S10: a validator stored without bytes gives no resume point`() async throws {
+        let parts = bench.url.appending(path: ".storehouse/parts")
+        try FileManager.default.createDirectory(at: parts, withIntermediateDirectories: true)
+        let memory = PartMemory(path: "a", version: digest("whole"), validator: "\"1\"")
+        try JSONEncoder().encode(memory).write(to: parts.appending(path: PartNames(path: "a").memory))
+        try await sync(ListedFile(path: "a", sha256: digest("whole"))) { _, part in
+            #expect(part.resumePoint == nil)
+            try part.append(Array("whole".utf8))
+        }
+        #expect(try bench.files == ["a": "whole"])
+    }
+
     @Test func `S16: bytes of a partially failed write are not installed`() async throws {
         let names = PartNames(path: "a")
         try await sync(ListedFile(path: "a", sha256: digest("whole"))) { [url = bench.url] _, part in

@@ -109,6 +109,18 @@ struct DirectoryHazardTests {
         #expect(try bench.files == bench.origin.withLock { $0.contents })
     }
 
+    @Test func `S4: a file that disappears with its directory during the comparison does not count as unchanged`() async throws {
+        try bench.write("one", "a")
+        try bench.write("two", "d/b")
+        bench.probe.withLock { [url = bench.url] in
+            $0 = { step in if step == .reads("a") { try FileManager.default.removeItem(at: url.appending(path: "d")) } }
+        }
+        #expect(codes(await syncError { try await bench.sync() }) == [.changedLocally])
+        bench.probe.withLock { $0 = nil }
+        try await bench.sync()
+        #expect(try bench.files == ["a": "one", "d/b": "two"])
+    }
+
     // MARK: A moved or removed target
 
     @Test(arguments: [Durability.crash, .power])

@@ -46,6 +46,15 @@ struct DirectoryTests {
         #expect(try bench.files.isEmpty)
     }
 
+    @Test(arguments: [true, false])
+    func `S9: an empty file of the list is installed`(hasDigest: Bool) async throws {
+        bench["empty"] = ""
+        if !hasDigest { bench.origin.withLock { $0.listed = [ListedFile(path: "empty", version: "1", byteCount: 0)] } }
+        try await bench.sync()
+        #expect(try bench.files["empty"] == "")
+        #expect(try await bench.sync().unchangedCount == (hasDigest ? 4 : 1))
+    }
+
     @Test(arguments: ["damaged", "missing", "empty", "cut"])
     func `S9: an invalid journal causes a new comparison but no removal`(how: String) async throws {
         try await bench.sync()
@@ -93,6 +102,19 @@ struct DirectoryTests {
         #expect(try Data(contentsOf: journal) == bytes)
     }
 
+    @Test func `S9: foreign files are removed in the first pass after the journal was compacted`() async throws {
+        for number in 0..<200 { bench["many/\(number)"] = "content \(number)" }
+        try await bench.sync()
+        for number in 0..<200 { bench["many/\(number)"] = nil }
+        let journal = bench.url.appending(path: ".storehouse/journal")
+        let size = try Data(contentsOf: journal).count
+        try await bench.sync(foreignFiles: .remove)
+        #expect(try Data(contentsOf: journal).count < size / 10)
+        try bench.write("mine", "own")
+        try await bench.sync(foreignFiles: .remove)
+        #expect(try bench.files == ["a": "one", "d/b": "two", "d/e/c": "three"])
+    }
+
     @Test func `S10: an interrupted transfer resumes where it stopped`() async throws {
         let text = String(repeating: "x", count: 100_000)
         bench["big"] = text
@@ -120,6 +142,22 @@ struct DirectoryTests {
         try await bench.sync()
         #expect(try bench.files["big"] == bench["big"])
         #expect(bench.transferred - before == 100_000)
+    }
+
+    @Test func `S10: a validator stored without bytes is not used for the bytes of a later transfer`() async throws {
+        bench.origin.withLock { $0.listed = [ListedFile(path: "big", version: "1")] }
+        try await bench.sync()
+        try FileManager.default.removeItem(at: bench.url.appending(path: "big"))
+        // A process that is killed between its first two writes leaves the validator alone.
+        let memory = PartMemory(path: "big", version: "1", validator: "\"1\"")
+        try JSONEncoder().encode(memory).write(to: bench.url.appending(path: ".storehouse/parts/\(PartNames(path: "big").memory)"))
+        bench["big"] = String(repeating: "y", count: 100_000)
+        bench.origin.withLock { ($0.tags["big"], $0.breaks["big"]) = ("\"2\"", 10_000) }
+        _ = await syncError { try await bench.sync() }
+        bench["big"] = String(repeating: "x", count: 100_000)
+        bench.origin.withLock { ($0.tags, $0.breaks) = ([:], [:]) }
+        try await bench.sync()
+        #expect(try bench.files["big"] == bench["big"])
     }
 
     @Test func `S14: a directory has one writer at a time`() async throws {

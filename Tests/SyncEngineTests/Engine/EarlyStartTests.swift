@@ -112,6 +112,23 @@ struct EarlyStartTests {
         #expect(bench.local == [1: 2, 2: 1, 3: 1, 10: 1, 12: 1])
     }
 
+    @Test func `S5, S11: a fatal error of an early download ends the pass and is reported once`() async throws {
+        let hasFailed = WatchedState(false)
+        let bench = Bench(
+            local: Self.local, list: { _ in Self.pages },
+            onPage: { number in if number == 2 { try await hasFailed.wait { $0 ? () : nil } } },
+            act: { call in
+                guard call == .content(11) else { return }
+                hasFailed.update { $0 = true }
+                throw Trouble.deadly
+            })
+        let error = await syncError { try await OneWaySynchronizer(processor: bench, options: Self.early).sync() }
+        #expect(error?.failureKind == .fatal)
+        #expect(error?.report?.failures.map(\.key.description) == ["11"])
+        #expect(bench.local[1] == 1 && bench.local[2] == 1, "no item is replaced or removed")
+        #expect(!bench.calls.contains(.prepare))
+    }
+
     @Test func `S8, S11: an item that the target refuses never begins`() async throws {
         let bench = bench(.unsorted, refuses: [11])
         let error = await syncError { try await OneWaySynchronizer(processor: bench, options: Self.early).sync() }

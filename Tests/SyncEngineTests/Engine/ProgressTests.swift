@@ -121,6 +121,26 @@ struct ProgressTests {
         SyncProgress.transferred(5)
     }
 
+    @Test func `S13: the bytes of a failed attempt are subtracted before the wait for the next one`() async throws {
+        let time = ManualTime()
+        let tries = WatchedState(0)
+        let bench = Bench(
+            source: [Thing(1, bytes: 1000)],
+            act: {
+                guard $0 == .content(1) else { return }
+                SyncProgress.transferred(600)
+                tries.update { $0 += 1 }
+                if tries.current == 1 { throw Trouble.passing }
+            })
+        let board = Published(time).board
+        let pass = SyncPass(processor: bench, options: SyncOptions(), overrides: [], time: time, board: board)
+        let run = Task { await pass.run() }
+        try await time.sleepers(atLeast: 1)
+        #expect(board.report.progress.doneBytes == 0)
+        time.advanceToNextDeadline()
+        #expect(try await run.value.get().progress.doneBytes == 1000)
+    }
+
     @Test func `S13: bytes reported as totals decrease if an item starts over`() async throws {
         let time = ManualTime()
         let published = Published(time)

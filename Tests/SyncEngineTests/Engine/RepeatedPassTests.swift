@@ -27,6 +27,16 @@ struct RepeatedPassTests {
         #expect(bench.calls.count { $0 == .preview(2) } == 2)
     }
 
+    @Test func `S12: new items and new versions get previews while the previews of other items are kept`() async throws {
+        let bench = Bench(source: [Thing(1), Thing(2)], act: { if case .content = $0 { throw Trouble.lasting } })
+        let synchronizer = OneWaySynchronizer(
+            processor: bench, options: SyncOptions(downloadsPreviews: true, stopsOnError: false, retry: .never))
+        #expect(await syncError { try await synchronizer.sync() }?.report?.previewCount == 2)
+        bench.state.update { $0.source = [Thing(1), Thing(2, 2), Thing(3)] }
+        #expect(await syncError { try await synchronizer.sync() }?.report?.previewCount == 2)
+        #expect([1, 2, 3].map { key in bench.calls.count { $0 == .preview(key) } } == [1, 2, 1])
+    }
+
     @Test(arguments: [true, false])
     func `S13: the last progress of a pass contains the counts of its items`(hasWork: Bool) async throws {
         let time = ManualTime()

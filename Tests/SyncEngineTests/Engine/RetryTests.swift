@@ -191,6 +191,27 @@ struct RetryTests {
         #expect(bench.local == [0: 1])
     }
 
+    @Test(arguments: [SourceOrder.unsorted, .sortedByKey], [false, true])
+    func `S5: entries that the inventory skips are reported for lists of any order`(order: SourceOrder, startsEarly: Bool) async throws {
+        struct Skipping: SyncProcessor {
+            let bench: Bench
+            func sourceList() async throws -> Bench.Pages { try await bench.sourceList() }
+            func localInventory() async throws -> LocalInventory<Thing> {
+                var inventory = try await bench.localInventory()
+                inventory.skipped = [SyncRefusal(5, because: Trouble.lasting)]
+                return inventory
+            }
+            func downloadContent(of thing: Thing) async throws { try await bench.downloadContent(of: thing) }
+            func remove(_ keys: Set<Int>) async throws { try await bench.remove(keys) }
+        }
+        let skipping = Skipping(bench: Bench(source: [Thing(1), Thing(2)], local: [1: 1, 9: 1], order: order))
+        let synchronizer = OneWaySynchronizer(processor: skipping, options: SyncOptions(startsEarly: startsEarly))
+        #expect(try await synchronizer.plan().skipped.map(\.key) == [5])
+        let report = try await synchronizer.sync()
+        #expect(report.skipped.map(\.description) == ["local inventory, 5: \(Trouble.lasting)"])
+        #expect(report.isComplete)
+    }
+
     @Test func `S5: refused items are reported and prevent removals`() async throws {
         for timing in [RemovalTiming.afterDownloads, .beforeDownloads] {
             let bench = Bench(source: [Thing(1), Thing(2)], local: [9: 1], refuses: [2])

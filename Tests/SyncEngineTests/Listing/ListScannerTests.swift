@@ -167,6 +167,14 @@ struct ListScannerTests {
         #expect(try await read(source(Self.lines, length: Int64(Self.lines.utf8.count))) == 3)
     }
 
+    @Test func `S2: a streamed list returns no page after its end`() async throws {
+        var reader = source(Self.lines + "{\"count\":3}\n", length: nil).makeReader()
+        var page = try await reader.next()
+        while page?.end == nil, page != nil { page = try await reader.next() }
+        #expect(page?.end == .complete(count: 3))
+        #expect(try await reader.next() == nil)
+    }
+
     @Test func `S2: an undecodable item is reported with its number and key`() async throws {
         let error = await syncError { try await read(source(Self.lines + "{\"path\":\"x\",\"version\":7}\n{\"count\":4}\n", length: nil)) }
         #expect(error?.code == .unreadableList)
