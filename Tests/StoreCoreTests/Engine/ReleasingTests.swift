@@ -286,6 +286,24 @@ struct ReleasingTests {
         box.update { $0 = nil }
     }
 
+    @Test func `C13: the error of a page that is no longer needed is released outside the lock`() async throws {
+        let lists = Lists { lists in
+            PaginationStore(
+                cacher: MemoryCacher(),
+                fetcher: PaginationClosureFetcher { _, page in
+                    if page != nil { throw lists.guest() }
+                    return Page([Row(id: 1)], nextKey: "n")
+                })
+        }
+        let sequence = try lists.lists[1].publish()
+        var iterator = sequence.makeAsyncIterator()
+        while let state = await iterator.next(), !state.isCompleted {}
+        for _ in 0..<3 { _ = try await lists.lists[1].requestNextData() }
+        try await lists.lists[1].update([])
+        try await until("all errors are released") { lists.farewells.current == 3 }
+        lists.end()
+    }
+
     /// A clock with sleeps that run a closure when they are canceled.
     private struct Interrupted: TimeSource {
         let time: ManualTime

@@ -39,6 +39,32 @@ struct FileSweepTests {
         #expect(try total <= 9_450)
     }
 
+    @Test func `a sweep removes nothing more once exactly nine tenths of the limit remain`() async throws {
+        try await cacher().save(record("content"), param: 10)
+        let small = try cacher(limit: 10 * size(10))
+        for key in 10..<20 {
+            try await small.save(record("content"), param: key)
+            try place.age(fileName(key), by: .seconds(3600 * (1000 - key)))
+        }
+        await small.settle()
+        try await small.save(record("content"), param: 20)
+        await small.settle()
+        #expect(try await Set(small.keys() ?? []) == Set(12...20))
+    }
+
+    @Test func `F2: a file that replaces a damaged one can be swept`() async throws {
+        let small = cacher(limit: 10_500)
+        try await fill(small, 10)
+        try place.write(Array(repeating: 1, count: size(0)), fileName(0))
+        #expect(try await small.load(param: 0) == nil)
+        try await small.save(bulk(1000), param: 0)
+        await small.settle()
+        try place.age(fileName(0), by: .seconds(3600 * 1001))
+        try await small.save(bulk(1000), param: 10)
+        await small.settle()
+        #expect(try await Set(small.keys() ?? []) == Set(2...10))
+    }
+
     @Test func `a sweep that failed is tried again after the next save`() async throws {
         let aside = place.url.deletingLastPathComponent().appending(path: "aside-\(UUID().uuidString)")
         let isBlocked = Lock(false)

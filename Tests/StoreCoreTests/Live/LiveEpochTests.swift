@@ -100,6 +100,30 @@ struct LiveEpochTests {
         #expect(bench.feed.connections.count == 1 && bench.feed.cancelledCount == 0)
     }
 
+    @Test func `L3: a value of the stream replaces the fetch that an earlier failed mutation requires`() async throws {
+        let bench = LiveBench(reports: true)
+        await bench.store[1].update("a")
+        let gates = [WatchedFlag(), WatchedFlag()]
+        let mutations = gates.indices.map { index in
+            Task { [handle = bench.store[1]] in
+                try await handle.mutate(optimistically: { $0 += "+" }) {
+                    try await gates[index].wait()
+                    if index == 0 { throw Offline() }
+                }
+            }
+        }
+        try await until("both mutations have begun") { try await bench.store[1].requireData(from: .cache) == "a++" }
+        gates[0].open()
+        _ = await mutations[0].result
+        let observer = bench.observe(forceRefresh: true)
+        try await bench.feed.send(.content("b"))
+        try await observer.sees("completed(b+)")
+        gates[1].open()
+        try await mutations[1].value
+        #expect(bench.feed.connections.count == 1)
+        #expect(!bench.events.names.contains("coalesced"))
+    }
+
     @Test func `L3: after a reconnection, a change applies to the stream's own last value`() async throws {
         let bench = LiveBench(policy: .reconnecting())
         let observer = bench.observe()

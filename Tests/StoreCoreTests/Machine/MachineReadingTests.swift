@@ -1,3 +1,4 @@
+internal import Foundation
 import Testing
 
 @testable import StoreCore
@@ -120,5 +121,61 @@ struct MachineReadingTests {
     ])
     func `C12: a failure holds off automatic fetches but not explicit ones`(play: MachinePlay) {
         play.run(.table { $0.errorExpiry = .seconds(3) })
+    }
+
+    /// A list whose record is read while it is updated.
+    private struct UpdatedList {
+        struct Unreadable: Error {}
+
+        var machine: KeyMachine<[Int]>
+        private var tickets = TicketCounter()
+
+        init(isShared: Bool) {
+            let list = ElementIdentity<Int>.none.rules(isTwoWay: false)
+            let position: @Sendable () -> Revision = { .none }
+            machine = KeyMachine(rules: KeyRules(list: list, position: isShared ? position : nil))
+        }
+
+        /// Plays an event and returns whether it publishes a state.
+        @discardableResult
+        mutating func play(_ event: (inout KeyMachine<[Int]>, inout KeyMachine<[Int]>.Transition) -> Void) -> Bool {
+            var transition = KeyMachine<[Int]>.Transition(time: ManualTime(), tickets: tickets)
+            event(&machine, &transition)
+            tickets = transition.tickets
+            return transition.isPublished
+        }
+
+        /// Ends the running read.
+        @discardableResult
+        mutating func endRead(succeeds: Bool) throws -> Bool {
+            let ticket = try #require(machine.reading)
+            let record = CacheRecord(content: [1], fetchedAt: Date(timeIntervalSince1970: 100), nextKey: "n")
+            let held = HeldRecord(record, deadline: .distantFuture)
+            return play { $0.cacheReadFinished(ticket, succeeds ? .success(held) : .failure(Unreadable()), &$1) }
+        }
+    }
+
+    @Test func `C13: observers of an updated list see that it has more pages once its record was read`() throws {
+        var list = UpdatedList(isShared: false)
+        list.play { $0.observerJoined(forceRefresh: false, &$1) }
+        list.play { $0.updated([5], &$1) }
+        #expect(list.machine.additionalState(.next) == .fixed(canRequestAdditionalData: false))
+        let isPublished = try list.endRead(succeeds: true)
+        #expect(isPublished)
+        #expect(list.machine.additionalState(.next) == .fixed(canRequestAdditionalData: true))
+    }
+
+    @Test func `C13, D4: a list that is updated after failed reads gets the page keys of its record`() throws {
+        var list = UpdatedList(isShared: true)
+        // An invalidation that cannot be saved, and a change of another user that cannot be read.
+        list.play { $0.invalidated(&$1) }
+        try list.endRead(succeeds: false)
+        list.play { $0.changedElsewhere(Revision(number: 1, writer: 2), &$1) }
+        try list.endRead(succeeds: false)
+        // The record is read again for the invalidation.
+        list.play { $0.otherKeyWasSaved(&$1) }
+        list.play { $0.updated([5], &$1) }
+        try list.endRead(succeeds: true)
+        #expect(list.machine.content == [5] && list.machine.pageKey(.next) == "n")
     }
 }

@@ -76,6 +76,18 @@ struct OutboxCreationTests {
         }
     }
 
+    @Test func `O8: the content of a temporary key is not saved`() async throws {
+        let notes = try Notes()
+        await notes.register()
+        try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
+        #expect(try await notes.store["t"].requireData() == "a")
+        try await notes.store.waitUntilSaved()
+        #expect(try await notes.saved("t") == nil)
+        await notes.store["t"].update("b")
+        try await notes.store.waitUntilSaved()
+        #expect(try await notes.saved("t") == nil)
+    }
+
     @Test func `O8: an entity is shown under its temporary key, and moves with its observers to the real one`() async throws {
         let notes = try Notes()
         await notes.register()

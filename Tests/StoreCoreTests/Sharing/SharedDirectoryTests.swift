@@ -120,6 +120,21 @@ struct SharedDirectoryTests {
         #expect(try await b.save(200, 1, over: b.cacher.position).isSaved)
     }
 
+    @Test func `D3: a sweep refuses no save that was decided on after the records that it removes`() async throws {
+        let a = try await user()
+        for key in 11...12 { try await a.cacher.save(record(1), param: key) }
+        let base = a.cacher.position
+        for key in 13...20 { try await a.cacher.save(record(1), param: key) }
+        for key in 11...20 { try place.age(fileName(key), by: .seconds(3600 * (100 - key))) }
+        // Exactly nine records are nine tenths of the limit.
+        let small = try await user(limit: 10 * #require(try place.status(fileName(11))).size)
+        try await small.cacher.save(record(1), param: 21)
+        await small.cacher.settle()
+        #expect(try await Set(small.cacher.keys() ?? []) == Set(13...21))
+        #expect(try await a.save(100, 50, over: base).isSaved)
+        #expect(faults.faults.isEmpty)
+    }
+
     @Test func `D3: an old mark of a removal is deleted, and older content is still refused`() async throws {
         let (a, b) = (try await user(), try await user())
         let base = b.cacher.position

@@ -114,6 +114,25 @@ struct UnsavedChangeTests {
         try await until("the newer record is there") { observer.states.last?.content == 7 }
     }
 
+    @Test func `D3: a change whose caller was canceled is reported as dropped if the save before it failed`() async throws {
+        cacher.fail(saves: Unavailable())
+        cacher.hold()
+        let observer = RecordingObserver(store[1].publish())
+        try await cacher.saves(begun: 1)
+        let caller = Task { await store[1].update { $0 += 49 } }
+        try await until("the caller waits for the next save") {
+            observer.states.last?.content == 50 && store.waiting(1) == 1
+        }
+        caller.cancel()
+        #expect(await caller.value)
+        cacher.release()
+        try await events.first("fault save", count: 2)
+        cacher.fail(saves: nil)
+        cacher.change(1, to: 7)
+        try await until("the drop is reported") { drops == 1 }
+        try await until("the newer record is there") { observer.states.last?.content == 7 }
+    }
+
     @Test func `D3: a refused change is applied again while its caller waits, and not reported as dropped`() async throws {
         let observer = try await observe()
         cacher.hold()

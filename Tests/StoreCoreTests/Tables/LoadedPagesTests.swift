@@ -12,6 +12,7 @@ struct LoadedPagesTests {
     @Test(arguments: [
         ([1, 2, 3, 4, 5, 6], [2, 2, 2]), ([1, 2, 4, 5, 6], [2, 1, 2]), ([2, 4, 6], [1, 1, 1]), ([5, 6], [0, 0, 2]), ([], [0, 0, 0]),
         ([0, 1, 2, 3, 4, 5, 6], [3, 2, 2]), ([1, 2, 3, 4, 5, 6, 7], [2, 2, 3]), ([1, 2, 7, 3, 8, 4, 5, 6], [2, 4, 2]), ([9], [1, 0, 0]),
+        ([5, 2, 3, 9, 5, 6], [2, 2, 2]),
     ])
     func `C13: the page sizes of a changed list follow the identity of its elements`(new: [Int], sizes: [Int]) {
         #expect(Self.identified.resize([2, 2, 2], [1, 2, 3, 4, 5, 6], new) == sizes)
@@ -43,6 +44,25 @@ struct LoadedPagesTests {
         let resize = ElementIdentity<Int>.none.resize
         #expect(resize([2, 2, 2], [1, 2, 3, 4, 5, 6], [1, 2, 3]) == [2, 1, 0])
         #expect(resize([2, 2, 2], [1, 2, 3, 4, 5, 6], Array(1...8)) == [2, 2, 4])
+    }
+
+    @Test func `C13: a record has the pages that were set, and no details without pages`() {
+        let plain = CacheRecord(content: [1, 2], fetchedAt: Date(timeIntervalSince1970: 100))
+        var record = plain
+        let pages = [LoadedPage(count: 1), LoadedPage(direction: .next, key: "n", count: 1)]
+        record.pages = pages
+        #expect(record.pages == pages && record != plain)
+        record.pages = []
+        #expect(record.pages.isEmpty && record == plain)
+    }
+
+    @Test func `records are equal only if their contents, dates and details are equal`() {
+        let date = Date(timeIntervalSince1970: 100)
+        let record = CacheRecord(content: [1], fetchedAt: date, nextKey: "n")
+        #expect(record == CacheRecord(content: [1], fetchedAt: date, nextKey: "n"))
+        #expect(record != CacheRecord(content: [2], fetchedAt: date, nextKey: "n"))
+        #expect(record != CacheRecord(content: [1], fetchedAt: date + 1, nextKey: "n"))
+        #expect(record != CacheRecord(content: [1], fetchedAt: date, nextKey: "m"))
     }
 
     @Test func `C13: pages keep their order on both sides, however many are added`() throws {
