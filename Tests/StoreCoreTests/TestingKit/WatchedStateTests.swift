@@ -1,5 +1,6 @@
 import StoreCore
 import Testing
+import Trials
 
 /// Tests state of several parts, each with its own waiters.
 struct WatchedStateTests {
@@ -68,5 +69,25 @@ struct WatchedStateTests {
         await #expect(throws: CancellationError.self) { try await leaving.value }
         state.update { $0.raise("a") }
         #expect(try await staying.value == 1)
+    }
+
+    /// A waiter that is canceled before it suspends ends the list of its part, and the next waiter begins another list.
+    @Test(.timeLimit(.minutes(5))) func `waiters of a part are independent of one that is canceled before it suspends`() async throws {
+        for round in 1...rounds(2_000) {
+            let waiters = (0..<8).map { number in
+                Task { [state] in
+                    try await state.wait(for: "a") { counters in
+                        // The first check precedes the suspension.
+                        if number.isMultiple(of: 2) { withUnsafeCurrentTask { $0?.cancel() } }
+                        return counters.values["a"] == round ? () : nil
+                    }
+                }
+            }
+            for waiter in waiters.enumerated() where waiter.offset.isMultiple(of: 2) {
+                await #expect(throws: CancellationError.self) { try await waiter.element.value }
+            }
+            state.update { $0.raise("a") }
+            for waiter in waiters.enumerated() where !waiter.offset.isMultiple(of: 2) { try await waiter.element.value }
+        }
     }
 }

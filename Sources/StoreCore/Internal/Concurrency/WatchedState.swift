@@ -12,6 +12,8 @@ package final class WatchedState<State: Sendable>: Sendable {
         var watchers = WaiterList<Condition>()
         /// The waiters for a part, by its hash value; a collision only costs a check.
         var partWatchers: [Int: WaiterList<Condition>] = [:]
+        /// A list ends with its last waiter. No ticket of it may be given out again, because its waiters may be about to suspend.
+        var lastTicket: WaiterList<Condition>.Ticket = 0
 
         /// Takes out the waiters with a fulfilled condition.
         mutating func takeSatisfied(_ changes: ChangedParts) -> [WaiterList<Condition>.Waiter] {
@@ -22,6 +24,14 @@ package final class WatchedState<State: Sendable>: Sendable {
                 if partWatchers[part]?.isEmpty == true { partWatchers[part] = nil }
             }
             return satisfied
+        }
+
+        /// Adds a waiter for a part; `nil` for the whole state.
+        mutating func join(_ part: Int?, _ condition: @escaping Condition) -> WaiterList<Condition>.Ticket {
+            lastTicket += 1
+            let ticket = lastTicket
+            change(part) { $0.join(condition, as: ticket) }
+            return ticket
         }
 
         /// Changes the waiters for a part; `nil` for the waiters for the whole state.
@@ -93,7 +103,7 @@ package final class WatchedState<State: Sendable>: Sendable {
                 found.withLock { $0 = value }
                 return true
             }
-            return (nil, guarded.change(part) { $0.join(isSatisfied) })
+            return (nil, guarded.join(part, isSatisfied))
         }
         if let value { return value }
         let timer = timeout.map { startTimer($0, ticket, part) }
