@@ -188,6 +188,8 @@ struct GotchaTests {
             let there = Store(cacher: FileCacher<Int, String>(directory: directory), fetcher: fetcher)
             let recorder = RecordingObserver(here[1].publish())
             try await recorder.next { $0.isCompleted }
+            // A later save of the fetched content would replace the other process's record.
+            try await here.waitUntilSaved()
             await there[1].update("set by another process")
             #expect(try await here[1].requireData() == "fetched 1")
             try await recorder.stopAndLeave()

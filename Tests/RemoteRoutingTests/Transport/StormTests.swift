@@ -54,7 +54,9 @@ struct StormTests {
             origin.forget()
             if filesBefore == nil { filesBefore = ProcessState.openFiles }
         }
-        if let before = filesBefore, let after = ProcessState.openFiles { #expect(after <= before + 70, "\(before) then \(after)") }
+        // Other tests of the process open files and connections at the same time, and close them again.
+        guard let before = filesBefore else { return }
+        try await until("the descriptors are closed") { (ProcessState.openFiles ?? 0) <= before + 70 }
     }
 
     @Test(arguments: RealTransport.available)

@@ -114,7 +114,7 @@ struct UnsavedChangeTests {
         try await until("the newer record is there") { observer.states.last?.content == 7 }
     }
 
-    @Test func `D3: a change whose caller was canceled is reported as dropped if the save before it failed`() async throws {
+    @Test func `D3: a change of a canceled caller is reported as dropped if the save before it failed`() async throws {
         cacher.fail(saves: Unavailable())
         cacher.hold()
         let observer = RecordingObserver(store[1].publish())

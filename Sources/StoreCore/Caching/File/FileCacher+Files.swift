@@ -11,8 +11,9 @@ internal import Musl
 extension FileCacher {
     /// Writes a file; creates the directory if it is missing.
     func write(_ bytes: [UInt8], as name: String) throws(StoreError) {
-        // Retries, because another process may remove the directory or the temporary file at any moment.
-        for _ in 0..<4 {
+        // Retries, because another process may remove the directory or the temporary file at any moment. A process that removes all records
+        // over and over defeats several attempts in a row.
+        for _ in 0..<32 {
             do throws(StoreError) {
                 return try AtomicFile.write(bytes, as: name, in: directory, kind: RecordFiles.temporaryKind, options: options)
             } catch {
