@@ -204,7 +204,8 @@ struct DirectoryHazardTests {
             }
         }
         let error = await syncError { try await bench.sync(concurrency: 8) }
-        #expect(codes(error) == [.targetVanished])
+        // A file that is being installed may also fail on its own while only a part of the directory is removed.
+        #expect(codes(error).compactMap(\.self) == [.targetVanished])
         #expect(error?.report?.pendingDownloadCount ?? 0 >= 90)
     }
 
