@@ -11,7 +11,7 @@ final class GroupedFlush: Sendable {
         var error: (any Error)?
         /// The earliest time at which a shared flush may begin.
         var earliest = DispatchTime.now()
-        /// The flushes with an end that their waiters have not seen.
+        /// Whether waiters must be checked, because a flush has ended.
         var changes = ChangedParts.nothing
     }
 
