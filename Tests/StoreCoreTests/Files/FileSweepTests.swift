@@ -85,9 +85,7 @@ struct FileSweepTests {
         }
         try await small.save(bulk(1000), param: 0)
         await small.settle()
-        withKnownIssue("on a busy machine the sweep may miss the moment of the file", isIntermittent: true) {
-            #expect(faults.withLock { $0 } == [.sweepFailed])
-        }
+        #expect(faults.withLock { $0 } == [.sweepFailed])
 
         try FileManager.default.removeItem(at: place.url)
         try FileManager.default.moveItem(at: aside, to: place.url)

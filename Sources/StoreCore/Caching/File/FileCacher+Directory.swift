@@ -84,6 +84,7 @@ extension FileCacher {
     @concurrent
     func scanAndSweep() async {
         var action = FileLedger.Action.scan
+        // Each notice precedes its `end`, because a caller that waits for the sweep expects the notice to have arrived.
         while action == .scan {
             do {
                 excludeFromBackup()
@@ -93,15 +94,14 @@ extension FileCacher {
                 try await sweep(&found)
                 let evicted = count - found.count
                 let survivors = found.map { (name: $0.name, size: $0.status.size) }
-                // Notifies first, because a caller that waits for the sweep expects the notice to have arrived.
                 if evicted > 0 { notify(.evicted(count: evicted)) }
                 action = end { $0.scanEnded(found: survivors, freed: evicted > 0) }
             } catch {
+                reportFailedSweep(error)
                 action = end { ledger in
                     ledger.scanFailed()
                     return .none
                 }
-                reportFailedSweep(error)
             }
         }
     }
