@@ -159,6 +159,8 @@ extension RemoteError: FailureAdvising {
     public var failureKind: FailureKind {
         if let changeKind { return changeKind }
         if stage == .cancelled { return .cancelled }
+        // The next request starts another refresh.
+        if code == .refreshFailed, mayRepeat, underlyingError?.passesByItself == true { return .transient }
         return isRetryable ? .transient : .permanent
     }
 

@@ -78,6 +78,9 @@ public struct ExchangeLog: Sendable {
         self.write = write
     }
 
+    /// Whether entries omit the value of a field.
+    func redacts(_ field: HTTPFields.Field) -> Bool { redaction.fields.contains(field.name.lowercased()) }
+
     func sent(_ request: HTTPRequest) {
         var body = Data()
         if case .data(let data) = request.body { body = data }

@@ -35,7 +35,8 @@ public struct RemoteHost: Sendable {
     public var retry = RetryPolicy.exponential(attempts: 3)
     /// Whether credentials may be sent to another machine without encryption.
     ///
-    /// Credentials are the fields that an authorization, interceptors and ``cookies`` write, and all fields that ``ExchangeLog`` redacts.
+    /// Credentials are the fields that an authorization and ``cookies`` write, and all fields that ``ExchangeLog`` redacts. Requests to
+    /// this machine need encryption too if a proxy on another machine receives them.
     public var allowsInsecureCredentials = false
     /// The jar that stores and sends cookies; `nil`, the default, ignores cookies.
     ///

@@ -33,14 +33,15 @@ extension RouteCall {
         // Fields that the authorization wrote are secret under any name.
         let isSecret =
             original.fields != self.request.fields
-            || request.fields.fields.contains { FieldRules.of($0.name).contains(.secret) }
+            || request.fields.fields.contains { FieldRules.of($0.name).contains(.secret) || host.log?.redacts($0) == true }
         if isSecret { throw insecureCredentials(original) }
     }
 
     /// Whether credentials must not be sent to an origin: unencrypted, to another machine, without the host's permission.
     func forbidsCredentials(to origin: WebOrigin?) -> Bool {
         guard let origin else { return true }
-        return origin.scheme == .http && !origin.isLoopback && !host.allowsInsecureCredentials
+        guard origin.scheme == .http, !host.allowsInsecureCredentials else { return false }
+        return !origin.isLoopback || host.proxy.leadsAway(from: origin.host)
     }
 
     func insecureCredentials(_ request: HTTPRequest) -> RemoteError {

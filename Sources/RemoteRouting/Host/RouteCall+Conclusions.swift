@@ -28,21 +28,26 @@ extension RouteCall {
         let duration = started.duration(to: host.time.now)
         return RemoteResponse(
             value: response.body, status: response.status, fields: response.fields, url: response.url, attempts: sent.withLock(\.attempts),
-            duration: duration, ownMetrics: response.ownMetrics, exchange: cachedExchange(response.fields, duration))
+            duration: duration, ownMetrics: response.ownMetrics, exchange: cachedExchange(response.fields))
     }
 
     /// The metadata that a store needs to cache the response.
-    private func cachedExchange(_ fields: HTTPFields, _ duration: Duration) -> CachedExchange {
-        let sent = sentRequest.fields
+    private func cachedExchange(_ fields: HTTPFields) -> CachedExchange {
+        let (last, began, redirects) = self.sent.withLock { ($0.request, $0.began, $0.redirects) }
+        let sent = last.fields
         let now = host.time.date
+        // Earlier attempts, refreshes and redirects do not age the response (RFC 9111 §4.2.3).
+        let duration = (began ?? started).duration(to: host.time.now)
         var changing: Set<String> = []
         if fields["Vary"] != nil {
             changing = sent.names(differingFrom: request.fields)
             // An empty jar may have cookies at the next request.
             if host.cookies != nil { changing.insert("cookie") }
         }
-        return CachedExchange(
+        var exchange = CachedExchange(
             request: sent, response: fields, requestedAt: now.addingTimeInterval(-duration.timeInterval), respondedAt: now,
             changingFields: changing, policy: options.cachePolicy)
+        exchange.redirects = redirects
+        return exchange
     }
 }

@@ -12,7 +12,7 @@ extension RouteCall {
             // Checks before each request, including redirects, because a custom transport may not check.
             try Task.checkCancellation()
             if let cookies { request = try await adding(cookies, to: request, after: hops) }
-            let began = willSend(request)
+            let began = willSend(request, isFirst: redirects == 0)
             let response = try await perform(request)
             // Stores cookies before the next hop, which may send them.
             if let cookies { await cookies.receive(response.fields.values(of: "Set-Cookie"), from: request.url) }
@@ -21,7 +21,7 @@ extension RouteCall {
             }
             // Reads a short body to keep the connection reusable. Ignores errors, because only the head counts. A canceled call stops
             // before the next request.
-            if hasShortBody(response) { _ = try? await response.body.collect() }
+            if hasShortBody(response) { _ = try? await soon { [body = response.body] in try await body.collect() } }
             if cookies != nil { hops.append(request.url) }
             request = next
             redirects += 1
@@ -64,16 +64,30 @@ extension RouteCall {
         return length <= 65_536
     }
 
+    /// Reads the body of a redirect or a failure, which the caller does not wait for: without an idle deadline, for as long as a head may
+    /// take.
+    private func soon(_ read: @escaping @Sendable () async throws -> Data) async throws -> Data {
+        guard limits.idle == nil, let limit = limits.head else { return try await read() }
+        do {
+            return try await within(host.time.now.advanced(by: limit), of: host.time, read)
+        } catch is DeadlinePassed {
+            return Data()
+        }
+    }
+
     /// Records a request that is about to be sent and returns the current moment.
     @inline(never)
-    private func willSend(_ request: HTTPRequest) -> MonotonicInstant {
+    private func willSend(_ request: HTTPRequest, isFirst: Bool) -> MonotonicInstant {
+        let now = host.time.now
         sent.withLock { sent in
             sent.request = request
+            sent.began = now
+            if isFirst { sent.redirects = [] }
             sent.mayHaveArrivedBefore = sent.mayHaveArrived
             sent.mayHaveArrived = true
         }
         host.log?.sent(request)
-        return host.time.now
+        return now
     }
 
     /// Returns the request that a response redirects to; `nil` if the call does not follow a redirect.
@@ -84,7 +98,11 @@ extension RouteCall {
         host.log?.received(response, to: request, after: began.duration(to: host.time.now))
         switch RedirectPolicy(limit: host.limits.redirects).decide(response, to: request, after: redirects) {
         case .stay: return nil
-        case .follow(let next):
+        case .follow(var next):
+            // The validators of a store belong to the address that it asked (RFC 9110 §8.8).
+            if options.isConditional { next.fields.removeConditions() }
+            let hop = RedirectFreshness(response, to: request, at: host.time.date)
+            sent.withLock { $0.redirects.append(hop) }
             // 307 and 308 mean that the server did not act on the request; the other statuses do not exclude it (RFC 9110 §15.4).
             if response.status == 307 || response.status == 308 { lastRequestHadNoEffect() }
             return next
@@ -97,7 +115,8 @@ extension RouteCall {
     private func delivered(_ arriving: HTTPResponse, to request: HTTPRequest) async throws -> HTTPResponse {
         var response = arriving
         if !isSuccess(response.status) {
-            response.body = HTTPResponse.Body(try await arriving.body.beginning(RemoteError.keptBodyBytes))
+            response.body = HTTPResponse.Body(
+                try await soon { [body = arriving.body] in try await body.beginning(RemoteError.keptBodyBytes) })
         } else if case .whole = delivery {
             response = arriving.with(try await arriving.body.collect())
         }

@@ -46,6 +46,10 @@ final class RouteCall: Sendable {
         var mayHaveArrived = false
         /// The value of `mayHaveArrived` before the last request.
         var mayHaveArrivedBefore = false
+        /// The time at which the last request was sent; `nil` before the first.
+        var began: MonotonicInstant?
+        /// The freshness of the redirects that led to the last request.
+        var redirects: [RedirectFreshness] = []
     }
 
     /// Builds the request of a route.
@@ -250,6 +254,8 @@ final class RouteCall: Sendable {
         guard isRejected(response, request), try await renew(authorization, generation, request) else { return try success(response) }
         // A 401 refuses the request (RFC 9110 §15.5.2).
         lastRequestHadNoEffect()
+        // A body that cannot be sent again fails with the 401; the caller's next request has the new credentials.
+        guard request.body.isReplayable else { return try success(response) }
         request = self.request
         _ = try await apply(authorization, to: &request)
         return try success(await exchange(request))
@@ -275,8 +281,11 @@ final class RouteCall: Sendable {
     /// Whether a rejected request may succeed with a new credential.
     private func isRejected(_ response: HTTPResponse, _ request: HTTPRequest) -> Bool {
         // A 403 rejects the user, not the credential (RFC 9110 §15.5.4). A 401 of another origin, reached by a redirect, never saw the
-        // credential.
-        response.status == 401 && request.body.isReplayable && WebOrigin(of: sentRequest.url) == WebOrigin(of: request.url)
+        // credential. Neither did a 401 of this origin after a redirect there and back.
+        let last = sentRequest
+        guard response.status == 401, WebOrigin(of: last.url) == WebOrigin(of: request.url) else { return false }
+        let credentials = request.fields.names(differingFrom: self.request.fields)
+        return credentials.isEmpty || credentials.contains { last.fields[$0] != nil }
     }
 
     // MARK: One exchange
@@ -328,7 +337,7 @@ struct DeadlinePassed: Error {}
 ///   - operation: The operation; it must end soon after it is canceled.
 /// - Throws: ``DeadlinePassed``, or the error of the operation.
 @inline(never)
-private func within<Value: Sendable>(
+func within<Value: Sendable>(
     _ deadline: MonotonicInstant?, of time: any TimeSource, _ operation: @escaping @Sendable () async throws -> Value
 ) async throws -> Value {
     guard let deadline else { return try await operation() }

@@ -48,23 +48,6 @@ extension [UInt8] {
 }
 
 extension Collection<UInt8> {
-    /// The bytes with each valid escape decoded; all other bytes are unchanged.
-    func percentDecoded() -> [UInt8] {
-        var output: [UInt8] = []
-        output.reserveCapacity(count)
-        var index = startIndex
-        while index != endIndex {
-            if let byte = escape(at: index) {
-                output.append(byte)
-                formIndex(&index, offsetBy: 3)
-            } else {
-                output.append(self[index])
-                formIndex(after: &index)
-            }
-        }
-        return output
-    }
-
     /// The byte of the escape at an index; `nil` if there is no escape.
     func escape(at start: Index) -> UInt8? {
         guard self[start] == UInt8(ascii: "%"), let high = index(start, offsetBy: 1, limitedBy: endIndex), high != endIndex,

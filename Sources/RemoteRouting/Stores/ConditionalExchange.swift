@@ -25,8 +25,9 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
     ) async throws -> ConditionalResponse {
         var request = Route(route)
         request.options.reference = reference
-        request.options.isConditional = true
+        // A 304 to an unsafe request does not say that the server did nothing, so it must not be sent again (H7).
         let isRead = request.method == .get || request.method == .head
+        request.options.isConditional = isRead
         var isConditional = false
         if let validator, isRead {
             isConditional = request.headers.replace(withConditionsOf: validator, now: host.time.date)
@@ -82,6 +83,15 @@ extension Headers {
     }
 
     fileprivate mutating func removeConditions() {
-        for name in ["If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range"] { remove(name) }
+        for name in conditionNames { remove(name) }
+    }
+}
+
+private let conditionNames = ["If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range"]
+
+extension HTTPFields {
+    /// Removes the conditions of a request (RFC 9110 §13.1).
+    mutating func removeConditions() {
+        for name in conditionNames { remove(name) }
     }
 }

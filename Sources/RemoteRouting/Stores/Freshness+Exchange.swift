@@ -24,6 +24,20 @@ extension Freshness {
     ///
     /// - Parameter exchange: The header fields, and the times of the exchange.
     package init(of exchange: CachedExchange) {
+        self.init(ofLast: exchange)
+        for hop in exchange.redirects {
+            if hop.freshness.storage == .forbidden { storage = .forbidden }
+            guard exchange.policy != .ignoreLifetimes else { continue }
+            // A store's key stands for the first address, so its content lasts no longer than the redirect from there. Only a permanent
+            // redirect without a lifetime may be used again (RFC 9110 §15.4).
+            if let own = lifetime { lifetime = min(own, hop.freshness.lifetime ?? (hop.isPermanent ? own : .zero)) }
+            if lifetime == nil { lifetime = hop.freshness.lifetime }
+            if hop.freshness.mustRevalidate { mustRevalidate = true }
+        }
+    }
+
+    /// Creates the freshness that the last response of an exchange specified.
+    private init(ofLast exchange: CachedExchange) {
         let control = CacheControl(exchange.response)
         let forbidsStorage =
             control.contains("no-store") || CacheControl(exchange.request).contains("no-store") || exchange.policy == .neverStore
@@ -128,6 +142,8 @@ package struct CachedExchange: Sendable {
     package var changingFields: Set<String>
     /// The cache policy of the route.
     package var policy: RouteOptions.CachePolicy
+    /// The redirects that led to the response.
+    var redirects: [RedirectFreshness] = []
 
     package init(
         request: HTTPFields = HTTPFields(), response: HTTPFields, requestedAt: Date, respondedAt: Date,
@@ -139,5 +155,17 @@ package struct CachedExchange: Sendable {
         self.respondedAt = respondedAt
         self.changingFields = changingFields
         self.policy = policy
+    }
+}
+
+/// The period for which a store may rely on a redirect.
+struct RedirectFreshness: Sendable {
+    let freshness: Freshness
+    let isPermanent: Bool
+
+    init(_ response: HTTPResponse, to request: HTTPRequest, at now: Date) {
+        freshness = Freshness(
+            of: CachedExchange(request: request.fields, response: response.fields, requestedAt: now, respondedAt: now))
+        isPermanent = response.status == 301 || response.status == 308
     }
 }

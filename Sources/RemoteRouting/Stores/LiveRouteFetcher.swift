@@ -88,7 +88,7 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
 
             private mutating func nextPiece() async throws -> Data? {
                 do {
-                    return try await bytes?.next()
+                    return try await bytes?.nextOfEvents()
                 } catch var error as RemoteError where error.failureKind == .transient {
                     error.retryAfter = error.retryAfter ?? parser.reconnectionTime
                     throw error

@@ -57,6 +57,9 @@ enum DownloadDecision: Hashable {
             return .append(end: last + 1, total: total)
         case 416:
             guard let offset else { return .refuse("the server rejected a range, but the request had none") }
+            if let before = known?.validator, let now = fields[before.hasPrefix("\"") ? "ETag" : "Last-Modified"], now != before {
+                return .askAgain
+            }
             let total = ContentRange(fields["Content-Range"])?.total ?? known?.total
             return total == offset ? .complete : .askAgain
         default:

@@ -30,6 +30,8 @@ struct RemoteEvents: AsyncSequence, Sendable {
         /// The method and the address of the last connection.
         private var operation = ""
         private var hadEvent = true
+        /// Whether the sequence has ended or failed.
+        private var isOver = false
         /// The delay that the server requested when the last connection failed (`Retry-After`).
         private var requestedDelay: Duration?
 
@@ -42,6 +44,15 @@ struct RemoteEvents: AsyncSequence, Sendable {
         ///
         /// - Throws: ``RemoteError``. Canceling the task ends the connection.
         mutating func next() async throws -> ServerSentEvent? {
+            if isOver { return nil }
+            // Until the next event: after the end and after an error there is none.
+            isOver = true
+            let event = try await following()
+            isOver = event == nil
+            return event
+        }
+
+        private mutating func following() async throws -> ServerSentEvent? {
             while true {
                 if let event = ready.popLast() {
                     failures = 0
@@ -50,7 +61,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
                 }
                 do {
                     if bytes == nil, try await !connect() { return nil }
-                    if let piece = try await bytes?.next() {
+                    if let piece = try await bytes?.nextOfEvents() {
                         ready = try parser.consume(piece).reversed()
                     } else {
                         bytes = nil
@@ -111,6 +122,11 @@ struct RemoteEvents: AsyncSequence, Sendable {
 
     private func connect(_ route: some Routable, at host: RemoteHost, lastEventID: String) async throws -> RemoteBytes {
         let plain = try RouteCall(route, at: host, .stream())
+        // A reconnection would send an unsafe request again (H7).
+        guard plain.request.method == .get else {
+            throw plain.error(
+                .build, .unsupported, plain.request, "events need a GET route, because each reconnection sends it again; read bytes(for:)")
+        }
         let call = try RouteCall(repeating: plain, at: host, .stream()) { fields throws(RouteFault) in
             try fields.set("Accept", MimeType.eventStream.rawValue)
             try fields.set("Cache-Control", "no-store")
@@ -127,6 +143,18 @@ struct RemoteEvents: AsyncSequence, Sendable {
                 status: bytes.response.status, fields: bytes.response.fields)
         }
         return bytes
+    }
+}
+
+extension RemoteBytes.AsyncIterator {
+    /// Returns the next piece of a stream of events; a stream that breaks off against its framing or coding counts as lost.
+    mutating func nextOfEvents() async throws -> Data? {
+        do {
+            return try await next()
+        } catch var error as RemoteError where error.code == .protocolViolation {
+            error.code = .connectionLost
+            throw error
+        }
     }
 }
 

@@ -93,6 +93,35 @@ public struct ProxyOptions: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
+extension ProxyOptions {
+    /// Whether http requests to this machine leave it, because a proxy on another machine forwards them.
+    ///
+    /// - Parameters:
+    ///   - host: The name or address of this machine in the requests.
+    ///   - variable: Returns the value of an environment variable.
+    func leadsAway(from host: String, variable: (String) -> String? = { getenv($0).map { String(cString: $0) } }) -> Bool {
+        switch choice {
+        case .none: return false
+        case .server(let server): return server.origin?.isLoopback != true
+        case .system:
+            #if os(Linux)
+            func first(_ names: String...) -> String? { names.lazy.compactMap(variable).first { !$0.isEmpty } }
+            guard let proxy = first("http_proxy", "all_proxy", "ALL_PROXY") else { return false }
+            let authority = URIReference(proxy.contains("://") ? proxy : "http://" + proxy).authority ?? ""
+            let address = URL(string: "http://\(authority.split(separator: "@").last ?? "")/")
+            if let address, WebOrigin(of: address)?.isLoopback == true { return false }
+            return !(first("no_proxy", "NO_PROXY") ?? "").split { $0 == "," || $0 == " " }.contains { entry in
+                let name = entry.hasPrefix(".") ? entry.dropFirst() : entry
+                return name == "*" || host == name || host.hasSuffix(".\(name)") || (name.contains("/") && host.first?.isNumber == true)
+            }
+            #else
+            // The system sends no request to this machine to a proxy.
+            return false
+            #endif
+        }
+    }
+}
+
 extension ProxyOptions.Server {
     /// The host for descriptions; an invalid host is omitted, because it may contain a password.
     fileprivate var name: String { origin?.host ?? "an invalid host" }

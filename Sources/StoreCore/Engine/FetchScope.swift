@@ -92,7 +92,7 @@ extension CallerNeed {
 extension StoreEngine {
     /// The identity of a live key in the graph of waits; `nil` for an idle key.
     func identity(of param: BoxedKey) -> FetchedKey? {
-        state.withLock { $0.live[param]?.value.identified() }
+        state.withLock { $0.live[$0.resolve(param)]?.value.identified() }
     }
 
     /// Makes a request on behalf of a fetch. Fails if waiting would close a cycle.

@@ -144,17 +144,24 @@ extension KeyMachine {
     // MARK: Creating
 
     /// A command creates the entity of this temporary key, which the origin and the cacher do not know.
-    mutating func commandCreates(_ command: CommandMark, _ first: Content, _ transition: inout Transition) {
+    ///
+    /// If it supersedes another command that creates the entity, its content replaces the other one's (O9).
+    mutating func commandCreates(
+        _ command: CommandMark, _ first: Content, insteadOf superseded: UUID? = nil, _ transition: inout Transition
+    ) {
         transition.isWriting = true
-        removePatches(&transition) { $0.id == command.id }
+        let isSuperseding = superseded != command.id && patches.contains { $0.first != nil && $0.command?.id == superseded }
+        removePatches(&transition) { $0.id == command.id || $0.id == superseded }
         patches.insert(Patch(id: transition.tickets.next(), command: command, first: first) { _ in }, at: 0)
         let wasRead = isRead
         isRead = true
         dropFlight(&transition)
         (forceRefreshPending, invalidatePending, pendingKeys) = (false, false, nil)
         supersedePages(&transition)
-        if held == nil { create(first, &transition) }
+        if held == nil || isSuperseding { create(first, &transition) }
         if fetchCallers > refreshCallers || !wasRead { answerAfterUpdate(&transition) }
+        // No fetch begins again, so nothing else would end the wait.
+        if refreshCallers > 0 { answerCallers(&transition) { $0 == .refresh ? .done : nil } }
         if !wasRead { readmitCallers(&transition) }
         endTransition(&transition)
     }
@@ -166,6 +173,17 @@ extension KeyMachine {
         guard let first = patches.first(where: { $0.first != nil })?.first else { return false }
         create(first, &transition)
         return true
+    }
+
+    /// Whether a command creates the entity of this key, which the origin does not know.
+    var isTemporary: Bool { patches.contains { $0.first != nil } }
+
+    /// Serves a request for a fetch of a temporary key, which is never fetched.
+    mutating func serveTemporary(_ transition: inout Transition) {
+        (triggerPending, refetchesAtDeadline) = (false, false)
+        held?.deadline = .distantFuture
+        answerAfterUpdate(&transition)
+        answerCallers(&transition) { $0 == .refresh ? .done : nil }
     }
 
     private mutating func create(_ first: Content, _ transition: inout Transition) {

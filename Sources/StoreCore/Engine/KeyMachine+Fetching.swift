@@ -11,6 +11,7 @@ extension KeyMachine {
             report(.coalesced, &transition)
             return
         }
+        if !patches.isEmpty, isTemporary { return serveTemporary(&transition) }
         if stream != nil, joinStream(forceRefresh: forceRefresh, &transition) { return }
         // A caller for a refresh may still wait to be admitted.
         let forceRefresh = forceRefresh || refreshCallers > 0 || forceRefreshPending
@@ -104,7 +105,8 @@ extension KeyMachine {
                 return
             }
             record.fetchedAt = transition.date
-            record.freshness = fetched.freshness
+            // What the confirmation does not state stays as it was (RFC 9111 §3.2, §4.3.4).
+            if fetched.freshness != .unspecified { record.freshness = fetched.freshness }
             record.isInvalidated = false
             accept(record, keepingContent: true, .fetched(over: flight.base), &transition)
         }

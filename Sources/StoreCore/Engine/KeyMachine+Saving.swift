@@ -43,6 +43,7 @@ extension KeyMachine {
         saveEnded(saved, failure: error, &transition)
         if let error { giveWay(after: error, &transition) }
         readAgain(&transition)
+        unparkFlight(&transition)
         endTransition(&transition)
     }
 

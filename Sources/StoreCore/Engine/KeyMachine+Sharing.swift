@@ -193,9 +193,12 @@ extension KeyMachine {
             return
         }
         transition.isWriting = true
-        sharing.pending = nil
         let wasFetching = flight != nil
-        let forceRefresh = dropOvertakenFlight(&transition)?.forceRefresh == true || forceRefreshPending
+        // An invalidation by another user ends the stream too (L3).
+        let endsStream = stream != nil && newer.record.isInvalidated
+        let wasExplicit = endsStream ? dropFlight(&transition) : dropOvertakenFlight(&transition)?.forceRefresh == true
+        let forceRefresh = wasExplicit || forceRefreshPending
+        sharing.pending = nil
         if stream != nil { keepValue() }
         forceRefreshPending = false
         supersedePages(&transition)
@@ -221,6 +224,12 @@ extension KeyMachine {
         } else if wasFetching || newer.record.isInvalidated {
             restartIfWanted(forceRefresh: forceRefresh, &transition)
         }
+    }
+
+    /// Begins a fetch that waited for a record of another user which this store has overwritten, so that nothing will be read.
+    mutating func unparkFlight(_ transition: inout Transition) {
+        guard flight?.isParked == true, sharing.unreadBase == nil else { return }
+        restartIfWanted(forceRefresh: dropFlight(&transition), &transition)
     }
 
     // MARK: Leases

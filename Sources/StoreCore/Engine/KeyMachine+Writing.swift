@@ -136,6 +136,8 @@ extension KeyMachine {
     }
 
     mutating func applyInvalidation(_ transition: inout Transition) {
+        // The content of a temporary key has no origin that could have newer content.
+        if !patches.isEmpty, isTemporary { return }
         let forceRefresh = dropFlight(&transition)
         epoch = transition.tickets.next()
         interruptPages(&transition)

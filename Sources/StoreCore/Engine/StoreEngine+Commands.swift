@@ -67,8 +67,8 @@ extension StoreEngine {
     // MARK: Temporary keys
 
     /// Shows the entity that a command creates under a temporary key.
-    func showCreation(_ command: CommandMark, of param: BoxedKey, _ first: BoxedContent) {
-        transition(param) { key, transition in key.machine.commandCreates(command, first, &transition) }
+    func showCreation(_ command: CommandMark, of param: BoxedKey, _ first: BoxedContent, insteadOf superseded: UUID? = nil) {
+        transition(param) { key, transition in key.machine.commandCreates(command, first, insteadOf: superseded, &transition) }
     }
 
     /// Returns the key that has replaced a temporary key, or any other key unchanged.

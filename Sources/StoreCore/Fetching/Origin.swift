@@ -54,7 +54,7 @@ public struct OriginResponse<Content: Sendable>: Sendable {
 public enum FetchResult<Content: Sendable>: Sendable {
     /// New content, its freshness, and the validator of this version.
     case modified(Content, Freshness = .unspecified, Validator? = nil)
-    /// Confirmation that the store's version is current, and its new freshness.
+    /// Confirmation that the store's version is current, and its new freshness; `.unspecified` keeps the freshness of that version.
     case notModified(Freshness = .unspecified)
 }
 

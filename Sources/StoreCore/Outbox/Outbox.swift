@@ -230,7 +230,9 @@ public final class Outbox: Sendable {
     public func pending<Param: Hashable & Codable & Sendable, Content: Sendable>(
         for handle: StoreFlowable<Param, Content>
     ) -> OutboxStates {
-        OutboxStates(outbox: self, subject: OutboxSubject(handle.param, Content.self))
+        var subject = OutboxSubject(handle.param, Content.self)
+        subject.engine = ObjectIdentifier(handle.engine)
+        return OutboxStates(outbox: self, subject: subject)
     }
 
     /// Returns commands, the oldest first.
@@ -290,6 +292,8 @@ struct OutboxSubject: Sendable {
     var kind: String
     /// The text of the key.
     var key: String
+    /// The store of the content; `nil` for any store.
+    var engine: ObjectIdentifier?
 
     init<Param: Codable>(_ key: Param, _ type: Any.Type) {
         kind = "\(type)"
@@ -338,7 +342,7 @@ private struct CommandForm<Value: Command>: Sendable {
         let subject = subject(command)
         return BoundCommand(
             lane: lane?(command) ?? subject, subject: subject, creates: creates?(command), references: seen.all,
-            patches: patches.map { $0.bind(command) },
+            patches: BoundPatch.merged(patches.map { $0.bind(command) }),
             perform: { [perform] delivery in try await perform(command, delivery) }, value: command)
     }
 }

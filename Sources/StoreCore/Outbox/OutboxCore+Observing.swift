@@ -14,7 +14,11 @@ extension OutboxCore {
                 undecodableCount: machine.undecodableCount, isStopped: machine.isStopped,
                 commands: commands(after: 0, limit: 100))
         }
-        let items = machine.commands(changing: subject.replaced(machine.replacements).text).filter { $0.status != .delivered }
+        let items = machine.commands(changing: subject.replaced(machine.replacements).text).filter { item in
+            // Contents of other stores may have a type of the same name, and the same key.
+            let engine = registrations[item.submission.name]?.engines.first.map { ObjectIdentifier($0) }
+            return item.status != .delivered && (engine == nil || subject.engine == nil || engine == subject.engine)
+        }
         let commands = items.map { command($0) }
         func count(_ status: OutboxCommand.Status) -> Int { commands.count { $0.status == status } }
         return OutboxState(

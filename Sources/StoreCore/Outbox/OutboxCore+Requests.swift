@@ -81,16 +81,17 @@ extension OutboxCore {
         let id = UUID.random()
         defer { carryOut() }
         try transact {
-            guard machine.pendingCount + machine.failedCount < policy.countLimit, machine.byteCount + payload.count <= policy.byteLimit
-            else { throw full }
             let (bound, payload) = try upToDate(bound, registration) ?? (bound, payload)
             var submission = submission(of: bound, registration, payload, date: time.date, delivery: id)
+            var (count, bytes) = (machine.pendingCount + machine.failedCount + 1, machine.byteCount + payload.count)
             if let earlier = machine.supersedable(in: bound.lane), earlier.submission.name == Value.name,
                 let command = bound.value as? Value, let draft = (known(earlier) ?? bind(earlier))?.value as? Value,
                 command.supersedes(draft)
             {
                 submission.supersedes = earlier.id
+                (count, bytes) = (count - 1, bytes - earlier.submission.payload.count)
             }
+            guard count <= policy.countLimit, bytes <= policy.byteLimit else { throw full }
             latest = (id, bound)
             return [OutboxEntry(id: id, lane: bound.lane, fact: .submitted(submission))]
         }

@@ -67,7 +67,7 @@ extension OutboxCore {
         }
         for patch in command.patches {
             if let first = patch.first {
-                if item.status == .pending { patch.engine.showCreation(CommandMark(item), of: patch.key, first) }
+                if item.status == .pending { patch.engine.showCreation(CommandMark(item), of: patch.key, first, insteadOf: superseded) }
             } else {
                 patch.engine.showCommands([ShownCommand(item, patch)], of: patch.key, insteadOf: superseded)
             }

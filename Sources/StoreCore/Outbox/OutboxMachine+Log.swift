@@ -308,14 +308,22 @@ extension OutboxMachine {
             guard let replacement = replacements[temporary] else { continue }
             entries.append(OutboxEntry(id: OutboxEntry.noCommand, lane: "", fact: .mapped(temporary: temporary, replacement: replacement)))
         }
+        var late: [OutboxEntry] = []
         for item in commands() {
             func add(_ fact: OutboxEntry.Fact) { entries.append(OutboxEntry(id: item.id, lane: item.lane, fact: fact)) }
-            add(.submitted(item.submission))
+            var submission = item.submission
+            // A replaced command may refer to an entity that a later command creates.
+            let isEarly = submission.references.contains { (creators[$0].flatMap { items[$0]?.order } ?? 0) > item.order }
+            if isEarly, item.status == .pending {
+                submission.references = []
+                late.append(OutboxEntry(id: item.id, lane: item.lane, fact: .replaced(item.submission)))
+            }
+            add(.submitted(submission))
             if item.isAttempted { add(.attempted) }
             if let deferral = item.deferral { add(.deferred(deferral)) }
             if let failure = item.failure { add(.failed(failure)) }
             if item.status == .delivered { add(.delivered(replacement: item.replacement)) }
         }
-        return entries
+        return entries + late
     }
 }

@@ -40,6 +40,30 @@ struct BoundPatch: Sendable {
     var first: BoxedContent?
 }
 
+extension BoundPatch {
+    /// Joins the changes of one content, in their order: a content has at most one patch of a command.
+    static func merged(_ patches: [BoundPatch]) -> [BoundPatch] {
+        guard patches.count > 1 else { return patches }
+        var merged: [BoundPatch] = []
+        for patch in patches {
+            guard let position = merged.firstIndex(where: { $0.engine === patch.engine && $0.key == patch.key }) else {
+                merged.append(patch)
+                continue
+            }
+            let earlier = merged[position].apply
+            merged[position].apply = { content in
+                earlier(&content)
+                patch.apply(&content)
+            }
+            if var first = merged[position].first {
+                patch.apply(&first)
+                merged[position].first = first
+            }
+        }
+        return merged
+    }
+}
+
 /// The result of a delivery.
 struct PerformedCommand: Sendable {
     /// The content for the first patch.

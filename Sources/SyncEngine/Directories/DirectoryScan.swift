@@ -23,12 +23,15 @@ struct DirectoryScan: Sendable {
     private var present = RowSet()
     /// The name variants that the disk treats as equal.
     private let folding: NameFolding
+    private let keepsForeign: Bool
     /// The journal's rows by composed path, for paths that have several normal forms; `nil` until the first lookup.
     private var foldedRows: [PathKey: Int]?
     /// Files that were edited, and files that no sync has installed.
     private(set) var edited: [PathKey: FileStamp] = [:]
     /// Files with a changed stamp but the same content, with their new records.
     private(set) var confirmed: [PathKey: FileRecord] = [:]
+    /// Foreign files that a sync was about to replace when the process ended, so that their records describe no file.
+    private(set) var uninstalled: [PathKey] = []
     /// Files that have a record but no longer exist.
     private(set) var vanished: [PathKey] = []
     /// Files and directories that the process has no permission to read, by path.
@@ -40,9 +43,14 @@ struct DirectoryScan: Sendable {
     ///   - root: The directory.
     ///   - journal: The journal of the directory.
     ///   - folding: The name variants that the disk treats as equal.
+    ///   - keepsForeign: Whether a file that may be foreign counts as foreign rather than as edited.
     ///   - probe: Called before each directory is listed and each file read; for tests.
-    init(of root: DirectoryHandle, journal: TargetJournal, folding: NameFolding, probe: ((TargetStep) throws -> Void)? = nil) throws {
+    init(
+        of root: DirectoryHandle, journal: TargetJournal, folding: NameFolding, keepsForeign: Bool = true,
+        probe: ((TargetStep) throws -> Void)? = nil
+    ) throws {
         self.folding = folding
+        self.keepsForeign = keepsForeign
         try DirectoryWalk.visit(root) { directory, prefix in
             if !prefix.isEmpty { try probe?(.lists(String(prefix.dropLast()))) }
             return try take(directory, below: prefix, journal, probe)
@@ -128,6 +136,11 @@ struct DirectoryScan: Sendable {
         } else if unreadable[path] != nil {
             // Treats the file as foreign, because its content is unknown and a sync never removes a foreign file.
             entries.append(Entry(path: path, version: nil, size: stamp.size, isEdited: true, isUnreadable: true))
+        } else if keepsForeign, !isSettled, record.before == nil, stamp.inode != record.stamp.inode {
+            // The process may have ended between the record and the rename, with a foreign file under the name.
+            uninstalled.append(path)
+            edited[path] = stamp
+            entries.append(Entry(path: path, version: nil, size: stamp.size, isEdited: true))
         } else {
             // An unflushed file with its recorded inode and no later write was torn by a power loss, not edited.
             let isTorn = !isSettled && stamp.inode == record.stamp.inode && stamp.modified <= record.stamp.modified

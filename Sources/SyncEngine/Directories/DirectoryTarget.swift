@@ -136,7 +136,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         let session = callingSession
         guard let root = try session?.places.root ?? DirectoryHandle(opening: place) else { return LocalInventory([]) }
         let journal = try session?.journal ?? journal(in: root)
-        let scan = try DirectoryScan(of: root, journal: journal, folding: try knownFolding(), probe: probe)
+        let scan = try DirectoryScan(
+            of: root, journal: journal, folding: try knownFolding(), keepsForeign: foreignFiles == .keep, probe: probe)
         let unreadable = UnreadablePaths(scan.unreadable)
         state.withLock { $0.unreadable = unreadable }
         // With a session, the journal keeps changing, and a second reference would make each change copy it.
@@ -173,8 +174,9 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     private func journal(in root: DirectoryHandle) throws -> TargetJournal {
         var lost = TargetJournal()
         lost.apply(.rebuilding)
-        guard let own = try root.directory(RelativePath.reserved), try own.status(of: TargetSession.journalName) != nil else { return lost }
-        let reading = try TargetJournal.read(try WritableFile(TargetSession.journalName, in: own))
+        guard let own = try root.directory(RelativePath.reserved), let file = try OpenFile(reading: TargetSession.journalName, in: own)
+        else { return lost }
+        let reading = try TargetJournal.read(file)
         return reading.isWhole ? reading.journal : lost
     }
 
@@ -263,8 +265,10 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         let session = try session()
         try session.places.verify()
         session.willRemove(plan.removals.lazy.map(\.local))
-        session.removeEmptyDirectoriesOfVanished()
-        try session.prune(keeping: plan.downloads.lazy.map(\.item.key))
+        try session.forgetVanished()
+        // Items that began to download while the list was read are no longer among the plan's downloads, but the next pass resumes one that
+        // has failed.
+        try session.prune(keeping: [plan.additions, plan.updates].lazy.joined().map(\.item.key))
         session.willStage(plan.updates.lazy.map(\.item).filter { $0.sha256 == nil && $0.byteCount == nil }.map(\.key))
         return plan.downloads
     }

@@ -52,7 +52,9 @@ public final class FilePart: Sendable {
         self.places = places
         // The owner needs read and write access under any mode of the installed file. Other users get no more access than that mode
         // allows.
-        let file = try WritableFile.unshared(names.bytes, in: places.parts, isCopied: false, mode: places.fileMode | 0o600)
+        let file = try places.parts.writable(names.bytes) { [name = names.bytes] directory throws(StoreError) in
+            try WritableFile.unshared(name, in: directory, isCopied: false, mode: places.fileMode | 0o600)
+        }
         self.file = file
         let length = try file.status().size
         // A killed process may leave a validator without bytes. The restart must know it to remove it.
@@ -193,7 +195,9 @@ public final class FilePart: Sendable {
                     "cannot install “\(path.shownSafely)”: the transfer adopted a working file, but never called workingFile(); write the "
                         + "file to the URL that it returns")
             }
-            let adopted = try WritableFile(PartNames.workingFile, in: directory)
+            let adopted = try directory.writable(PartNames.workingFile) { directory throws(StoreError) in
+                try WritableFile(PartNames.workingFile, in: directory)
+            }
             let status = try adopted.status()
             if status.permissions != places.fileMode { try adopted.setPermissions(places.fileMode) }
             let digest = try adoptedDigest ?? Self.hash(adopted, status.size).digest()
@@ -242,7 +246,8 @@ public final class FilePart: Sendable {
         func reopen(in places: TargetPlaces) throws -> Whole {
             let directory = try whole.directory.map { try places.parts.directory($0) } ?? places.parts
             guard let directory, try directory.status(of: whole.name) != nil else { throw SyncError.changedLocally(.contents) }
-            let file = try WritableFile(whole.name, in: directory)
+            let file = try directory.writable(whole.name) { directory throws(StoreError) in try WritableFile(whole.name, in: directory) }
+            if try file.status().permissions != places.fileMode { try file.setPermissions(places.fileMode) }
             guard FileStamp(try file.status()) == whole.stamp else { throw SyncError.changedLocally(.contents) }
             return Whole(directory: whole.directory, name: whole.name, digest: whole.digest, stamp: whole.stamp, file: file)
         }
@@ -337,5 +342,24 @@ struct PartMemory: Codable, Hashable, Sendable {
         let file = try WritableFile.unshared(name, in: directory, isCopied: false)
         try file.truncate(to: 0)
         try bytes.withUnsafeBytes { try file.write($0, at: 0) }
+    }
+}
+
+extension DirectoryHandle {
+    /// Opens a complete file of a part, which may already have the permissions of an installed file, and those may lack write access.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the file.
+    ///   - open: Opens the file; called again after write access was granted.
+    fileprivate func writable(
+        _ name: String, open: (DirectoryHandle) throws(StoreError) -> WritableFile
+    ) throws(StoreError) -> WritableFile {
+        do throws(StoreError) {
+            return try open(self)
+        } catch  where error.isDenial {
+            guard let file = try OpenFile(reading: name, in: self) else { throw error }
+            try file.grantOwnerAccess()
+            return try open(self)
+        }
     }
 }

@@ -29,6 +29,9 @@ public protocol FileTransfer<Item>: Sendable {
 /// The point at which a transfer can resume: the number of stored bytes and the validator of their content.
 public struct ResumePoint: Hashable, Sendable {
     /// The number of stored bytes, counted from the first byte of the file.
+    ///
+    /// May be the length of the file if the list gives no size: the process may have ended between the download and the installation. HTTP
+    /// origins answer such a range with 416 (RFC 9110 §15.5.17); the transfer then begins at 0.
     public var offset: Int64
     /// The origin's validator of the content: for HTTP, a strong entity tag or a date, as sent in `If-Range` (RFC 9110 §13.1.5).
     public var validator: String

@@ -160,11 +160,22 @@ struct TargetJournal: Sendable {
 
     /// Reads a journal piece by piece, so that its text is never in memory as a whole.
     static func read(_ file: WritableFile, pieceSize: Int = 1 << 18) throws -> Reading {
+        try read(pieceSize: pieceSize) { try file.read(into: $0, at: $1) }
+    }
+
+    /// Reads a journal that need not be writable, such as that of a disk mounted read-only.
+    static func read(_ file: borrowing OpenFile) throws -> Reading {
+        try read(pieceSize: 1 << 18) { try file.read(into: $0, at: $1) }
+    }
+
+    private static func read(
+        pieceSize: Int, _ read: (_ buffer: UnsafeMutableRawBufferPointer, _ offset: Int) throws -> Int
+    ) throws -> Reading {
         var reading = Reading()
         var buffer = [UInt8](repeating: 0, count: pieceSize)
         while true {
             let count = try buffer.withUnsafeMutableBytes { [length = reading.length] buffer in
-                try file.read(into: buffer, at: length)
+                try read(buffer, length)
             }
             let before = reading.length
             let isValid = buffer.withUnsafeBufferPointer { buffer in reading.take(UnsafeBufferPointer(rebasing: buffer[..<count])) }

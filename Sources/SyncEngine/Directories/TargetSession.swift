@@ -28,8 +28,8 @@ final class TargetSession: Sendable {
         var renaming: Set<Int> = []
         /// The stamps of edited files in the inventory.
         var edited: [PathKey: FileStamp] = [:]
-        /// Recorded files that are missing, although no pass has removed them.
-        var vanished: [PathKey] = []
+        /// Recorded files that are missing, although no pass has removed them, with their records.
+        var vanished: [(path: PathKey, record: FileRecord?)] = []
         /// The files that the plan removes; `replaced` contains those already removed because they were in the way.
         var removable: Set<PathKey> = []
         /// The keys of updates that cannot be checked; `staged` contains those already downloaded.
@@ -93,9 +93,9 @@ final class TargetSession: Sendable {
         state.withLock { state in
             if state.clashes.isNeeded { state.clashes.insert(scan.paths(state.journal)) }
             state.edited = scan.edited
-            state.vanished = scan.vanished
+            state.vanished = scan.vanished.map { ($0, state.journal.records[$0]) }
         }
-        try write(scan.confirmed.map { .put($0.key, $0.value) } + scan.vanished.map { .removed($0) })
+        try write(scan.confirmed.map { .put($0.key, $0.value) } + scan.uninstalled.map { .removed($0) })
         state.withLock { state in for path in scan.confirmed.keys { state.journal.settle(path) } }
     }
 
@@ -144,14 +144,17 @@ final class TargetSession: Sendable {
         if let other, !state.withLock({ $0.removable.contains(other) }) { throw SyncError.clash(key, with: other) }
         try await settle(whole, of: key)
         try makeWay(for: path, key: key, insteadOf: other)
-        _ = try places.inDirectory(of: path, isMaking: true) { directory, name in
-            let found = try directory.status(of: name)
-            if let found, found.kind != .regular { throw SyncError.taken(key, by: found.kind.words) }
-            if let expected = state.withLock({ $0.expected[key] }), expected != found.map({ FileStamp($0) }) {
-                throw SyncError.changedLocally(.contents)
+        if try !install(whole, as: path, of: item, isMaking: false) {
+            // Recorded before its directory is made: if the process ends in between, the next pass misses the file, and removes the empty
+            // directory.
+            try write([.put(key, FileRecord(version: item.version, digest: whole.digest, stamp: whole.stamp))])
+            do {
+                try install(whole, as: path, of: item, isMaking: true)
+            } catch {
+                // If the disk refuses this line, the next pass finds no file of the record.
+                try? write([.removed(key)])
+                throw error
             }
-            try rename(whole, to: directory, as: name, of: item)
-            places.touch(path)
         }
         state.withLock { state in
             state.journal.settle(key)
@@ -159,6 +162,25 @@ final class TargetSession: Sendable {
         }
         // Large files need no shared flush. Without any flush, the journal would record no name as flushed before the end of the pass.
         if places.durability == .power, state.withLock({ $0.journal.unsettledCount }) >= Self.mostUnsettled { try await flush() }
+    }
+
+    /// Gives a complete file its name, if the name is still as the plan recorded it.
+    ///
+    /// - Parameter isMaking: Whether missing directories are created.
+    /// - Returns: `false` if a directory is missing.
+    @discardableResult
+    private func install(_ whole: FilePart.Whole, as path: RelativePath, of item: some FileItem, isMaking: Bool) throws -> Bool {
+        let key = item.key
+        return try places.inDirectory(of: path, isMaking: isMaking) { directory, name in
+            let found = try directory.status(of: name)
+            if let found, found.kind != .regular { throw SyncError.taken(key, by: found.kind.words) }
+            if let expected = state.withLock({ $0.expected[key] }), expected != found.map({ FileStamp($0) }) {
+                throw SyncError.changedLocally(.contents)
+            }
+            try rename(whole, to: directory, as: name, of: item)
+            places.touch(path)
+            return true
+        } ?? false
     }
 
     private func rename(_ whole: FilePart.Whole, to directory: DirectoryHandle, as name: String, of item: some FileItem) throws {
@@ -196,21 +218,30 @@ final class TargetSession: Sendable {
             places.touch(path)
             try directory.remove(name)
         }
+        // The record goes last: if the process ends before, the next pass removes the directories of the missing file.
+        try places.removeEmptyDirectories(above: path, upTo: depth)
         try write([.removed(key)])
         state.withLock { state in
             state.clashes.remove(key)
             // The name may already belong to a directory, so the key is no longer removable.
             state.removable.remove(key)
         }
-        try places.removeEmptyDirectories(above: path, upTo: depth)
     }
 
-    /// Removes empty directories above missing files; a directory left by a killed process would block a file of its name.
-    func removeEmptyDirectoriesOfVanished() {
-        for path in state.withLock(\.vanished) {
+    /// Removes empty directories above missing files, and then the files' records.
+    ///
+    /// A directory left by a killed process would block a file of its name.
+    func forgetVanished() throws {
+        let vanished = state.withLock { state in
+            defer { state.vanished = [] }
+            // A file that was downloaded while the list was read has a new record.
+            return state.vanished.filter { state.journal.records[$0.path] == $0.record }.map(\.path)
+        }
+        for path in vanished {
             // A failure is harmless, because the directory then counts as any other.
             if let path = try? RelativePath(existing: path) { try? places.removeEmptyDirectories(above: path) }
         }
+        try write(vanished.map { .removed($0) })
     }
 
     /// Discards the parts of files that are not about to be downloaded.
@@ -240,7 +271,11 @@ final class TargetSession: Sendable {
     /// - Throws: `StoreError` if the disk fails; the journal then relies on no unflushed file.
     func settle(isComplete: Bool) async throws {
         guard !state.withLock({ $0.isSettled }) else { return }
-        if isComplete, state.withLock({ $0.journal.isRebuilding }) { try write([.rebuilt]) }
+        if isComplete {
+            try forgetVanished()
+            // A pass over an empty list has recorded nothing, so the files that are here keep their protection.
+            if state.withLock({ $0.journal.isRebuilding && !$0.journal.records.isEmpty }) { try write([.rebuilt]) }
+        }
         let power = places.durability == .power
         // With `.crash` nothing is flushed, so the journal relies on the state that the system reports.
         if power {

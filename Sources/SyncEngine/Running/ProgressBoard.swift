@@ -104,12 +104,15 @@ final class ProgressBoard: Sendable {
     }
 
     /// Returns the report at the end of the pass.
-    func finish() -> SyncReport {
+    ///
+    /// - Parameter hasSucceeded: Whether the pass went through all of its stages.
+    func finish(hasSucceeded: Bool = true) -> SyncReport {
         let now = time.now
         return state.withLock { state in
             state.report.progress.elapsed = state.stageBegan.duration(to: now)
             state.noteCounts()
             if let counted = state.counted { state.report.progress = counted }
+            state.report.hasSucceeded = hasSucceeded
             state.report.duration = began.duration(to: now)
             return state.report
         }

@@ -39,7 +39,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
             // In a canceled pass, the error of any call is reported as the cancellation.
             outcome = .failure(Task.isCancelled ? SyncError(cancelledIn: stage, by: error) : SyncError(wrapping: error, stage: stage))
         }
-        let report = board.finish()
+        let report = board.finish(hasSucceeded: (try? outcome.get()) != nil)
         board.enter(.end)
         // A separate task, so that the end is not canceled together with the work before it.
         await Task { [processor] in await processor.syncDidEnd(report) }.value

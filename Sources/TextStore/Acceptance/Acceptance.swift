@@ -97,11 +97,11 @@ actor AcceptanceLedger {
         try file.makeDirectory()
         let held = try lock.take()
         defer { withExtendedLifetime(held) {} }
-        // Another store may have saved acceptances since the last read.
-        known = nil
+        // Another store may have saved acceptances since the last read, perhaps without a visible change of the files' statuses.
+        known?.statuses = []
         var histories: [String: AcceptanceHistory] = [:]
         var serial: UInt64 = 0
-        do throws(TextStoreError) { (histories, serial) = try load() } catch {
+        do throws(TextStoreError) { (histories, serial) = try load(keepsUnreadable: true) } catch {
             // A damaged file must not prevent acceptance, so it is replaced. An unreadable file may be intact and stays.
             guard error.code == .damagedFile else { throw error }
         }
@@ -112,11 +112,15 @@ actor AcceptanceLedger {
         return faults
     }
 
-    private func load() throws(TextStoreError) -> (histories: [String: AcceptanceHistory], serial: UInt64) {
+    /// Reads the acceptances.
+    ///
+    /// - Parameter keepsUnreadable: Whether to throw if a file cannot be read, rather than to use what this process knows.
+    private func load(keepsUnreadable: Bool = false) throws(TextStoreError) -> (histories: [String: AcceptanceHistory], serial: UInt64) {
         // Read before the content: a save in between changes the status, and the next call reads again.
         let statuses = file.statuses
         if let known, known.statuses == statuses { return (known.histories, known.serial) }
         let (copies, faults) = file.load()
+        if copies.isEmpty, keepsUnreadable, let fault = faults.first(where: { $0.code == .fileSystem }) { throw fault }
         // Damage or removal of the files loses no acceptance that this process knows.
         if copies.isEmpty, let known { return (known.histories, known.serial) }
         if copies.isEmpty, let fault = faults.first(where: { $0.code == .fileSystem }) ?? faults.first { throw fault }

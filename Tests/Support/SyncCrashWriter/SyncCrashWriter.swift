@@ -10,6 +10,8 @@ import Trials
 /// - `hold`: stops in the middle of a transfer.
 /// - `limited`: limits each file to 64 KB, as if the disk were full.
 /// - `unprivileged`: drops root privileges first, and continues after failures.
+/// - `protected`: as `unprivileged`, with files that not even their owner may write, and a list without digests and sizes.
+/// - `plan`: only makes a plan without root privileges, and prints the number of unchanged files.
 /// - `fill`: only writes many small files.
 /// - `idle`: runs a pass over these files without downloads, and prints the process's peak memory.
 @main
@@ -23,13 +25,18 @@ struct SyncCrashWriter {
         let mode = arguments.next()
         let holds = mode == "hold"
         if mode == "limited" { limitFileSize(65_536) }
-        if mode == "unprivileged" { becomeNobody() }
+        if mode == "unprivileged" || mode == "protected" || mode == "plan" { becomeNobody() }
         if mode == "fill" { return try SmallFiles.write(count, to: directory) }
         if mode == "idle" { return try await SmallFiles.synchronize(count, in: directory) }
-        let target = DirectoryTarget(directory: directory, transfer: MadeUpTransfer(holds: holds), durability: durability) {
-            ListedSource(MadeUpFiles.list(generation: generation, count: count))
+        let target = DirectoryTarget(
+            directory: directory, transfer: MadeUpTransfer(holds: holds), durability: durability,
+            modes: FileModes(files: mode == "protected" ? 0o444 : nil)
+        ) {
+            let files = MadeUpFiles.list(generation: generation, count: count)
+            return ListedSource(mode == "protected" ? files.map { ListedFile(path: $0.path, version: $0.version) } : files)
         }
         do {
+            if mode == "plan" { return say("\(try await OneWaySynchronizer(processor: target).plan().unchangedCount) unchanged") }
             let options = SyncOptions(stopsOnError: mode != "unprivileged", retry: .never)
             let report = try await OneWaySynchronizer(processor: target, options: options).sync(overriding: [
                 .everythingChanged, .updateLimit,

@@ -209,6 +209,96 @@ struct DirectoryAttackTests {
         #expect(try bench.files == ["p/d": "file", "p/new": "2", "same": "s"])
     }
 
+    /// Appends a line to the journal, as a process that was killed after the line.
+    private func append(_ change: TargetJournal.Change, to bench: DirectoryBench) throws {
+        let file = bench.url.appending(path: ".storehouse/journal")
+        var text = try Data(contentsOf: file)
+        var journal = text.withUnsafeBytes { TargetJournal.read($0) }.journal
+        text += journal.line(for: change)
+        try text.write(to: file)
+    }
+
+    @Test func `S9: a foreign file that a killed process was about to replace is not removed`() async throws {
+        let bench = try DirectoryBench(["a": "one"])
+        try await bench.sync()
+        try bench.write("the user's own", "mine")
+        let record = FileRecord(version: "1", digest: SHA256.digest(of: [1]), stamp: FileStamp(size: 1, modified: 1, inode: 1))
+        try append(.put("mine", record), to: bench)
+        let plan = try await OneWaySynchronizer(processor: bench.target()).plan()
+        #expect(plan.removals.isEmpty)
+        for _ in 1...3 { #expect(try await bench.sync().removedCount == 0) }
+        #expect(try bench.files == ["a": "one", "mine": "the user's own"])
+    }
+
+    @Test(arguments: ["offline", "refused", "cancelled"])
+    func `S9: a pass that fails before its changes does not end the protection of files without a record`(how: String) async throws {
+        let bench = try DirectoryBench(["a": "one", "b": "two"])
+        try await bench.sync()
+        try bench.write("unknown", "mine")
+        try Data("damaged".utf8).write(to: bench.url.appending(path: ".storehouse/journal"))
+        let target = DirectoryTarget(
+            directory: bench.url, transfer: BenchTransfer(bench: bench), durability: .crash, foreignFiles: .remove
+        ) { () throws -> ListedSource<ListedFile> in
+            if how == "offline" { throw Trouble.lasting }
+            if how == "cancelled" { throw CancellationError() }
+            return ListedSource([ListedFile(path: "a", version: "1")], expectedCount: 2)
+        }
+        let error = await syncError { try await OneWaySynchronizer(processor: target, options: SyncOptions(retry: .never)).sync() }
+        #expect(error?.report?.isComplete == false)
+        #expect(try await bench.sync(foreignFiles: .remove).removedCount == 0)
+        #expect(try bench.files == ["a": "one", "b": "two", "mine": "unknown"])
+        #expect(try await bench.sync(foreignFiles: .remove).removedCount == 1)
+    }
+
+    @Test(arguments: [false, true])
+    func `S9: a directory that a killed process emptied does not block a file of its name after another pass`(isEmpty: Bool) async throws {
+        let bench = try DirectoryBench(["a": "one", "d/e/x": "x"])
+        try await bench.sync()
+        // The process was killed after it removed the file.
+        try FileManager.default.removeItem(at: bench.url.appending(path: "d/e/x"))
+        bench["d/e/x"] = nil
+        if !isEmpty { bench["a"] = "two" }
+        try await bench.sync()
+        #expect(!bench.exists("d"))
+        bench["d"] = "file"
+        try await bench.sync()
+        #expect(try bench.files == ["a": isEmpty ? "one" : "two", "d": "file"])
+    }
+
+    @Test func `S9: a pass that fails before its changes does not forget a directory that a killed process emptied`() async throws {
+        let bench = try DirectoryBench(["a": "one", "d/x": "x"])
+        try await bench.sync()
+        try FileManager.default.removeItem(at: bench.url.appending(path: "d/x"))
+        bench.origin.withLock { $0.listed = [] }
+        #expect(await syncError { try await bench.sync() }?.code == .emptySource)
+        #expect(bench.exists("d"))
+        bench.origin.withLock { ($0.listed, $0.contents) = (nil, ["a": "one", "d": "file"]) }
+        try await bench.sync()
+        #expect(try bench.files == ["a": "one", "d": "file"])
+    }
+
+    @Test func `S10: a file that failed while the list was read is resumed by the next pass`() async throws {
+        let bench = try DirectoryBench(["a": String(repeating: "x", count: 100_000), "b": "two"])
+        bench.origin.withLock { $0.breaks["a"] = 60_000 }
+        let hasFailed = DispatchSemaphore(value: 0)
+        bench.origin.withLock { $0.onTransfer = { if $0 == "b" { hasFailed.signal() } } }
+        let target = DirectoryTarget(directory: bench.url, transfer: BenchTransfer(bench: bench), durability: .crash) {
+            PagedSource { (page: Int?) in
+                let files = bench.origin.withLock { $0.contents.keys.sorted().map { ListedFile(path: $0, version: "1") } }
+                guard page != nil else { return PagedSource.Step(files, then: .page(1)) }
+                // Both items have begun: with one slot, the second begins after the first has failed.
+                _ = await Task.detached { hasFailed.wait(timeout: .now() + 10) }.value
+                return PagedSource.Step([], then: .end(.complete(count: 2)))
+            }
+        }
+        let options = SyncOptions(concurrency: 1, startsEarly: true, stopsOnError: false, retry: .never)
+        _ = await syncError { try await OneWaySynchronizer(processor: target, options: options).sync() }
+        bench.origin.withLock { $0.breaks = [:] }
+        let transferred = bench.transferred
+        try await OneWaySynchronizer(processor: target, options: options).sync()
+        #expect(bench.transferred - transferred == 40_000)
+    }
+
     @Test func `S9: a directory left by a killed process does not block a file of its name`() async throws {
         let bench = try DirectoryBench(["a": "one"])
         try await bench.sync()

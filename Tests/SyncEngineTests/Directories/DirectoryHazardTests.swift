@@ -49,6 +49,26 @@ struct DirectoryHazardTests {
         #expect(try bench.files["secret"] == "secret")
     }
 
+    @Test func `S4: a process that may only read a target can make a plan`() throws {
+        let first = try ChildProcess("SyncCrashWriter", [path(""), "1", "8", "crash"])
+        #expect(first.rest.split(separator: "\n").last == "done")
+        first.wait()
+        // Root ignores permissions, and the process below is not root.
+        try FileManager.default.setAttributes([.posixPermissions: 0o444], ofItemAtPath: path(".storehouse/journal"))
+        let child = try ChildProcess("SyncCrashWriter", [path(""), "1", "8", "crash", "plan"])
+        #expect(child.rest.split(separator: "\n").last == "8 unchanged")
+        child.wait()
+    }
+
+    @Test func `S9: staged updates of files that their owner may not write are installed`() throws {
+        try lock()
+        for generation in 1...3 {
+            let child = try ChildProcess("SyncCrashWriter", [path(""), "\(generation)", "8", "crash", "protected"])
+            #expect(child.rest.split(separator: "\n").last == "done", "generation \(generation)")
+            child.wait()
+        }
+    }
+
     @Test(arguments: ["d1", "d1/f1"])
     func `S5: an unreadable directory or file in the way of an item fails that item alone`(name: String) async throws {
         if name == "d1" {

@@ -145,6 +145,27 @@ struct GateTests {
         #expect(bench.events.faults.contains { $0.code == .damagedFile })
     }
 
+    @Test(arguments: [Loss.cleared, .damaged])
+    func `T13: an acceptance after a loss of the files keeps the acceptances that the process knows`(loss: Loss) async throws {
+        let eula = bench.source("eula")
+        bench.serve(manifest: #"{"eula":"1.0.0"}"#)
+        let store = try await started("1.0.0")
+        let shown = try await store.text(for: eula)
+        try await store.accept(shown)
+        switch loss {
+        case .damaged: #expect(try bench.place.damage("accepted") == 2)
+        case .cleared:
+            for name in bench.place.files where name.contains("accepted") {
+                try FileManager.default.removeItem(at: bench.place.file(name))
+            }
+        }
+        #expect(await !store.needsAcceptance(of: shown))
+        try await store.accept(VersionedText(identifier: "other", text: "Other terms", version: nil))
+        #expect(await !store.needsAcceptance(of: shown))
+        let next = try await started("1.0.0")
+        #expect(await !next.needsAcceptance(of: shown))
+    }
+
     @Test func `a plain identifier reads, observes, and gates a text`() async throws {
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "Remote terms 2")

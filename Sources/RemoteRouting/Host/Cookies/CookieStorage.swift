@@ -60,7 +60,9 @@ struct CookieStorage: Sendable {
             name: parsed.name, value: parsed.value, domain: domain, isHostOnly: isHostOnly, path: path,
             expires: expiry(of: parsed, now: now), isSecure: parsed.isSecure, isHTTPOnly: parsed.isHTTPOnly, sameSite: parsed.sameSite,
             created: position, used: position)
-        guard keepsPrefix(cookie, hasPath: parsed.path != nil), request.isSecure || !shadowsSecure(cookie) else { return nil }
+        guard keepsPrefix(cookie, hasPath: parsed.path != nil, hasDomain: parsed.domain?.isEmpty == false),
+            request.isSecure || !shadowsSecure(cookie)
+        else { return nil }
         return cookie
     }
 
@@ -74,14 +76,14 @@ struct CookieStorage: Sendable {
     }
 
     /// Whether a cookie meets the requirements of its name's prefix.
-    private func keepsPrefix(_ cookie: Cookie, hasPath: Bool) -> Bool {
+    private func keepsPrefix(_ cookie: Cookie, hasPath: Bool, hasDomain: Bool) -> Bool {
         // Compares bytes, because a combining accent after the prefix would hide it from a string comparison.
         func begins(_ text: String, _ prefix: String) -> Bool {
             String(decoding: text.utf8.prefix(prefix.utf8.count), as: UTF8.self).equalsIgnoringCase(prefix)
         }
         // A nameless cookie with the value `__Host-a=1` would look like a prefixed cookie to the server.
         if cookie.name.isEmpty { return !begins(cookie.value, "__Secure-") && !begins(cookie.value, "__Host-") }
-        if begins(cookie.name, "__Host-") { return cookie.isSecure && cookie.isHostOnly && hasPath && cookie.path == "/" }
+        if begins(cookie.name, "__Host-") { return cookie.isSecure && !hasDomain && hasPath && cookie.path == "/" }
         return !begins(cookie.name, "__Secure-") || cookie.isSecure
     }
 

@@ -69,6 +69,14 @@ package struct OpenFile: ~Copyable, Sendable {
         throw .fileSystem("examining", path: path, errno: errno)
     }
 
+    /// Gives the owner read and write access, unless the file has another name.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func grantOwnerAccess() throws(StoreError) {
+        guard FileStatus.linkCount(descriptor) == 1 else { return }
+        try FileStatus.setPermissions(try status().permissions | 0o600, of: descriptor, path: path)
+    }
+
     /// Reads until the buffer is full or the file ends.
     ///
     /// - Parameters:

@@ -1,0 +1,265 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import RemoteRouting
+
+/// Laws where two features meet: stores and redirects, events and deadlines, credentials and streamed bodies.
+@Suite(.timeLimit(.minutes(1)))
+struct CombinationTests {
+    private struct User: Codable, Equatable, Sendable { var name: String }
+
+    private let time = ManualTime(date: Date())
+
+    private func users(_ bench: Bench, method: HTTPMethod = .get) -> Store<Int, User> {
+        let host = bench.host(time: time) { $0.timeouts = .init() }
+        return Store(
+            cacher: MemoryCacher<Int, User>(),
+            fetcher: host.fetcher(of: User.self) { (id: Int) in Route(path: "/users/\(id)", method: method) }, time: time)
+    }
+
+    // MARK: Stores
+
+    @Test func `H9: a 304 without lifetimes keeps those of the stored content`() async throws {
+        let bench = try Bench(.memory)
+        bench.on("GET", "/users/7") { asked in
+            asked["If-None-Match"] == nil
+                ? .json(User(name: "Ada")).tagged("v1").setting("Cache-Control", to: "max-age=10, must-revalidate") : .notModified
+        }
+        let users = users(bench)
+        for count in 1...4 {
+            #expect(try await users[7].requireData() == User(name: "Ada"))
+            #expect(bench.asked.count == count)
+            time.advance(by: .seconds(9))
+            _ = try await users[7].requireData()
+            #expect(bench.asked.count == count)
+            time.advance(by: .seconds(2))
+        }
+    }
+
+    @Test(arguments: [
+        (302, nil, 2), (302, "no-store", 2), (302, "max-age=5", 2), (302, "max-age=60", 1), (307, nil, 2), (301, nil, 1), (308, nil, 1),
+        (308, "max-age=5", 2),
+    ])
+    func `H9: content behind a redirect is fresh no longer than the redirect`(_ status: Int, _ control: String?, _ count: Int) async throws
+    {
+        let bench = try Bench(.memory)
+        bench.on("GET", "/users/7") { _ in
+            let redirect = Bench.Response.redirect(to: "/v1", status: status)
+            return control.map { redirect.setting("Cache-Control", to: $0) } ?? redirect
+        }
+        bench.on("GET", "/v1") { _ in .json(User(name: "Ada")).setting("Cache-Control", to: "max-age=3600") }
+        let users = users(bench)
+        _ = try await users[7].requireData()
+        time.advance(by: .seconds(10))
+        _ = try await users[7].requireData()
+        #expect(bench.asked("/users/7").count == count)
+    }
+
+    @Test func `H9: a redirect to another address is not confirmed by the validator of the former`() async throws {
+        let bench = try Bench(.memory)
+        let version = Lock(1)
+        bench.on("GET", "/users/7") { _ in .redirect(to: "/v\(version.withLock(\.self))") }
+        for number in 1...2 {
+            // Entity tags are unique within one resource only (RFC 9110 §8.8.3).
+            bench.on("GET", "/v\(number)") { asked in
+                asked["If-None-Match"] == nil
+                    ? .json(User(name: "\(number)")).tagged("same").setting("Cache-Control", to: "no-cache") : .notModified
+            }
+        }
+        let users = users(bench)
+        #expect(try await users[7].requireData().name == "1")
+        version.withLock { $0 = 2 }
+        #expect(try await users[7].requireData().name == "2")
+    }
+
+    @Test func `H9: the delay between attempts does not age a response`() async throws {
+        let bench = try Bench(.memory)
+        bench.on(
+            "GET", "/users/7", inTurn: .status(503).setting("Retry-After", to: "60"),
+            .json(User(name: "Ada")).setting("Cache-Control", to: "max-age=60"))
+        let users = users(bench)
+        let task = Task { try await users[7].requireData() }
+        try await time.sleepers(atLeast: 1)
+        time.advance(by: .seconds(60))
+        _ = try await task.value
+        time.advance(by: .seconds(50))
+        _ = try await users[7].requireData()
+        #expect(bench.asked.count == 2)
+    }
+
+    @Test func `H7: a 304 to an unsafe request does not repeat it`() async throws {
+        let bench = try Bench(.memory)
+        bench.on("POST", "/users/7") { _ in .notModified }
+        let error = await #expect(throws: RemoteError.self) { try await users(bench, method: .post)[7].requireData() }
+        #expect(error?.status == 304)
+        #expect(bench.asked.count == 1)
+    }
+
+    // MARK: Events
+
+    @Test(arguments: [HTTPMethod.post, .put])
+    func `H7: events of another method than GET are refused, because a reconnection repeats it`(_ method: HTTPMethod) async throws {
+        let memory = MemoryTransport { _ in .status(204) }
+        let host = RemoteHost("a.example", transport: memory)
+        let error = try await remoteError { for try await _ in host.events(for: Route(path: "/x", method: method)) {} }
+        #expect(error.code == .unsupported && error.stage == .build)
+        #expect(memory.requests.isEmpty)
+    }
+
+    @Test(arguments: [302, 404, 503])
+    func `H6: a body that a stream of events does not wait for has a deadline`(_ status: Int) async throws {
+        let memory = MemoryTransport { request in
+            guard request.url.path == "/x" else { return .status(204) }
+            return .status(status).adding("Location", "/there").adding("Content-Length", "9").stalling
+        }
+        let host = RemoteHost("a.example", transport: memory).with {
+            $0.timeouts = .init(head: .milliseconds(50))
+            $0.retry = .never
+        }
+        let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }
+        if status == 302 {
+            try await task.value
+        } else {
+            #expect(try await remoteError { try await task.value }.status == status)
+        }
+    }
+
+    @Test(arguments: [RemoteError.Code.protocolViolation, .connectionLost])
+    func `H7: events continue after a connection that broke off`(_ code: RemoteError.Code) async throws {
+        let turn = Lock(0)
+        let memory = MemoryTransport { _ in
+            guard
+                turn.withLock({ count in
+                    count += 1; return count
+                }) == 1
+            else { return .status(204) }
+            return MemoryTransport.Response(headers: [("Content-Type", "text/event-stream")], body: Data("retry: 0\ndata: a\n\n".utf8))
+                .failing(with: TransportFailure(code, "broken off"))
+        }
+        var seen: [String] = []
+        for try await event in RemoteHost("a.example", transport: memory).events(for: Route(path: "/x")) { seen.append(event.data) }
+        #expect(seen == ["a"])
+        #expect(memory.requests.count == 2)
+    }
+
+    @Test func `a sequence of events that has ended does not connect again`() async throws {
+        let memory = MemoryTransport { _ in .status(204) }
+        var iterator = RemoteHost("a.example", transport: memory).events(for: Route(path: "/x")).makeAsyncIterator()
+        for _ in 1...2 { #expect(try await iterator.next() == nil) }
+        #expect(memory.requests.count == 1)
+    }
+
+    @Test func `H5: events continue after a refresh that failed transiently`() async throws {
+        let bench = try Bench(.memory)
+        bench.on("GET", "/x") { asked in
+            asked["Authorization"] == "Bearer new"
+                ? .data(Data("data: a\n\n".utf8), type: "text/event-stream") : .status(401)
+        }
+        bench.on("POST", "/refresh", inTurn: .status(503), .json(Token(accessToken: "new")))
+        let time = ManualTime()
+        let host = bench.host(time: time) { $0.timeouts = .init() }.authorized(
+            by: .bearer(Token(accessToken: "old")) { _, host in try await host.send("/refresh", method: .post) })
+        let task = Task {
+            var iterator = host.events(for: Route(path: "/x")).makeAsyncIterator()
+            return try await iterator.next()?.data
+        }
+        try await time.sleepers(atLeast: 1)
+        time.advance(by: .seconds(3))
+        #expect(try await task.value == "a")
+    }
+
+    // MARK: Credentials
+
+    @Test(arguments: TransportKind.allCases)
+    func `H5: a 401 of a one-shot body refreshes the credentials for the next request`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("POST", "/x") { asked in asked["Authorization"] == "Bearer new" ? .json([1]) : .status(401) }
+        bench.on("POST", "/refresh") { _ in .json(Token(accessToken: "new")) }
+        let host = bench.host().authorized(
+            by: .bearer(Token(accessToken: "old")) { _, host in try await host.send("/refresh", method: .post) })
+        func upload() async throws -> [Int] {
+            let parts = Lock([Data("abc".utf8)])
+            let body = HTTPBodyStream(length: 3, isReplayable: false) { { _ in parts.withLock { $0.popLast() } } }
+            return try await host.send(Route(path: "/x", method: .post, body: .stream(body)))
+        }
+        let error = try await remoteError { _ = try await upload() }
+        #expect(error.status == 401 && error.code == .badStatus && !error.mayHaveArrived)
+        #expect(bench.asked("/x").count == 1)
+        #expect(try await upload() == [1])
+        #expect(bench.asked("/refresh").count == 1)
+    }
+
+    @Test func `H5: a 401 after a redirect there and back starts no refresh`() async throws {
+        let bench = try Bench(.memory)
+        bench.on("GET", "/a") { asked in
+            asked["host"] == "a.example" ? .redirect(to: "https://b.example/a") : .redirect(to: "https://a.example/end")
+        }
+        bench.on("GET", "/end") { asked in asked["Authorization"] == nil ? .status(401) : .json([1]) }
+        bench.on("POST", "/refresh") { _ in .json(Token(accessToken: "new")) }
+        let host = RemoteHost("a.example", transport: bench.transport).authorized(
+            by: .bearer(Token(accessToken: "old")) { _, host in try await host.send("/refresh", method: .post) })
+        #expect(try await remoteError { try await host.send("/a") }.status == 401)
+        #expect(bench.asked("/refresh").isEmpty)
+        #expect(bench.asked("/end").count == 1)
+    }
+
+    private struct Session: RequestInterceptor {
+        func intercept(_ request: inout HTTPRequest) async throws { try request.fields.set("X-Session", "s") }
+    }
+
+    @Test func `H5: fields that the log redacts require encryption`() async throws {
+        let memory = MemoryTransport { _ in .status(204) }
+        let host = RemoteHost(HostConfiguration("a.example", scheme: .http), transport: memory)
+            .logging(to: ExchangeLog(redactedFields: ["X-Session"]) { _ in })
+        let route = Route(path: "/x", headers: ["X-Session": "s"])
+        #expect(try await remoteError { try await host.intercepting(requests: Session()).send("/x") }.code == .insecureCredentials)
+        #expect(try await remoteError { try await host.send(route) }.code == .insecureCredentials)
+        #expect(memory.requests.isEmpty)
+        try await host.with { $0.allowsInsecureCredentials = true }.send(route)
+        #expect(memory.requests.count == 1)
+    }
+
+    @Test(
+        arguments: [
+            (ProxyOptions.system, [:], false), (.system, ["http_proxy": "http://proxy.example:3128"], true),
+            (.system, ["http_proxy": "user:secret@proxy.example:3128"], true),
+            (.system, ["ALL_PROXY": "socks5h://proxy.example:1080"], true),
+            (.system, ["http_proxy": "http://127.0.0.1:3128"], false),
+            (.system, ["http_proxy": "proxy.example:1", "no_proxy": "a, localhost"], false),
+            (.system, ["http_proxy": "proxy.example:1", "NO_PROXY": "*"], false), (.http("proxy.example", port: 3128), [:], true),
+            (.http("127.0.0.1", port: 3128), [:], false), (.none, ["http_proxy": "http://proxy.example:3128"], false),
+        ] as [(ProxyOptions, [String: String], Bool)])
+    func `H5: a proxy on another machine leads away from the loopback interface`(
+        _ proxy: ProxyOptions, _ environment: [String: String], _ expected: Bool
+    ) {
+        #expect(proxy.leadsAway(from: "localhost") { environment[$0] } == expected)
+    }
+
+    @Test func `H5: credentials for the loopback interface are not sent to a proxy on another machine`() async throws {
+        let memory = MemoryTransport { _ in .status(204) }
+        let host = RemoteHost(HostConfiguration("localhost", scheme: .http), transport: memory).authorized(by: .bearer("t"))
+        let error = try await remoteError { try await host.with { $0.proxy = .http("proxy.example", port: 3128) }.send("/x") }
+        #expect(error.code == .insecureCredentials)
+        #expect(memory.requests.isEmpty)
+    }
+
+    // MARK: Downloads and cookies
+
+    @Test func `H11: a 416 of another version does not complete the file`() throws {
+        let known = DownloadState(address: "https://a.example/f", validator: "\"v1\"", total: 10)
+        var fields = HTTPFields()
+        try fields.append("Content-Range", "bytes */10")
+        #expect(DownloadDecision.decide(status: 416, fields: fields, offset: 10, known: known) == .complete)
+        try fields.append("ETag", "\"v2\"")
+        #expect(DownloadDecision.decide(status: 416, fields: fields, offset: 10, known: known) == .askAgain)
+    }
+
+    @Test func `W12: a __Host- cookie with a Domain attribute is ignored`() async throws {
+        let memory = MemoryTransport { _ in .status(204).adding("Set-Cookie", "__Host-a=1; Secure; Path=/; Domain=a.example") }
+        let jar = CookieJar()
+        try await RemoteHost("a.example", transport: memory).with { $0.cookies = jar }.send("/x")
+        #expect(try await jar.cookies().isEmpty)
+    }
+}

@@ -1,0 +1,174 @@
+import Foundation
+import Testing
+import Trials
+
+@testable import StoreCore
+
+/// A note that is saved at each keystroke, also before the origin knows it.
+private struct NoteDraft: Command, Hashable {
+    static let name = "note-draft"
+    var id: String
+    var text: String
+
+    func supersedes(_ earlier: NoteDraft) -> Bool { earlier.id == id }
+}
+
+/// Moves a card to the end of a column.
+private struct MoveCard: Command, Hashable {
+    static let name = "move-card"
+    var card: String
+    var from: Int
+    var to: Int
+}
+
+/// Temporary keys beside superseding, refreshes, triggers and reentrant fetches; commands with several patches; full outboxes.
+@Suite(.timeLimit(.minutes(5)))
+struct OutboxCornerTests {
+    private struct Unknown: Error {}
+
+    private let directory: TemporaryDirectory
+    private let fetcher = ScriptedFetcher<String, String> { _ in .failure(Unknown()) }
+    private let store: Store<String, String>
+    private let outbox: Outbox
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        store = Store(cacher: MemoryCacher<String, String>(), fetcher: fetcher)
+        outbox = try Outbox(directory: directory.file("outbox"))
+    }
+
+    private func registerDrafts() async {
+        await outbox.register(NoteDraft.self, creating: store, at: \.id) {
+            $0.text
+        } perform: { draft, _ in
+            Created("real-\(draft.id)")
+        }
+    }
+
+    @Test func `O8, O9: a creation that supersedes a creation of the same entity shows its own content, and leaves no patch behind`()
+        async throws
+    {
+        await registerDrafts()
+        try await outbox.submit(NoteDraft(id: "t", text: "a"))
+        #expect(try await store["t"].requireData() == "a")
+        try await outbox.submit(NoteDraft(id: "t", text: "ab"))
+        #expect(try await store["t"].requireData() == "ab")
+        outbox.start()
+        try await until { await outbox.core.isEmpty }
+        #expect(try await store["real-t"].requireData() == "ab")
+        #expect(store.engine.state.withLock { $0.live.values.isEmpty })
+    }
+
+    @Test func `O8: a refresh that waits for a key ends when a command creates its entity`() async throws {
+        await registerDrafts()
+        fetcher.hold()
+        let refresh = Task { await store["t"].refresh() }
+        try await fetcher.started(count: 1, timeout: .seconds(600))
+        try await outbox.submit(NoteDraft(id: "t", text: "a"))
+        await refresh.value
+    }
+
+    enum Request: CaseIterable { case trigger, refresh, invalidate, forceRefresh, origin }
+
+    @Test(arguments: Request.allCases)
+    func `O8: a temporary key is never fetched`(_ request: Request) async throws {
+        await registerDrafts()
+        try await outbox.submit(NoteDraft(id: "t", text: "a"))
+        let observer = RecordingObserver(store["t"].publish(forceRefresh: request == .forceRefresh))
+        _ = try await observer.next(timeout: .seconds(600)) { $0.content == "a" }
+        let (elements, trigger) = AsyncStream.makeStream(of: Void.self)
+        let revalidation = store.revalidate(on: elements)
+        switch request {
+        case .trigger: trigger.yield()
+        case .refresh: await store["t"].refresh()
+        case .invalidate: await store["t"].invalidate()
+        case .origin: #expect(try await store["t"].requireData(from: .origin) == "a")
+        case .forceRefresh: break
+        }
+        await store["t"].update("b")
+        _ = try await observer.next(timeout: .seconds(600)) { $0.content == "b" }
+        #expect(try await store["t"].requireData() == "b")
+        #expect(fetcher.startedCount == 0)
+        #expect(observer.states.allSatisfy { $0.isCompleted })
+        withExtendedLifetime(revalidation) {}
+    }
+
+    @Test func `O8: a fetch that waits for its own key under the former temporary key fails`() async throws {
+        let own = Lock<Store<String, String>?>(nil)
+        let store = Store(cacher: MemoryCacher<String, String>()) { (_: String) async throws -> String in
+            guard let store = own.withLock({ $0 }) else { throw Unknown() }
+            return try await store["t"].requireData(from: .origin)
+        }
+        own.withLock { $0 = store }
+        defer { own.withLock { $0 = nil } }
+        await outbox.register(NoteDraft.self, creating: store, at: \.id) {
+            $0.text
+        } perform: { draft, _ in
+            Created("real-\(draft.id)")
+        }
+        outbox.start()
+        try await outbox.submit(NoteDraft(id: "t", text: "a"))
+        try await until { await outbox.core.isEmpty }
+        let fetch = Task { try await store["real-t"].requireData(from: .origin) }
+        let error = await #expect(throws: StoreError.self) { try await fetch.value }
+        #expect(error?.code == .reentrantFetch)
+    }
+
+    @Test func `O2, O7: a command with two changes of one content shows and folds both`() async throws {
+        let columns = Store(cacher: MemoryCacher<Int, [String]>()) { (_: Int) in ["a", "b"] }
+        _ = try await columns[1].requireData()
+        let append = CommandPatch<MoveCard>(columns, at: \.to) { $1.append($0.card) }
+        await outbox.register(MoveCard.self, patching: columns, at: \.from, and: [append]) { move, column in
+            column.removeAll { $0 == move.card }
+        } perform: { _, _ in
+        }
+        try await outbox.submit(MoveCard(card: "a", from: 1, to: 1))
+        #expect(try await columns[1].requireData() == ["b", "a"])
+        outbox.start()
+        try await until { await outbox.core.isEmpty }
+        #expect(try await columns[1].requireData() == ["b", "a"])
+    }
+
+    @Test func `O9, O12: a command supersedes the one before it in a full outbox`() async throws {
+        var policy = OutboxPolicy.default
+        policy.countLimit = 1
+        let outbox = try Outbox(directory: directory.file("small"), policy: policy)
+        await outbox.register(NoteDraft.self) { _, _ in }
+        try await outbox.submit(NoteDraft(id: "t", text: "a"))
+        let newer = try await outbox.submit(NoteDraft(id: "t", text: "ab"))
+        #expect(await outbox.commands().map(\.id) == [newer])
+        await #expect(throws: StoreError.self) { try await outbox.submit(NoteDraft(id: "u", text: "a")) }
+    }
+
+    @Test func `O15: the commands for a key do not include those for the same key of another store`() async throws {
+        let titles = Store(cacher: MemoryCacher<String, String>(), fetcher: fetcher)
+        await registerDrafts()
+        try await outbox.submit(NoteDraft(id: "t", text: "a"))
+        for await state in outbox.pending(for: store["t"]) {
+            #expect(state.pendingCount == 1)
+            break
+        }
+        for await state in outbox.pending(for: titles["t"]) {
+            #expect(state.pendingCount == 0)
+            break
+        }
+    }
+
+    @Test func `O8, O14: after a compaction, a replaced command still waits for a creator that comes later`() {
+        let date = Date(timeIntervalSinceReferenceDate: 0)
+        func submission(_ name: String, version: Int = 1, references: [String] = [], creates: String? = nil) -> OutboxEntry.Submission {
+            OutboxEntry.Submission(
+                name: name, version: version, subject: name, references: references, creates: creates, supersedes: nil, delivery: UUID(),
+                date: date, payload: Data())
+        }
+        let (poisoned, creator) = (UUID(), UUID())
+        var machine = OutboxMachine()
+        machine.apply(OutboxEntry(id: poisoned, lane: "x", fact: .submitted(submission("new", version: 2))), date: date)
+        machine.apply(OutboxEntry(id: creator, lane: "y", fact: .submitted(submission("create", creates: "t"))), date: date)
+        machine.apply(OutboxEntry(id: poisoned, lane: "x", fact: .replaced(submission("old", references: ["t"]))), date: date)
+        var reloaded = OutboxMachine()
+        for entry in machine.entries() { reloaded.apply(entry, date: date) }
+        #expect(reloaded.items[poisoned] == machine.items[poisoned])
+        #expect(reloaded.items[poisoned]?.status == .pending)
+    }
+}
