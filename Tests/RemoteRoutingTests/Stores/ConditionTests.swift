@@ -33,6 +33,12 @@ struct ConditionTests {
         #expect((memory.requests.last?.fields["If-None-Match"] != nil) == (method == .get))
     }
 
+    @Test func `H9: a 304 for a request without a store's conditions is an error`() async throws {
+        let host = RemoteHost("a.example", transport: MemoryTransport { _ in .status(304) })
+        let error = try await remoteError { try await host.send("/x", method: .get) }
+        #expect(error.stage == .status && error.status == 304)
+    }
+
     @Test func `H9: an added page has a key in its own direction only`() async throws {
         let fetcher = host.pages(of: Int.self) { (_: Int) in Route(path: "/x") }
         let first = try await fetcher.respond(to: .content(1, revalidating: nil))

@@ -49,6 +49,7 @@ struct URIReferenceTests {
         ("g;x=1/../y", "http://a/b/c/y"),
         ("g?y/./x", "http://a/b/c/g?y/./x"), ("g?y/../x", "http://a/b/c/g?y/../x"), ("g#s/./x", "http://a/b/c/g#s/./x"),
         ("http:g", "http:g"),
+        ("g/h:i", "http://a/b/c/g/h:i"), ("g_h:i", "http://a/b/c/g_h:i"), ("g+h-1.i:j", "g+h-1.i:j"), ("1g:h", "http://a/b/c/1g:h"),
     ])
     func `H4: references are resolved by RFC 3986`(reference: String, expected: String) {
         #expect(URIReference(reference).resolved(against: URIReference("http://a/b/c/d;p?q"))?.text == expected)
