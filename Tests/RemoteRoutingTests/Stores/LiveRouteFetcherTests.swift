@@ -67,6 +67,19 @@ struct LiveRouteFetcherTests {
     }
 
     @Test(arguments: TransportKind.allCases)
+    func `L8: a stream that breaks is connected again after the time that it asked for`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        let text = "retry: 7000\n\n" + event(1, 100)
+        bench.on("GET", "/prices/A") { _ in events(text + "data: ").misbehaving(.truncate(afterBodyBytes: text.utf8.count)) }
+        let time = ManualTime()
+        let observer = RecordingObserver(store(bench, time: time)["A"].publish())
+        try await observer.next { $0.error != nil && $0.content == Price(cents: 100) }
+        try await time.sleepers(atLeast: 1)
+        #expect(time.nextDeadline == time.now.advanced(by: .seconds(7)))
+        try await observer.stopAndLeave()
+    }
+
+    @Test(arguments: TransportKind.allCases)
     func `L8: comments keep a silent connection`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         let text = event(1, 100) + String(repeating: ":\n\n", count: 40) + event(2, 200)
