@@ -68,6 +68,13 @@ struct DownloadDigestTests {
         #expect(try file.digest() == SHA256.digest(of: [1, 2, 3, 4]))
     }
 
+    @Test func `H11: a file that is not hashed while it is written has the digest of its whole content`() throws {
+        try write([1, 2, 3], 0, to: PartialFile(at: directory.part))
+        let file = try PartialFile(at: directory.part)
+        try write([4], 3, to: file)
+        #expect(try file.digest() == SHA256.digest(of: [1, 2, 3, 4]))
+    }
+
     @Test(arguments: [true, false])
     func `H11: a resumed download reports the digest of the whole file`(isExpected: Bool) async throws {
         let content = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) })

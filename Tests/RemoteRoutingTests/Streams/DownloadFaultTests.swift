@@ -168,6 +168,23 @@ struct DownloadFaultTests {
     }
 
     @Test(arguments: RealTransport.available)
+    func `H7: a download reports its attempts`(_ transport: RealTransport) async throws {
+        let place = try Place()
+        let content = content
+        let failures = Lock(2)
+        let origin = try LoopbackOrigin { _ in
+            let fails = failures.withLock { left in
+                left -= 1
+                return left >= 0
+            }
+            return fails ? .status(503) : .data(content)
+        }
+        let response = try await host(origin, transport).download(Route(path: "/f"), to: place.target)
+        #expect(response.attempts == 3)
+        #expect(origin.requests.count == 3)
+    }
+
+    @Test(arguments: RealTransport.available)
     func `H7: a download is retried as often as other calls`(_ transport: RealTransport) async throws {
         let place = try Place()
         let origin = try LoopbackOrigin { _ in .status(503) }
@@ -225,6 +242,14 @@ struct DownloadFaultTests {
         let error = #expect(throws: StoreError.self) { try [UInt8](repeating: 1, count: 10).withUnsafeBytes { try file.write($0, at: 0) } }
         #expect(error?.message.contains("/dev/full") == true)
         #expect(error?.message.lowercased().contains("space") == true)
+    }
+
+    /// The first page of a process is not mapped, so reading it fails.
+    @Test(.enabled(if: FileManager.default.isWritableFile(atPath: "/proc/self/mem")))
+    func `H11: an unreadable partial file is reported in the error`() throws {
+        let file = try PartialFile(at: "/proc/self/mem", isHashed: true)
+        let error = #expect(throws: StoreError.self) { try [UInt8](repeating: 1, count: 10).withUnsafeBytes { try file.write($0, at: 1) } }
+        #expect(error?.message.contains("/proc/self/mem") == true)
     }
 
     @Test(arguments: RealTransport.available)

@@ -12,6 +12,14 @@ struct EventStreamParserTests {
         return try stride(from: 0, to: bytes.count, by: chunk).flatMap { try parser.consume(bytes[$0..<min($0 + chunk, bytes.count)]) }
     }
 
+    @Test func `comments are counted, so that a stream without events shows that it is alive`() throws {
+        var parser = EventStreamParser()
+        for expected in 1...3 {
+            #expect(try parser.consume(Array(": alive\n".utf8)[...]).isEmpty)
+            #expect(parser.commentCount == expected)
+        }
+    }
+
     private static let cases: [(String, [ServerSentEvent])] = [
         ("data: a\n\n", [Event(data: "a")]),
         ("data:a\r\ndata: b\r\n\r\n", [Event(data: "a\nb")]),

@@ -157,6 +157,12 @@ struct StreamingTests {
         #expect(seen.current.count > 1)
     }
 
+    @Test(
+        arguments: [(0, nil, nil), (7, nil, nil), (0, 4, 0), (1, 4, 0.25), (4, 4, 1), (5, 4, 1), (0, 0, 1)] as [(Int64, Int64?, Double?)])
+    func `H11: a fraction is between 0 and 1, and unknown without a total`(_ bytes: Int64, _ total: Int64?, _ fraction: Double?) {
+        #expect(TransferProgress(bytes: bytes, total: total).fraction == fraction)
+    }
+
     @Test func `H6: a long upload does not time out while it progresses`() async throws {
         let limits = ExchangeLimits(head: .seconds(10), time: ManualTime())
         let exchange = Exchange(limits: limits)
