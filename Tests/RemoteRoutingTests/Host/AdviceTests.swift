@@ -32,6 +32,23 @@ struct AdviceTests {
         try await until("the reader is forgotten") { manual.readerCount == 0 }
     }
 
+    @Test func `H15: each reader receives the changes, and the end of a reader leaves the others`() async throws {
+        let manual = ManualConnectivity(.offline)
+        var first = manual.connectivity.statuses.makeAsyncIterator()
+        #expect(await first.next() == .offline)
+        do {
+            var second = manual.connectivity.statuses.makeAsyncIterator()
+            #expect(await second.next() == .offline)
+            #expect(manual.readerCount == 2)
+            manual.set(.online)
+            #expect(await second.next() == .online)
+            #expect(await first.next() == .online)
+        }
+        try await until("the second reader is forgotten") { manual.readerCount == 1 }
+        manual.set(.unknown)
+        #expect(await first.next() == .unknown)
+    }
+
     @Test func `H15: a path reports cellular and expensive only if they are known`() async {
         let manual = ManualConnectivity(.online)
         var paths = manual.connectivity.paths.makeAsyncIterator()

@@ -2,6 +2,7 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Wire
 
 @testable import RemoteRouting
 
@@ -145,6 +146,16 @@ struct ArrivalTests {
         let error = try await remoteError { try await task.value }
         #expect(error.code == .overallTimedOut)
         #expect(error.mayHaveArrived == isSent)
+    }
+
+    @Test(arguments: [true, false])
+    func `W2: a failure thrown by a request body keeps its code, and the engine decides about arrival`(_ mayHaveArrived: Bool) {
+        for thrown in [ArrivalTests.refused, ArrivalTests.lost] {
+            let failure = TransportFailure(
+                WireFailure(.bodyUnreadable, "unreadable", mayHaveArrived: mayHaveArrived, underlyingError: thrown))
+            #expect(failure.code == thrown.code)
+            #expect(failure.mayHaveArrived == mayHaveArrived)
+        }
     }
 
     @Test(arguments: [
