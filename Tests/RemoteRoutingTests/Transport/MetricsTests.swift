@@ -91,6 +91,17 @@ struct MetricsTests {
         #expect(reused.nameLookup == nil && reused.connect == nil && reused.secure == nil && reused.isReused == true)
     }
 
+    @Test(
+        arguments: [
+            (150, 50, true, true, 100), (150, 50, true, false, 100), (150, 50, false, true, 100), (150, 50, false, false, 150),
+            (30, 50, true, true, 0), (30, 50, false, false, 30),
+        ] as [(Int64, Int64, Bool, Bool, Int64)])
+    func `W10: the bytes of a head exclude the body if libcurl counts both together`(
+        _ request: Int64, _ body: Int64, _ isCopied: Bool, _ countsBodies: Bool, _ expected: Int64
+    ) {
+        #expect(WireMetrics.headBytes(of: request, body: body, isCopied: isCopied, countsBodies: countsBodies) == expected)
+    }
+
     #if os(Linux)
     @Test(
         .enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"),

@@ -105,6 +105,28 @@ struct PartsTests {
         #expect(try file.read(upTo: 3, at: 0) == Data("abc".utf8))
     }
 
+    @Test func `H8: an unreadable spill file is reported in the error`() throws {
+        let file = try SpillFile()
+        // No system call reads before the start of a file.
+        let error = #expect(throws: TransportFailure.self) { try file.read(upTo: 3, at: -1) }
+        #expect(error?.message.contains("reading unread bytes from a temporary file") == true)
+    }
+
+    @Test(arguments: [true, false])
+    func `H6: no exchange is sent after its deadline`(_ keepsDeadlines: Bool) async throws {
+        let time = ManualTime()
+        let limits = ExchangeLimits(head: nil, idle: nil, deadline: time.now.advanced(by: .seconds(5)), time: time)
+        func exchange() -> Exchange { Exchange(limits: limits, source: Exchange.Source(keepsDeadlines: keepsDeadlines)) }
+        #expect(exchange().mayBegin())
+        time.advance(by: .seconds(5))
+        let late = exchange()
+        #expect(!late.mayBegin())
+        await #expect { try await late.response() } throws: {
+            guard let failure = $0 as? TransportFailure else { return false }
+            return failure.code == .overallTimedOut && !failure.mayHaveArrived
+        }
+    }
+
     @Test(arguments: [
         (-1004, "Failed to connect to 127.0.0.1 port 1 after 0 ms: Couldn't connect to server", RemoteError.Code.connectionRefused),
         (-1003, "Could not resolve host: nonexistent.invalid", .hostNotFound),

@@ -21,6 +21,31 @@ struct SendingBodyTests {
         }
     }
 
+    @Test func `a body stream reports its state to its session`() {
+        let parts = Parts([Data(), Data("abc".utf8)])
+        let stream = BodyInputStream({ _ in parts.next() }, onFailure: { _ in })
+        #expect(stream.streamStatus == .notOpen && !stream.hasBytesAvailable)
+        stream.open()
+        #expect(stream.streamStatus == .open && stream.hasBytesAvailable)
+        var bytes = [UInt8](repeating: 0, count: 2)
+        #expect(stream.read(&bytes, maxLength: 2) == 2 && bytes == Array("ab".utf8))
+        #expect(stream.streamStatus == .open && stream.hasBytesAvailable)
+        #expect(stream.read(&bytes, maxLength: 2) == 1 && bytes.first == UInt8(ascii: "c"))
+        #expect(stream.streamStatus == .atEnd && !stream.hasBytesAvailable && stream.streamError == nil)
+        stream.close()
+        #expect(stream.streamStatus == .closed)
+    }
+
+    @Test func `a body stream that cannot be read reports its error once`() {
+        let failures = WatchedState(0)
+        let stream = BodyInputStream({ _ in throw Broken() }, onFailure: { _ in failures.update { $0 += 1 } })
+        stream.open()
+        #expect(stream.streamStatus == .error && stream.streamError is Broken)
+        var bytes: [UInt8] = [0]
+        #expect(stream.read(&bytes, maxLength: 1) == -1)
+        #expect(failures.current == 1)
+    }
+
     @Test(arguments: RealTransport.available)
     func `a short body of known length is sent with its length`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
@@ -28,6 +53,16 @@ struct SendingBodyTests {
         let body = stream([Data(count: 700), Data(count: 300)], length: 1000)
         let data = try await bench.host().data(for: Route(path: "/x", method: .post, body: .stream(body)))
         #expect(String(decoding: data, as: UTF8.self) == "1000 1000")
+    }
+
+    /// The largest body that the session's transport reads into memory.
+    @Test(arguments: RealTransport.available)
+    func `a body of 256 KiB is sent with its length`(_ transport: RealTransport) async throws {
+        let bench = try Bench(transport.kind)
+        bench.on("POST", "/x") { asked in .text("\(asked["Content-Length"] ?? "none") \(asked.body.count)") }
+        let body = stream([Data(count: 262_000), Data(count: 144)], length: 262_144)
+        let data = try await bench.host().data(for: Route(path: "/x", method: .post, body: .stream(body)))
+        #expect(String(decoding: data, as: UTF8.self) == "262144 262144")
     }
 
     @Test(arguments: RealTransport.available, [nil, 3_000_000] as [Int64?])

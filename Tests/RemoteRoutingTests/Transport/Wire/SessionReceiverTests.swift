@@ -46,6 +46,14 @@ struct SessionReceiverTests {
         #expect(try await calls(for: url) == ["failed protocolViolation"])
     }
 
+    @Test func `a redirect is not followed and ends its receiver once`() async throws {
+        let origin = try LoopbackOrigin { request in
+            request.path == "/" ? .text("moved", status: 302).setting("Location", to: "/there") : .text("there")
+        }
+        #expect(try await calls(for: origin.url).count { $0 != "received" } == 1)
+        #expect(origin.requests.map(\.path) == ["/"])
+    }
+
     @Test func `a response that asks for credentials ends its receiver once`() async throws {
         let origin = try LoopbackOrigin { _ in
             .text("no", status: 401).setting("WWW-Authenticate", to: "Basic realm=\"r\"")

@@ -108,6 +108,13 @@ struct SurroundingsTests {
         #expect(!lines.joined().contains("secret"))
     }
 
+    @Test func `W11: an unreachable environment proxy has a separate error code`() async throws {
+        let proxy = "http://127.0.0.1:1"
+        let (lines, _) = try await client(
+            ["errors", "\(origin.port)"], environment: ["-u", "no_proxy", "-u", "NO_PROXY", "http_proxy=\(proxy)", "https_proxy=\(proxy)"])
+        #expect(lines.map { $0.prefix { $0 != " " } } == ["proxyUnreachable", "proxyUnreachable"], "\(lines)")
+    }
+
     @Test func `H13: a transport without file descriptors fails, and works once some are free`() async throws {
         let (lines, code) = try await client(["descriptors", "\(origin.port)"])
         #expect(lines.count == 8 && code == 0)
