@@ -52,6 +52,18 @@ struct PartsTests {
         #expect(buffer.isEmpty)
     }
 
+    @Test func `H8: a buffer is empty only without bytes in memory and on disk`() throws {
+        var buffer = BodyBuffer(memoryLimit: 4, spillLimit: 100)
+        #expect(buffer.isEmpty)
+        try buffer.push(Data("abcd".utf8), staysInMemory: false)
+        #expect(!buffer.isEmpty)
+        try buffer.push(Data("e".utf8), staysInMemory: false)
+        #expect(try buffer.take() == Data("abcd".utf8))
+        #expect(buffer.spilledBytes == 1 && !buffer.isEmpty)
+        #expect(try buffer.take() == Data("e".utf8))
+        #expect(buffer.isEmpty)
+    }
+
     @Test func `H8: a reader that is always behind does not grow the list of chunks`() throws {
         var buffer = BodyBuffer(memoryLimit: 1000, spillLimit: 0)
         var read = 0
