@@ -165,7 +165,7 @@ extension RemoteHost {
     /// Returns the server-sent events of a route, reconnecting when the connection ends (HTML standard §9.2).
     ///
     /// - Parameters:
-    ///   - route: The route; a GET.
+    ///   - route: The route; a GET, because each reconnection sends it again.
     ///   - lastEventID: The id of the last known event; the stream continues after it.
     /// - Returns: The events, which end when the server responds with 204. Reading throws ``RemoteError``.
     public func events(
