@@ -320,8 +320,10 @@ extension History {
         let freshness = Freshness(lifetime: lifetime.map { .milliseconds($0) })
         let deadline = (lifetime ?? model.rules.lifetime).map { model.now + $0 }
         if kind == 3, asked.validator != nil, var record = model[key].accepted {
-            (record.deadline, record.isInvalidated) = (deadline, false)
-            (record.fetchedAt, record.isNeverValid) = (model.now, lifetime == 0)
+            // A confirmation without a lifetime keeps that of the content.
+            record.lifetime = lifetime ?? record.lifetime
+            record.deadline = (record.lifetime ?? model.rules.lifetime).map { model.now + $0 }
+            (record.isInvalidated, record.fetchedAt, record.isNeverValid) = (false, model.now, record.lifetime == 0)
             model.fetched(key, record, confirms: true)
             world.origin.answer(key, nil, with: .success(OriginResponse(.notModified(freshness))))
             return try await settle("fetch of \(key) returns not modified, for \(lifetime.map { "\($0) ms" } ?? "as long as usual")")
