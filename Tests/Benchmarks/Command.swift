@@ -29,7 +29,7 @@ struct Command {
             write("benchmarks: \(mistake)\n\n\(Options.usage)", to: .errors)
             end(2)
         } catch {
-            write("benchmarks: a row failed: \(error)\n", to: .errors)
+            write("benchmarks: \(error)\n", to: .errors)
             end(3)
         }
     }
@@ -54,32 +54,41 @@ struct Command {
         #if DEBUG
         write("benchmarks: figures of a debug build mean nothing; use swift run -c release benchmarks\n", to: .errors)
         #endif
-        let (outcomes, peers) = try await measure(chosen, options, progress)
+        let (outcomes, peers, failures) = await measure(chosen, options, progress)
         progress.clear()
         switch options.format {
         case .table: write(TextTable(outcomes, peers, isColored: Console().hasColours).text, to: .output)
         case .json: write(try JSONReport(outcomes).text, to: .output)
         case .markdown: write(MarkdownTable(outcomes).text, to: .output)
         }
+        for failure in failures { write("benchmarks: \(failure)\n", to: .errors) }
         if options.checks { check(outcomes, options.scale) }
+        if !failures.isEmpty { end(3) }
     }
 
+    /// Measures the experiments one after the other; one that fails does not end the others.
     @concurrent
     private static func measure(
         _ experiments: [Experiment], _ options: Options, _ progress: Progress
-    ) async throws -> (outcomes: [Outcome], peers: [Peer]) {
+    ) async -> (outcomes: [Outcome], peers: [Peer], failures: [String]) {
         defer { BenchmarkDirectory.removeAll() }
         let measurement = Measurement(scale: options.scale) { progress.show($0, round: $1, of: $2) }
         var outcomes: [Outcome] = []
         var peers: [Peer] = []
+        var failures: [String] = []
         for experiment in experiments {
-            outcomes += try await measurement.run(experiment).filter { options.selects($0.figure) }
-            if options.format == .table {
-                peers += try await experiment.peers(options.scale).filter { peer in outcomes.contains { $0.figure.name == peer.figure } }
+            do {
+                outcomes += try await measurement.run(experiment).filter { options.selects($0.figure) }
+                if options.format == .table {
+                    peers += try await experiment.peers(options.scale).filter { peer in outcomes.contains { $0.figure.name == peer.figure }
+                    }
+                }
+            } catch {
+                failures.append("\(experiment.figures.map(\.name).joined(separator: ", ")) failed: \(error)")
             }
             progress.experimentEnded()
         }
-        return (outcomes, peers)
+        return (outcomes, peers, failures)
     }
 
     /// The reason why no database can be measured; `nil` if there is none.

@@ -82,15 +82,14 @@ final class FileReader: Sendable {
     /// - Throws: ``RouteFault/Code/changedFile`` if the file is shorter or longer than announced.
     func read(upTo count: Int) throws -> Data? {
         try offset.withLock { offset throws in
-            // At the end, requests one more byte to detect a file that has grown.
-            let wanted = max(1, min(count, length - offset))
+            let rest = length - offset
+            // With the last bytes, requests one more to detect a file that has grown: a transport stops at the announced length.
+            let wanted = max(1, count < rest ? count : rest + 1)
             var data = Data(count: wanted)
             let got = try data.withUnsafeMutableBytes { try file.read(into: $0, at: offset) }
-            if offset == length {
-                guard got == 0 else { throw changed }
-                return nil
-            }
-            guard got == wanted else { throw changed }
+            guard got == min(wanted, rest) else { throw changed }
+            if rest == 0 { return nil }
+            if got < wanted { data.removeLast() }
             offset += got
             return data
         }
