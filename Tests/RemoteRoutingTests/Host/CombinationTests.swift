@@ -6,7 +6,7 @@ import Testing
 @testable import RemoteRouting
 
 /// Laws where two features meet: stores and redirects, events and deadlines, credentials and streamed bodies.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct CombinationTests {
     private struct User: Codable, Equatable, Sendable { var name: String }
 

@@ -144,7 +144,7 @@ struct FileSweepTests {
                     defer { first = false }
                     return first
                 }
-            if waits { #expect(otherIsDone.wait(timeout: .now() + 60) == .success) }
+            if waits { #expect(otherIsDone.wait(timeout: .now() + 600) == .success) }
             if step == .renamed { otherIsDone.signal() }
         }
         let cacher = FileCacher<Int, String>(directory: place.url, options: options)

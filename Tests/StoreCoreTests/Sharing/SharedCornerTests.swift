@@ -5,7 +5,7 @@ import Trials
 @testable import StoreCore
 
 /// Changes of other users of a shared cacher, beside streams and beside fetches that wait for a lease.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(20)))
 struct SharedCornerTests {
     @Test(arguments: [nil, Duration.seconds(3_600)])
     func `L3, D1: an invalidation by another process ends the stream, and a wanted key starts a new one`(_ lifetime: Duration?) async throws
@@ -23,7 +23,7 @@ struct SharedCornerTests {
         try await live.waitUntilSaved()
         #expect(try await other[1].requireData(from: .cache) == 7)
         await other[1].invalidate()
-        try await feed.connected(count: 2, timeout: .seconds(60))
+        try await feed.connected(count: 2, timeout: .seconds(600))
         #expect(await live[1].getData(from: .cache) == nil)
         try await feed.send(.content(8), timeout: .seconds(600))
         _ = try await observer.next(timeout: .seconds(600)) { $0.isCompleted && $0.content == 8 }

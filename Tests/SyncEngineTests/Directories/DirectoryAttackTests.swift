@@ -287,7 +287,7 @@ struct DirectoryAttackTests {
                 let files = bench.origin.withLock { $0.contents.keys.sorted().map { ListedFile(path: $0, version: "1") } }
                 guard page != nil else { return PagedSource.Step(files, then: .page(1)) }
                 // Both items have begun: with one slot, the second begins after the first has failed.
-                _ = await Task.detached { hasFailed.wait(timeout: .now() + 10) }.value
+                _ = await Task.detached { hasFailed.wait(timeout: .now() + 600) }.value
                 return PagedSource.Step([], then: .end(.complete(count: 2)))
             }
         }
