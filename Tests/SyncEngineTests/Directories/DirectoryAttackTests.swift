@@ -280,14 +280,14 @@ struct DirectoryAttackTests {
     @Test func `S10: a file that failed while the list was read is resumed by the next pass`() async throws {
         let bench = try DirectoryBench(["a": String(repeating: "x", count: 100_000), "b": "two"])
         bench.origin.withLock { $0.breaks["a"] = 60_000 }
-        let hasFailed = DispatchSemaphore(value: 0)
-        bench.origin.withLock { $0.onTransfer = { if $0 == "b" { hasFailed.signal() } } }
+        let hasFailed = Lock(false)
+        bench.origin.withLock { $0.onTransfer = { if $0 == "b" { hasFailed.withLock { $0 = true } } } }
         let target = DirectoryTarget(directory: bench.url, transfer: BenchTransfer(bench: bench), durability: .crash) {
             PagedSource { (page: Int?) in
                 let files = bench.origin.withLock { $0.contents.keys.sorted().map { ListedFile(path: $0, version: "1") } }
                 guard page != nil else { return PagedSource.Step(files, then: .page(1)) }
                 // Both items have begun: with one slot, the second begins after the first has failed.
-                _ = await Task.detached { hasFailed.wait(timeout: .now() + 600) }.value
+                try await until { hasFailed.withLock { $0 } }
                 return PagedSource.Step([], then: .end(.complete(count: 2)))
             }
         }
