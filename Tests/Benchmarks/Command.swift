@@ -80,8 +80,8 @@ struct Command {
             do {
                 outcomes += try await measurement.run(experiment).filter { options.selects($0.figure) }
                 if options.format == .table {
-                    peers += try await experiment.peers(options.scale).filter { peer in outcomes.contains { $0.figure.name == peer.figure }
-                    }
+                    let figures = Set(outcomes.map(\.figure.name))
+                    peers += try await experiment.peers(options.scale).filter { figures.contains($0.figure) }
                 }
             } catch {
                 failures.append("\(experiment.figures.map(\.name).joined(separator: ", ")) failed: \(error)")

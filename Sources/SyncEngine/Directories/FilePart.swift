@@ -52,8 +52,8 @@ public final class FilePart: Sendable {
         self.places = places
         // The owner needs read and write access under any mode of the installed file. Other users get no more access than that mode
         // allows.
-        let file = try places.parts.writable(names.bytes) { [name = names.bytes] directory throws(StoreError) in
-            try WritableFile.unshared(name, in: directory, isCopied: false, mode: places.fileMode | 0o600)
+        let file = try places.parts.writable(names.bytes) { [names] () throws(StoreError) in
+            try WritableFile.unshared(names.bytes, in: places.parts, isCopied: false, mode: places.fileMode | 0o600)
         }
         self.file = file
         let length = try file.status().size
@@ -195,9 +195,7 @@ public final class FilePart: Sendable {
                     "cannot install “\(path.shownSafely)”: the transfer adopted a working file, but never called workingFile(); write the "
                         + "file to the URL that it returns")
             }
-            let adopted = try directory.writable(PartNames.workingFile) { directory throws(StoreError) in
-                try WritableFile(PartNames.workingFile, in: directory)
-            }
+            let adopted = try directory.writable(PartNames.workingFile)
             let status = try adopted.status()
             if status.permissions != places.fileMode { try adopted.setPermissions(places.fileMode) }
             let digest = try adoptedDigest ?? Self.hash(adopted, status.size).digest()
@@ -246,9 +244,10 @@ public final class FilePart: Sendable {
         func reopen(in places: TargetPlaces) throws -> Whole {
             let directory = try whole.directory.map { try places.parts.directory($0) } ?? places.parts
             guard let directory, try directory.status(of: whole.name) != nil else { throw SyncError.changedLocally(.contents) }
-            let file = try directory.writable(whole.name) { directory throws(StoreError) in try WritableFile(whole.name, in: directory) }
-            if try file.status().permissions != places.fileMode { try file.setPermissions(places.fileMode) }
-            guard FileStamp(try file.status()) == whole.stamp else { throw SyncError.changedLocally(.contents) }
+            let file = try directory.writable(whole.name)
+            let status = try file.status()
+            if status.permissions != places.fileMode { try file.setPermissions(places.fileMode) }
+            guard FileStamp(status) == whole.stamp else { throw SyncError.changedLocally(.contents) }
             return Whole(directory: whole.directory, name: whole.name, digest: whole.digest, stamp: whole.stamp, file: file)
         }
 
@@ -351,15 +350,17 @@ extension DirectoryHandle {
     /// - Parameters:
     ///   - name: The name of the file.
     ///   - open: Opens the file; called again after write access was granted.
-    fileprivate func writable(
-        _ name: String, open: (DirectoryHandle) throws(StoreError) -> WritableFile
-    ) throws(StoreError) -> WritableFile {
+    fileprivate func writable(_ name: String, open: () throws(StoreError) -> WritableFile) throws(StoreError) -> WritableFile {
         do throws(StoreError) {
-            return try open(self)
+            return try open()
         } catch  where error.isDenial {
             guard let file = try OpenFile(reading: name, in: self) else { throw error }
             try file.grantOwnerAccess()
-            return try open(self)
+            return try open()
         }
+    }
+
+    fileprivate func writable(_ name: String) throws(StoreError) -> WritableFile {
+        try writable(name) { () throws(StoreError) in try WritableFile(name, in: self) }
     }
 }
