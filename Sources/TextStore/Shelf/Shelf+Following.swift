@@ -33,7 +33,7 @@ extension Shelf {
                     try watch(lockFile, onEvent)
                     // The watch comes first, so that a change made meanwhile causes an event.
                     catchUp()
-                    return try isWatched(lockFile)
+                    return watched?.watch.isValid == true && lockFile.isNamed
                 }
                 if isCurrent == true { return isForeign ? publish([], Outcome(isForeign: true)) : Outcome() }
                 watched = nil
@@ -60,16 +60,6 @@ extension Shelf {
             let inode = try file.status().inode
             if let watched, watched.inode == inode, watched.watch.isValid { return }
             watched = try FileWatch(directory.path(of: SessionLock.fileName), for: .content) { _ in onEvent() }.map { ($0, inode) }
-        } catch {
-            throw .unfollowed(error)
-        }
-    }
-
-    /// Whether the watched file is the locked one and still has its name.
-    private func isWatched(_ file: WritableFile) throws(TextStoreError) -> Bool {
-        do throws(StoreError) {
-            guard watched?.watch.isValid == true else { return false }
-            return try directory.status(of: SessionLock.fileName)?.inode == file.status().inode
         } catch {
             throw .unfollowed(error)
         }

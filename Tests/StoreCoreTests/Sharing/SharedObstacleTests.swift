@@ -72,20 +72,43 @@ struct SharedObstacleTests {
     }
 
     #if !canImport(Darwin)
-    @Test func `D4: after the system has dropped events, every watch is told`() async throws {
+    @Test func `D4: a file without a name is never found by its old one, even while the system removes it`() throws {
+        let folder = try #require(try DirectoryHandle(opening: Directory(path: place.url.path(percentEncoded: false))))
+        var found = 0
+        for _ in 0..<20_000 {
+            let file = try WritableFile("removed", in: folder)
+            let same = try FileHandle(forReadingFrom: place.file("removed"))
+            var isNamed = [true, true]
+            isNamed.withUnsafeMutableBufferPointer { isNamed in
+                nonisolated(unsafe) let isNamed = isNamed
+                DispatchQueue.concurrentPerform(iterations: 2) { side in
+                    if side == 0 { return _ = unlink(file.path) }
+                    while FileStatus.linkCount(same.fileDescriptor) > 0 {}
+                    isNamed[0] = file.isNamed
+                    isNamed[1] = (try? file.isNamed("removed", in: folder)) ?? true
+                }
+            }
+            found += isNamed.count { $0 }
+        }
+        #expect(found == 0)
+    }
+
+    @Test func `D4: after the system has dropped events, every watch is told, and ends`() async throws {
         let files = ["busy", "other", "idle"].map { place.file($0) }
         for file in files { try Data().write(to: file) }
         // Events of its own, because other tests would be told too.
         let inotify = Inotify()
         let counts = WatchedState([0, 0, 0])
         let (isBlocked, gate) = (WatchedState(false), DispatchSemaphore(value: 0))
+        var watches: [(Int32, UInt64)] = []
         for (number, file) in files.enumerated() {
-            _ = try inotify.add(file.path(percentEncoded: false), UInt32(IN_MODIFY)) { _ in
+            let watch = try inotify.add(file.path(percentEncoded: false), UInt32(IN_MODIFY)) { _ in
                 counts.update { $0[number] += 1 }
                 guard number == 0, !isBlocked.current else { return }
                 isBlocked.update { $0 = true }
                 gate.wait()
             }
+            watches.append(try #require(watch))
         }
         let writers = try files.map { try FileHandle(forWritingTo: $0) }
         for count in 1...2 {
@@ -101,8 +124,11 @@ struct SharedObstacleTests {
         // Two files in turn, because the system joins equal events.
         for number in 0...count { try writers[number % 2].write(contentsOf: [1]) }
         #expect(counts.current == [1, 2, 0])
+        #expect(watches.allSatisfy { inotify.isValid($0.0, $0.1) })
         gate.signal()
         try await until { counts.current[2] == 1 }
+        // The end of a watch may be among the dropped events, so its owner begins a new one.
+        #expect(watches.allSatisfy { !inotify.isValid($0.0, $0.1) })
     }
     #endif
 

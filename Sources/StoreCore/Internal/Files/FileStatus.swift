@@ -87,6 +87,9 @@ package struct FileStatus: Hashable, Sendable {
     static func size(of path: String, in directory: Int32 = AT_FDCWD, if identity: FileIdentity) -> Int? {
         var named = stat()
         guard fstatat(directory, path, &named, AT_SYMLINK_NOFOLLOW) == 0, FileIdentity(named) == identity else { return nil }
+        // Linux reports the removal of a name a moment before the name is gone. A reader that the report wakes may still find it, and
+        // receives no second report.
+        guard named.st_nlink > 0 else { return nil }
         return Int(named.st_size)
     }
 

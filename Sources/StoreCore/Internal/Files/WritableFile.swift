@@ -116,7 +116,7 @@ package final class WritableFile: Sendable {
     ///
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func isNamed(_ name: String, in directory: DirectoryHandle) throws(StoreError) -> Bool {
-        try directory.status(of: name)?.inode == status().inode
+        try directory.status(of: name)?.inode == status().inode && FileStatus.linkCount(descriptor) > 0
     }
 
     /// Sets the permissions of the file, regardless of the umask.
@@ -180,7 +180,7 @@ package final class WritableFile: Sendable {
     }
 
     /// Whether the file's path still leads to it.
-    var isNamed: Bool { sizeIfNamed != nil }
+    package var isNamed: Bool { sizeIfNamed != nil }
 
     /// The size in bytes; `nil` if the file's path no longer leads to it.
     var sizeIfNamed: Int? { FileStatus.size(of: path, if: identity) }

@@ -54,7 +54,7 @@ package final class FileWatch: Sendable {
     private let number: Int32
     private let id: UInt64
 
-    /// Whether the watch still receives events; the system ends it when the file is removed.
+    /// Whether the watch still receives events; it ends when the file is removed, and when the system has dropped events.
     package var isValid: Bool { Inotify.shared.isValid(number, id) }
 
     /// Watches a path.
@@ -187,8 +187,13 @@ final class Inotify: Sendable {
 
     private func handle(_ event: inotify_event, _ name: String?) {
         let handlers = state.withLock { state -> [Handler] in
-            // The queue of the system has overflowed: any watch may have lost events.
-            if event.mask & UInt32(IN_Q_OVERFLOW) != 0 { return state.handlers.values.flatMap { $0.values } }
+            // The queue of the system has overflowed. Any watch may have lost events, even its last one, so all of them end.
+            if event.mask & UInt32(IN_Q_OVERFLOW) != 0 {
+                var ended: [Int32: [UInt64: Handler]] = [:]
+                swap(&ended, &state.handlers)
+                if let descriptor = state.descriptor { for number in ended.keys { _ = inotify_rm_watch(descriptor, number) } }
+                return ended.values.flatMap { $0.values }
+            }
             // The system has ended the watch, and may give its number to another one.
             if event.mask & UInt32(IN_IGNORED) != 0 { return Array((state.handlers.removeValue(forKey: event.wd) ?? [:]).values) }
             return Array((state.handlers[event.wd] ?? [:]).values)
