@@ -10,10 +10,10 @@ extension RemoteHost {
     /// }
     /// ```
     ///
-    /// The bytes go to `.NAME.part` beside the target. The complete file replaces the target in one step, so a reader sees either the old
-    /// file or the new one. An interrupted download resumes, within the call or in a later one, if the server sent a strong validator
-    /// (RFC 9110 §14, §13.1.5). Otherwise it starts over. Memory use is constant. The overall deadline of the host limits each attempt up
-    /// to the response head. After the head, only the idle deadline applies.
+    /// The bytes go to `.NAME.part` beside the target, where a digest stands for a name of more than 244 bytes. The complete file replaces
+    /// the target in one step, so a reader sees either the old file or the new one. An interrupted download resumes, within the call or in
+    /// a later one, if the server sent a strong validator (RFC 9110 §14, §13.1.5). Otherwise it starts over. Memory use is constant. The
+    /// overall deadline of the host limits each attempt up to the response head. After the head, only the idle deadline applies.
     ///
     /// - Parameters:
     ///   - route: The route to download; a GET.
@@ -43,8 +43,13 @@ private struct Download: Sendable {
     let onProgress: @Sendable (TransferProgress) -> Void
 
     private var directory: Directory { Directory(path: target.deletingLastPathComponent().path) }
-    private var partName: String { ".\(target.lastPathComponent).part" }
-    private var stateName: String { ".\(target.lastPathComponent).part.json" }
+    private var stateName: String { partName + ".json" }
+    /// The digest takes the place of a name that leaves no room for both endings, because the name of a file has at most 255 bytes.
+    private var partName: String {
+        let name = target.lastPathComponent
+        let isLong = name.utf8.count > 255 - "..part.json".utf8.count
+        return ".\(isLong ? SHA256.digest(of: [UInt8](name.utf8)).hex : name).part"
+    }
 
     /// Runs off the caller's actor, because it writes to the disk.
     @concurrent

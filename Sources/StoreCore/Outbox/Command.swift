@@ -108,10 +108,11 @@ public struct IdentifierReplacement: Sendable {
         guard let text = Self.text(of: identifier) else { return identifier }
         seen?.add(text)
         guard let replacement = replacements[text] else { return identifier }
+        // A replacement of another type belongs to another identifier with the same text.
         return (try? JSONDecoder().decode(ID.self, from: Data(replacement.utf8))) ?? identifier
     }
 
-    /// The text of an identifier in the log.
+    /// The text of an identifier in the log; `nil` if it cannot be encoded, so that it never stood there.
     static func text(of identifier: some Encodable) -> String? {
         (try? CanonicalJSON.encode(identifier)).map { String(decoding: $0, as: UTF8.self) }
     }

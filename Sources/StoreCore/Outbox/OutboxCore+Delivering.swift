@@ -82,6 +82,7 @@ extension OutboxCore {
             } catch {
                 report(.logFault(error), id)
                 guard !isShutDown else { break }
+                // Nothing cancels this task.
                 try? await time.sleep(until: time.now.advanced(by: policy.delay(after: 1, unit: 1)))
             }
         }
@@ -174,6 +175,7 @@ extension OutboxCore {
         guard wake?.instant != next else { return }
         wake?.task.cancel()
         let task = Task { [weak self, time] in
+            // Canceled when another instant takes its place.
             guard (try? await time.sleep(until: next)) != nil else { return }
             await self?.wokeUp()
         }

@@ -69,6 +69,7 @@ extension OutboxCore {
                 var seen: UInt64 = 0
                 while let count = await self?.undelivered, count > 0 {
                     let known = seen
+                    // The waits fail only if the group is canceled.
                     guard let next = try? await version.wait(until: { $0 > known ? $0 : nil }) else { return }
                     seen = next
                 }

@@ -220,6 +220,7 @@ extension OutboxCore {
         guard !running.isEmpty else { return }
         let instant = time.now.advanced(by: policy.clearTimeout)
         await withTaskGroup { [attempts, time] group in
+            // The waits fail only if the group is canceled.
             group.addTask { _ = try? await attempts.wait { running.isDisjoint(with: $0.keys) ? () : nil } }
             group.addTask { try? await time.sleep(until: instant) }
             await group.next()

@@ -214,6 +214,7 @@ extension OutboxCore {
     func later(_ body: @escaping @Sendable (OutboxCore) async -> Void) {
         let instant = time.now.advanced(by: policy.backOff)
         Task { [weak self, time] in
+            // Nothing cancels this task.
             try? await time.sleep(until: instant)
             if let self { await body(self) }
         }

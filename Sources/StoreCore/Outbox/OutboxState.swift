@@ -134,6 +134,7 @@ public struct OutboxStates: AsyncSequence, Sendable {
         public mutating func next() async -> OutboxState? {
             while true {
                 let known = seen
+                // The wait fails only if the task is canceled.
                 let version = try? await outbox.core.version.wait { $0 > known ? $0 : nil }
                 guard let version else { return nil }
                 seen = version

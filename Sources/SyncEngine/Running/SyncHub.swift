@@ -183,6 +183,7 @@ final class SyncHub: Sendable {
 
     /// Waits for a state that the observer has not seen; returns `nil` once the task is canceled, and the observer leaves.
     func next(_ id: Int, seen: UInt64, isolation: isolated (any Actor)? = #isolation) async -> Step? {
+        // The wait fails only if the task is canceled.
         let step = try? await state.wait(for: Part.observers) { state -> Step?? in
             guard state.observers.contains(id) else { return .some(nil) }
             guard state.version > seen, let shown = state.shown else { return nil }

@@ -83,6 +83,26 @@ struct DownloadTests {
         #expect(origin.requests.last?.headers["Range"] == "bytes=100000-")
     }
 
+    @Test(arguments: RealTransport.available, [244, 245, 255])
+    func `H11: a download to a long name resumes too`(_ transport: RealTransport, _ length: Int) async throws {
+        let place = try Place()
+        let target = place.directory.appendingPathComponent(String(repeating: "n", count: length))
+        let content = content
+        let isUp = WatchedState(false)
+        let origin = try LoopbackOrigin { request in
+            let response = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
+            return isUp.current ? response : response.misbehaving(.truncate(afterBodyBytes: 100_000))
+        }
+        let host = try host(origin, transport)
+        _ = try await remoteError { try await host.with { $0.retry = .never }.download(Route(path: "/f"), to: target) }
+        #expect(place.names.count == 2)
+        isUp.update { $0 = true }
+        try await host.download(Route(path: "/f"), to: target)
+        #expect(try Data(contentsOf: target) == content)
+        #expect(place.names == [target.lastPathComponent])
+        #expect(origin.requests.last?.headers["Range"] == "bytes=100000-")
+    }
+
     @Test(arguments: RealTransport.available)
     func `H11: a download of a file that has changed starts over`(_ transport: RealTransport) async throws {
         let place = try Place()

@@ -156,6 +156,7 @@ enum FileRecordFormat {
         var capacity = 512
         for _ in 0..<2 {
             var bytes = [UInt8](repeating: 0, count: min(capacity, size))
+            // A file that cannot be read, or has a damaged header, is no intact record.
             guard let count = try? bytes.withUnsafeMutableBytes({ try file.read(into: $0) }), count == bytes.count else { return nil }
             let (result, wanted) = bytes.withUnsafeBytes { bytes -> (Result?, Int?) in
                 guard let end = sizeOfHeaderAndKey(bytes, fileSize: size) else { return (nil, nil) }
