@@ -16,6 +16,9 @@ struct Command {
             #if os(macOS) || os(Linux)
             let arguments = CommandLine.arguments.dropFirst()
             if arguments.first == OriginCommand.argument { try await OriginCommand(arguments.dropFirst())?.run() }
+            if arguments.first == MirrorCommand.argument, let mirror = MirrorCommand(arguments.dropFirst()) {
+                return try await mirror.run()
+            }
             #endif
             let options = try Options(CommandLine.arguments.dropFirst())
             if options.helps {

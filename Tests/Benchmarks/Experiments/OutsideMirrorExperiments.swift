@@ -8,7 +8,8 @@ internal import SyncEngine
 extension Experiment {
     static var outsideMirrors: [Experiment] { [smallFiles, bigFile] }
 
-    /// Compares with rclone, which neither verifies digests nor synchronizes the files to disk.
+    /// Compares with rclone, which neither verifies digests nor synchronizes the files to disk. Each has a process of its own, so that
+    /// neither has memory, threads, or connections of earlier rows.
     private static let smallFiles = Experiment(
         section: .sync,
         figures: [
@@ -19,15 +20,12 @@ extension Experiment {
         let count = scale.times(10_000, quick: 1_000)
         let origin = try OriginProcess(.files(count))
         let place = BenchmarkDirectory()
-        let host = host(of: origin)
         var contestants: [(Contestant, Round)] = [
             (
                 .storehouse,
                 {
-                    // The closure keeps the origin running.
-                    defer { withExtendedLifetime(origin) {} }
-                    let path = try place.makeDirectory()
-                    return try await spent(count) { try await synchronizer(host, path).sync() }
+                    let arguments = [MirrorCommand.argument, origin.url.absoluteString, try place.makeDirectory()]
+                    return Array(try ranOutside(count, "/proc/self/exe", arguments).prefix(2))
                 }
             )
         ]
@@ -58,7 +56,7 @@ extension Experiment {
         let size = scale.times(2_048, quick: 256)
         let origin = try OriginProcess(.big(mebibytes: size))
         let place = BenchmarkDirectory()
-        let host = host(of: origin)
+        let host = host(of: origin.url)
         let file = ListedFile(path: "big", sha256: OriginCommand.digest(ofBig: size), byteCount: Int64(size) << 20)
         var contestants: [(Contestant, Round)] = [
             (
@@ -91,8 +89,8 @@ extension Experiment {
         return contestants
     }
 
-    private static func host(of origin: OriginProcess) -> RemoteHost {
-        RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: origin.url.port))
+    fileprivate static func host(of origin: URL) -> RemoteHost {
+        RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: origin.port))
     }
 
     private static func program(_ name: String) -> String? {
@@ -105,6 +103,21 @@ extension Experiment {
         try await body()
         return [watch.nanoseconds / Double(count), (processTime() - before) / Double(count)]
     }
+}
+
+/// A mirror of the files of an origin, in a process of its own.
+struct MirrorCommand {
+    static let argument = "--mirror"
+
+    let origin: URL
+    let path: String
+
+    init?(_ arguments: some Collection<String>) {
+        guard let origin = arguments.first.flatMap({ URL(string: $0) }), let path = arguments.dropFirst().first else { return nil }
+        (self.origin, self.path) = (origin, path)
+    }
+
+    func run() async throws { try await Experiment.synchronizer(Experiment.host(of: origin), path).sync() }
 }
 
 #endif
