@@ -57,7 +57,10 @@ struct Session {
             }
             // Without the content on disk, the next run would fetch it again.
             if isPatient { try await list.repositories.waitUntilSaved() }
-            screen.finish(lines)
+            // Each sequence arrives at its own pace. A star that the outbox shows as refused is no longer in the list, but the state of the
+            // list that says so may still be on its way.
+            let current = await list.repositories.flowable.publish().first { _ in true }
+            screen.finish(StarRow.lines(StarRow.rows(current?.content ?? repositories.content ?? [], outbox.commands)))
             for line in summary(outbox, repositories, isPatient) { screen.write(line) }
             return outbox
         }

@@ -130,6 +130,23 @@ struct OutboxTests {
         #expect(await again.state.commands.map(\.status) == [.failed])
         #expect(try await again.value() == 110)
     }
+
+    @Test func `O5: once a refusal is visible, its change no longer is`() async throws {
+        for _ in 0..<50 {
+            let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal())))
+            await bench.store[1].update(10)
+            await bench.register()
+            try await bench.outbox.submit(Add(key: 1, amount: 5))
+            let seen = Task {
+                for await state in bench.outbox.publish() where state.failedCount == 1 {
+                    return await bench.store[1].publish().first { _ in true }?.content
+                }
+                return nil
+            }
+            bench.outbox.start()
+            #expect(await seen.value == 10)
+        }
+    }
 }
 
 extension OutboxMachine {
