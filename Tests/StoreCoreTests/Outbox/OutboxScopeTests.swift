@@ -77,12 +77,16 @@ struct OutboxScopeTests {
         let leases = await first.outbox.core.log.leases.path
         try FileManager.default.removeItem(atPath: leases + "/" + DeliveryLease.name)
         let second = try OutboxBench(in: first.directory)
+        // Without anything to deliver, the second would give its lease back.
+        second.origin.hold()
         await second.register()
         second.outbox.start()
         try await second.outbox.submit(Add(key: 2, amount: 7))
         try await second.origin.started(count: 1, timeout: .seconds(600))
         try await first.outbox.submit(Add(key: 3, amount: 1))
         first.origin.release()
+        try await first.origin.ended(count: 1)
+        second.origin.release()
         try await until { await second.outbox.core.isEmpty }
         #expect(first.origin.commands == [Add(key: 1, amount: 5)])
         #expect(second.origin.commands.contains(Add(key: 3, amount: 1)))
