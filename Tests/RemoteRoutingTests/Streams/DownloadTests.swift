@@ -23,6 +23,15 @@ struct DownloadTests {
         try transport.host(origin.port) { $0.random = { 0 } }
     }
 
+    /// An origin of the content that ends each response after 100 000 bytes until it is up.
+    private func truncatingOrigin(until isUp: WatchedState<Bool>) throws -> LoopbackOrigin {
+        let content = content
+        return try LoopbackOrigin { request in
+            let response = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
+            return isUp.current ? response : response.misbehaving(.truncate(afterBodyBytes: 100_000))
+        }
+    }
+
     private func hex(_ data: Data) -> String { SHA256.digest(of: [UInt8](data)).hex }
 
     @Test(arguments: RealTransport.available)
@@ -65,12 +74,8 @@ struct DownloadTests {
     @Test(arguments: RealTransport.available)
     func `H11: a later call resumes an earlier download`(_ transport: RealTransport) async throws {
         let place = try Place()
-        let content = content
         let isUp = WatchedState(false)
-        let origin = try LoopbackOrigin { request in
-            let response = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
-            return isUp.current ? response : response.misbehaving(.truncate(afterBodyBytes: 100_000))
-        }
+        let origin = try truncatingOrigin(until: isUp)
         let host = try host(origin, transport)
         try Data("old".utf8).write(to: place.target)
         let error = try await remoteError { try await host.with { $0.retry = .never }.download(Route(path: "/f"), to: place.target) }
@@ -87,12 +92,8 @@ struct DownloadTests {
     func `H11: a download to a long name resumes too`(_ transport: RealTransport, _ length: Int) async throws {
         let place = try Place()
         let target = place.directory.appendingPathComponent(String(repeating: "n", count: length))
-        let content = content
         let isUp = WatchedState(false)
-        let origin = try LoopbackOrigin { request in
-            let response = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
-            return isUp.current ? response : response.misbehaving(.truncate(afterBodyBytes: 100_000))
-        }
+        let origin = try truncatingOrigin(until: isUp)
         let host = try host(origin, transport)
         _ = try await remoteError { try await host.with { $0.retry = .never }.download(Route(path: "/f"), to: target) }
         #expect(place.names.count == 2)

@@ -6,9 +6,11 @@ import Trials
 /// `STOREHOUSE_SEEDS=100000` plays that many histories, `STOREHOUSE_SEED=7` a single one.
 @Suite(.timeLimit(.minutes(30)))
 struct HistoryTests {
+    private static let usual = seeds(500 as UInt64, sanitized: 100)
+
     @Test(arguments: Backing.allCases)
     func `C1-C16: the store follows a simple model through random histories`(_ backing: Backing) async throws {
-        for seed in seeds(500 as UInt64, sanitized: 100) {
+        for seed in Self.usual {
             var history = History(seed: seed, backing)
             do {
                 try await history.run()
@@ -23,7 +25,7 @@ struct HistoryTests {
 
     @Test(arguments: Backing.allCases)
     func `L1-L7: the store follows a simple model through random histories of an origin that pushes`(_ backing: Backing) async throws {
-        for seed in seeds(500 as UInt64, sanitized: 100) {
+        for seed in Self.usual {
             var history = LiveHistory(seed: seed, backing)
             do {
                 try await history.run()
