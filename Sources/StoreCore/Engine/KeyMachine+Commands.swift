@@ -154,9 +154,10 @@ extension KeyMachine {
         removePatches(&transition) { $0.id == command.id || $0.id == superseded }
         patches.insert(Patch(id: transition.tickets.next(), command: command, first: first) { _ in }, at: 0)
         let wasRead = isRead
+        forgetPending(&transition)
         isRead = true
         dropFlight(&transition)
-        (forceRefreshPending, invalidatePending, pendingKeys) = (false, false, nil)
+        pendingKeys = nil
         supersedePages(&transition)
         if held == nil || isSuperseding { create(first, &transition) }
         if fetchCallers > refreshCallers || !wasRead { answerAfterUpdate(&transition) }

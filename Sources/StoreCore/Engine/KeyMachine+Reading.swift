@@ -77,7 +77,7 @@ extension KeyMachine {
             startFlight(forceRefresh: true, &transition)
         case .acceptedContent:
             register(id, need)
-            return .done
+            return invalidatePending ? nil : .done
         case .saved(let revision), .savedEdit(let revision):
             if lastTriedRevision >= revision { return .done }
             register(id, need)
@@ -176,8 +176,6 @@ extension KeyMachine {
             case .success(let record): held = record
             case .failure(let error):
                 failCacheCallers(error, &transition)
-                // A record that could not be read cannot be invalidated. The key stays live, so that the record is not served when it can
-                // be read again.
                 if invalidatePending { noteUnsavedChange(.invalidation, &transition) }
             }
             becomeRead(&transition)
@@ -195,6 +193,23 @@ extension KeyMachine {
     /// Fails the callers that depend on the cacher alone: for `.cache`, and for an invalidation to be saved.
     private mutating func failCacheCallers(_ error: any Error, _ transition: inout Transition) {
         answerCallers(&transition) { need in need == .cached || need == .allSaved ? .failure(error) : nil }
+    }
+
+    /// A record that could not be read cannot be invalidated. The key stays live, so that the record is not served when it can be read again.
+    mutating func invalidationFailed(_ error: any Error, _ transition: inout Transition) {
+        noteUnsavedChange(.invalidation, &transition)
+        answerCallers(&transition) { need in need == .allSaved ? .failure(error) : nil }
+        settleInvalidation(&transition)
+    }
+
+    /// An invalidation no longer waits for a record: admits the callers that have waited for it.
+    mutating func settleInvalidation(_ transition: inout Transition) {
+        invalidatePending = false
+        guard isRead else { return }
+        for (id, need) in callers where need == .acceptedContent || need == .allSaved {
+            forget(id)
+            if let answer = admit(id, need, &transition) { transition.actions.append(.answer(id, answer)) }
+        }
     }
 
     /// The accepted content is known from now on: resumes the callers and serves the observers that waited for it.

@@ -56,7 +56,7 @@ enum ContentChange: Hashable {
 
 extension KeyMachine {
     /// The position up to which the content contains all changes of others.
-    var base: Revision { sharing.unreadBase ?? max(rules.position?() ?? .none, sharing.known) }
+    var base: Revision { max(sharing.unreadBase ?? rules.position?() ?? .none, sharing.known) }
 
     /// Records a change of the content that is to be saved.
     mutating func note(_ change: ContentChange) {
@@ -65,7 +65,9 @@ extension KeyMachine {
         case .set:
             sharing.pending = SharedKey.PendingSave(base: nil, isDerived: false)
         case .fetched(let base):
-            sharing.pending = SharedKey.PendingSave(base: base, isDerived: false)
+            // If this save is refused too, the newer record may be older than the invalidation.
+            let invalidates = sharing.pending?.invalidates == true || invalidatePending
+            sharing.pending = SharedKey.PendingSave(base: base, isDerived: false, invalidates: invalidates)
         case .derived, .confirmed, .invalidated:
             if sharing.pending == nil {
                 // Derived from content that is still being saved, over the same base.
@@ -115,10 +117,11 @@ extension KeyMachine {
         report(.superseded, &transition)
         if let pending = sharing.pending, !pending.isDerived {
             // Newer content of this store replaces the refused one, and has a base of its own.
+            if refused?.invalidates == true { sharing.pending?.invalidates = true }
             saveEnded(saved, failure: nil, &transition)
             return endTransition(&transition)
         }
-        let invalidates = refused?.invalidates == true || sharing.pending?.invalidates == true
+        let invalidates = refused?.invalidates == true || sharing.pending?.invalidates == true || invalidatePending
         if refused?.isUnattended == true || sharing.pending?.isUnattended == true { dropUnsaved(&transition) }
         sharing.pending = nil
         isSaveRequested = false
@@ -126,7 +129,7 @@ extension KeyMachine {
         // The changes of these callers are applied again, to the newer content.
         answerCallers(&transition) { need in if case .savedEdit = need { .outdated } else { nil } }
         adopt(newer, &transition)
-        if invalidates, held != nil { applyInvalidation(&transition) }
+        if invalidates { invalidateNewest(&transition) }
         readAgain(&transition)
         endTransition(&transition)
     }
@@ -163,6 +166,19 @@ extension KeyMachine {
         beginReading(&transition)
     }
 
+    /// Marks the newest record. If this store holds none, another user may have saved one that was not announced yet; it is read first.
+    mutating func invalidateNewest(_ transition: inout Transition) {
+        applyInvalidation(&transition)
+        if held == nil, rules.isShared, patches.isEmpty || !isTemporary {
+            invalidatePending = true
+            if sharing.unreadBase == nil { sharing.unreadBase = base }
+            (sharing.unread, sharing.isReadOutdated) = (SharedKey.gap, true)
+            readAgain(&transition)
+        } else if invalidatePending {
+            settleInvalidation(&transition)
+        }
+    }
+
     private var mayReadAgain: Bool { isRead && reading == nil && pendingKeys == nil && mayAdopt }
 
     /// The record has been read again.
@@ -177,9 +193,12 @@ extension KeyMachine {
             guard mayAdopt else { return true }
             if !sharing.isReadOutdated { (sharing.unread, sharing.unreadBase) = (.none, nil) }
             if read != SharedKey.gap { sharing.known = max(sharing.known, read) }
+            let invalidates = invalidatePending
             adopt(newer, &transition)
+            if invalidates, held != nil || sharing.unreadBase != nil { invalidateNewest(&transition) }
             readAgain(&transition)
-        case .failure:
+        case .failure(let error):
+            if invalidatePending { invalidationFailed(error, &transition) }
             // The base stays, so the cacher refuses the next save if it is outdated. A fetch that waited for the record begins without it.
             if flight?.isParked == true { restartIfWanted(forceRefresh: dropFlight(&transition), &transition) }
         }

@@ -35,7 +35,10 @@ extension KeyMachine {
         guard var failed = sharing.saving else { return }
         if let pending = sharing.pending {
             // Content that was set or fetched meanwhile replaces the content that could not be saved.
-            guard pending.isDerived else { return }
+            guard pending.isDerived else {
+                if failed.invalidates { sharing.pending?.invalidates = true }
+                return
+            }
             failed.invalidates = failed.invalidates || pending.invalidates
             failed.isUnattended = failed.isUnattended || pending.isUnattended
         }
@@ -44,7 +47,7 @@ extension KeyMachine {
 
     /// Another user may have changed the key: a failed save finds out by itself.
     mutating func retryFailedChange(_ transition: inout Transition) {
-        guard unsavedChange == .content, sharing.pending?.isReplaceable == false else { return }
+        if unsavedChange == .content, sharing.pending?.isReplaceable != false { return }
         retrySave(&transition)
     }
 

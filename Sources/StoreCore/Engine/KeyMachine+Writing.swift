@@ -17,7 +17,7 @@ extension KeyMachine {
         guard let content else { return cleared(&transition) }
         transition.isWriting = true
         let forceRefresh = dropOvertakenFlight(&transition)?.forceRefresh == true || forceRefreshPending
-        forgetPending()
+        forgetPending(&transition)
         if keys == .kept { interruptPages(&transition) } else { supersedePages(&transition) }
         var record = CacheRecord(content: content, fetchedAt: transition.date, details: nil)
         if keys != .kept || held?.record.details != nil { record.fields = fields(after: content, keys) }
@@ -56,9 +56,9 @@ extension KeyMachine {
     }
 
     /// Drops requests that waited for the cache read and are outdated.
-    private mutating func forgetPending() {
+    mutating func forgetPending(_ transition: inout Transition) {
         if forceRefreshPending { forceRefreshPending = false }
-        if invalidatePending { invalidatePending = false }
+        if invalidatePending { settleInvalidation(&transition) }
     }
 
     /// The details that stay when the content is set: the pages, and that the content must not be stored (RFC 9111 §5.2.2.5).
@@ -101,7 +101,7 @@ extension KeyMachine {
         let forceRefresh = dropFlight(&transition) || forceRefreshPending || refreshCallers > 0
         // A prefetch does not fetch cleared content again.
         if fetchCallers > refreshCallers { answerCallers(&transition) { $0 == .prefetch ? .done : nil } }
-        forgetPending()
+        forgetPending(&transition)
         let (wasRead, hadPendingKeys) = (isRead, pendingKeys != nil)
         pendingKeys = nil
         supersedePages(&transition)
@@ -127,7 +127,7 @@ extension KeyMachine {
     mutating func invalidated(_ transition: inout Transition) {
         transition.isWriting = true
         if isRead {
-            applyInvalidation(&transition)
+            invalidateNewest(&transition)
         } else {
             invalidatePending = true
             beginReading(&transition)
@@ -180,6 +180,7 @@ extension KeyMachine {
             forgetFailures(into: &transition.leftovers)
         }
         acceptedContentChanged(change, &transition)
+        if invalidatePending { settleInvalidation(&transition) }
     }
 
     /// The accepted content has changed: applies the patches again, mirrors the record, and assigns a new revision.

@@ -172,6 +172,7 @@ struct MachineReadingTests {
         try list.endRead(succeeds: false)
         list.play { $0.changedElsewhere(Revision(number: 1, writer: 2), &$1) }
         try list.endRead(succeeds: false)
+        try list.endRead(succeeds: false)
         // The record is read again for the invalidation.
         list.play { $0.otherKeyWasSaved(&$1) }
         list.play { $0.updated([5], &$1) }

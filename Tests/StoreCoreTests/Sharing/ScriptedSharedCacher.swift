@@ -10,6 +10,7 @@ final class ScriptedSharedCacher: SharedCacher {
         var undelivered: [CacherChange<Int>] = []
         var observer: (@Sendable (CacherChange<Int>) -> Void)?
         var saveFault: (any Error)?
+        var loadFault: (any Error)?
         var isHolding = false
         var savesBegun = 0
 
@@ -26,10 +27,13 @@ final class ScriptedSharedCacher: SharedCacher {
     // MARK: Control by the test
 
     func fail(saves error: (any Error)?) { state.update { $0.saveFault = error } }
+    func fail(loads error: (any Error)?) { state.update { $0.loadFault = error } }
     func hold() { state.update { $0.isHolding = true } }
     func release() { state.update { $0.isHolding = false } }
 
     func content(_ key: Int) -> Int? { state.read { $0.records[key]?.record?.content } }
+
+    func isInvalidated(_ key: Int) -> Bool { state.read { $0.records[key]?.record?.isInvalidated == true } }
 
     /// Waits until saves have begun.
     func saves(begun count: Int) async throws { try await state.wait { $0.savesBegun >= count ? () : nil } }
@@ -69,7 +73,12 @@ final class ScriptedSharedCacher: SharedCacher {
         return ChangeObservation { [weak self] in self?.state.update { $0.observer = nil } }
     }
 
-    func load(param: Int) async throws -> CacheRecord<Int>? { state.read { $0.records[param]?.record } }
+    func load(param: Int) async throws -> CacheRecord<Int>? {
+        try state.read { state -> Result<CacheRecord<Int>?, any Error> in
+            if let fault = state.loadFault { return .failure(fault) }
+            return .success(state.records[param]?.record)
+        }.get()
+    }
 
     func save(_ record: CacheRecord<Int>, param: Int) async throws { _ = try await commit(record, param, over: nil) }
 

@@ -3,7 +3,7 @@ import Testing
 import Trials
 @testable import StoreCore
 
-/// Checks D2 and D3 in every order of the steps of two stores over one shared cacher: the machines and queues are real, the cacher is a model.
+/// Checks D1 to D3 in every order of the steps of two stores over one shared cacher: the machines and queues are real, the cacher is a model.
 ///
 /// `STOREHOUSE_SEEDS=N` checks N times as many orders of each scenario.
 struct SharedModelTests {
@@ -19,6 +19,8 @@ struct SharedModelTests {
         [[.fetch, .edit], [.edit]],
         [[.invalidate], [.edit]],
         [[.invalidate], [.set]],
+        [[.clear, .invalidate], [.set]],
+        [[.removeAll, .invalidate], [.set]],
         [[.fetch, .set], [.fetch]],
         [[.removeAll], [.edit]],
         [[.removeAll], [.fetch]],
@@ -28,7 +30,9 @@ struct SharedModelTests {
     ]
 
     @Test(arguments: scenarios)
-    func `D2, D3: in every order of steps two stores end with one record and lose no update`(scenario: [[SharedModel.Operation]]) {
+    func `D1 to D3: in every order of steps two stores end with one record and lose no update and no invalidation`(
+        scenario: [[SharedModel.Operation]]
+    ) {
         check(scenario, faults: 0)
     }
 
@@ -140,6 +144,8 @@ final class SharedModel {
     /// The time at which the fetch of a content began.
     private var fetchTimes: [Int: Int] = [:]
     private let onlyEdits: Bool
+    /// The latest change of the cacher when a store invalidated the content.
+    private var invalidated: Revision?
     /// The number of saves that may still fail.
     private var faults: Int
     /// The number of changes that were reported as dropped.
@@ -248,7 +254,9 @@ final class SharedModel {
             edit(bit, user)
         case .set: transition(user) { [time] in $0.updated(1_000 * time, &$1) }
         case .clear: transition(user) { $0.cleared(&$1) }
-        case .invalidate: transition(user) { $0.invalidated(&$1) }
+        case .invalidate:
+            invalidated = server.revision
+            transition(user) { $0.invalidated(&$1) }
         case .fetch:
             lastID += 1
             let id = lastID
@@ -411,6 +419,7 @@ final class SharedModel {
                 violation = "the caller of an edit waits forever"
             }
         }
+        if invalidated == server.revision, server.content != nil, !server.isInvalidated { violation = "an invalidation was lost" }
         if onlyEdits, server.content != nextBit - 1, drops == 0 { violation = "an edit was lost: \(String(describing: server.content))" }
     }
 }

@@ -56,6 +56,40 @@ struct UnsavedChangeTests {
         #expect(drops == 0)
     }
 
+    @Test func `D3: an invalidation during a gap reaches the newer record of another user`() async throws {
+        let observer = try await observe()
+        cacher.hold()
+        async let invalidation: Void = store[1].invalidate()
+        try await cacher.saves(begun: 2)
+        cacher.change(1, to: 7, delivers: false)
+        cacher.announceGap()
+        cacher.release()
+        await invalidation
+        // The content that was fetched before the newer record was known may not replace it.
+        try await until("a later content of the origin replaces it") { cacher.content(1) == 3 }
+        try await until("the observer sees that content") { observer.states.last?.content == 3 }
+    }
+
+    @Test func `D8: an invalidation of a record that could not be read during an outage is made after it`() async throws {
+        cacher.change(1, to: 7)
+        cacher.fail(loads: Unavailable())
+        await store[1].invalidate()
+        cacher.fail(loads: nil)
+        cacher.announceGap()
+        try await until("the record is out of date") { cacher.isInvalidated(1) }
+        #expect(try await store[1].requireData() != 7)
+    }
+
+    @Test func `D1: an empty key invalidates a record that was not announced to it yet`() async throws {
+        let store = Store(cacher: TieredCacher(over: cacher), fetcher: ScriptedFetcher<Int, Int>(.failure(Refused())))
+        let observer = RecordingObserver(store[1].publish())
+        try await until("the fetch has failed") { observer.states.last?.error != nil }
+        cacher.change(1, to: 7, delivers: false)
+        await store[1].invalidate()
+        try await store.waitUntilSaved()
+        #expect(cacher.isInvalidated(1))
+    }
+
     @Test func `D3: a value that could not be saved is saved above the newer record of another user`() async throws {
         let observer = try await observe()
         cacher.fail(saves: Unavailable())
