@@ -286,13 +286,14 @@ final class PostgresCore: Sendable {
 
     private func serve(_ connection: PostgresConnection) {
         let progress = connection.proceed()
-        if let finished = progress.finished {
-            if progress.loss == nil { startNext(on: connection) }
-            finished.operation.completion(finished.outcome)
-        }
+        // Before the response, because the caller goes on with what its notices say.
         for (channel, payload) in progress.notices {
             let listener = state.withLock { state in state.channels[channel].flatMap { state.listeners[$0]?.object } }
             listener?.noticed(payload)
+        }
+        if let finished = progress.finished {
+            if progress.loss == nil { startNext(on: connection) }
+            finished.operation.completion(finished.outcome)
         }
         if let loss = progress.loss { lose(connection, loss) }
     }

@@ -174,9 +174,10 @@ extension PostgresTable {
                     lease.end(.abandoned)
                     continue
                 }
-                let head = try await core.run(statements.head, on: .control).first?.first?.first ?? nil
+                // The notice of the other holder's end may follow the grant.
+                let query = awaited == nil ? statements.head : statements.headAfterNotices(channel: channel)
+                let head = try await core.run(query, on: .control).first?.first?.first ?? nil
                 if let head { await reach(UInt64(head.postgresInteger)) }
-                // The notice of the holder's end precedes the response about the head, but may follow the grant.
                 switch awaited.flatMap({ leases.recentEnding(of: $0.id) }) {
                 case .failed(let failure): return .failed(failure)
                 case .notStored: return .notNeeded

@@ -81,6 +81,15 @@ package struct PostgresStatements: Sendable {
 
     var head: PostgresQuery { PostgresQuery(name: "head \(table)", text: "SELECT head FROM \(state)") }
 
+    /// The head, after all notices of changes that were made before.
+    ///
+    /// A change is visible a moment before its notice is sent. The server sends all earlier notices with a notice of this session to itself,
+    /// and those before the response.
+    func headAfterNotices(channel: String) -> PostgresQuery {
+        PostgresQuery(
+            name: "notices \(table)", text: "SELECT head, pg_notify($1::text, 'b')::text FROM \(state)", parameters: [.text(channel)])
+    }
+
     /// Raises the number of the latest change after the server has lost changes.
     func raiseHead(to number: Int64) -> PostgresQuery {
         PostgresQuery(

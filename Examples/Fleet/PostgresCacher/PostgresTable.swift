@@ -216,8 +216,8 @@ final class PostgresTable: PostgresListener {
     }
 
     private func move(to number: UInt64) {
-        // After every change of this number by any writer.
-        state.withLock { $0.position = Revision(number: number, writer: .max) }
+        // After every change of this number by any writer. Notices after the head may have been handled before its response.
+        state.withLock { $0.position = max($0.position, Revision(number: number, writer: .max)) }
         resumeWaiters { $0 <= number }
     }
 
