@@ -74,11 +74,13 @@ final class PostgresLeases: Sendable {
         resumeAll(event) { $0 == lease }
     }
 
-    /// Returns how a lease has ended, if it ended recently.
-    func recentEnding(of lease: Int64) -> Lease.Ending? {
-        let event = state.withLock { state in state.recent.last { $0.lease == lease }?.event }
-        if case .ended(let ending) = event { return ending }
-        return nil
+    /// Returns the outcome for the waiters of a lease; `nil` unless it ended recently with one that they must know.
+    func outcome(of lease: Int64) -> LeaseOutcome? {
+        switch state.withLock({ state in state.recent.last { $0.lease == lease }?.event }) {
+        case .ended(.failed(let failure)): .failed(failure)
+        case .ended(.notStored): .notNeeded
+        default: nil
+        }
     }
 
     func wakeAll() { resumeAll(.tryAgain) { _ in true } }
@@ -178,16 +180,18 @@ extension PostgresTable {
                 let query = awaited == nil ? statements.head : statements.headAfterNotices(channel: channel)
                 let head = try await core.run(query, on: .control).first?.first?.first ?? nil
                 if let head { await reach(UInt64(head.postgresInteger)) }
-                switch awaited.flatMap({ leases.recentEnding(of: $0.id) }) {
-                case .failed(let failure): return .failed(failure)
-                case .notStored: return .notNeeded
-                default: break
-                }
+                if let awaited, let outcome = leases.outcome(of: awaited.id) { return outcome }
                 return .granted(Lease(position: position) { ending in lease.end(ending) })
             }
             core.submit(PostgresStatements.unlock(session), on: .control) { _ in }
+            let present = row[1]?.postgresInteger
+            if let awaited, awaited.id != present {
+                // The awaited lease has ended, and another waiter was first. The notice of its end may follow the row.
+                _ = try await core.run(statements.headAfterNotices(channel: channel), on: .control)
+                if let outcome = leases.outcome(of: awaited.id) { return outcome }
+            }
             // The other lease ended after the attempt and before its row was read.
-            guard let holder = row[1]?.postgresInteger, let remaining = row[2]?.postgresDouble else { continue }
+            guard let holder = present, let remaining = row[2]?.postgresDouble else { continue }
             if isOver, awaited?.id == holder {
                 // The duration of the other lease is longer than this caller's, which has passed.
                 _ = try await core.run(statements.expireLease(key, id: holder), on: .control)

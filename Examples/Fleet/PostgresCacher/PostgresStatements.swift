@@ -225,13 +225,14 @@ package struct PostgresStatements: Sendable {
             parameters: [.bytes(key), .integer(id)])
     }
 
-    /// Ends a lease, announces how it has ended, and releases the lock of the session.
+    /// Ends a lease, announces how it has ended, and then releases the lock of the session: with the lock free and the lease still there,
+    /// a waiter would take the holder for dead.
     func endLease(_ key: Data, id: Int64, session: Int64, channel: String, payload: String) -> PostgresQuery {
         PostgresQuery(
             name: "end \(table)",
             text: """
                 WITH gone AS (DELETE FROM \(leases) WHERE key = sha256($1::bytea) AND id = $2::int8 RETURNING id)
-                SELECT pg_advisory_unlock($3::int8)::text, (SELECT pg_notify($4::text, $5::text)::text FROM gone)
+                SELECT pg_advisory_unlock($3::int8)::text FROM (SELECT count(pg_notify($4::text, $5::text)::text) FROM gone) AS told
                 """, parameters: [.bytes(key), .integer(id), .integer(session), .text(channel), .text(payload)])
     }
 
