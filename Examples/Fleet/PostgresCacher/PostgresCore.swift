@@ -286,7 +286,7 @@ final class PostgresCore: Sendable {
 
     private func serve(_ connection: PostgresConnection) {
         let progress = connection.proceed()
-        // Before the response, because the caller goes on with what its notices say.
+        // Notices come first: the caller of the finished operation relies on them.
         for (channel, payload) in progress.notices {
             let listener = state.withLock { state in state.channels[channel].flatMap { state.listeners[$0]?.object } }
             listener?.noticed(payload)

@@ -216,7 +216,7 @@ final class PostgresTable: PostgresListener {
     }
 
     private func move(to number: UInt64) {
-        // After every change of this number by any writer. Notices after the head may have been handled before its response.
+        // After every change of this number by any writer. A notice of a later change may have been handled before the head's response.
         state.withLock { $0.position = max($0.position, Revision(number: number, writer: .max)) }
         resumeWaiters { $0 <= number }
     }
