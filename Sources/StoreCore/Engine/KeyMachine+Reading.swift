@@ -180,11 +180,11 @@ extension KeyMachine {
             }
             becomeRead(&transition)
             readAgain(&transition)
-        } else if readAgainFinished(result, &transition) {
-            // The read was for a change of another user.
-        } else if pendingKeys != nil {
+        } else if !readAgainFinished(result, &transition) {
             // A failed read has no keys to keep.
-            adoptKeys(of: (try? result.get())?.record, &transition)
+            if pendingKeys != nil { adoptKeys(of: (try? result.get())?.record, &transition) }
+            // Changes of others may have been announced since the read began.
+            readAgain(&transition)
         }
         endTransition(&transition)
         if rules.inheritsContext, reading == nil { transition.actions.append(.readEnded) }

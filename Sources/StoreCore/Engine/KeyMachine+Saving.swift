@@ -52,6 +52,8 @@ extension KeyMachine {
     /// A running save is the exception: its record is removed when it has ended.
     mutating func cacherIsEmptied(_ transition: inout Transition) {
         isSaveRequested = false
+        // The running read may have loaded a record that is removed now.
+        sharing.reading = nil
         if saving == nil { sharing.pending = nil }
         if saving == nil { saveEnded(revision, failure: nil, &transition) }
     }

@@ -156,7 +156,14 @@ extension KeyMachine {
         guard revision > sharing.known else { return }
         guard mayAdopt else { return changedElsewhere(revision, &transition) }
         learn(revision)
+        clearedWithCacher(&transition)
+    }
+
+    /// Removes the content while the whole cacher is being emptied.
+    mutating func clearedWithCacher(_ transition: inout Transition) {
         cleared(cacherIsCleared: true, &transition)
+        // A failed save may have kept a change of others from being read. The save is forgotten now.
+        readAgain(&transition)
     }
 
     /// Reads the record again if a change of others is unread and no save is pending. The cacher refuses a pending save that is outdated.

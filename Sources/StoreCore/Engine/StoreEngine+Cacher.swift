@@ -160,7 +160,7 @@ extension StoreEngine {
             // The indexes refer to the elements of lists that are forgotten.
             state.restingIndexes.removeAll(&effects.leftovers)
             for key in state.live.values {
-                take(key, &state, &effects) { key, transition in key.machine.cleared(cacherIsCleared: true, &transition) }
+                take(key, &state, &effects) { key, transition in key.machine.clearedWithCacher(&transition) }
             }
             if backing == nil { reply.put(.success(())) } else { startCalls(&state) }
         }

@@ -27,6 +27,11 @@ struct SharedModelTests {
         [[.removeAll], [.set]],
         [[.removeAll], [.set, .edit]],
         [[.edit, .removeAll], [.set, .edit]],
+        [[.set, .removeAll], []],
+        [[.removeAll, .set], []],
+        [[.set, .removeAll, .set], []],
+        [[.set, .removeAll, .set], [.fetch]],
+        [[.set, .removeAll], [.invalidate]],
     ]
 
     @Test(arguments: scenarios)
@@ -42,12 +47,16 @@ struct SharedModelTests {
     }
 
     private func check(_ scenario: [[SharedModel.Operation]], faults: Int) {
+        for isObserved in [true, false] { check(scenario, faults: faults, isObserved: isObserved) }
+    }
+
+    private func check(_ scenario: [[SharedModel.Operation]], faults: Int, isObserved: Bool) {
         var choices: [(taken: Int, count: Int)] = []
         var runs = 0
         // A model runs on one thread, in which the thread sanitizer has little to find.
-        let limit = (isSanitized ? 80 : 800) * max(1, rounds(1))
+        let limit = (isSanitized ? 50 : 500) * max(1, rounds(1))
         repeat {
-            let model = SharedModel(scenario, faults: faults)
+            let model = SharedModel(scenario, faults: faults, isObserved: isObserved)
             model.run(&choices)
             runs += 1
             if let violation = model.violation {
@@ -61,7 +70,7 @@ struct SharedModelTests {
         // The orders beyond the limit are sampled.
         guard !choices.isEmpty else { return }
         for seed in 0..<limit {
-            let model = SharedModel(scenario, faults: faults)
+            let model = SharedModel(scenario, faults: faults, isObserved: isObserved)
             model.run(random: SplitMix(seed: seed))
             if let violation = model.violation {
                 Issue.record("\(violation), with seed \(seed), after \(model.history)")
@@ -154,7 +163,7 @@ final class SharedModel {
     private(set) var violation: String?
     private let clock = ManualTime()
 
-    init(_ scenario: [[Operation]], faults: Int = 0) {
+    init(_ scenario: [[Operation]], faults: Int, isObserved: Bool) {
         self.faults = faults
         users = scenario.enumerated().map { User(UInt64($0.offset + 1), $0.element) }
         onlyEdits = scenario.joined().allSatisfy { $0 == .edit }
@@ -164,8 +173,12 @@ final class SharedModel {
         for user in users {
             user.delivered = 1
             user.position.value.withLock { $0 = server.revision }
-            // An observer keeps the key live.
-            transition(user) { $0.observerJoined(forceRefresh: false, &$1) }
+            if isObserved {
+                transition(user) { $0.observerJoined(forceRefresh: false, &$1) }
+            } else {
+                // Without an observer, nothing fetches the content again after it was removed.
+                transition(user) { _ = $0.callerArrived(0, needing: .cached, &$1) }
+            }
         }
     }
 
@@ -263,7 +276,7 @@ final class SharedModel {
             transition(user) { _ = $0.callerArrived(id, needing: .refresh, &$1) }
         case .removeAll:
             user.queue.removeAll(0)
-            transition(user) { $0.cleared(cacherIsCleared: true, &$1) }
+            transition(user) { $0.clearedWithCacher(&$1) }
         }
     }
 
