@@ -103,6 +103,31 @@ struct PostgresOutageTests {
         #expect(events.withLock { $0.count } >= 2)
     }
 
+    @Test func `D1, D8: changes are followed after connections were lost at any moment of opening the table`() async throws {
+        let server = try PostgresServer()
+        let place = try PostgresPlace(server)
+        let other = try place.cacher()
+        for key in 1...rounds(20) {
+            let user = try PostgresUser(place)
+            let opening = Task { try? await user.attach() }
+            try await place.query(
+                """
+                DO $$ BEGIN
+                    FOR round IN 1..20 LOOP
+                        PERFORM pg_sleep(0.004 * random()), pg_stat_clear_snapshot();
+                        PERFORM pg_terminate_backend(pid) FROM pg_stat_activity
+                        WHERE backend_type = 'client backend' AND pid <> pg_backend_pid();
+                    END LOOP;
+                END $$
+                """)
+            await opening.value
+            try await until("the user is told of a change", patience: .seconds(60)) {
+                guard (try? await user.attach()) != nil, (try? await other.save(record(key), param: key)) != nil else { return false }
+                return user.keys.contains(key)
+            }
+        }
+    }
+
     @Test func `D8: a server that comes back empty is filled again`() async throws {
         let server = try PostgresServer()
         let place = try PostgresPlace(server)

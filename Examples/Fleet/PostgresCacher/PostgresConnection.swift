@@ -154,20 +154,23 @@ final class PostgresConnection: Sendable {
 
     private static func send(_ state: inout State, _ connection: OpaquePointer) {
         guard let query = state.running?.operation.query else { return }
+        let isSent: Bool
         if let name = query.name {
             if state.prepared.contains(name) {
-                sendPrepared(connection, name, query.parameters)
+                isSent = sendPrepared(connection, name, query.parameters)
             } else {
                 state.running?.isPreparing = true
-                _ = pq_send_prepare(connection, name, query.text)
+                isSent = pq_send_prepare(connection, name, query.text) == 1
             }
         } else {
-            _ = pq_send_query(connection, query.text)
+            isSent = pq_send_query(connection, query.text) == 1
         }
+        // Without a response, the operation would seem to have found nothing.
+        if !isSent { state.running?.error = PostgresError(.connectionLost, "the connection was lost; try again") }
         state.wantsWrite = pq_flush(connection) == 1
     }
 
-    private static func sendPrepared(_ connection: OpaquePointer, _ name: String, _ parameters: [PostgresValue]) {
+    private static func sendPrepared(_ connection: OpaquePointer, _ name: String, _ parameters: [PostgresValue]) -> Bool {
         // One buffer for all parameters, so that their addresses stay valid until libpq has copied them.
         let fields = parameters.map(\.data)
         let lengths = fields.map { Int32($0?.count ?? 0) }
@@ -179,9 +182,9 @@ final class PostgresConnection: Sendable {
             field?.withUnsafeBytes { bytes.append(contentsOf: $0.bindMemory(to: CChar.self)) }
             bytes.append(0)
         }
-        bytes.withUnsafeBufferPointer { buffer in
+        return bytes.withUnsafeBufferPointer { buffer in
             let values = offsets.map { offset in offset.flatMap { buffer.baseAddress?.advanced(by: $0) } }
-            _ = pq_send_prepared(connection, name, Int32(values.count), values, lengths)
+            return pq_send_prepared(connection, name, Int32(values.count), values, lengths) == 1
         }
     }
 

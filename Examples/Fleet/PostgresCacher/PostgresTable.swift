@@ -28,6 +28,8 @@ final class PostgresTable: PostgresListener {
         /// Whether changes may have been missed, because following them has failed.
         var hasFailed = false
         var isLossReported = false
+        /// Whether the connection was replaced while the table was being attached over the one before.
+        var isConnectionReplaced = false
         /// The tasks that wait until the position reaches a number.
         var waiters: [(number: UInt64, continuation: CheckedContinuation<Void, Never>)] = []
         var longKeys = LongKeys()
@@ -85,28 +87,36 @@ final class PostgresTable: PostgresListener {
     }
 
     private func connect() async throws {
-        do throws(PostgresError) {
-            let channel = try await prepare()
-            _ = try await core.run(PostgresStatements.listen(channel), on: .control)
-            // Runs on the control connection: every notice before its response has been delivered, and every notice after it will be.
-            let known = state.withLock { $0.position.number }
-            let query = known == 0 ? statements.head : statements.raiseHead(to: Int64(clamping: known))
-            let outcome = await withCheckedContinuation { continuation in
-                core.submit(query, on: .control) { [self] outcome in
-                    if case .success(let rows) = outcome, let head = rows.first?.first?.first ?? nil { attached(head.postgresInteger) }
-                    continuation.resume(returning: outcome)
-                }
+        while true {
+            var failure: PostgresError?
+            do throws(PostgresError) { try await follow() } catch { failure = error }
+            let mustRepeat = state.withLock { state in
+                if !state.isConnectionReplaced, let failure { state.phase = .failed(failure, until: .now + .seconds(1)) }
+                defer { state.isConnectionReplaced = false }
+                return state.isConnectionReplaced
             }
-            guard !(try outcome.get().first ?? []).isEmpty else {
-                throw PostgresError(.server, "the table \(statements.table) was emptied")
-            }
-        } catch {
-            state.withLock { state in
-                state.phase = .failed(error, until: .now + .seconds(1))
-            }
+            if mustRepeat { continue }
+            guard let failure else { return }
             // An outage is reported by the connection.
-            if core.outage == nil { lost(error) }
-            throw error
+            if core.outage == nil { lost(failure) }
+            throw failure
+        }
+    }
+
+    private func follow() async throws(PostgresError) {
+        let channel = try await prepare()
+        _ = try await core.run(PostgresStatements.listen(channel), on: .control)
+        // Runs on the control connection: every notice before its response has been delivered, and every notice after it will be.
+        let known = state.withLock { $0.position.number }
+        let query = known == 0 ? statements.head : statements.raiseHead(to: Int64(clamping: known))
+        let outcome = await withCheckedContinuation { continuation in
+            core.submit(query, on: .control) { [self] outcome in
+                if case .success(let rows) = outcome, let head = rows.first?.first?.first ?? nil { attached(head.postgresInteger) }
+                continuation.resume(returning: outcome)
+            }
+        }
+        guard !(try outcome.get().first ?? []).isEmpty else {
+            throw PostgresError(.server, "the table \(statements.table) was emptied")
         }
     }
 
@@ -151,12 +161,15 @@ final class PostgresTable: PostgresListener {
 
     /// Following works from now on; called on the loop's thread.
     private func attached(_ head: Int64) {
-        let isGap = state.withLock { state in
+        let isGap = state.withLock { state -> Bool? in
+            // The new connection does not listen yet.
+            if state.isConnectionReplaced { return nil }
             state.phase = .attached
             state.isLossReported = false
             defer { state.hasFailed = false }
             return state.hasFailed
         }
+        guard let isGap else { return }
         if isGap { onChange(.gap) }
         move(to: UInt64(head))
         // Leases may have ended unnoticed.
@@ -166,8 +179,8 @@ final class PostgresTable: PostgresListener {
     func restored() {
         state.withLock { state in
             state.hasFailed = true
-            if case .attaching = state.phase { return }
-            state.phase = .new
+            // The running attempt begins again.
+            if case .attaching = state.phase { state.isConnectionReplaced = true } else { state.phase = .new }
         }
         Task.detached { try await self.attach() }
     }
@@ -234,7 +247,7 @@ final class PostgresTable: PostgresListener {
     func reach(_ number: UInt64) async {
         await withCheckedContinuation { continuation in
             let isReached = state.withLock { state -> Bool in
-                guard state.position.number < number, case .attached = state.phase else { return true }
+                guard state.position.number < number, case .attached = state.phase, !state.hasFailed else { return true }
                 state.waiters.append((number, continuation))
                 return false
             }
