@@ -56,8 +56,8 @@ let package = Package(
             path: "Examples/Mirror",
             swiftSettings: settings),
         .executableTarget(
-            name: "fleet", dependencies: ["StoreCore", "PostgresCacher", "LoopbackOrigin", "Console", "Trials"], path: "Examples/Fleet",
-            exclude: ["PostgresCacher"], swiftSettings: settings),
+            name: "fleet", dependencies: ["StoreCore", "RemoteRouting", "PostgresCacher", "LoopbackOrigin", "Console", "Trials"],
+            path: "Examples/Fleet", exclude: ["PostgresCacher"], swiftSettings: settings),
         // A cacher over PostgreSQL for an app to depend on or to copy. libpq is found at run time.
         .target(
             name: "PostgresCacher", dependencies: ["StoreCore", "PostgresShim"], path: "Examples/Fleet/PostgresCacher",

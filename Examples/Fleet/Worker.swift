@@ -1,8 +1,6 @@
 import Foundation
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
 import PostgresCacher
+import RemoteRouting
 import StoreCore
 import Trials
 
@@ -28,16 +26,15 @@ final class Worker: Sendable {
     static let roundsPerSecond = 10.0
 
     init(_ arguments: [String]) throws {
-        guard arguments.count == 7, let number = Int(arguments[0]), let origin = URL(string: arguments[2]),
-            let start = Double(arguments[4]), let seconds = Double(arguments[5])
+        guard arguments.count == 7, let number = Int(arguments[0]), let start = Double(arguments[4]), let seconds = Double(arguments[5])
         else { throw FleetOptions.Mistake(description: "only fleet itself starts a worker; start fleet without the argument worker") }
         (self.number, log, self.start, self.seconds) = (number, arguments[3], start, seconds)
         let counters = Counters(number)
         self.counters = counters
+        let origin = RemoteHost(HostConfiguration(arguments[2]))
         let fetch: @Sendable (String) async throws -> Item = { key in
             counters.status.withLock { $0.fetches += 1 }
-            let (data, _) = try await URLSession.shared.data(from: origin.appending(path: "items/\(key)"))
-            return try JSONDecoder().decode(Item.self, from: data)
+            return try await origin.send("/items/\(key)")
         }
         if arguments[6].isEmpty {
             let files = FileCacher<String, Item>(directory: URL(filePath: arguments[1], directoryHint: .isDirectory), sharing: .processes)

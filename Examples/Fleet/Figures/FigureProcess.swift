@@ -1,7 +1,5 @@
 import Foundation
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
+import RemoteRouting
 import StoreCore
 import Trials
 
@@ -48,9 +46,9 @@ enum FigureProcess {
 
     /// Requests each key of the standard input with many callers, and prints how many have failed.
     private static func request(_ place: FigurePlace, callers: Int, origin: String) async throws {
-        guard let origin = URL(string: origin) else { return }
+        let host = RemoteHost(HostConfiguration(origin))
         let store = try place.makeStore(nil) { key in
-            _ = try await URLSession.shared.data(from: origin.appending(path: "items/\(key)"))
+            try await host.send("/items/\(key)")
             return Tally()
         }
         say("ready")
