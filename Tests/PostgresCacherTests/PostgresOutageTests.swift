@@ -103,6 +103,21 @@ struct PostgresOutageTests {
         #expect(events.withLock { $0.count } >= 2)
     }
 
+    @Test func `an operation that waits for the only connection continues over a new one when it is lost`() async throws {
+        let place = try PostgresPlace()
+        let database = try place.database(connections: 1)
+        let rows = try await database.core.run(PostgresQuery(text: "SELECT pg_backend_pid()::text"))
+        let process = try #require(rows.first?.first?.first ?? nil).postgresText
+        let outcomes = Lock<[Bool]>([])
+        for text in ["SELECT pg_sleep(600)::text", "SELECT 'done'"] {
+            database.core.submit(PostgresQuery(text: text), on: .pool) { outcome in
+                outcomes.withLock { $0.append((try? outcome.get()) != nil) }
+            }
+        }
+        try await place.query("SELECT pg_terminate_backend(\(process))")
+        try await until("both have ended") { outcomes.withLock { $0 } == [false, true] }
+    }
+
     @Test func `D1, D8: changes are followed after connections were lost at any moment of opening the table`() async throws {
         let server = try PostgresServer()
         let place = try PostgresPlace(server)

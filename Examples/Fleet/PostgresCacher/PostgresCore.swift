@@ -319,20 +319,23 @@ final class PostgresCore: Sendable {
 
     /// Drops a connection that does not work.
     private func lose(_ connection: PostgresConnection, _ error: PostgresError) {
-        let (isControl, listeners) = state.withLock { state -> (Bool, [any PostgresListener]) in
+        let (lane, listeners) = state.withLock { state -> (Lane?, [any PostgresListener]) in
             state.pool.removeAll { $0 === connection }
             state.idle.removeAll { $0 === connection }
-            guard state.control === connection else { return (false, []) }
+            guard state.control === connection else {
+                // Operations in the queue have waited for this connection.
+                guard state.pool.isEmpty, state.connecting == 0, !state.pending.isEmpty else { return (nil, []) }
+                state.connecting += 1
+                return (.pool, [])
+            }
             (state.control, state.isControlBusy) = (nil, false)
             // The first attempt follows at once.
             (state.isControlConnecting, state.delay) = (true, .milliseconds(50))
-            return (true, state.listeners.values.compactMap(\.object))
+            return (.control, state.listeners.values.compactMap(\.object))
         }
         let operation = connection.close()
-        if isControl {
-            for listener in listeners { listener.lost(error) }
-            connect(.control)
-        }
+        for listener in listeners { listener.lost(error) }
+        if let lane { connect(lane) }
         operation?.completion(.failure(error))
     }
 
