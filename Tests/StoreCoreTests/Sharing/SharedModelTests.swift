@@ -47,20 +47,22 @@ struct SharedModelTests {
     }
 
     private func check(_ scenario: [[SharedModel.Operation]], faults: Int) {
-        for isObserved in [true, false] { check(scenario, faults: faults, isObserved: isObserved) }
+        for isObserved in [true, false] {
+            for gaps in 0...1 { check(scenario, SharedModel.Conditions(faults: faults, gaps: gaps, isObserved: isObserved)) }
+        }
     }
 
-    private func check(_ scenario: [[SharedModel.Operation]], faults: Int, isObserved: Bool) {
+    private func check(_ scenario: [[SharedModel.Operation]], _ conditions: SharedModel.Conditions) {
         var choices: [(taken: Int, count: Int)] = []
         var runs = 0
         // A model runs on one thread, in which the thread sanitizer has little to find.
-        let limit = (isSanitized ? 50 : 500) * max(1, rounds(1))
+        let limit = (isSanitized ? 30 : 300) * max(1, rounds(1))
         repeat {
-            let model = SharedModel(scenario, faults: faults, isObserved: isObserved)
+            let model = SharedModel(scenario, conditions)
             model.run(&choices)
             runs += 1
             if let violation = model.violation {
-                Issue.record("\(violation), after \(model.history)")
+                Issue.record("\(violation), with \(conditions), after \(model.history)")
                 return
             }
             // The next order: the last choice that has another option.
@@ -70,10 +72,10 @@ struct SharedModelTests {
         // The orders beyond the limit are sampled.
         guard !choices.isEmpty else { return }
         for seed in 0..<limit {
-            let model = SharedModel(scenario, faults: faults, isObserved: isObserved)
+            let model = SharedModel(scenario, conditions)
             model.run(random: SplitMix(seed: seed))
             if let violation = model.violation {
-                Issue.record("\(violation), with seed \(seed), after \(model.history)")
+                Issue.record("\(violation), with \(conditions) and seed \(seed), after \(model.history)")
                 return
             }
         }
@@ -84,6 +86,14 @@ struct SharedModelTests {
 final class SharedModel {
     enum Operation: String, Sendable { case edit, set, clear, fetch, invalidate, removeAll }
 
+    struct Conditions {
+        /// The number of saves that may fail, and of times that the announcements of changes may be lost.
+        var faults = 0
+        var gaps = 0
+        /// Whether each key has an observer.
+        var isObserved = true
+    }
+
     /// A step that may come next.
     enum Step: Hashable {
         /// The next operation of a user begins, or an edit that was refused is applied again.
@@ -92,8 +102,8 @@ final class SharedModel {
         case perform(Int), end(Int)
         /// The save of a user fails, or is tried again.
         case fail(Int), retry(Int)
-        /// A user learns of the next change.
-        case deliver(Int)
+        /// A user learns of the next change, or only that changes were lost.
+        case deliver(Int), loseChanges(Int)
         case endFetch(Int)
     }
 
@@ -155,16 +165,16 @@ final class SharedModel {
     private let onlyEdits: Bool
     /// The latest change of the cacher when a store invalidated the content.
     private var invalidated: Revision?
-    /// The number of saves that may still fail.
-    private var faults: Int
+    /// The faults and gaps that may still come.
+    private var conditions: Conditions
     /// The number of changes that were reported as dropped.
     private var drops = 0
     private(set) var history: [Step] = []
     private(set) var violation: String?
     private let clock = ManualTime()
 
-    init(_ scenario: [[Operation]], faults: Int, isObserved: Bool) {
-        self.faults = faults
+    init(_ scenario: [[Operation]], _ conditions: Conditions) {
+        self.conditions = conditions
         users = scenario.enumerated().map { User(UInt64($0.offset + 1), $0.element) }
         onlyEdits = scenario.joined().allSatisfy { $0 == .edit }
         server.content = 0
@@ -173,7 +183,7 @@ final class SharedModel {
         for user in users {
             user.delivered = 1
             user.position.value.withLock { $0 = server.revision }
-            if isObserved {
+            if conditions.isObserved {
                 transition(user) { $0.observerJoined(forceRefresh: false, &$1) }
             } else {
                 // Without an observer, nothing fetches the content again after it was removed.
@@ -221,11 +231,14 @@ final class SharedModel {
             case nil: break
             case .save(_, _, nil):
                 steps.append(.perform(index))
-                if faults > 0 { steps.append(.fail(index)) }
+                if conditions.faults > 0 { steps.append(.fail(index)) }
             case .load(_, .none, _), .removeAll(nil): steps.append(.perform(index))
             default: steps.append(.end(index))
             }
-            if user.delivered < server.log.count { steps.append(.deliver(index)) }
+            if user.delivered < server.log.count {
+                steps.append(.deliver(index))
+                if conditions.gaps > 0 { steps.append(.loseChanges(index)) }
+            }
             if user.fetch != nil { steps.append(.endFetch(index)) }
             if user.machine.unsavedChange != nil, user.calls.isEmpty { steps.append(.retry(index)) }
             return steps
@@ -241,7 +254,7 @@ final class SharedModel {
         case .perform(let index): perform(users[index])
         case .end(let index): end(users[index])
         case .fail(let index):
-            faults -= 1
+            conditions.faults -= 1
             guard case .save(let record, _, nil) = users[index].calls.removeFirst() else { return }
             transition(users[index]) { $0.saveFinished(Unavailable(), removing: record == nil, &$1) }
             users[index].queue.callEnded(0)
@@ -251,6 +264,12 @@ final class SharedModel {
             let id = lastID
             transition(users[index]) { _ = $0.callerArrived(id, needing: .allSaved, &$1) }
         case .deliver(let index): deliver(users[index])
+        case .loseChanges(let index):
+            let user = users[index]
+            conditions.gaps -= 1
+            user.delivered = server.log.count
+            transition(user) { $0.changedElsewhere(StoreCore.SharedKey.gap, &$1) }
+            user.position.value.withLock { $0 = Revision(number: server.next - 1, writer: .max) }
         case .endFetch(let index):
             let user = users[index]
             guard let fetch = user.fetch else { return }
