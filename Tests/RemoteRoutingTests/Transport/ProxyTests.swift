@@ -109,7 +109,9 @@ struct ProxyTests {
     }
 
     @Test func `W11: an unreachable proxy is distinguished from an unreachable host`() async throws {
-        let closed = try freePort()
+        let port = try ClosedPort()
+        defer { withExtendedLifetime(port) {} }
+        let closed = port.number
         #expect(try await code(.http("127.0.0.1", port: closed)) == .proxyUnreachable)
         #expect(try await code(.socks5("127.0.0.1", port: closed)) == .proxyUnreachable)
         #expect(try await code(.http("nowhere.invalid", port: 3128)) == .proxyUnreachable)
