@@ -56,9 +56,9 @@ public final class FilePart: Sendable {
             try WritableFile.unshared(names.bytes, in: places.parts, isCopied: false, mode: places.fileMode | 0o600)
         }
         self.file = file
-        let length = try file.status().size
+        let length = file.opened.size
         // A killed process may leave a validator without bytes. The restart must know it to remove it.
-        let memory = try PartMemory.read(names.memory, in: places.parts)
+        let memory = places.mayHaveMemories.withLock { $0 } ? try PartMemory.read(names.memory, in: places.parts) : nil
         if length > 0, let memory, memory.path == path, memory.version == version, limit.map({ length <= $0 }) ?? true {
             resumePoint = length == limit ? nil : ResumePoint(offset: Int64(length), validator: memory.validator)
         } else {
@@ -115,6 +115,7 @@ public final class FilePart: Sendable {
                 let length = state.length + bytes.count
                 // Stores the item and validator before the bytes, so that the bytes never belong to an unknown item.
                 if !state.isRemembered, length >= Self.resumableSize, let validator = state.validator {
+                    places.mayHaveMemories.withLock { $0 = true }
                     try PartMemory(path: path, version: version, validator: validator).write(names.memory, in: places.parts)
                     state.isRemembered = true
                 }

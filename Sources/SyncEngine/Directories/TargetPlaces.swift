@@ -18,6 +18,9 @@ final class TargetPlaces: Sendable {
     /// Directories below the root that this pass created.
     private let made = Lock<Set<PathKey>>([])
 
+    /// Whether the directory of parts may contain validators: from the first one of this pass, or if anything was there before.
+    let mayHaveMemories: Lock<Bool>
+
     static let partsName = "parts"
 
     /// Opens the directories and creates missing ones.
@@ -31,6 +34,8 @@ final class TargetPlaces: Sendable {
         if isNew, let mode = modes.directories { try root.setPermissions(mode) }
         own = try root.makeDirectory(RelativePath.reserved, durability: durability, mode: modes.directories)
         parts = try own.makeDirectory(Self.partsName, durability: durability, mode: modes.directories)
+        var leftovers = try parts.list()
+        mayHaveMemories = Lock(try leftovers.next() != nil)
         // The umask can only be read by setting it for the whole process, but the mode of a new file shows it.
         fileMode = try modes.files ?? own.modeOfNewFiles()
         self.root = root

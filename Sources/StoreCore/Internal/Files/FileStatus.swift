@@ -12,7 +12,7 @@ internal import Musl
 // Files that use C structs import only the C library: beside an import of Foundation, the compiler resolves the structs' members to a
 // module that cannot be imported.
 
-/// The kind, size, identity and times of a file.
+/// The kind, size, identity, times and number of names of a file.
 package struct FileStatus: Hashable, Sendable {
     /// The kind of the file.
     package var kind: FileKind
@@ -24,6 +24,8 @@ package struct FileStatus: Hashable, Sendable {
     package var inode: UInt64
     /// The permission bits.
     package var permissions: UInt16
+    /// The number of names of the file.
+    package var linkCount: Int
     /// The number of the device that contains the file.
     private var device: Int64
 
@@ -37,6 +39,7 @@ package struct FileStatus: Hashable, Sendable {
         #endif
         inode = UInt64(info.st_ino)
         permissions = UInt16(truncatingIfNeeded: info.st_mode & 0o7777)
+        linkCount = Int(info.st_nlink)
         device = Int64(truncatingIfNeeded: info.st_dev)
     }
 

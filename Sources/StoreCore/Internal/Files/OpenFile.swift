@@ -73,8 +73,9 @@ package struct OpenFile: ~Copyable, Sendable {
     ///
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func grantOwnerAccess() throws(StoreError) {
-        guard FileStatus.linkCount(descriptor) == 1 else { return }
-        try FileStatus.setPermissions(try status().permissions | 0o600, of: descriptor, path: path)
+        let status = try status()
+        guard status.linkCount == 1 else { return }
+        try FileStatus.setPermissions(status.permissions | 0o600, of: descriptor, path: path)
     }
 
     /// Reads until the buffer is full or the file ends.

@@ -13,13 +13,13 @@ package final class WritableFile: Sendable {
     private let descriptor: Int32
     /// The path, for messages.
     package let path: String
-    /// Read once, because it never changes while the file is open.
-    private let identity: FileIdentity
+    /// The status at the time of opening.
+    package let opened: FileStatus
 
-    private init(descriptor: Int32, path: String, identity: FileIdentity) {
+    private init(descriptor: Int32, path: String, opened: FileStatus) {
         self.descriptor = descriptor
         self.path = path
-        self.identity = identity
+        self.opened = opened
     }
 
     /// Opens a file, or creates an empty file.
@@ -39,16 +39,16 @@ package final class WritableFile: Sendable {
         let parent = directory.descriptor
         let descriptor = uninterrupted { openat(parent, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode_t(mode)) }
         guard descriptor >= 0 else { throw .fileSystem("opening", path: path, errno: errno) }
-        let status: FileStatus
+        let opened: FileStatus
         do throws(StoreError) {
-            status = try FileStatus.of(descriptor: descriptor, path: path)
+            opened = try FileStatus.of(descriptor: descriptor, path: path)
             // A pipe accepts writes and keeps nothing.
-            guard status.kind == .regular else { throw .fileSystem("opening", path: path, errno: EEXIST) }
+            guard opened.kind == .regular else { throw .fileSystem("opening", path: path, errno: EEXIST) }
         } catch {
             _ = close(descriptor)
             throw error
         }
-        self.init(descriptor: descriptor, path: path, identity: status.identity)
+        self.init(descriptor: descriptor, path: path, opened: opened)
     }
 
     /// Opens a file for changes in place, or creates an empty file; the file has no other name.
@@ -109,14 +109,15 @@ package final class WritableFile: Sendable {
         return file
     }
 
-    /// Whether the file has another name.
-    package var isShared: Bool { FileStatus.linkCount(descriptor) > 1 }
+    /// Whether the file had another name when it was opened.
+    package var isShared: Bool { opened.linkCount > 1 }
 
     /// Returns whether a name in the directory still leads to this file.
     ///
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func isNamed(_ name: String, in directory: DirectoryHandle) throws(StoreError) -> Bool {
-        try directory.status(of: name)?.inode == status().inode && FileStatus.linkCount(descriptor) > 0
+        guard let named = try directory.status(of: name), named.inode == opened.inode else { return false }
+        return try status().linkCount > 0
     }
 
     /// Sets the permissions of the file, regardless of the umask.
@@ -170,7 +171,7 @@ package final class WritableFile: Sendable {
     func copy() throws(StoreError) -> WritableFile {
         let copy = uninterrupted { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
         guard copy >= 0 else { throw .fileSystem("locking", path: path, errno: errno) }
-        return WritableFile(descriptor: copy, path: path, identity: identity)
+        return WritableFile(descriptor: copy, path: path, opened: opened)
     }
 
     /// Releases the lock, even if the file stays open in this process.
@@ -183,11 +184,11 @@ package final class WritableFile: Sendable {
     package var isNamed: Bool { sizeIfNamed != nil }
 
     /// The size in bytes; `nil` if the file's path no longer leads to it.
-    var sizeIfNamed: Int? { FileStatus.size(of: path, if: identity) }
+    var sizeIfNamed: Int? { FileStatus.size(of: path, if: opened.identity) }
 
     /// Returns the size in bytes; `nil` if a name in the directory no longer leads to the file.
     func size(ifNamed name: String, in directory: DirectoryHandle) -> Int? {
-        FileStatus.size(of: name, in: directory.descriptor, if: identity)
+        FileStatus.size(of: name, in: directory.descriptor, if: opened.identity)
     }
 
     /// Writes all bytes at a position.
