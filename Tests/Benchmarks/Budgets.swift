@@ -174,7 +174,7 @@ extension Budget {
         rclone needs up to five times as long after thousands of removals, so a fresh file system is the hard case. Done: OpenSSL's SHA-256 \
         for small files, no check of all waiters for a flush, lengths read as bytes, and one check of the target per file, together 17 % less. \
         Creating and renaming the file and its journal line take a third of the rest. Since a part's validator is looked up only where one can \
-        be: 0.83 to 1.02 × in nine runs alone, 0.92 × their sum, beside 1.03 × before; not yet measured in a full run
+        be: 0.83 to 1.02 × in nine runs alone, 0.92 × in all (1.03 × before); not yet measured in a full run
         """,
     ]
 }

@@ -18,8 +18,8 @@ final class TargetPlaces: Sendable {
     /// Directories below the root that this pass created.
     private let made = Lock<Set<PathKey>>([])
 
-    /// Whether the directory of parts may contain validators: from the first one of this pass, or if anything was there before.
-    let mayHaveMemories: Lock<Bool>
+    /// Whether the directory of parts may contain validators. Until a pass has looked, it may.
+    let mayHaveMemories = Lock(true)
 
     static let partsName = "parts"
 
@@ -34,8 +34,6 @@ final class TargetPlaces: Sendable {
         if isNew, let mode = modes.directories { try root.setPermissions(mode) }
         own = try root.makeDirectory(RelativePath.reserved, durability: durability, mode: modes.directories)
         parts = try own.makeDirectory(Self.partsName, durability: durability, mode: modes.directories)
-        var leftovers = try parts.list()
-        mayHaveMemories = Lock(try leftovers.next() != nil)
         // The umask can only be read by setting it for the whole process, but the mode of a new file shows it.
         fileMode = try modes.files ?? own.modeOfNewFiles()
         self.root = root
@@ -43,6 +41,15 @@ final class TargetPlaces: Sendable {
         directoryMode = modes.directories
         self.durability = durability
         self.probe = probe
+    }
+
+    /// Looks whether an earlier pass left anything in the directory of parts.
+    ///
+    /// - Precondition: The caller has locked the target, so that no other pass stores validators.
+    func findLeftovers() throws {
+        var leftovers = try parts.list()
+        let isEmpty = try leftovers.next() == nil
+        mayHaveMemories.withLock { $0 = !isEmpty }
     }
 
     /// Checks that the target's path still leads to the opened directory, and that the target's own directories still exist.

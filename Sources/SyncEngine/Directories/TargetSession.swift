@@ -55,6 +55,7 @@ final class TargetSession: Sendable {
         lockFile = try Self.takeLock(places.own, of: directory)
         try lockFile.truncate(to: 0)
         try Array("\(processNumber)".utf8).withUnsafeBytes { [lockFile] in try lockFile.write($0, at: 0) }
+        try places.findLeftovers()
         let folding = try folding ?? NameFolding.probe(places.own)
         self.folding = folding
         let clashes = NameClashes(folding)
