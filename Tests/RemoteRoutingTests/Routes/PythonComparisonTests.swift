@@ -6,10 +6,6 @@ import Trials
 
 /// Compares the encoders with Python's `urllib.parse`.
 struct PythonComparisonTests {
-    private static let python = ["/usr/bin/python3", "/usr/local/bin/python3", "/opt/homebrew/bin/python3"].first {
-        FileManager.default.isExecutableFile(atPath: $0)
-    }
-
     /// Reads JSON lists of pairs and writes the query and the form of each. Python's `quote` always keeps the tilde and escapes the star;
     /// the URL standard's form does the opposite.
     private static let script = """
@@ -22,11 +18,13 @@ struct PythonComparisonTests {
             print(json.dumps([query, '&'.join(form(n) + '=' + form(v) for n, v in pairs)]))
         """
 
-    @Test(.enabled(if: python != nil, "python3 is not installed, so there is nothing to compare with"))
+    @Test(.enabled(if: !ChildProcess.pythons.isEmpty, "python3 is not installed, so there is nothing to compare with"))
     func `H1: queries and forms agree with Python over thousands of inputs`() throws {
         var random = SplitMix(seed: 20_240_917)
         let cases = (0..<4000).map { _ in (0..<Int.random(in: 1...4, using: &random)).map { _ in [random.text(), random.text()] } }
-        let lines = try run(JSONEncoder().encode(cases)).split(separator: UInt8(ascii: "\n"))
+        let python = try #require(ChildProcess.pythons.first)
+        let output = try ChildProcess.output(of: python, ["-c", Self.script], input: JSONEncoder().encode(cases))
+        let lines = try #require(output).split(separator: UInt8(ascii: "\n"))
         try #require(lines.count == cases.count)
         let encoder = PairEncoder(style: ParameterStyle())
         for (pairs, line) in zip(cases, lines) {
@@ -35,17 +33,6 @@ struct PythonComparisonTests {
             #expect(try encoder.query(of: parameters) == expected[0])
             #expect(try encoder.form(of: parameters) == expected[1])
         }
-    }
-
-    private func run(_ input: Data) throws -> Data {
-        let directory = FileManager.default.temporaryDirectory.appending(path: "python-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: directory) } }
-        let source = directory.appending(path: "input.json")
-        try input.write(to: source)
-        let python = try #require(PythonComparisonTests.python)
-        return try #require(
-            try ChildProcess.output(of: python, ["-c", PythonComparisonTests.script], reading: source.path(percentEncoded: false)))
     }
 }
 

@@ -125,11 +125,9 @@ final class FrameServer {
     let port: Int
     private let process: ChildProcess
 
-    private static let python = ["/usr/bin/python3", "/usr/local/bin/python3"].first { FileManager.default.isExecutableFile(atPath: $0) }
-
     /// Why it cannot be used; `nil` where it can.
     static let problem: String? =
-        python == nil ? "python3 is not installed" : TestCertificates.problem
+        ChildProcess.pythons.isEmpty ? "python3 is not installed" : TestCertificates.problem
 
     /// Starts a server.
     ///
@@ -137,7 +135,7 @@ final class FrameServer {
     init(_ plan: String) throws {
         let certificates = try TestCertificates.made.get()
         process = try ChildProcess(
-            try #require(FrameServer.python),
+            try #require(ChildProcess.pythons.first),
             ["-u", "-c", FrameServer.script, certificates.certificate(.good).path(), certificates.key(.good).path(), plan])
         port = try #require(process.readLine().flatMap { Int($0) })
     }

@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import Testing
+import Trials
 @testable import StoreCore
 
 /// Tests the limit in bytes, the orphans of F1 and the permissions of F7.

@@ -112,20 +112,29 @@ public final class ChildProcess {
     /// The remaining output as bytes.
     public var restAsBytes: Data { pending + output.fileHandleForReading.readDataToEndOfFile() }
 
-    /// Runs a program that reads a file, and waits for its end.
+    /// The interpreters of Python that can be run.
+    public static let pythons = ["/usr/bin/python3", "/usr/local/bin/python3", "/opt/homebrew/bin/python3"].filter {
+        FileManager.default.isExecutableFile(atPath: $0)
+    }
+
+    /// Runs a program, and waits for its end.
     ///
     /// - Parameters:
     ///   - program: The program's path.
     ///   - arguments: The program's arguments.
-    ///   - input: The file's path.
+    ///   - input: What it reads.
     ///   - showsErrors: Whether its error output appears in that of the tests.
     /// - Returns: The output; `nil` if the program failed.
     public static func output(
-        of program: String, _ arguments: [String], reading input: String = "/dev/null", showsErrors: Bool = true
+        of program: String, _ arguments: [String], input: Data = Data(), showsErrors: Bool = true
     ) throws -> Data? {
+        // A file takes any number of bytes before the program reads the first; a pipe does not.
+        let directory = try TemporaryDirectory()
+        defer { withExtendedLifetime(directory) {} }
+        try input.write(to: directory.file("input"))
         // The shell opens the file and then replaces itself by the program.
         let script = #"input=$0; exec "$@" <"$input""# + (showsErrors ? "" : " 2>/dev/null")
-        let process = try ChildProcess("/bin/sh", ["-c", script, input, program] + arguments)
+        let process = try ChildProcess("/bin/sh", ["-c", script, directory.file("input").path(percentEncoded: false), program] + arguments)
         let output = process.restAsBytes
         return process.wait() ? output : nil
     }

@@ -1,5 +1,6 @@
 import Foundation
 import StoreCore
+import Trials
 @testable import SyncEngine
 
 /// A directory on the real disk, a list, an origin in memory, and a count of transferred bytes.
@@ -17,7 +18,8 @@ final class DirectoryBench: Sendable {
         var lists = 0
     }
 
-    let url: URL
+    private let directory: TemporaryDirectory
+    var url: URL { directory.url }
     let origin = Lock(Origin())
     /// Receives each step of a pass just before it happens; an error makes the step fail.
     let probe = Lock<(@Sendable (TargetStep) throws -> Void)?>(nil)
@@ -28,14 +30,8 @@ final class DirectoryBench: Sendable {
 
     /// Creates the directory in another one, such as a small disk.
     init(_ contents: [String: String], in parent: String) throws {
-        url = URL(filePath: parent, directoryHint: .isDirectory).appending(path: "storehouse-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+        directory = try TemporaryDirectory(in: parent)
         origin.withLock { $0.contents = contents }
-    }
-
-    deinit {
-        // If this fails, the temporary directory remains until the next start of the machine.
-        try? FileManager.default.removeItem(at: url)
     }
 
     subscript(path: String) -> String? {

@@ -1,16 +1,17 @@
 import Foundation
 import StoreCore
 import Testing
+import Trials
 
 @testable import TextStore
 
 /// Sessions with many observed texts: an event of one text costs the others nothing.
 struct CrowdedSessionTests {
     private static let names = (0..<200).map { "text-\($0)" }
-    private let place: Place
+    private let place: TemporaryDirectory
     private let time = CountingTime()
 
-    init() throws { place = try Place() }
+    init() throws { place = try TemporaryDirectory() }
 
     @Test func `fetching two hundred observed texts reads the clock a few times per text`() async throws {
         let names = Self.names

@@ -9,11 +9,11 @@ import Trials
 
 /// T3, T4, T5, T7: saves that the disk refuses, with real disks and real limits of the system.
 struct DiskTests {
-    let place: Place
+    let place: TemporaryDirectory
     let program: String
 
     init() throws {
-        place = try Place()
+        place = try TemporaryDirectory()
         program = try ChildProcess.path(of: "TextCrashWriter")
     }
 

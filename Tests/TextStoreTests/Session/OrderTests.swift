@@ -2,6 +2,7 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import TextStore
 

@@ -1,14 +1,15 @@
 import Foundation
 import StoreCore
 import Testing
+import Trials
 
 @testable import TextStore
 
 /// The files of a session, without an origin.
 struct ShelfTests {
-    let place: Place
+    let place: TemporaryDirectory
 
-    init() throws { place = try Place() }
+    init() throws { place = try TemporaryDirectory() }
 
     private var directory: Directory { Directory(path: place.url.path(percentEncoded: false)) }
 

@@ -59,7 +59,7 @@ struct RandomSetTests {
     @Test(arguments: 0..<48)
     func `T3, T7, T13, T16: in every random history, a visible set was published as a whole`(seed: UInt64) async throws {
         var random = SplitMix(seed: seed)
-        let place = try Place(), origin = Lock(Published()), time = ManualTime()
+        let place = try TemporaryDirectory(), origin = Lock(Published()), time = ManualTime()
         var bundled = 1, history: [String] = []
         /// The highest accepted version of each text.
         var accepted: [String: SemanticVersion] = [:]

@@ -2,23 +2,11 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import TextStore
 
-/// A directory on the real disk, removed with its contents when the test releases it.
-final class Place: Sendable {
-    let url: URL
-
-    init() throws {
-        url = FileManager.default.temporaryDirectory.appending(path: "texts-\(UUID().uuidString)", directoryHint: .isDirectory)
-        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-    }
-
-    deinit {
-        // The system empties its temporary directory anyway.
-        try? FileManager.default.removeItem(at: url)
-    }
-
+extension TemporaryDirectory {
     /// The regular files in the directory, by their relative paths.
     var files: [String] {
         let found = FileManager.default.enumerator(at: url, includingPropertiesForKeys: [.isRegularFileKey])
@@ -26,8 +14,6 @@ final class Place: Sendable {
             .filter { (try? $0.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile) == true }
             .map { String($0.path(percentEncoded: false).dropFirst(url.path(percentEncoded: false).count)) }.sorted()
     }
-
-    func file(_ name: String) -> URL { url.appending(path: name) }
 
     /// Changes one byte of every file whose path contains a word.
     ///
@@ -93,13 +79,13 @@ final class Events: Sendable {
 /// An origin, a disk, and an app's bundle, with stores that are opened over them one after another.
 struct Bench {
     let origin: LoopbackOrigin
-    let place: Place
+    let place: TemporaryDirectory
     let time = ManualTime()
     let events = Events()
 
     init() throws {
         origin = try LoopbackOrigin()
-        place = try Place()
+        place = try TemporaryDirectory()
     }
 
     static let appBundle = [
@@ -154,7 +140,7 @@ func line(_ text: VersionedText) -> String {
         + (text.fallbackReason.map { " (\($0))" } ?? "")
 }
 
-extension Place {
+extension TemporaryDirectory {
     /// Makes a shelf without a store.
     func shelf() -> Shelf {
         Shelf(

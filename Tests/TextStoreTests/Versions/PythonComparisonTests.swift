@@ -8,10 +8,7 @@ import Trials
 struct PythonComparisonTests {
     /// The path of a Python with the package; `STOREHOUSE_PYTHON` names an additional one.
     private static let python =
-        ([ProcessInfo.processInfo.environment["STOREHOUSE_PYTHON"]].compactMap { $0 } + [
-            "/usr/bin/python3", "/usr/local/bin/python3", "/opt/homebrew/bin/python3",
-        ]).first { path in
-            guard FileManager.default.isExecutableFile(atPath: path) else { return false }
+        ([ProcessInfo.processInfo.environment["STOREHOUSE_PYTHON"]].compactMap { $0 } + ChildProcess.pythons).first { path in
             // A Python that cannot run is treated like one without the package.
             return (try? run(path, "import semver; semver.Version", "", showsErrors: false)) != nil
         }
@@ -40,10 +37,7 @@ struct PythonComparisonTests {
 
     /// - Returns: The output of the script; `nil` if it failed.
     private static func run(_ python: String, _ script: String, _ input: String, showsErrors: Bool = true) throws -> String? {
-        let place = try Place()
-        try Data(input.utf8).write(to: place.file("input"))
-        let output = try ChildProcess.output(
-            of: python, ["-c", script], reading: place.file("input").path(percentEncoded: false), showsErrors: showsErrors)
+        let output = try ChildProcess.output(of: python, ["-c", script], input: Data(input.utf8), showsErrors: showsErrors)
         return output.map { String(decoding: $0, as: UTF8.self) }
     }
 }

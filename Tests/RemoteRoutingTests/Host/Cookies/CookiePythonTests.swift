@@ -29,10 +29,6 @@ import Trials
 /// - Python sorts by path and then by domain. The RFC: "cookies with earlier creation-times are listed before cookies with later
 ///   creation-times." The test compares cookies as sets, and the lengths of their paths in order.
 struct CookiePythonTests {
-    private static let python = ["/usr/bin/python3", "/usr/local/bin/python3", "/opt/homebrew/bin/python3"].first {
-        FileManager.default.isExecutableFile(atPath: $0)
-    }
-
     /// Reads histories of `[seconds, URL, line]`; for each empty line, prints the cookies of a request.
     private static let script = """
         import json, sys, email.message, urllib.request, http.cookiejar as jars
@@ -54,11 +50,13 @@ struct CookiePythonTests {
                     print(json.dumps(request.get_header('Cookie', '')))
         """
 
-    @Test(.enabled(if: python != nil, "python3 is not installed"))
+    @Test(.enabled(if: !ChildProcess.pythons.isEmpty, "python3 is not installed"))
     func `W12: cookies agree with Python's over generated histories`() throws {
         var random = SplitMix(seed: 20_260_712)
         let histories = (0..<rounds(300)).map { _ in random.history() }
-        let lines = try run(JSONEncoder().encode(histories)).split(separator: UInt8(ascii: "\n"))
+        let python = try #require(ChildProcess.pythons.first)
+        let output = try ChildProcess.output(of: python, ["-c", Self.script], input: JSONEncoder().encode(histories))
+        let lines = try #require(output).split(separator: UInt8(ascii: "\n"))
         var results = lines.makeIterator()
         var sent = 0
         for (number, history) in histories.enumerated() {
@@ -89,17 +87,6 @@ struct CookiePythonTests {
     private func pairs(_ header: String) -> [String] { header.isEmpty ? [] : header.components(separatedBy: "; ") }
 
     private func pathLength(_ pair: String) -> Int { pair.drop { $0 != "/" }.prefix { $0 != "|" }.count }
-
-    private func run(_ input: Data) throws -> Data {
-        let directory = FileManager.default.temporaryDirectory.appending(path: "python-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: directory) } }
-        let source = directory.appending(path: "input.json")
-        try input.write(to: source)
-        let python = try #require(CookiePythonTests.python)
-        return try #require(
-            try ChildProcess.output(of: python, ["-c", CookiePythonTests.script], reading: source.path(percentEncoded: false)))
-    }
 }
 
 extension JSONDecoder {

@@ -1,24 +1,10 @@
 import Foundation
+import Trials
+
 @testable import StoreCore
 
-/// A directory on the real disk, removed with its contents when the test releases it.
-final class TemporaryDirectory: Sendable {
-    let url: URL
-
-    init(in parent: String = NSTemporaryDirectory()) throws {
-        url = URL(filePath: parent, directoryHint: .isDirectory)
-            .appending(path: "storehouse-\(UUID().uuidString)", directoryHint: .isDirectory)
-        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-    }
-
-    deinit {
-        // Ignores errors: a directory that is left behind does no harm.
-        try? FileManager.default.removeItem(at: url)
-    }
-
+extension TemporaryDirectory {
     var directory: Directory { Directory(path: url.path(percentEncoded: false)) }
-
-    func file(_ name: String) -> URL { url.appending(path: name, directoryHint: .notDirectory) }
 
     /// All names, sorted.
     var names: [String] {
