@@ -1,6 +1,7 @@
 import Foundation
 import StoreCore
 import Testing
+import Trials
 
 @testable import orgs
 
@@ -8,8 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct ScreenTests {
     @Test func `a screen returns after its content is saved`() async throws {
-        let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
-        defer { try? FileManager.default.removeItem(at: directory) }
+        let directory = temporaryURL()
         let origin = ScriptedFetcher<String, User> { .success(User(id: 1, login: $0.param, name: nil, company: nil, followers: 0)) }
         func start() -> GitHubRepository {
             GitHubRepository.scripted(users: origin, directory: directory)

@@ -9,12 +9,7 @@ import Trials
 /// The example of changes that survive, as a user runs it: each run is a process.
 @Suite(.timeLimit(.minutes(10)))
 final class StarsTests {
-    private let directory = FileManager.default.temporaryDirectory.appending(
-        path: "stars-\(UUID().uuidString)", directoryHint: .isDirectory)
-
-    deinit {
-        try? FileManager.default.removeItem(at: directory)
-    }
+    private let directory = temporaryURL()
 
     /// The output and the exit code of a run.
     private struct Run {

@@ -1,6 +1,7 @@
 import Foundation
 import StoreCore
 import Testing
+import Trials
 
 @testable import orgs
 
@@ -69,8 +70,7 @@ struct UserTests {
     }
 
     @Test func `stored content is shown at once after a restart and revalidated in the background`() async throws {
-        let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
-        defer { try? FileManager.default.removeItem(at: directory) }
+        let directory = temporaryURL()
         func start() -> Store<String, User> {
             GitHubRepository.scripted(users: origin, directory: directory, time: time).users
         }

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import StoreCore
 internal import Testing
+internal import Trials
 
 struct Like: Command, Hashable {
     static let name = "like"
@@ -70,12 +71,11 @@ private struct App {
 
 @Suite(.timeLimit(.minutes(10)))
 struct ChangesThatSurviveTests {
-    private let directory = FileManager.default.temporaryDirectory.appending(path: "outbox-\(UUID().uuidString)")
+    private let directory = temporaryURL()
     private let time = ManualTime()
     private let posts = Store<Post.ID, Post>(cacher: MemoryCacher()) { Post(id: $0) }
 
     @Test func `a like is shown at once and delivered once`() async throws {
-        defer { try? FileManager.default.removeItem(at: directory) }
         let (posts, directory) = (posts, directory)
         let api = AcceptingAPI()
         let outbox = try Outbox(directory: directory)
@@ -92,7 +92,6 @@ struct ChangesThatSurviveTests {
     }
 
     @Test func `a delivery is repeated under the same identity`() async throws {
-        defer { try? FileManager.default.removeItem(at: directory) }
         let outbox = try Outbox(directory: directory, time: time)
         let origin = ScriptedDeliveries<Like, Void>(
             .failure(URLError(.timedOut)), .success(()))
@@ -134,8 +133,7 @@ struct ChangesThatSurviveTests {
     }
 
     static func output() async throws -> [[String]] {
-        let directory = FileManager.default.temporaryDirectory.appending(path: "outbox-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: directory) }
+        let directory = temporaryURL()
         let posts = Store<Post.ID, Post>(cacher: MemoryCacher()) { Post(id: $0) }
         let outbox = try Outbox(directory: directory)
         let origin = ScriptedDeliveries<Like, Void>(.failure(Refused()))
@@ -159,7 +157,6 @@ struct ChangesThatSurviveTests {
     }
 
     @Test func `a note is created under a temporary key`() async throws {
-        defer { try? FileManager.default.removeItem(at: directory) }
         let outbox = try Outbox(directory: directory)
         let memos = Store<String, Memo>(cacher: MemoryCacher()) { _ in throw Offline() }
         let api = MemosAPI()
@@ -178,7 +175,6 @@ struct ChangesThatSurviveTests {
     }
 
     @Test func `signing out sends what can be sent, and drops the rest`() async throws {
-        defer { try? FileManager.default.removeItem(at: directory) }
         let scope = CacheScope(directory: directory)
         let outbox = try Outbox(
             directory: scope.directory(named: "outbox"), scope: scope)
@@ -198,7 +194,6 @@ struct ChangesThatSurviveTests {
     }
 
     @Test func `a sign-in continues the deliveries`() async throws {
-        defer { try? FileManager.default.removeItem(at: directory) }
         let outbox = try Outbox(directory: directory)
         let origin = ScriptedDeliveries<Like, Void>(.failure(SignedOut()), .success(()))
         await outbox.register(Like.self, patching: posts, at: \.post) { _, post in

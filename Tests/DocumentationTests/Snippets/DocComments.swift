@@ -1,6 +1,7 @@
 internal import Foundation
 internal import StoreCore
 internal import Testing
+internal import Trials
 
 // The examples of the source comments. Examples that end are run; examples that observe forever are only compiled.
 
@@ -178,8 +179,7 @@ struct DocCommentTests {
     }
 
     @Test func `files`() async throws {
-        let directory = FileManager.default.temporaryDirectory.appending(path: "files-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: directory) }
+        let directory = temporaryURL()
 
         let cacher = FileCacher<Int, String>(directory: directory) { fault in
             print("cache file \(fault.file.lastPathComponent): \(fault.error)")
@@ -189,7 +189,7 @@ struct DocCommentTests {
     }
 
     @Test func `memory over files`() async throws {
-        let directory = FileManager.default.temporaryDirectory.appending(path: "tiered-\(UUID().uuidString)")
+        let directory = temporaryURL()
 
         let cacher = TieredCacher(over: FileCacher<User.ID, User>(directory: directory))
 

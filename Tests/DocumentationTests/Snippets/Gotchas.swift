@@ -1,6 +1,7 @@
 internal import Foundation
 internal import StoreCore
 internal import Testing
+internal import Trials
 
 // The rules of the article with this name: one test for each rule that a program can demonstrate.
 
@@ -155,8 +156,7 @@ struct GotchaTests {
     // MARK: Files
 
     private func withDirectory(_ body: (URL) async throws -> Void) async throws {
-        let directory = FileManager.default.temporaryDirectory.appending(path: "gotchas-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: directory) }
+        let directory = temporaryURL()
         try await body(directory)
     }
 

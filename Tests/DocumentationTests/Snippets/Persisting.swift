@@ -1,6 +1,7 @@
 internal import Foundation
 internal import StoreCore
 internal import Testing
+internal import Trials
 
 /// A stand-in for your database: rows of bytes in tables, by key.
 actor Database {
@@ -89,8 +90,7 @@ struct PersistingTests {
 
     @Test func `files keep content behind memory`() async throws {
         let api = UserAPI()
-        let directory = FileManager.default.temporaryDirectory.appending(path: "persisting-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: directory) }
+        let directory = temporaryURL()
 
         let files = FileCacher<User.ID, User>(
             directory: directory, expiry: .after(.seconds(24 * 60 * 60)))
@@ -108,8 +108,7 @@ struct PersistingTests {
 
     @Test func `waitUntilSaved returns when all content is saved`() async throws {
         let api = UserAPI()
-        let directory = FileManager.default.temporaryDirectory.appending(path: "persisting-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: directory) }
+        let directory = temporaryURL()
         let files = FileCacher<User.ID, User>(directory: directory)
 
         let users = Store(

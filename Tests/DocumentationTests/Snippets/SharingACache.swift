@@ -1,6 +1,7 @@
 internal import Foundation
 internal import StoreCore
 internal import Testing
+internal import Trials
 
 struct SharingACacheTests {
     @Test func `an observer in one process sees the update of another one`() async throws {
@@ -9,8 +10,7 @@ struct SharingACacheTests {
     }
 
     @Test func `a record is saved over the newest position`() async throws {
-        let directory = FileManager.default.temporaryDirectory.appending(path: "sharing-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: directory) }
+        let directory = temporaryURL()
         let files = FileCacher<User.ID, User>(directory: directory, sharing: .processes)
         let (id, record) = (1, CacheRecord(content: User(id: 1, name: "Ada"), fetchedAt: .now))
         let base = files.position
@@ -23,8 +23,7 @@ struct SharingACacheTests {
 
     static func output() async throws -> [[String]] {
         let api = UserAPI()
-        let directory = FileManager.default.temporaryDirectory.appending(path: "sharing-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: directory) }
+        let directory = temporaryURL()
 
         let files = FileCacher<User.ID, User>(directory: directory, sharing: .processes)
         let users = Store(

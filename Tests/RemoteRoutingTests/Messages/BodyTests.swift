@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
@@ -59,7 +60,7 @@ struct BodyTests {
     // MARK: Files
 
     private func withFile<Result>(_ content: Data, _ body: (URL) throws -> Result) throws -> Result {
-        let url = FileManager.default.temporaryDirectory.appending(path: "body-\(UUID().uuidString).bin")
+        let url = temporaryURL("bin")
         try content.write(to: url)
         defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: url) } }
         return try body(url)

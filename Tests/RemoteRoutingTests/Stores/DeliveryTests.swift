@@ -245,7 +245,7 @@ private enum Blog: Routable {
 private final class Desk: Sendable {
     let bench: Bench
     let time = ManualTime()
-    let directory: URL
+    let directory = temporaryURL()
     let host: RemoteHost
     let posts = Store<Int, Post>(cacher: MemoryCacher()) { Post(id: $0, isLiked: false, likes: 0) }
     let outbox: Outbox
@@ -264,12 +264,7 @@ private final class Desk: Sendable {
         var policy = OutboxPolicy()
         // A deadline of the host comes first.
         policy.attemptTimeout = .seconds(1_000_000)
-        let temporary = try TemporaryDirectory()
-        directory = temporary.url
-        outbox = try Outbox(directory: directory, policy: policy, time: time) { event in
-            // An outbox works for a moment after its last user, and would make its directory again.
-            withExtendedLifetime(temporary) { events.update { $0.append(event) } }
-        }
+        outbox = try Outbox(directory: directory, policy: policy, time: time) { event in events.update { $0.append(event) } }
         if registers {
             await outbox.register(
                 Like.self, patching: posts, at: \.post,

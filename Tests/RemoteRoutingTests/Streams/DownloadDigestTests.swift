@@ -9,18 +9,9 @@ import Trials
 /// The digest of a download, which is computed while the bytes arrive.
 @Suite(.timeLimit(.minutes(10)))
 struct DownloadDigestTests {
-    private let directory = Place()
+    private let directory: TemporaryDirectory
 
-    private final class Place: Sendable {
-        let url = FileManager.default.temporaryDirectory.appendingPathComponent("digests-\(UUID().uuidString)")
-        var target: URL { url.appendingPathComponent("film") }
-        var part: String { url.appendingPathComponent(".film.part").path }
-        init() {
-            // Ignores the error, because a test that writes to a missing directory fails.
-            try? FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-        }
-        deinit { try? FileManager.default.removeItem(at: url) }
-    }
+    init() throws { directory = try TemporaryDirectory() }
 
     private func write(_ bytes: [UInt8], _ offset: Int, to file: PartialFile) throws {
         try bytes.withUnsafeBytes { try file.write($0, at: Int64(offset)) }
@@ -30,12 +21,12 @@ struct DownloadDigestTests {
     func `H11: a digest covers every byte of the file, in any order of writes`(seed: Int) throws {
         var random = SplitMix(seed: UInt64(seed))
         var content: [UInt8] = []
-        var opened: PartialFile? = try PartialFile(at: directory.part, isHashed: true)
+        var opened: PartialFile? = try PartialFile(at: directory.part.path, isHashed: true)
         for _ in 0..<60 {
             if Int.random(in: 0..<10, using: &random) == 0 {
                 // Simulates a new process: releasing the file ends its lock.
                 opened = nil
-                opened = try PartialFile(at: directory.part, isHashed: true)
+                opened = try PartialFile(at: directory.part.path, isHashed: true)
             }
             let file = try #require(opened)
             switch Int.random(in: 0..<9, using: &random) {
@@ -55,13 +46,13 @@ struct DownloadDigestTests {
             }
         }
         #expect(try opened?.digest() == SHA256.digest(of: content))
-        #expect(try Data(contentsOf: URL(filePath: directory.part)) == Data(content))
+        #expect(try Data(contentsOf: directory.part) == Data(content))
     }
 
     @Test func `H11: bytes are hashed as they arrive, and are not read again`() throws {
-        let file = try PartialFile(at: directory.part, isHashed: true)
+        let file = try PartialFile(at: directory.part.path, isHashed: true)
         try write([1, 2, 3], 0, to: file)
-        let other = try FileHandle(forWritingTo: URL(filePath: directory.part))
+        let other = try FileHandle(forWritingTo: directory.part)
         try other.write(contentsOf: [7])
         try other.close()
         try write([4], 3, to: file)
@@ -69,8 +60,8 @@ struct DownloadDigestTests {
     }
 
     @Test func `H11: a file that is not hashed while it is written has the digest of its whole content`() throws {
-        try write([1, 2, 3], 0, to: PartialFile(at: directory.part))
-        let file = try PartialFile(at: directory.part)
+        try write([1, 2, 3], 0, to: PartialFile(at: directory.part.path))
+        let file = try PartialFile(at: directory.part.path)
         try write([4], 3, to: file)
         #expect(try file.digest() == SHA256.digest(of: [1, 2, 3, 4]))
     }
@@ -103,10 +94,10 @@ struct DownloadDigestTests {
     }
 
     @Test func `H11: a partial file with another hard link is replaced, not overwritten`() throws {
-        try Data("old".utf8).write(to: URL(filePath: directory.part))
-        let backup = directory.url.appendingPathComponent("backup")
-        try FileManager.default.linkItem(at: URL(filePath: directory.part), to: backup)
-        let file = try PartialFile(at: directory.part)
+        try Data("old".utf8).write(to: directory.part)
+        let backup = directory.file("backup")
+        try FileManager.default.linkItem(at: directory.part, to: backup)
+        let file = try PartialFile(at: directory.part.path)
         #expect(try file.length() == 0)
         try write([1, 2, 3, 4], 0, to: file)
         #expect(try Data(contentsOf: backup) == Data("old".utf8))

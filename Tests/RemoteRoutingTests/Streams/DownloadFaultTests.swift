@@ -2,6 +2,7 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
@@ -9,19 +10,6 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct DownloadFaultTests {
     private let content = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) })
-
-    private final class Place: Sendable {
-        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("downloads-\(UUID().uuidString)")
-        var target: URL { directory.appendingPathComponent("film.bin") }
-        init() throws { try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true) }
-        deinit { try? FileManager.default.removeItem(at: directory) }
-
-        func leavePart(_ bytes: Data, from address: String, validator: String) throws {
-            try bytes.write(to: directory.appendingPathComponent(".film.bin.part"))
-            let state = DownloadState(address: address, validator: validator, total: nil)
-            try JSONEncoder().encode(state).write(to: directory.appendingPathComponent(".film.bin.part.json"))
-        }
-    }
 
     private func host(_ origin: LoopbackOrigin, _ transport: RealTransport) throws -> RemoteHost {
         try transport.host(origin.port) { $0.random = { 0 } }
@@ -33,7 +21,7 @@ struct DownloadFaultTests {
         arguments: RealTransport.available,
         ["", "abc", String(repeating: "g", count: 64), String(repeating: "0", count: 63), String(repeating: "0", count: 65)])
     func `H11: a malformed digest is refused before anything is sent`(_ transport: RealTransport, _ digest: String) async throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let origin = try LoopbackOrigin { _ in .text("x") }
         let error = try await remoteError {
             try await host(origin, transport).download(Route(path: "/f"), to: place.target, sha256: digest)
@@ -45,7 +33,7 @@ struct DownloadFaultTests {
 
     @Test(arguments: RealTransport.available)
     func `H11: a digest may have uppercase letters`(_ transport: RealTransport) async throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let content = content
         let origin = try LoopbackOrigin { _ in .data(content) }
         try await host(origin, transport).download(Route(path: "/f"), to: place.target, sha256: hex(content).uppercased())
@@ -54,7 +42,7 @@ struct DownloadFaultTests {
 
     @Test(arguments: RealTransport.available)
     func `H11: a download starts over after the server sent a wrong range`(_ transport: RealTransport) async throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let content = content
         let origin = try LoopbackOrigin { request in
             guard request.headers["Range"] != nil else { return .data(content).tagged("v1") }
@@ -69,7 +57,7 @@ struct DownloadFaultTests {
     }
 
     /// Serves parts of at most 60 000 bytes without the total, and refuses the range after the last byte with a field.
-    private func originOfParts(_ place: Place, atEnd field: String?) throws -> LoopbackOrigin {
+    private func originOfParts(_ place: TemporaryDirectory, atEnd field: String?) throws -> LoopbackOrigin {
         let content = content
         let origin = try LoopbackOrigin { request in
             guard let start = request.headers["Range"].flatMap({ Int($0.dropFirst("bytes=".count).dropLast()) }) else {
@@ -91,7 +79,7 @@ struct DownloadFaultTests {
 
     @Test(arguments: RealTransport.available)
     func `H11: a part without the total is not taken for the end of the file`(_ transport: RealTransport) async throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let origin = try originOfParts(place, atEnd: "bytes */200000")
         try await host(origin, transport).download(Route(path: "/f"), to: place.target)
         #expect(try Data(contentsOf: place.target) == content)
@@ -100,7 +88,7 @@ struct DownloadFaultTests {
 
     @Test(arguments: RealTransport.available)
     func `H11: a server that never sends the total is asked for the whole file`(_ transport: RealTransport) async throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let origin = try originOfParts(place, atEnd: nil)
         try await host(origin, transport).download(Route(path: "/f"), to: place.target)
         #expect(try Data(contentsOf: place.target) == content)
@@ -109,7 +97,7 @@ struct DownloadFaultTests {
 
     @Test(arguments: RealTransport.available)
     func `H11: the digest shows which part without the total is the last`(_ transport: RealTransport) async throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let origin = try originOfParts(place, atEnd: nil)
         try await host(origin, transport).download(Route(path: "/f"), to: place.target, sha256: hex(content))
         #expect(try Data(contentsOf: place.target) == content)
@@ -148,7 +136,7 @@ struct DownloadFaultTests {
 
     @Test(arguments: RealTransport.available, ["\"a\r\nX: y\"", "", "nonsense", "W/\"v1\"", "\"a"])
     func `H11: a download with a damaged state starts over`(_ transport: RealTransport, _ validator: String) async throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let content = content
         let origin = try LoopbackOrigin { request in .data(content).tagged("v1").ranged(by: request) }
         try place.leavePart(Data(count: 1000), from: origin.url.absoluteString + "/f", validator: validator)
@@ -159,7 +147,7 @@ struct DownloadFaultTests {
 
     @Test(arguments: RealTransport.available)
     func `H11: a download starts over if the partial file is from another URL`(_ transport: RealTransport) async throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let content = content
         let origin = try LoopbackOrigin { request in .data(content).tagged("v1").ranged(by: request) }
         try place.leavePart(Data(count: 1000), from: origin.url.absoluteString + "/other", validator: "\"v1\"")
@@ -169,7 +157,7 @@ struct DownloadFaultTests {
 
     @Test(arguments: RealTransport.available)
     func `H7: a download reports its attempts`(_ transport: RealTransport) async throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let content = content
         let failures = Lock(2)
         let origin = try LoopbackOrigin { _ in
@@ -186,7 +174,7 @@ struct DownloadFaultTests {
 
     @Test(arguments: RealTransport.available)
     func `H7: a download is retried as often as other calls`(_ transport: RealTransport) async throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let origin = try LoopbackOrigin { _ in .status(503) }
         let error = try await remoteError { try await host(origin, transport).download(Route(path: "/f"), to: place.target) }
         #expect(error.status == 503)
@@ -196,7 +184,7 @@ struct DownloadFaultTests {
 
     @Test(arguments: RealTransport.available)
     func `H7: a download does not wait beyond the overall deadline for Retry-After`(_ transport: RealTransport) async throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let origin = try LoopbackOrigin { _ in .status(503).setting("Retry-After", to: "3600") }
         let error = try await remoteError { try await host(origin, transport).download(Route(path: "/f"), to: place.target) }
         #expect(error.retryAfter == .seconds(3600))
@@ -205,7 +193,7 @@ struct DownloadFaultTests {
 
     @Test(arguments: RealTransport.available)
     func `H6: each attempt of a long download has its own overall deadline`(_ transport: RealTransport) async throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let content = content
         let origin = try LoopbackOrigin { request in
             let response = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
@@ -225,9 +213,9 @@ struct DownloadFaultTests {
 
     @Test(arguments: RealTransport.available)
     func `H11: a download into a missing directory or onto a directory fails with fileFailed`(_ transport: RealTransport) async throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let origin = try LoopbackOrigin { _ in .text("x") }
-        let missing = place.directory.appendingPathComponent("missing/film.bin")
+        let missing = place.file("missing/film.bin")
         let error = try await remoteError { try await host(origin, transport).download(Route(path: "/f"), to: missing) }
         #expect(error.code == .fileFailed && error.message.contains("missing"))
         #expect(origin.requests.isEmpty)
@@ -254,7 +242,7 @@ struct DownloadFaultTests {
 
     @Test(arguments: RealTransport.available)
     func `H11: a target that appears during the download is replaced`(_ transport: RealTransport) async throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let content = content
         let target = place.target
         let origin = try LoopbackOrigin { _ in
@@ -266,8 +254,8 @@ struct DownloadFaultTests {
     }
 
     @Test func `H11: a file that another download has just finished is not opened as a partial file`() throws {
-        let place = try Place()
-        let part = place.directory.appendingPathComponent(".film.bin.part")
+        let place = try TemporaryDirectory()
+        let part = place.part
         try Data("whole".utf8).write(to: part)
         let handle = try FileHandle(forUpdating: part)
         defer { try? handle.close() }
@@ -285,12 +273,20 @@ struct DownloadFaultTests {
         let transport = MemoryTransport { _ in .status(200) }
         let host = RemoteHost("a.example", transport: transport)
         let address = try #require(URL(string: "https://b.example/nowhere/film.bin"))
-        let (route, place) = (Route(path: "/f"), try Place())
+        let (route, place) = (Route(path: "/f"), try TemporaryDirectory())
         let errors = [
             try await remoteError { try await host.download(route, to: address) },
             try await remoteError { try await host.download(Route(path: "/f", method: .post), to: place.target) },
         ]
         for error in errors { #expect(error.stage == .build && error.code == .unsupported, "\(error)") }
         #expect(transport.requests.isEmpty)
+    }
+}
+
+extension TemporaryDirectory {
+    fileprivate func leavePart(_ bytes: Data, from address: String, validator: String) throws {
+        try bytes.write(to: part)
+        let state = DownloadState(address: address, validator: validator, total: nil)
+        try JSONEncoder().encode(state).write(to: file(".film.bin.part.json"))
     }
 }

@@ -2,6 +2,7 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
@@ -9,15 +10,6 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct DownloadTests {
     private let content = Data((0..<400_000).map { UInt8(truncatingIfNeeded: $0 &* 17 >> 4) })
-
-    /// A temporary directory, which is removed after the test.
-    private final class Place: Sendable {
-        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("downloads-\(UUID().uuidString)")
-        var target: URL { directory.appendingPathComponent("film.bin") }
-        init() throws { try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true) }
-        deinit { try? FileManager.default.removeItem(at: directory) }
-        var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()) ?? [] }
-    }
 
     private func host(_ origin: LoopbackOrigin, _ transport: RealTransport) throws -> RemoteHost {
         try transport.host(origin.port) { $0.random = { 0 } }
@@ -36,7 +28,7 @@ struct DownloadTests {
 
     @Test(arguments: RealTransport.available)
     func `H11: a file appears at its target when it is complete`(_ transport: RealTransport) async throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let content = content
         let origin = try LoopbackOrigin { _ in .data(content).tagged() }
         let seen = WatchedState<[TransferProgress]>([])
@@ -55,7 +47,7 @@ struct DownloadTests {
     func `H11: an interrupted download resumes after the received bytes`(
         _ transport: RealTransport, _ way: LoopbackOrigin.Misbehavior
     ) async throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let content = content
         let origin = try LoopbackOrigin { request in
             let response = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
@@ -73,7 +65,7 @@ struct DownloadTests {
 
     @Test(arguments: RealTransport.available)
     func `H11: a later call resumes an earlier download`(_ transport: RealTransport) async throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let isUp = WatchedState(false)
         let origin = try truncatingOrigin(until: isUp)
         let host = try host(origin, transport)
@@ -90,8 +82,8 @@ struct DownloadTests {
 
     @Test(arguments: RealTransport.available, [244, 245, 255])
     func `H11: a download to a long name resumes too`(_ transport: RealTransport, _ length: Int) async throws {
-        let place = try Place()
-        let target = place.directory.appendingPathComponent(String(repeating: "n", count: length))
+        let place = try TemporaryDirectory()
+        let target = place.file(String(repeating: "n", count: length))
         let isUp = WatchedState(false)
         let origin = try truncatingOrigin(until: isUp)
         let host = try host(origin, transport)
@@ -106,7 +98,7 @@ struct DownloadTests {
 
     @Test(arguments: RealTransport.available)
     func `H11: a download of a file that has changed starts over`(_ transport: RealTransport) async throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let new = Data(content.reversed())
         let content = content
         let isNew = WatchedState(false)
@@ -125,7 +117,7 @@ struct DownloadTests {
 
     @Test(arguments: RealTransport.available, ["W/\"v1\"", ""])
     func `H11: a download without a strong validator starts over`(_ transport: RealTransport, _ tag: String) async throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let content = content
         let count = WatchedState(0)
         let origin = try LoopbackOrigin { request in
@@ -142,7 +134,7 @@ struct DownloadTests {
 
     @Test(arguments: RealTransport.available)
     func `H11: a file with a wrong digest is discarded`(_ transport: RealTransport) async throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let content = content
         let origin = try LoopbackOrigin { _ in .data(content).tagged() }
         let error = try await remoteError {
@@ -150,12 +142,12 @@ struct DownloadTests {
         }
         #expect(error.code == .wrongDigest)
         #expect(!FileManager.default.fileExists(atPath: place.target.path))
-        #expect(try Data(contentsOf: place.directory.appendingPathComponent(".film.bin.part")).isEmpty)
+        #expect(try Data(contentsOf: place.part).isEmpty)
     }
 
     @Test(arguments: RealTransport.available)
     func `H11: a part with a range other than the requested one is refused`(_ transport: RealTransport) async throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let content = content
         let origin = try LoopbackOrigin { request in
             guard request.headers["Range"] != nil else {
@@ -171,16 +163,16 @@ struct DownloadTests {
     @Test(arguments: RealTransport.available)
     func `H11: a download ends at 416 if the file is complete, and otherwise starts over`(_ transport: RealTransport) async throws {
         for length in [400_000, 300_000] {
-            let place = try Place()
+            let place = try TemporaryDirectory()
             let part = content.prefix(length == 400_000 ? 400_000 : 350_000)
             let new = Data(content.prefix(length))
-            try part.write(to: place.directory.appendingPathComponent(".film.bin.part"))
+            try part.write(to: place.part)
             let origin = try LoopbackOrigin { request in
                 request.headers["Range"] == nil
                     ? .data(new).tagged("v1") : .status(416).setting("Content-Range", to: "bytes */\(length)")
             }
             let state = DownloadState(address: origin.url.absoluteString + "/f", validator: "\"v1\"", total: nil)
-            try JSONEncoder().encode(state).write(to: place.directory.appendingPathComponent(".film.bin.part.json"))
+            try JSONEncoder().encode(state).write(to: place.file(".film.bin.part.json"))
             try await host(origin, transport).download(Route(path: "/f"), to: place.target)
             #expect(try Data(contentsOf: place.target) == new)
             #expect(origin.requests.count == (length == 400_000 ? 1 : 2))
@@ -189,7 +181,7 @@ struct DownloadTests {
 
     @Test(arguments: RealTransport.available)
     func `H11: a second download of the same file is refused while the first is running`(_ transport: RealTransport) async throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let content = content
         let origin = try LoopbackOrigin { _ in .data(content).tagged().misbehaving(.stall(afterBodyBytes: 1000)) }
         let host = try host(origin, transport)
@@ -260,4 +252,12 @@ struct DownloadTests {
         for (name, value) in fields { try header.append(name, value) }
         #expect(DownloadDecision.strongValidator(of: header, now: Date()) == expected)
     }
+}
+
+extension TemporaryDirectory {
+    /// A file to download to, and the part that a broken download leaves.
+    var target: URL { file("film.bin") }
+    var part: URL { file(".film.bin.part") }
+
+    var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: url.path).sorted()) ?? [] }
 }

@@ -43,7 +43,7 @@ final class LoopbackProxy: Sendable {
             let isTunnel = words[0] == "CONNECT"
             let target = isTunnel ? String(words[1]) : URL(string: String(words[1])).map { "\($0.host() ?? ""):\($0.port ?? 80)" } ?? ""
             let port = target.split(separator: ":").last.flatMap { UInt16($0) } ?? 0
-            guard let origin = connect(to: port) else {
+            guard let origin = RawConnection(to: port) else {
                 return connection.send("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
             }
             defer { close(origin.socket) }
@@ -84,29 +84,10 @@ final class LoopbackProxy: Sendable {
         let host = request[3] == 3 ? String(decoding: read(Int(read(1).last ?? 0)), as: UTF8.self) : "\(read(request[3] == 1 ? 4 : 16))"
         let port = read(2).reduce(UInt16(0)) { $0 << 8 | UInt16($1) }
         note("\(host):\(port)")
-        guard let origin = connect(to: port) else { return send([5, 5, 0, 1, 0, 0, 0, 0, 0, 0]) }
+        guard let origin = RawConnection(to: port) else { return send([5, 5, 0, 1, 0, 0, 0, 0, 0, 0]) }
         defer { close(origin.socket) }
         send([5, 0, 0, 1, 0, 0, 0, 0, 0, 0])
         relay(connection, origin)
-    }
-
-    /// Connects to a port of this machine.
-    private static func connect(to port: UInt16) -> RawConnection? {
-        let made = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let isConnected = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                Glibc.connect(made, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
-        }
-        guard isConnected else {
-            close(made)
-            return nil
-        }
-        return RawConnection(socket: made, number: 0)
     }
 
     /// Copies bytes both ways until both sides have ended.

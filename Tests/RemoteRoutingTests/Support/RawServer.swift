@@ -33,7 +33,7 @@ final class RawServer: Sendable {
         Thread { [accepted] in
             while true {
                 let connection = accept(listener, nil, nil)
-                guard connection >= 0 else { return }
+                guard connection >= 0 else { break }
                 let number = accepted.update { count in
                     count += 1
                     return count
@@ -43,14 +43,13 @@ final class RawServer: Sendable {
                     close(connection)
                 }.start()
             }
+            close(listener)
         }.start()
     }
 
-    // Shutting down the listener ends the accepting thread.
-    deinit {
-        shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
-    }
+    // This ends the accepting thread, which closes the listener. Closed here, its number could belong to the next listener before the thread
+    // accepts again.
+    deinit { shutdown(listener, Int32(SHUT_RDWR)) }
 }
 
 /// A connection of a ``RawServer``.
@@ -58,6 +57,27 @@ struct RawConnection: Sendable {
     let socket: Int32
     /// The number of the connection, counting from 1.
     let number: Int
+
+    init(socket: Int32, number: Int) { (self.socket, self.number) = (socket, number) }
+
+    /// Connects to a port of this machine.
+    init?(to port: UInt16) {
+        let descriptor = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let isConnected = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+        guard isConnected else {
+            close(descriptor)
+            return nil
+        }
+        self.init(socket: descriptor, number: 0)
+    }
 
     /// Reads the head of a request; `nil` at the end of the connection.
     func readHead() -> String? {

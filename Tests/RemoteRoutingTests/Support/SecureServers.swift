@@ -73,7 +73,7 @@ final class NginxServer {
     init(http2: Bool = true, streams: Int = 256, upstream: UInt16 = 1) async throws {
         let certificates = try TestCertificates.made.get()
         port = try freePort()
-        folder = FileManager.default.temporaryDirectory.appending(path: "nginx-\(UUID().uuidString)")
+        folder = temporaryURL()
         try FileManager.default.createDirectory(at: folder.appending(path: "t"), withIntermediateDirectories: true)
         let place = folder.path(percentEncoded: false)
         let text = """
@@ -98,10 +98,7 @@ final class NginxServer {
         try await until("nginx listens") { [port] in isListening(port) }
     }
 
-    deinit {
-        process.kill()
-        try? FileManager.default.removeItem(at: folder)
-    }
+    deinit { process.kill() }
 }
 
 /// Whether a server accepts connections on a port of this machine.

@@ -26,9 +26,8 @@ struct SwiftCompiler {
     ///
     /// - Returns: The errors and warnings with their lines, which count from 1; without notes.
     func diagnostics(of source: String) throws -> [(line: Int, text: String)] {
-        let file = FileManager.default.temporaryDirectory.appending(path: "\(UUID().uuidString).swift")
+        let file = temporaryURL("swift")
         try Data(source.utf8).write(to: file)
-        defer { try? FileManager.default.removeItem(at: file) }
         let arguments = ["-swift-version", "6", "-diagnostic-style", "llvm"] + flags + ["-typecheck", file.path]
         let process = try ChildProcess("/bin/sh", ["-c", #"exec "$@" 2>&1"#, "sh", program] + arguments)
         let output = process.rest

@@ -41,8 +41,7 @@ struct TestCertificates: Sendable {
         }
     }()
 
-    /// Removed when the process ends.
-    private static let directory = FileManager.default.temporaryDirectory.appending(path: "storehouse-certificates-\(UUID().uuidString)")
+    private static let directory = temporaryURL()
 
     private var directory: URL { TestCertificates.directory }
 
@@ -75,7 +74,6 @@ struct TestCertificates: Sendable {
         #if os(Linux)
         guard TLSFront.isAvailable else { throw Missing(description: "libssl is missing") }
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        atexit { try? FileManager.default.removeItem(at: TestCertificates.directory) }
         let process = try ChildProcess("/bin/sh", ["-c", TestCertificates.script, "sh", directory.path])
         guard process.wait() else { throw Missing(description: "openssl is missing, or cannot make certificates") }
         #else

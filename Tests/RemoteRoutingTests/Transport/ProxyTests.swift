@@ -237,7 +237,7 @@ final class SquidProxy {
 
     init(allowing ports: [Int]) async throws {
         port = try freePort()
-        folder = FileManager.default.temporaryDirectory.appending(path: "squid-\(UUID().uuidString)")
+        folder = temporaryURL()
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let place = folder.path(percentEncoded: false)
         let helper = folder.appending(path: "users.sh")
@@ -269,9 +269,6 @@ final class SquidProxy {
         try await until("squid listens") { [port] in isListening(port) }
     }
 
-    deinit {
-        process.kill()
-        try? FileManager.default.removeItem(at: folder)
-    }
+    deinit { process.kill() }
 }
 #endif

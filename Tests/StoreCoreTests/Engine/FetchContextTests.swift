@@ -273,8 +273,7 @@ struct FetchContextTests {
     }
 
     @Test func `C22: a fetch with a lease of a shared cacher has the values of its caller`() async throws {
-        let directory = URL.temporaryDirectory.appending(path: "context-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: directory) }
+        let directory = temporaryURL()
         let seen = WatchedState("")
         let store = Store<Int, Int>(
             cacher: FileCacher(directory: directory, sharing: .processes),

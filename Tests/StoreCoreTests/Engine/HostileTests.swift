@@ -152,9 +152,8 @@ struct HostileTests {
     // MARK: Files
 
     @Test func `F6: a store with a file in place of its directory works in memory and reports faults`() async throws {
-        let place = FileManager.default.temporaryDirectory.appending(path: "storehouse-\(UUID().uuidString)")
+        let place = temporaryURL()
         try Data("not a directory".utf8).write(to: place)
-        defer { try? FileManager.default.removeItem(at: place) }
         let events = EventLog()
         let store = Store<Int, Int>(
             cacher: TieredCacher(over: FileCacher(directory: place)), onEvent: events.append

@@ -140,8 +140,7 @@ struct PageWindowTests {
 
     @Test func `C18: a saved window keeps its pages, their keys and their elements`() async throws {
         let book = Book()
-        let directory = URL.temporaryDirectory.appending(path: "windows-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: directory) }
+        let directory = temporaryURL()
         do {
             let lists = lists(book, pages: 3, cacher: FileCacher(directory: directory))
             _ = try await lists[1].requireData()

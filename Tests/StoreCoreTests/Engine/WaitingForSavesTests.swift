@@ -99,8 +99,7 @@ struct WaitingForSavesTests {
     }
 
     @Test func `F1: another cacher finds every file once the wait for its save returns`() async throws {
-        let directory = FileManager.default.temporaryDirectory.appending(path: "storehouse-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: directory) }
+        let directory = temporaryURL()
         let store = Store<Int, Int>(cacher: TieredCacher(over: FileCacher(directory: directory))) { $0 * 2 }
         for key in 0..<50 { #expect(try await store[key].requireData() == key * 2) }
         try await store.waitUntilSaved()

@@ -300,7 +300,7 @@ struct OutboxScopeTests {
 
     @Test func `O1: two types with one name stop the program`() async throws {
         await #expect(processExitsWith: .failure) {
-            let outbox = try Outbox(directory: FileManager.default.temporaryDirectory.appending(path: UUID().uuidString))
+            let outbox = try Outbox(directory: temporaryURL())
             await outbox.register(Add.self) { _, _ in }
             await outbox.register(Add.self) { _, _ in }
         }

@@ -78,7 +78,7 @@ struct DirectoryAttackTests {
 
     @Test func `S14: a second synchronizer finds the directory locked through a symbolic link`() async throws {
         let bench = try DirectoryBench(["a": "one"])
-        let link = URL(filePath: NSTemporaryDirectory()).appending(path: "storehouse-link-\(UUID().uuidString)")
+        let link = temporaryURL()
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: bench.url)
         defer { try? FileManager.default.removeItem(at: link) }
         let first = bench.target()

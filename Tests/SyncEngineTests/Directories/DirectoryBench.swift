@@ -24,12 +24,8 @@ final class DirectoryBench: Sendable {
     /// Receives each step of a pass just before it happens; an error makes the step fail.
     let probe = Lock<(@Sendable (TargetStep) throws -> Void)?>(nil)
 
-    convenience init(_ contents: [String: String] = [:]) throws {
-        try self.init(contents, in: NSTemporaryDirectory())
-    }
-
-    /// Creates the directory in another one, such as a small disk.
-    init(_ contents: [String: String], in parent: String) throws {
+    /// Creates the directory in the system's temporary directory, or in another one, such as a small disk.
+    init(_ contents: [String: String] = [:], in parent: String? = nil) throws {
         directory = try TemporaryDirectory(in: parent)
         origin.withLock { $0.contents = contents }
     }

@@ -147,7 +147,7 @@ final class SmallDisk {
     private var isMounted = true
 
     init?(kilobytes: Int, at place: String? = nil) {
-        path = place ?? NSTemporaryDirectory() + "storehouse-disk-\(UUID().uuidString)"
+        path = place ?? temporaryURL().path(percentEncoded: false)
         #if os(Linux)
         try? FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         guard Self.run("mount", "-t", "tmpfs", "-o", "size=\(kilobytes)k", "tmpfs", path) else {

@@ -2,6 +2,7 @@ import Foundation
 import StoreCore
 import SyncEngine
 import Testing
+import Trials
 
 /// A store as the target, with real stores and cachers and scripted origins.
 struct StoreSyncTests {
@@ -86,8 +87,7 @@ struct StoreSyncTests {
     }
 
     @Test func `a sync continues from the records of a file cacher`() async throws {
-        let directory = FileManager.default.temporaryDirectory.appending(path: "store-sync-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: directory) }
+        let directory = temporaryURL()
         try await OneWaySynchronizer(processor: StoreSyncProcessor(list: whole, store: store(FileCacher(directory: directory)))).sync()
         let again = store(FileCacher(directory: directory))
         origin.update { $0.photos.removeFirst() }

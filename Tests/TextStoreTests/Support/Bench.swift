@@ -12,7 +12,7 @@ extension TemporaryDirectory {
         let found = FileManager.default.enumerator(at: url, includingPropertiesForKeys: [.isRegularFileKey])
         return (found?.compactMap { $0 as? URL } ?? [])
             .filter { (try? $0.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile) == true }
-            .map { String($0.path(percentEncoded: false).dropFirst(url.path(percentEncoded: false).count)) }.sorted()
+            .map { String($0.path(percentEncoded: false).dropFirst(url.path(percentEncoded: false).count + 1)) }.sorted()
     }
 
     /// Changes one byte of every file whose path contains a word.

@@ -2,6 +2,7 @@ internal import Foundation
 internal import RemoteRouting
 internal import StoreCore
 internal import Testing
+internal import Trials
 
 // What stands in the documentation on routes as the deliveries of an outbox.
 
@@ -24,7 +25,7 @@ enum Blog: Routable {
 
 @Suite(.timeLimit(.minutes(10)))
 struct DeliveriesTests {
-    let directory = FileManager.default.temporaryDirectory.appending(path: "deliveries-\(UUID().uuidString)")
+    let directory = temporaryURL()
     let time = ManualTime()
     let posts = Store<Post.ID, Post>(cacher: MemoryCacher()) { Post(id: $0) }
 
@@ -33,7 +34,6 @@ struct DeliveriesTests {
     }
 
     @Test func `a route is the delivery of a command`() async throws {
-        defer { try? FileManager.default.removeItem(at: directory) }
         let transport = MemoryTransport { _ in .status(204) }
         let (api, outbox) = (host(over: transport), try Outbox(directory: directory))
         await outbox.register(
@@ -49,7 +49,6 @@ struct DeliveriesTests {
     }
 
     @Test func `the response is the content`() async throws {
-        defer { try? FileManager.default.removeItem(at: directory) }
         let transport = MemoryTransport { _ in .json(#"{"id": 7, "isLiked": true}"#) }
         let (api, outbox) = (host(over: transport), try Outbox(directory: directory))
         await outbox.register(
@@ -62,7 +61,6 @@ struct DeliveriesTests {
     }
 
     @Test func `the response has the key of the new entity`() async throws {
-        defer { try? FileManager.default.removeItem(at: directory) }
         let transport = MemoryTransport { _ in .json(#"{"id": 42, "isLiked": false}"#) }
         let (api, outbox) = (host(over: transport), try Outbox(directory: directory))
         await outbox.register(
@@ -78,7 +76,6 @@ struct DeliveriesTests {
     }
 
     @Test func `a screen shows the reason of a refusal`() async throws {
-        defer { try? FileManager.default.removeItem(at: directory) }
         let transport = MemoryTransport { _ in
             .init(
                 status: 422, headers: [("Content-Type", "application/problem+json")],

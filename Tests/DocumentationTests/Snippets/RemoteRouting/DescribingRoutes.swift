@@ -1,6 +1,7 @@
 internal import Foundation
 internal import RemoteRouting
 internal import Testing
+internal import Trials
 
 struct NewOrder: Codable, Sendable {
     var product: String
@@ -106,9 +107,8 @@ struct DescribingRoutesTests {
 
     @Test func `a form brings a file`() async throws {
         let shop = RemoteHost("shop.example.com", transport: transport)
-        let photo = FileManager.default.temporaryDirectory.appending(path: "\(UUID().uuidString).png")
+        let photo = temporaryURL("png")
         try Data([1, 2, 3]).write(to: photo)
-        defer { try? FileManager.default.removeItem(at: photo) }
         let form: MultipartForm = [
             .text("title", "Sunrise"),
             .file("photo", at: photo),

@@ -2,6 +2,7 @@ internal import Foundation
 internal import LoopbackOrigin
 internal import RemoteRouting
 internal import Testing
+internal import Trials
 
 // The examples of the article on trust and of the doc comments beside it.
 
@@ -10,9 +11,8 @@ struct TrustSnippets {
         let certificate = Data(SampleCertificate.pem.utf8)
         let key = Data("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----".utf8)
         let password: String? = nil
-        let file = FileManager.default.temporaryDirectory.appending(path: "authority-\(UUID().uuidString).pem")
+        let file = temporaryURL("pem")
         try certificate.write(to: file)
-        defer { try? FileManager.default.removeItem(at: file) }
         do {
             var tls = TLSOptions()
             // Replaces the system's authorities.

@@ -3,6 +3,7 @@ internal import LoopbackOrigin
 internal import RemoteRouting
 internal import StoreCore
 internal import Testing
+internal import Trials
 
 // What stands in the articles on errors, parsers, streams and testing.
 
@@ -118,8 +119,7 @@ struct StreamsAndFilesTests {
         let origin = try LoopbackOrigin()
         origin.on(.get, "/films/:film") { _ in .data(Data("abc".utf8)) }
         let shop = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)))
-        let film = FileManager.default.temporaryDirectory.appending(path: "\(UUID().uuidString).mp4")
-        defer { try? FileManager.default.removeItem(at: film) }
+        let film = temporaryURL("mp4")
         let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
         let printed = Printed()
         try await Printed.$page.withValue(printed) {

@@ -2,6 +2,7 @@ internal import Foundation
 internal import RemoteRouting
 internal import SyncEngine
 internal import Testing
+internal import Trials
 
 // The examples of the article on mirrors of files.
 
@@ -44,8 +45,7 @@ struct MirrorTests {
                 : .init(body: Data("frame 1".utf8))
         }
         let host = RemoteHost("films.example.com", transport: transport)
-        let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
-        defer { try? FileManager.default.removeItem(at: directory) }
+        let directory = temporaryURL()
         let printed = Printed()
         try await Printed.$page.withValue(printed) {
             let films = Films(host: host)

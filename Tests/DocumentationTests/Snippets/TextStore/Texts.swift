@@ -3,6 +3,7 @@ internal import LoopbackOrigin
 internal import RemoteRouting
 internal import StoreCore
 internal import Testing
+internal import Trials
 internal import TextStore
 
 // The examples of TextStore's articles and docstrings; those that need only a directory and a loopback origin run.
@@ -60,8 +61,7 @@ struct RoutedTextFetcher: RevalidatingFetcher {
 
 /// Provides a bundle with two texts and a directory for the session; removes both after the body.
 func withBundle<Result>(_ body: (_ bundle: Bundle, _ directory: URL) async throws -> Result) async throws -> Result {
-    let place = FileManager.default.temporaryDirectory.appending(path: "storehouse-texts-\(UUID().uuidString)")
-    defer { try? FileManager.default.removeItem(at: place) }
+    let place = temporaryURL()
     let bundle = place.appending(path: "bundle")
     try FileManager.default.createDirectory(at: bundle, withIntermediateDirectories: true)
     try Data("Be kind.".utf8).write(to: bundle.appending(path: "eula.txt"))

@@ -53,7 +53,7 @@ struct CookieCallTests {
         let host = try host(origin, transport)
         for try await _ in try await host.bytes(for: Route(path: "/bytes")) {}
         for try await _ in host.events(for: Route(path: "/events")) { break }
-        let target = FileManager.default.temporaryDirectory.appending(path: "cookies-\(UUID().uuidString)")
+        let target = temporaryURL()
         defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: target) } }
         try await host.download(Route(path: "/file"), to: target)
         try await host.send(Route(path: "/upload", method: .put, parameters: ["a": 1]))
@@ -154,7 +154,7 @@ struct CookieCallTests {
         await jar.call().receive(["sid=1; Path=/; Max-Age=600"], from: origin.url)
         let host = try host(origin, transport, jar)
         if way == .download {
-            let target = FileManager.default.temporaryDirectory.appending(path: "cookies-\(UUID().uuidString)")
+            let target = temporaryURL()
             try await host.download(Route(path: "/a"), to: target)
             try FileManager.default.removeItem(at: target)
         } else {

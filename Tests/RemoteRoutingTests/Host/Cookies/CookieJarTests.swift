@@ -42,7 +42,7 @@ struct CookieJarTests {
     }
 
     @Test func `W12: a jar with a FileCacher restores its cookies`() async throws {
-        let directory = FileManager.default.temporaryDirectory.appending(path: "cookies-\(UUID().uuidString)")
+        let directory = temporaryURL()
         defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: directory) } }
         let scope = CacheScope(directory: directory)
         func open() -> CookieJar { CookieJar(cacher: FileCacher(directory: scope.directory(named: "cookies")), time: time, scope: scope) }

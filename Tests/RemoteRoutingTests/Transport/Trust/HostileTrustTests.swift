@@ -117,8 +117,7 @@ struct HostileTrustTests {
 
     @Test func `W8: an endless chain of certificates is refused`() async throws {
         let certificates = try TestCertificates.made.get()
-        let file = FileManager.default.temporaryDirectory.appending(path: "chain-\(UUID().uuidString).pem")
-        defer { try? FileManager.default.removeItem(at: file) }
+        let file = temporaryURL("pem")
         let own = try Data(contentsOf: certificates.certificate(.good))
         let authority = try Data(contentsOf: certificates.authority)
         try (own + (0..<3000).flatMap { _ in authority }).write(to: file)
@@ -202,25 +201,6 @@ struct HostileTrustTests {
 }
 
 extension RawConnection {
-    /// Connects to a port of this machine.
-    init?(to port: UInt16) {
-        let descriptor = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let isConnected = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
-        }
-        guard isConnected else {
-            close(descriptor)
-            return nil
-        }
-        self.init(socket: descriptor, number: 0)
-    }
-
     /// Forwards received bytes until their end, or until a change returns false.
     func pass(to other: RawConnection, _ change: (_ bytes: inout [UInt8], _ offset: Int) -> Bool) {
         var buffer = [UInt8](repeating: 0, count: 65_536)

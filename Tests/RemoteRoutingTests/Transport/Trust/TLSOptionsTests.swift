@@ -2,6 +2,7 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 import Wire
 
 @testable import RemoteRouting
@@ -81,9 +82,8 @@ struct TLSOptionsTests {
     @Test(arguments: unusable.indices)
     func `W8: a text without a certificate is refused with a remedy`(_ index: Int) throws {
         let (text, remedy) = Self.unusable[index]
-        let file = FileManager.default.temporaryDirectory.appending(path: "ca-\(UUID().uuidString).pem")
+        let file = temporaryURL("pem")
         try text.write(to: file)
-        defer { try? FileManager.default.removeItem(at: file) }
         for isFile in [false, true] {
             #expect {
                 _ = isFile ? try TLSOptions.Authorities(contentsOf: file) : try TLSOptions.Authorities(pem: text)

@@ -71,9 +71,8 @@ struct SurroundingsTests {
     @Test func `two libcurls in one process work side by side`() async throws {
         // A copy has separate state, as another version has.
         let path = try #require(StubLibrary.systemLibrary)
-        let copy = FileManager.default.temporaryDirectory.appending(path: "libcurl-\(UUID().uuidString).so")
+        let copy = temporaryURL("so")
         try FileManager.default.copyItem(atPath: path, toPath: copy.path())
-        defer { try? FileManager.default.removeItem(at: copy) }
         for other in [copy.path(), ProcessInfo.processInfo.environment["STOREHOUSE_CURL"]].compactMap(\.self) where !other.isEmpty {
             let (lines, code) = try await client(["two", "\(origin.port)", other])
             #expect(lines == ["x"])
@@ -172,17 +171,13 @@ final class StubLibrary {
     }()
 
     init(_ source: String, defining macros: [String] = []) throws {
-        let folder = FileManager.default.temporaryDirectory
-        url = folder.appending(path: "stub-\(UUID().uuidString).so")
-        let file = folder.appending(path: "stub-\(UUID().uuidString).c")
+        url = temporaryURL("so")
+        let file = temporaryURL("c")
         try Data(source.utf8).write(to: file)
-        defer { try? FileManager.default.removeItem(at: file) }
         let library = try #require(StubLibrary.systemLibrary)
         let words = ["-shared", "-fPIC", "-o", url.path(), file.path()] + macros.map { "-D\($0)" }
         _ = try #require(try ChildProcess.output(of: "/usr/bin/cc", words + [library, "-ldl"]))
     }
-
-    deinit { try? FileManager.default.removeItem(at: url) }
 
     /// The system's libcurl with another version or without a feature.
     static let version = """

@@ -90,21 +90,20 @@ public final class TLSFront: Sendable {
         Thread { [state] in
             while true {
                 let client = Glibc.accept(listener, nil, nil)
-                guard client >= 0 else { return }
+                guard client >= 0 else { break }
                 state.update { $0.accepted += 1 }
                 Thread {
                     Connection(context, client, state, announcesEnd: announcesEnd).serve(origin)
                     state.update { $0.ended += 1 }
                 }.start()
             }
+            close(listener)
         }.start()
     }
 
-    // The accepting thread ends with the listener.
-    deinit {
-        shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
-    }
+    // This ends the accepting thread, which closes the listener. Closed here, its number could belong to the next listener before the thread
+    // accepts again.
+    deinit { shutdown(listener, Int32(SHUT_RDWR)) }
 
     fileprivate static func address(_ port: UInt16) -> sockaddr_in {
         var address = sockaddr_in()
