@@ -26,10 +26,13 @@ struct SwiftCompiler {
     ///
     /// - Returns: The errors and warnings with their lines, which count from 1; without notes.
     func diagnostics(of source: String) throws -> [(line: Int, text: String)] {
-        let file = temporaryURL("swift")
+        let directory = try TemporaryDirectory()
+        let file = directory.file("source.swift")
         try Data(source.utf8).write(to: file)
         let arguments = ["-swift-version", "6", "-diagnostic-style", "llvm"] + flags + ["-typecheck", file.path]
-        let process = try ChildProcess("/bin/sh", ["-c", #"exec "$@" 2>&1"#, "sh", program] + arguments)
+        // The compiler leaves an empty directory among the temporary files.
+        let script = #"TMPDIR=$0 exec "$@" 2>&1"#
+        let process = try ChildProcess("/bin/sh", ["-c", script, directory.url.path(), program] + arguments)
         let output = process.rest
         let succeeded = process.wait()
         var found: [(line: Int, text: String)] = []
