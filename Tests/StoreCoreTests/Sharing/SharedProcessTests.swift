@@ -179,16 +179,9 @@ struct SharedProcessTests {
         // A process that does not follow: the runtime wakes each process about once a second.
         let resting = try start("rest")
         #expect(try await resting.nextLine() == "resting")
-        let id = try #require(processID("observe"))
-        let control = try #require(processID("rest"))
-        // The threads of the pool end after some seconds without work.
-        try await Task.sleep(for: .seconds(7))
-        let (before, controlBefore) = (try switches(of: id), try switches(of: control))
-        try await Task.sleep(for: .seconds(isLongRun ? 10 : 4))
-        let (woken, wokenControl) = (try switches(of: id) - before, try switches(of: control) - controlBefore)
+        let (woken, wokenControl) = try await child.wakes(beside: resting)
         #expect(woken <= wokenControl + 2, "\(woken) switches, and \(wokenControl) of a process that does not follow")
-        let locks = try String(contentsOfFile: "/proc/locks", encoding: .utf8)
-        #expect(!locks.split(separator: "\n").contains { $0.split(separator: " ").contains { $0 == "\(id)" } })
+        #expect(try !child.holdsLock())
         try await user.cacher.save(record(2), param: 2)
         #expect(try await child.nextLine() == "changed 2")
     }
@@ -243,24 +236,6 @@ struct SharedProcessTests {
         #expect(try await child.nextLine() == "waiting")
         lease.end(.saved)
         #expect(try await child.nextLine() == "granted")
-    }
-
-    private func processID(_ mode: String) -> Int? {
-        for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? [] {
-            guard let id = Int(name), let line = try? String(contentsOfFile: "/proc/\(name)/cmdline", encoding: .utf8) else { continue }
-            if line.contains(place.directory.path), line.contains(mode) { return id }
-        }
-        return nil
-    }
-
-    /// The number of context switches of all threads: a thread that is woken switches at least once.
-    private func switches(of id: Int) throws -> Int {
-        try FileManager.default.contentsOfDirectory(atPath: "/proc/\(id)/task").reduce(0) { sum, task in
-            let status = try String(contentsOfFile: "/proc/\(id)/task/\(task)/status", encoding: .utf8)
-            return sum
-                + status.split(separator: "\n").filter { $0.hasPrefix("voluntary") }.compactMap { Int($0.split(separator: "\t")[1]) }
-                .reduce(0, +)
-        }
     }
     #endif
 }

@@ -284,26 +284,11 @@ struct FollowingProcessTests {
         // A process that does not follow: the runtime wakes each process about once a second.
         let control = try start(1, 0, "resting")
         #expect(control.readLine() == "2")
-        // The threads of the pool end after some seconds without work.
-        try await Task.sleep(for: .seconds(7))
-        let (before, controlBefore) = (try switches(of: child), try switches(of: control))
-        try await Task.sleep(for: .seconds(isLongRun ? 10 : 4))
-        let (woken, wokenControl) = (try switches(of: child) - before, try switches(of: control) - controlBefore)
+        let (woken, wokenControl) = try await child.wakes(beside: control)
         #expect(woken <= wokenControl + 2, "\(woken) switches, and \(wokenControl) of a process that does not follow")
-        let locks = try String(contentsOfFile: "/proc/locks", encoding: .utf8)
-        #expect(!locks.split(separator: "\n").contains { $0.split(separator: " ").contains { $0 == "\(child.id)" } })
+        #expect(try !child.holdsLock())
         #expect(try start(3, 1).wait())
         #expect(child.readLine() == "3")
-    }
-
-    /// Returns how often the threads of a process have given up the processor by themselves.
-    private func switches(of child: ChildProcess) throws -> Int {
-        try FileManager.default.contentsOfDirectory(atPath: "/proc/\(child.id)/task").reduce(0) { sum, task in
-            let status = try String(contentsOfFile: "/proc/\(child.id)/task/\(task)/status", encoding: .utf8)
-            return sum
-                + status.split(separator: "\n").filter { $0.hasPrefix("voluntary") }.compactMap { Int($0.split(separator: "\t")[1]) }
-                .reduce(0, +)
-        }
     }
     #endif
 }
