@@ -6,7 +6,7 @@ import Testing
 import Trials
 
 /// Faults that appear only under load. `STOREHOUSE_SEEDS=10` runs the suite in full.
-@Suite(.serialized, .timeLimit(.minutes(10)))
+@Suite(.serialized, .timeLimit(.minutes(usually(10))))
 struct StormTests {
     private static let width = isLongRun ? 2000 : 300
 

@@ -2,7 +2,7 @@
 import Testing
 import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(usually(10))))
 struct ClearingTests {
     @Test(arguments: Backing.withCacher)
     func `C6: clearing the store is a barrier for saves`(_ backing: Backing) async throws {

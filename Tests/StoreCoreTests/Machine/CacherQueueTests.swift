@@ -7,7 +7,7 @@ import Trials
 /// Checks the cacher's queue in every order of a few requests and ends of calls, against a list of requests in plain order.
 ///
 /// `STOREHOUSE_SEEDS=N` searches N times as many states.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(usually(10))))
 struct CacherQueueTests {
     @Test func `C6: every order of requests and ends starts the calls that the rules allow`() async {
         var search = QueueSearch()

@@ -7,7 +7,7 @@ import Trials
 /// Checks the laws in each state and transition of the machine, over every interleaving of its events up to a depth.
 ///
 /// `STOREHOUSE_SEEDS=N` searches N times as many states.
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(usually(30))))
 struct ModelCheckTests {
     @Test(arguments: ModelSetting.wholes)
     func `C1 to C15: every interleaving of all events keeps the laws`(setting: ModelSetting) async {

@@ -21,6 +21,9 @@ public var isSanitized: Bool { ProcessInfo.processInfo.environment["TSAN_OPTIONS
 /// Whether the environment asks for more rounds than usual.
 public var isLongRun: Bool { ProcessInfo.processInfo.environment["STOREHOUSE_SEEDS"] != nil }
 
+/// Returns the time limit of a randomized test in minutes: the usual one, or a day where the environment asks for more rounds.
+public func usually(_ minutes: Int) -> Int { isLongRun ? 24 * 60 : minutes }
+
 private func environment<Number: FixedWidthInteger>(_ name: String) -> Number? {
     ProcessInfo.processInfo.environment[name].flatMap { Number($0) }
 }

@@ -9,7 +9,7 @@ import Wire
 @testable import RemoteRouting
 
 /// Streaming in both directions: lengths, back-pressure, cancellation.
-@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(10)))
+@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(usually(10))))
 struct FlowTests {
     @Test func `W5: a slow reader of 256 MB stops the server and holds at most 1 MiB`() async throws {
         let megabytes = isSanitized ? 32 : 256

@@ -8,7 +8,7 @@ import Trials
 import Wire
 
 /// Invalid responses over `CurlTransport`; the tests of `WireFormTests` use both transports.
-@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(10)))
+@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(usually(10))))
 struct HostileResponseTests {
     /// `STOREHOUSE_SEEDS=20000` tests that many mutations after the truncations.
     @Test func `W1: a truncated or mutated response yields a response or a typed error`() async throws {

@@ -7,7 +7,9 @@ import Trials
 /// The same mutated responses over `URLSession`, in separate processes, because some responses end the process.
 ///
 /// Runs on request: a defect of FoundationNetworking does not depend on changes of this package.
-@Suite(.enabled(if: isLongRun, "set STOREHOUSE_SEEDS to see which responses end a process that uses URLSession"), .timeLimit(.minutes(10)))
+@Suite(
+    .enabled(if: isLongRun, "set STOREHOUSE_SEEDS to see which responses end a process that uses URLSession"),
+    .timeLimit(.minutes(usually(10))))
 struct SessionCrashTests {
     @Test func `W1: some responses end a process that uses URLSession, and none hangs it`() async throws {
         let end = Mutations.cuts.count + rounds(1000)

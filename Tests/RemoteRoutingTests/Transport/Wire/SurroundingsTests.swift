@@ -6,7 +6,7 @@ import Testing
 import Trials
 
 /// Processes with an unusual libcurl, clock or process state.
-@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(10)))
+@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(usually(10))))
 struct SurroundingsTests {
     private let origin: LoopbackOrigin
 

@@ -4,7 +4,7 @@ import Testing
 import Trials
 
 /// `STOREHOUSE_SEEDS=100000` plays that many histories, `STOREHOUSE_SEED=7` a single one.
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(usually(30))))
 struct HistoryTests {
     private static let usual = seeds(500 as UInt64, sanitized: 100)
 
