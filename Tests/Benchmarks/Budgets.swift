@@ -112,7 +112,7 @@ extension Budget {
         .ratio("wire-64-session", to: .mutex, 0.2, noisy: false),
         .ratio("wire-1000-peak", to: .mutex, 1.25, noisy: false),
         .ratio("host-64-cpu", to: .mutex, 0.25, noisy: false),
-        .ratio("host-1-cpu", to: .mutex, 0.34, noisy: false),
+        .ratio("host-1-cpu", to: .mutex, 1.0 / 3, noisy: false),
         .ratio("post-1", to: .mutex, 1.3, noisy: false),
         // Compared with `URLComponents` and `URLRequest`, which check nothing
         .ratio("route", to: .mutex, 1.5),
