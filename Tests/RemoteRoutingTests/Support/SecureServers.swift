@@ -20,10 +20,7 @@ func secureHost(_ port: Int, _ change: (inout RemoteHost) -> Void = { _ in }) th
 }
 
 /// A port of this machine that nothing listens on.
-func freePort() throws -> Int {
-    let server = try RawServer { _ in }
-    return Int(server.port)
-}
+func freePort() throws -> Int { try ClosedPort().number }
 
 /// A port of 127.0.0.1 that refuses connections, and that no other server gets meanwhile.
 final class ClosedPort {
@@ -95,7 +92,8 @@ final class NginxServer {
         let file = folder.appending(path: "nginx.conf")
         try Data(text.utf8).write(to: file)
         process = try ChildProcess(try #require(NginxServer.path), ["-c", file.path(), "-e", "\(place)/errors"])
-        try await until("nginx listens") { [port] in isListening(port) }
+        // It writes this file after it has begun to listen. A connection could reach another server that has got the port meanwhile.
+        try await until("nginx listens") { FileManager.default.fileExists(atPath: "\(place)/pid") }
     }
 
     deinit { process.kill() }
