@@ -156,8 +156,7 @@ struct GotchaTests {
     // MARK: Files
 
     private func withDirectory(_ body: (URL) async throws -> Void) async throws {
-        let directory = temporaryURL()
-        try await body(directory)
+        try await body(temporaryURL())
     }
 
     @Test func `two kinds of data in one directory overwrite each other`() async throws {

@@ -58,27 +58,6 @@ struct RawConnection: Sendable {
     /// The number of the connection, counting from 1.
     let number: Int
 
-    init(socket: Int32, number: Int) { (self.socket, self.number) = (socket, number) }
-
-    /// Connects to a port of this machine.
-    init?(to port: UInt16) {
-        let descriptor = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let isConnected = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
-        }
-        guard isConnected else {
-            close(descriptor)
-            return nil
-        }
-        self.init(socket: descriptor, number: 0)
-    }
-
     /// Reads the head of a request; `nil` at the end of the connection.
     func readHead() -> String? {
         var head: [UInt8] = []
@@ -119,6 +98,27 @@ struct RawConnection: Sendable {
             guard count > 0 else { return }
             sent += count
         }
+    }
+}
+
+extension RawConnection {
+    /// Connects to a port of this machine.
+    init?(to port: UInt16) {
+        let descriptor = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let isConnected = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+        guard isConnected else {
+            close(descriptor)
+            return nil
+        }
+        self.init(socket: descriptor, number: 0)
     }
 }
 #endif

@@ -101,15 +101,9 @@ final class NginxServer {
 
 /// Whether a server accepts connections on a port of this machine.
 func isListening(_ port: Int) -> Bool {
-    let made = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-    defer { close(made) }
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = UInt16(port).bigEndian
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    return withUnsafePointer(to: &address) { pointer in
-        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(made, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0 }
-    }
+    guard let connection = RawConnection(to: UInt16(port)) else { return false }
+    close(connection.socket)
+    return true
 }
 
 /// A server of HTTP/2 frames that aborts streams and connections, in Python's standard library.

@@ -26,13 +26,14 @@ struct SwiftCompiler {
     ///
     /// - Returns: The errors and warnings with their lines, which count from 1; without notes.
     func diagnostics(of source: String) throws -> [(line: Int, text: String)] {
-        let directory = try TemporaryDirectory()
-        let file = directory.file("source.swift")
+        let directory = temporaryURL()
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        let file = directory.appending(path: "source.swift")
         try Data(source.utf8).write(to: file)
         let arguments = ["-swift-version", "6", "-diagnostic-style", "llvm"] + flags + ["-typecheck", file.path]
         // The compiler leaves an empty directory among the temporary files.
         let script = #"TMPDIR=$0 exec "$@" 2>&1"#
-        let process = try ChildProcess("/bin/sh", ["-c", script, directory.url.path(), program] + arguments)
+        let process = try ChildProcess("/bin/sh", ["-c", script, directory.path(), program] + arguments)
         let output = process.rest
         let succeeded = process.wait()
         var found: [(line: Int, text: String)] = []

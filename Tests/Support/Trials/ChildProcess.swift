@@ -122,19 +122,19 @@ public final class ChildProcess {
     /// - Parameters:
     ///   - program: The program's path.
     ///   - arguments: The program's arguments.
-    ///   - input: What it reads.
+    ///   - input: The bytes of its standard input.
     ///   - showsErrors: Whether its error output appears in that of the tests.
     /// - Returns: The output; `nil` if the program failed.
     public static func output(
         of program: String, _ arguments: [String], input: Data = Data(), showsErrors: Bool = true
     ) throws -> Data? {
         // A file takes any number of bytes before the program reads the first; a pipe does not.
-        let directory = try TemporaryDirectory()
-        defer { withExtendedLifetime(directory) {} }
-        try input.write(to: directory.file("input"))
+        let file = temporaryURL()
+        try input.write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
         // The shell opens the file and then replaces itself by the program.
         let script = #"input=$0; exec "$@" <"$input""# + (showsErrors ? "" : " 2>/dev/null")
-        let process = try ChildProcess("/bin/sh", ["-c", script, directory.file("input").path(percentEncoded: false), program] + arguments)
+        let process = try ChildProcess("/bin/sh", ["-c", script, file.path(percentEncoded: false), program] + arguments)
         let output = process.restAsBytes
         return process.wait() ? output : nil
     }

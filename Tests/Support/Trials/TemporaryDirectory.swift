@@ -10,8 +10,8 @@ private let parent: URL = {
 
 /// The address of a missing file or directory in the system's temporary directory.
 ///
-/// The file or directory is removed when the process ends. A test need not remove it, and often cannot: a store or an outbox works for a moment after
-/// its last user, and makes its directory again.
+/// The file or directory is removed when the process ends. A test need not remove it, and often cannot: a store or an outbox works for a
+/// moment after its last user, and makes its directory again.
 ///
 /// - Parameter pathExtension: The extension of its name.
 public func temporaryURL(_ pathExtension: String = "") -> URL {
@@ -37,4 +37,9 @@ public final class TemporaryDirectory: Sendable {
 
     /// The address of a file in it.
     public func file(_ name: String) -> URL { url.appending(path: name, directoryHint: .notDirectory) }
+
+    /// All names in it, sorted.
+    public var names: [String] {
+        get throws { try FileManager.default.contentsOfDirectory(atPath: url.path(percentEncoded: false)).sorted() }
+    }
 }

@@ -3,8 +3,8 @@ internal import LoopbackOrigin
 internal import RemoteRouting
 internal import StoreCore
 internal import Testing
-internal import Trials
 internal import TextStore
+internal import Trials
 
 // The examples of TextStore's articles and docstrings; those that need only a directory and a loopback origin run.
 
@@ -59,7 +59,7 @@ struct RoutedTextFetcher: RevalidatingFetcher {
     }
 }
 
-/// Provides a bundle with two texts and a directory for the session; removes both after the body.
+/// Provides a bundle with two texts and a directory for the session.
 func withBundle<Result>(_ body: (_ bundle: Bundle, _ directory: URL) async throws -> Result) async throws -> Result {
     let place = temporaryURL()
     let bundle = place.appending(path: "bundle")

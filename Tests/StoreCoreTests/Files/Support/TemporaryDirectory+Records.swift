@@ -6,11 +6,6 @@ import Trials
 extension TemporaryDirectory {
     var directory: Directory { Directory(path: url.path(percentEncoded: false)) }
 
-    /// All names, sorted.
-    var names: [String] {
-        get throws { try FileManager.default.contentsOfDirectory(atPath: url.path(percentEncoded: false)).sorted() }
-    }
-
     var records: [String] { get throws { try names.filter { RecordFiles.digest(in: $0) != nil } } }
     var temporaries: [String] { get throws { try names.filter { RecordFiles.isTemporary($0) } } }
 
