@@ -19,6 +19,8 @@ public protocol FailureAdvising: Error {
     var failureKind: FailureKind { get }
 
     /// The delay that the origin asked for; `nil` if it did not ask for any.
+    ///
+    /// Advice, not an order: a policy waits at least its own back-off and at most its limit, such as ``RetryPolicy/adviceLimit``.
     var retryAfter: Duration? { get }
 
     /// The number of attempts that lower layers have made; if it exceeds one, higher layers must not retry.

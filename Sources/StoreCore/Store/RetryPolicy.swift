@@ -6,8 +6,8 @@
 /// ```
 ///
 /// Delays grow exponentially with full jitter (Brooker, "Exponential Backoff and Jitter", 2015). Each delay is drawn uniformly between zero
-/// and the attempt's bound, so that many clients do not retry at the same moment. A ``FailureAdvising/retryAfter`` of the error replaces
-/// the computed delay.
+/// and the attempt's bound, so that many clients do not retry at the same moment. A ``FailureAdvising/retryAfter`` of the error can
+/// lengthen the computed delay up to ``adviceLimit``, and never shortens it.
 public struct RetryPolicy: Sendable {
     /// The number of attempts, including the first; one or less never retries.
     public var attempts: Int
@@ -21,6 +21,14 @@ public struct RetryPolicy: Sendable {
     /// The largest bound of a delay.
     public var cap: Duration
 
+    /// The largest delay that an origin may ask for; after it, the next attempt begins all the same. One hour by default.
+    ///
+    /// It never shortens the policy's own delay.
+    public var adviceLimit: Duration
+
+    /// The default of ``adviceLimit``: one hour.
+    public static let defaultAdviceLimit = Duration.seconds(3600)
+
     /// Returns whether an error is worth another attempt.
     public var shouldRetry: @Sendable (any Error) -> Bool
 
@@ -31,16 +39,19 @@ public struct RetryPolicy: Sendable {
     ///   - base: The bound of the first delay.
     ///   - multiplier: The factor by which the bound grows with each attempt.
     ///   - cap: The largest bound of a delay.
+    ///   - adviceLimit: The largest delay that an origin may ask for.
     ///   - shouldRetry: Returns whether an error is worth another attempt; by default true for errors that are transient or carry no
     ///     advice.
     public init(
         attempts: Int, base: Duration = .milliseconds(200), multiplier: Double = 2, cap: Duration = .seconds(30),
+        adviceLimit: Duration = RetryPolicy.defaultAdviceLimit,
         shouldRetry: @escaping @Sendable (any Error) -> Bool = RetryPolicy.isTransient
     ) {
         self.attempts = attempts
         self.base = base
         self.multiplier = multiplier
         self.cap = cap
+        self.adviceLimit = adviceLimit
         self.shouldRetry = shouldRetry
     }
 
@@ -78,8 +89,22 @@ public struct RetryPolicy: Sendable {
         let advice = error as? any FailureAdvising
         // The layer below has already retried; a retry here would multiply the attempts.
         if let advice, advice.attempts > 1 { return nil }
-        if let wish = advice?.retryAfter { return max(.zero, wish) }
-        let growth = repeatElement(multiplier, count: attempt - 1).reduce(base.timeInterval, *)
+        return Self.delay(own: backOff(attempt: attempt, unit: unit), advised: advice?.retryAfter, limit: adviceLimit)
+    }
+
+    /// Combines a policy's own delay with the delay that an origin named: the only place that turns such advice into a delay.
+    ///
+    /// - Parameters:
+    ///   - own: The policy's own delay for the attempt, which is the lower bound.
+    ///   - advised: The delay that the origin named; `nil` if it named none.
+    ///   - limit: The largest delay that the origin may name.
+    package static func delay(own: Duration, advised: Duration?, limit: Duration) -> Duration {
+        max(.zero, own, min(advised ?? .zero, limit))
+    }
+
+    private func backOff(attempt: Int, unit: Double) -> Duration {
+        // Bounded, because a saved count of failures may be any number.
+        let growth = repeatElement(multiplier, count: min(max(1, attempt), 1_000) - 1).reduce(base.timeInterval, *)
         let bound = min(cap.timeInterval, growth.isFinite ? max(0, growth) : cap.timeInterval)
         return Duration(saturating: bound * unit)
     }
