@@ -1,8 +1,9 @@
 import Foundation
 import LoopbackOrigin
 import Testing
+import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct LifetimeTests {
     @Test func `an outage resets connections and refuses new ones, and ends on the same port`() async throws {
         let origin = try LoopbackOrigin { $0.path == "/hang" ? .text("").misbehaving(.neverAnswer) : .text("up") }

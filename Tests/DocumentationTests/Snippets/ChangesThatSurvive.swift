@@ -69,7 +69,7 @@ private struct App {
     }
 }
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct ChangesThatSurviveTests {
     private let directory = temporaryURL()
     private let time = ManualTime()

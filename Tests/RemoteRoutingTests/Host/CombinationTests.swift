@@ -2,11 +2,12 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// Laws where two features meet: stores and redirects, events and deadlines, credentials and streamed bodies.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct CombinationTests {
     private struct User: Codable, Equatable, Sendable { var name: String }
 

@@ -2,11 +2,12 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// Refreshes that fail transiently, end too late, or are triggered by another origin.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct PassingRefreshTests {
     private func guarded(_ bench: Bench, _ path: String = "/x") {
         bench.on("GET", path) { asked in asked["Authorization"] == "Bearer new" ? .json([1]) : .status(401) }

@@ -2,11 +2,12 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// The decision as a table, and redirects over the wire.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct RedirectTests {
     struct Row: Sendable, CustomTestStringConvertible {
         var status: Int

@@ -2,11 +2,12 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// Which failures are retried, when, and how often.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct RetryTests {
     @Test(arguments: TransportKind.allCases, [408, 429, 502, 503, 504])
     func `H7: transient statuses are retried`(_ kind: TransportKind, _ status: Int) async throws {

@@ -1,10 +1,11 @@
 import Foundation
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// Texts that are meant to do harm.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct HostileTextTests {
     /// Whether an operation takes linear time; a quadratic one takes many times this.
     private func isQuick(_ operation: () -> Void) -> Bool {

@@ -6,7 +6,7 @@ import Testing
 import Trials
 
 /// Routes as the deliveries of an outbox, against a real origin.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct DeliveryTests {
     @Test(arguments: RealTransport.available)
     func `O4, H7: every attempt carries the identity of the command, and the outbox alone repeats it`(_ transport: RealTransport)

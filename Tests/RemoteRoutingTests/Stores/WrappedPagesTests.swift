@@ -2,11 +2,12 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// Lists wrapped in objects, numbered pages, and pages of other formats.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct WrappedPagesTests {
     private struct Hits: Codable, Sendable {
         var total: Int

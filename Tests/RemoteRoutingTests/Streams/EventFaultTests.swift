@@ -2,11 +2,12 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// Event streams of misbehaving servers.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct EventFaultTests {
     private func event(_ text: String) -> LoopbackOrigin.Response { .data(Data(text.utf8), type: "text/event-stream") }
 

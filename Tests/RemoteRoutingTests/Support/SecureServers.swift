@@ -14,7 +14,7 @@ func secureHost(_ port: Int, _ change: (inout RemoteHost) -> Void = { _ in }) th
         limits: HostLimits(concurrentExchanges: 20_000)
     ).with {
         $0.tls.authorities = authorities
-        $0.timeouts = RouteOptions.Timeouts(head: .seconds(600), idle: .seconds(600), overall: .seconds(600))
+        $0.timeouts = .untilHang
         change(&$0)
     }
 }

@@ -170,7 +170,7 @@ final class TrustBench: Sendable {
         return RemoteHost(configuration, transport: try transport ?? RealTransport.curl.make()).with { host in
             host.tls = tls
             host.retry = .never
-            host.timeouts = RouteOptions.Timeouts(head: .seconds(600), idle: .seconds(600), overall: .seconds(600))
+            host.timeouts = .untilHang
         }
     }
 }

@@ -2,11 +2,12 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// Exact bytes of responses, over a real socket.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct WireFormTests {
     private func answer(_ text: String, _ transport: RealTransport, method: HTTPMethod = .get) async throws -> RemoteResponse<Data> {
         let origin = try LoopbackOrigin { _ in .verbatim(text.replacing("\n", with: "\r\n")) }

@@ -7,7 +7,7 @@ private struct Row: Identifiable, Hashable {
 }
 
 @MainActor
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct ObservedListTests {
     private let script = ScriptedPaginationFetcher<String, Row>(.page((1...10).map(Row.init), nextKey: "n", prevKey: "p"))
 

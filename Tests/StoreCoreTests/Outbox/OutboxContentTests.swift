@@ -5,7 +5,7 @@ import Trials
 @testable import StoreCore
 
 /// What stores show between the submission of a command and the content that contains its change.
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct OutboxContentTests {
     private func submission(_ command: Add) throws -> OutboxEntry.Submission {
         OutboxEntry.Submission(

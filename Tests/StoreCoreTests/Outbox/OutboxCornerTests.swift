@@ -22,7 +22,7 @@ private struct MoveCard: Command, Hashable {
 }
 
 /// Temporary keys beside superseding, refreshes, triggers and reentrant fetches; commands with several patches; full outboxes.
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct OutboxCornerTests {
     private struct Unknown: Error {}
 

@@ -23,7 +23,7 @@ struct AppendText: Command, Hashable {
 }
 
 /// Entities that are created under a temporary identifier.
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct OutboxCreationTests {
     private final class Notes: Sendable {
         let directory: TemporaryDirectory

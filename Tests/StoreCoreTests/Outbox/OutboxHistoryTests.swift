@@ -274,7 +274,7 @@ extension ScriptedOrigin {
     }
 }
 
-@Suite(.timeLimit(.minutes(usually(120))))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct OutboxHistoryTests {
     /// The number of histories; `STOREHOUSE_SEEDS=100000` for a long run, `STOREHOUSE_SEED=7` for a single one.
     @Test func `O1-O11: a store shows what the origin has performed, followed by the pending changes, through random histories`()

@@ -5,7 +5,7 @@ import Trials
 @testable import StoreCore
 
 /// Damaged logs, disks that fail, and values that no program should produce.
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct OutboxInputTests {
     private func submission(_ command: Add) throws -> OutboxEntry.Submission {
         OutboxEntry.Submission(

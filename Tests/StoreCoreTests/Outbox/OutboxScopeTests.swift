@@ -5,7 +5,7 @@ import Trials
 @testable import StoreCore
 
 /// Scopes, several outboxes on one directory, and the view from outside.
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct OutboxScopeTests {
     @Test func `O10: clearing a scope drops all commands, on disk and in the stores, and the results of running deliveries`() async throws {
         let scope = CacheScope()

@@ -8,7 +8,7 @@ import Wire
 @testable import TextStore
 
 /// T15: the HTTP fetcher, over each transport.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct FetcherTests {
     let bench: Bench
 

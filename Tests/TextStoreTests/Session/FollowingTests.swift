@@ -6,7 +6,7 @@ import Trials
 @testable import TextStore
 
 /// Stores that follow the texts that other stores of their session switch.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct FollowingTests {
     let bench: Bench
     /// The store that follows; it has no server.
@@ -220,7 +220,7 @@ private final class Shown: Sendable {
 #if os(macOS) || os(Linux)
 
 /// Processes that follow the texts of another one.
-@Suite(.serialized, .timeLimit(.minutes(10)))
+@Suite(.serialized, .timeLimit(.minutes(hangMinutes)))
 struct FollowingProcessTests {
     let bench: Bench
     let program: String

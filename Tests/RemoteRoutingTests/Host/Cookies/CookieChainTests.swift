@@ -10,7 +10,7 @@ import Trials
 ///
 /// For credentials, an origin is a scheme, a host and a port. Cookies do not isolate by port (RFC 6265, section 8.5), so their boundary is
 /// the host: `127.0.0.1` and `localhost`, each at three ports.
-@Suite(.timeLimit(.minutes(usually(10))))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct CookieChainTests {
     private struct Place: Hashable, Sendable {
         var host: String

@@ -9,7 +9,7 @@ import Trials
 import Wire
 
 /// Hosts with TLS options and servers with various certificates, over real connections.
-@Suite(.enabled(if: TrustBench.problem == nil, "\(TrustBench.problem ?? "")"), .timeLimit(.minutes(usually(10))))
+@Suite(.enabled(if: TrustBench.problem == nil, "\(TrustBench.problem ?? "")"), .timeLimit(.minutes(hangMinutes)))
 struct TrustTests {
     private static let post = Route(path: "/x", method: .post, body: .data(Data("abc".utf8)))
 

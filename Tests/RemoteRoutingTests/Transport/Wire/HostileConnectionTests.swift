@@ -7,7 +7,7 @@ import Testing
 import Trials
 
 /// Servers that send bytes at the wrong time or in an unrequested form.
-@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(10)))
+@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(hangMinutes)))
 struct HostileConnectionTests {
     private static let heads = [
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "HTTP/1.1 204 No Content\r\n\r\n",

@@ -11,7 +11,7 @@ import Trials
 /// Exchanges that wait for the connection of another one, which comes to nothing.
 @Suite(
     .enabled(if: RealTransport.available.contains(.curl) && NginxServer.problem == nil, "libcurl, nginx or OpenSSL is missing"),
-    .timeLimit(.minutes(10)))
+    .timeLimit(.minutes(hangMinutes)))
 struct WaitingExchangeTests {
     private func codes(_ host: RemoteHost, _ count: Int) async -> [RemoteError.Code?] {
         await withTaskGroup(of: RemoteError.Code?.self) { group in
