@@ -1,6 +1,7 @@
 import Foundation
 import RemoteRouting
 import Testing
+import Trials
 import Wire
 
 /// A transport that uses the network.
