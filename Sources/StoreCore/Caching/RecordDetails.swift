@@ -37,6 +37,9 @@ package final class RecordDetails: Sendable {
 
     package let fields: Fields
 
+    /// The arrival of the first page, if one fetch has loaded several pages; `nil` for all other details, and after a load from a cacher.
+    let arrival: MonotonicInstant?
+
     /// Returns `nil` if every field has its default, so that such a record has no out-of-line storage. An empty page key counts as none.
     package convenience init?(_ fields: Fields) {
         let (hasNext, hasPrev) = (fields.nextKey?.isEmpty == false, fields.prevKey?.isEmpty == false)
@@ -68,9 +71,11 @@ package final class RecordDetails: Sendable {
     ///   - direction: The direction in which the page was added.
     ///   - key: The key that requested the page.
     ///   - sizes: The number of elements of the list before and after.
+    ///   - keepsValidator: Whether the validator still describes the initial page, because the page replaced no element.
+    ///   - arrival: The arrival of the first page, if the same fetch has loaded it.
     convenience init(
         _ list: RecordDetails?, extendedBy page: RecordDetails?, _ direction: PageDirection, key: String?,
-        sizes: (before: Int, after: Int)
+        sizes: (before: Int, after: Int), keepsValidator: Bool, arrival: MonotonicInstant? = nil
     ) {
         var freshness = list?.fields.freshness ?? .unspecified
         // A list must not be stored if any of its pages must not be stored.
@@ -79,11 +84,11 @@ package final class RecordDetails: Sendable {
         let returnKey = direction == .next ? page?.fields.prevKey : page?.fields.nextKey
         pages.add(LoadedPage(direction: direction, key: key, returnKey: returnKey, count: sizes.after - sizes.before), at: direction)
         self.init(
-            keeping: freshness, list?.fields.validator,
+            keeping: freshness, keepsValidator ? list?.fields.validator : nil,
             nextKey: direction == .next ? page?.fields.nextKey : list?.fields.nextKey,
             prevKey: direction == .prev ? page?.fields.prevKey : list?.fields.prevKey,
             direction == .next ? page?.fields.guessedEnd : list?.fields.guessedEnd, pages, list?.fields.isInvalidated ?? false,
-            list?.fields.commands)
+            list?.fields.commands, arrival: arrival)
     }
 
     /// Creates the details of a list that begins with another page than the initial one.
@@ -95,13 +100,16 @@ package final class RecordDetails: Sendable {
             }
         let returnKey = direction == .next ? fields.prevKey : fields.nextKey
         fields.pages = LoadedPages([LoadedPage(direction: direction, key: key, returnKey: returnKey, count: count)])
+        // A list keeps only the validator of its initial page.
+        fields.validator = nil
         self.init(fields)
     }
 
     private init(
         keeping freshness: Freshness, _ validator: Validator?, nextKey: String?, prevKey: String?, _ guessedEnd: GuessedEnd?,
-        _ pages: LoadedPages?, _ isInvalidated: Bool, _ commands: [UUID]? = nil
+        _ pages: LoadedPages?, _ isInvalidated: Bool, _ commands: [UUID]? = nil, arrival: MonotonicInstant? = nil
     ) {
+        self.arrival = arrival
         // A list with a next page has not ended.
         fields = Fields(
             freshness: freshness, validator: validator, nextKey: nextKey, prevKey: prevKey, guessedEnd: nextKey == nil ? guessedEnd : nil,

@@ -157,13 +157,14 @@ extension KeyMachine {
 
     // MARK: The step of every change
 
-    /// Accepts a record: every later read returns it (C6).
+    /// Accepts a record: every later read returns it (C6). Its lifetime begins at `arrival`, by default now.
     mutating func accept(
-        _ record: consuming CacheRecord<Content>, keepingContent: Bool = false, _ change: ContentChange, _ transition: inout Transition
+        _ record: consuming CacheRecord<Content>, keepingContent: Bool = false, at arrival: MonotonicInstant? = nil,
+        _ change: ContentChange, _ transition: inout Transition
     ) {
         epoch = transition.tickets.next()
         if stream != nil { keepValue() }
-        var accepted = HeldRecord(record, expiry: rules.expiry, now: transition.now)
+        var accepted = HeldRecord(record, expiry: rules.expiry, now: arrival ?? transition.now)
         if isConnected { accepted.deadline = .distantFuture }
         refetchesAtDeadline = rules.policy.revalidatesOnExpiry && accepted.expires(after: transition.now)
         if held == nil {

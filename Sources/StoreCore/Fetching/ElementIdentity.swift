@@ -27,7 +27,9 @@ public struct ElementIdentity<Element>: Sendable {
     @inlinable
     func rules(isTwoWay: Bool, paging: PagingPolicy? = nil) -> ListRules<[Element]> {
         ListRules(
-            merge: merge, count: { $0.count }, resize: resize, isTwoWay: isTwoWay, window: paging.map { PageWindow.elements($0) })
+            merge: merge, count: { $0.count }, resize: resize,
+            drop: { list, count, direction in ListRules.drop(from: &list, count, direction) }, isTwoWay: isTwoWay,
+            window: paging?.maximumPages)
     }
 
     /// No identity: pages are added unchanged.
