@@ -28,7 +28,7 @@ final class StoreEngine: Sendable {
     let onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?
 
     /// Guards all mutable state.
-    let state = Lock(EngineState())
+    let state = EngineLock(EngineState())
     private let ids = Atomic<UInt64>(0)
 
     init(

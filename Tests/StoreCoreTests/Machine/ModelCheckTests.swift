@@ -19,6 +19,11 @@ struct ModelCheckTests {
         await check(setting)
     }
 
+    @Test(arguments: ModelSetting.confirmedLists)
+    func `C25: every reachable state of a list that is confirmed in part keeps the laws`(setting: ModelSetting) async {
+        await check(setting)
+    }
+
     @Test(arguments: ModelSetting.commands)
     func `O2, O7: every interleaving of the events of commands keeps the laws`(setting: ModelSetting) async {
         await check(setting, preludes: ModelSetting.commandPreludes)
