@@ -97,9 +97,11 @@ extension OutboxCore {
                     guard let item = machine.items[id], item.status == .pending, machine.isActive(id),
                         item.submission.delivery == delivery.id
                     else { return [] }
-                    let isDone = registrations[item.submission.name]?.engines.isEmpty == true
-                    if case .delivered = pending, isDone { return [entry(item, pending), entry(item, .retired)] }
-                    return [entry(item, pending)]
+                    guard case .delivered(let replacement, _) = pending else { return [entry(item, pending)] }
+                    if registrations[item.submission.name]?.engines.isEmpty == true {
+                        return [entry(item, pending), entry(item, .retired)]
+                    }
+                    return [entry(item, pending)] + rewrites(after: item, replacement)
                 }
                 if isLogged { report(event, id) } else { responses[id] = nil }
                 fact = nil

@@ -116,11 +116,13 @@ extension OutboxCore {
     /// The command with identifiers replaced that are no longer temporary, and its payload; `nil` if it has none.
     func upToDate(_ command: BoundCommand, _ registration: OutboxRegistration) throws -> (command: BoundCommand, payload: Data)? {
         guard command.references.contains(where: { machine.replacements[$0] != nil }) else { return nil }
-        return try replaceIdentifiers(of: command, registration)
+        return try replaceIdentifiers(of: command, registration, machine.replacements)
     }
 
-    func replaceIdentifiers(of command: BoundCommand, _ registration: OutboxRegistration) throws -> (command: BoundCommand, payload: Data) {
-        let command = registration.bindValue(command.value.replacing(IdentifierReplacement(texts: machine.replacements)))
+    func replaceIdentifiers(
+        of command: BoundCommand, _ registration: OutboxRegistration, _ replacements: [String: String]
+    ) throws -> (command: BoundCommand, payload: Data) {
+        let command = registration.bindValue(command.value.replacing(IdentifierReplacement(texts: replacements)))
         return (command, try encoder.encode(command.value))
     }
 

@@ -210,15 +210,36 @@ extension OutboxCore {
                 // Another process may have replaced the identifiers, and its delivery may have begun.
                 guard let item = machine.items[id], isOutdated(item), let outdated = bind(item) else { return [] }
                 let registration = try registration(item.submission.name)
-                let (command, payload) = try replaceIdentifiers(of: outdated, registration)
-                let submission = submission(of: command, registration, payload, date: item.submission.date)
-                latest = (submission.delivery, command)
-                return [OutboxEntry(id: id, lane: command.lane, fact: .replaced(submission))]
+                return [try rewritten(item, outdated, registration, machine.replacements)]
             }
         } catch {
             report(.logFault(error), id)
             later { await $0.rewriteAgain(id) }
         }
+    }
+
+    /// Replaces the temporary identifier of an entity in the commands that refer to it.
+    ///
+    /// These entries belong in the append that logs the creation: another process then finds a lane with its new commands, or with none of
+    /// them, even if the lane's name contains the identifier. Commands of other types wait until these are registered.
+    func rewrites(after creator: OutboxMachine.Item, _ replacement: String?) -> [OutboxEntry] {
+        guard let temporary = creator.submission.creates, let replacement else { return [] }
+        return machine.pendingReferrers(to: temporary, of: creator.id).compactMap { id in
+            guard let item = machine.items[id], let registration = registrations[item.submission.name], let command = bind(item)
+            else { return nil }
+            // A command that cannot be encoded is rewritten later, which reports the error.
+            return try? rewritten(item, command, registration, [temporary: replacement])
+        }
+    }
+
+    /// The entry that replaces identifiers in a command.
+    private func rewritten(
+        _ item: OutboxMachine.Item, _ outdated: BoundCommand, _ registration: OutboxRegistration, _ replacements: [String: String]
+    ) throws -> OutboxEntry {
+        let (command, payload) = try replaceIdentifiers(of: outdated, registration, replacements)
+        let submission = submission(of: command, registration, payload, date: item.submission.date)
+        latest = (submission.delivery, command)
+        return OutboxEntry(id: item.id, lane: command.lane, fact: .replaced(submission))
     }
 
     /// Whether a pending command refers to a temporary identifier that was replaced.

@@ -46,8 +46,8 @@ private final class NoteMover: Sendable {
         }
     }
 
-    func registerAppends() async {
-        await outbox.register(AppendText.self, patching: store, at: \.note) {
+    func registerAppends(lane: (@Sendable (AppendText) -> String)? = nil) async {
+        await outbox.register(AppendText.self, patching: store, at: \.note, lane: lane) {
             $1 += $0.text
         } perform: { [performed] command, _ in
             performed.update { $0.append("\(command.note) \(command.text)") }
@@ -62,9 +62,9 @@ private final class NoteMover: Sendable {
         }
     }
 
-    func register() async {
+    func register(lane: (@Sendable (AppendText) -> String)? = nil) async {
         await registerCreations()
-        await registerAppends()
+        await registerAppends(lane: lane)
     }
 }
 
@@ -93,11 +93,15 @@ struct OutboxMovingTests {
         #expect(try await notes.store["t"].requireData() == "a123")
     }
 
-    @Test func `O3, O8: a change that another process submits while the entity moves is delivered after the earlier ones`() async throws {
+    @Test(arguments: [false, true])
+    func `O3, O8: a change that another process submits while the entity moves is delivered after the earlier ones`(
+        _ namesLane: Bool
+    ) async throws {
         let notes = try NoteMover()
         let other = try NoteMover(in: notes.directory)
-        await notes.register()
-        await other.register()
+        for notes in [notes, other] {
+            if namesLane { await notes.register { "note \($0.note)" } } else { await notes.register() }
+        }
         for round in 1...10 {
             let id = "t\(round)"
             try await notes.outbox.submit(CreateNote(id: id, text: "a"))
