@@ -87,12 +87,12 @@ extension StoreEngine {
     ///   - id: The command that has created the entity.
     ///   - temporary: The temporary key.
     ///   - param: The key that the origin has assigned.
-    ///   - response: The content that the origin responded with.
+    ///   - known: The part of the entity's content that is known.
     ///   - first: The first content, if nothing else is known.
     ///   - moved: Called after the move.
     ///   - saved: Called with the commands that the saved content contains.
     func settleCreation(
-        _ id: UUID, from temporary: BoxedKey, to param: BoxedKey, _ response: BoxedContent?, first: BoxedContent,
+        _ id: UUID, from temporary: BoxedKey, to param: BoxedKey, _ known: CreatedContent<BoxedContent>, first: BoxedContent,
         moved: @Sendable () async -> Void, saved: @Sendable ([UUID]) async -> Void
     ) async {
         let holder = nextID()
@@ -103,20 +103,20 @@ extension StoreEngine {
             // The scope may have been cleared meanwhile: what a former user has created stays out of the store.
             guard state.knownCommands?.contains(id) == true else { return nil }
             var (content, patches): (BoxedContent?, [KeyMachine<BoxedContent>.Patch]) = (nil, [])
+            var isObserved = false
             if state.replacedKeys[temporary] == nil, let key = state.live[temporary], temporary != param {
                 let suspensions = take(key, &state, &effects) { key, transition in
+                    let isObserved = key.machine.observers > 0
                     let moved = key.machine.commandMoved(id, &transition)
-                    return (moved.content, moved.patches, key.observers.removeAll().compactMap(\.suspension))
+                    return (moved.content, moved.patches, key.observers.removeAll().compactMap(\.suspension), isObserved)
                 }
-                (content, patches) = (suspensions.0, suspensions.1)
+                (content, patches, isObserved) = (suspensions.0, suspensions.1, suspensions.3)
                 for suspension in suspensions.2 { effects.observers.append(suspension) }
             }
             if temporary != param { state.replacedKeys[temporary] = param }
-            let (accepted, moved) = (response ?? content ?? first, patches)
+            let (shown, moved, hadObservers) = (content ?? first, patches, isObserved)
             return take(liveKey(param, &state, &effects), &state, &effects) { key, transition in
-                (
-                    key.machine.commandCreated(id, accepted, isResponse: response != nil, moved, &transition), key.machine.revision
-                )
+                (key.machine.commandCreated(id, known, shown: shown, isObserved: hadObservers, moved, &transition), key.machine.revision)
             }
         }
         effects.deliver(onEvent)

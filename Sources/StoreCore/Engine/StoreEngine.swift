@@ -16,6 +16,8 @@ final class StoreEngine: Sendable {
     typealias Key = LiveKey
     typealias Transition = KeyMachine<BoxedContent>.Transition
 
+    /// The name that the app gives to the store, for the lanes of outboxes; empty for none.
+    let name: String
     let fetches: Fetches
     /// Connects to an origin that pushes; `nil` for any other origin.
     let follow: Follow?
@@ -33,9 +35,10 @@ final class StoreEngine: Sendable {
 
     init(
         respond: @escaping Respond, follow: Follow? = nil, front: FrontMemory?, backing: (any Cacher<BoxedKey, BoxedContent>)?,
-        expiry: Expiry, policy: StorePolicy, time: any TimeSource, list: ListRules<BoxedContent>?,
+        expiry: Expiry, policy: StorePolicy, time: any TimeSource, list: ListRules<BoxedContent>?, name: String = "",
         onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?
     ) {
+        self.name = name
         fetches = Fetches(respond: respond, retry: policy.retry, list: list, time: time)
         self.follow = follow
         self.front = front

@@ -34,10 +34,8 @@ actor OutboxCore {
     /// The patches of delivered commands, until the stores have saved the content that contains them.
     var unsettled: [UUID: [BoundPatch]] = [:]
     var responses: [UUID: PerformedCommand] = [:]
-    /// The commands with entities that move from a temporary key, and the commands that wait for such a move.
-    var moving: Set<UUID> = []
-    var heldRewrites: [UUID] = []
-    var heldShows: [UUID] = []
+    /// The temporary keys with entities that move to their real keys, and the changes that wait for the move of their entity.
+    var moving: [PatchedContent: [HeldChange]] = [:]
     /// The records of newer versions, which a compaction keeps.
     var foreign: [Data]
     /// The number of records in the log.
@@ -71,6 +69,7 @@ actor OutboxCore {
             }
             machine.apply(entry, date: date)
         }
+        machine.forgetOldReplacements()
         // No type is registered yet, so there is nothing to show.
         _ = machine.takeActions()
         self.machine = machine
@@ -100,7 +99,8 @@ actor OutboxCore {
         wake?.task.cancel()
         leasing?.cancel()
         for task in attempts.current.values { task.cancel() }
-        if attempts.current.isEmpty { lease = nil }
+        // An attempt may never return. Until then, ``performing`` keeps the next outbox of this process from delivering its command.
+        lease = nil
     }
 
     // MARK: The log
@@ -152,7 +152,8 @@ actor OutboxCore {
     private static func newer(_ entry: OutboxEntry) -> OutboxEvent.Kind {
         let error = StoreError(
             .unreadableRecord,
-            "a newer version of this framework has written about a command of lane \(entry.lane); update the program to deliver the lane")
+            "a newer version of this framework has written about a command of lane \(entry.lane.text); update the program to deliver the lane"
+        )
         return .undecodable(name: "", error)
     }
 
@@ -181,7 +182,8 @@ actor OutboxCore {
 
     /// Replaces the log by a shorter one when most of its records are outdated.
     func compactIfNeeded() {
-        guard recordCount > 1_024, recordCount > 4 * machine.items.count else { return }
+        let kept = machine.items.count + machine.replacements.count + foreign.count
+        guard recordCount > 1_024, recordCount > 4 * kept else { return }
         do {
             try compact()
         } catch {

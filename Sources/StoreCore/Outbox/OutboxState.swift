@@ -95,9 +95,26 @@ public enum CancelOutcome: Hashable, Sendable {
     /// The command is removed, and will never be delivered.
     case canceled
     /// A delivery was attempted, so the origin may have performed the command; nothing has changed.
+    ///
+    /// ``Outbox/discard(_:)`` removes the command all the same.
     case alreadyDelivering
     /// The outbox has no such command: it was delivered, canceled or discarded before.
     case unknown
+}
+
+/// The outcome of an attempt to discard or replace a command.
+public enum DiscardOutcome: Hashable, Sendable {
+    /// The old command is removed. The origin has refused it, or no delivery was attempted.
+    case discarded
+    /// The old command is removed. A delivery was attempted and has brought no response, so the origin may have performed the command.
+    case perhapsPerformed
+    /// The command is being delivered; nothing has changed.
+    case delivering
+    /// The outbox has no such command: it was delivered, canceled or discarded before.
+    case unknown
+
+    /// Whether the old command is removed.
+    public var isDone: Bool { self == .discarded || self == .perhapsPerformed }
 }
 
 /// The states of an outbox over time; never ends by itself.

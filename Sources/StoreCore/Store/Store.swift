@@ -28,23 +28,25 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     ///   - policy: The rules for retries, intervals and other automatic behavior.
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group of stores that are cleared together.
+    ///   - name: The name of the store on disk, for the lanes of an ``Outbox``; never change it, and give no other store the same name.
     ///   - onEvent: Receives every event, outside all locks and on any thread; it must return quickly. With a listener, hits go through the
     ///     engine, so that they can be reported.
     @inlinable
     public convenience init(
         cacher: some Cacher<Param, Content>, fetcher: some Origin<Param, Content>, policy: StorePolicy = .default,
-        time: some TimeSource = .system, scope: CacheScope? = nil, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
+        time: some TimeSource = .system, scope: CacheScope? = nil, name: String = "",
+        onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
     ) {
         self.init(
             cacher: cacher, respond: fetcher.boxed(), follow: fetcher.boxedStreams(), policy: policy, time: time, scope: scope, list: nil,
-            onEvent: onEvent)
+            name: name, onEvent: onEvent)
     }
 
     /// Creates a store whose content may consist of pages.
     @usableFromInline
     init(
         cacher: some Cacher<Param, Content>, respond: @escaping Respond, follow: Follow? = nil, policy: StorePolicy,
-        time: some TimeSource, scope: CacheScope?, list: ListRules<BoxedContent>?,
+        time: some TimeSource, scope: CacheScope?, list: ListRules<BoxedContent>?, name: String = "",
         onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)?
     ) {
         let fronted = cacher as? any FrontedCacher<Param, Content>
@@ -52,7 +54,7 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
         engine = StoreEngine(
             respond: respond, follow: follow, front: fronted?.front,
             backing: backing.map { BoxedCacher(cacher: $0) }, expiry: cacher.expiry, policy: policy, time: time,
-            list: list, onEvent: Self.listener(onEvent))
+            list: list, name: name, onEvent: Self.listener(onEvent))
         memory = fronted?.table
         front = onEvent == nil ? memory : nil
         clock = HitClock(time)
@@ -73,16 +75,17 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     ///   - policy: The rules for retries, intervals and other automatic behavior.
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group of stores that are cleared together.
+    ///   - name: The name of the store on disk, for the lanes of an ``Outbox``; never change it, and give no other store the same name.
     ///   - onEvent: Receives every event, outside all locks and on any thread; it must return quickly.
     ///   - fetch: Fetches the content of a key.
     @inlinable
     public convenience init(
         cacher: some Cacher<Param, Content>, policy: StorePolicy = .default, time: some TimeSource = .system,
-        scope: CacheScope? = nil, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil,
+        scope: CacheScope? = nil, name: String = "", onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil,
         fetch: @escaping @Sendable (_ param: Param) async throws -> Content
     ) {
         self.init(
-            cacher: cacher, fetcher: ClosureFetcher(fetch), policy: policy, time: time, scope: scope, onEvent: onEvent)
+            cacher: cacher, fetcher: ClosureFetcher(fetch), policy: policy, time: time, scope: scope, name: name, onEvent: onEvent)
     }
 
     /// The handle on one key. It holds the key and one reference, so it costs nothing to create or discard.

@@ -9,7 +9,7 @@ import Trials
 struct OutboxContentTests {
     private func submission(_ command: Add) throws -> OutboxEntry.Submission {
         OutboxEntry.Submission(
-            name: "add", version: 1, subject: "Int \(command.key)", references: [], creates: nil, supersedes: nil, delivery: UUID(),
+            name: "add", version: 1, subject: .ofKey(command.key), references: [], creates: nil, supersedes: nil, delivery: UUID(),
             date: Date(timeIntervalSince1970: 1_000_000_000), payload: try JSONEncoder().encode(command))
     }
 
@@ -26,7 +26,7 @@ struct OutboxContentTests {
         let facts: [OutboxEntry.Fact] = [
             .submitted(try submission(Add(key: 1, amount: 5))), .attempted, .delivered(replacement: nil),
         ]
-        _ = try log.append(facts.map { OutboxEntry(id: id, lane: "Int 1", fact: $0).record }, durability: .crash)
+        _ = try log.append(facts.map { OutboxEntry(id: id, lane: .ofKey(1), fact: $0).record }, durability: .crash)
         return directory
     }
 
