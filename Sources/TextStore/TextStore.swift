@@ -70,10 +70,15 @@ public final class TextStore: Sendable {
             time: time, options: options, verify: verify, onEvent: onEvent)
     }
 
-    /// The default directory of sessions: Application Support on Apple's systems, `$XDG_STATE_HOME` elsewhere.
+    /// The default directory of sessions, which has the program's name: in Application Support on Apple's systems, in `$XDG_STATE_HOME`
+    /// elsewhere.
+    ///
+    /// On Apple's systems the name is the bundle identifier, because all programs outside of a sandbox share Application Support. A program
+    /// without a bundle identifier uses its process's name.
     public static var defaultDirectory: URL {
         #if canImport(Darwin)
-        return URL.applicationSupportDirectory.appending(path: "Storehouse/Texts", directoryHint: .isDirectory)
+        let name = Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName
+        return URL.applicationSupportDirectory.appending(path: "\(name)/Storehouse/Texts", directoryHint: .isDirectory)
         #else
         let environment = ProcessInfo.processInfo.environment
         // The XDG Base Directory Specification requires relative paths to be ignored.
@@ -188,10 +193,21 @@ public final class TextStore: Sendable {
     ///
     /// An acceptance never replaces one of another version or wording, so a store that still shows an older text loses no newer acceptance.
     ///
-    /// - Parameter text: The text exactly as the user has seen it.
-    /// - Throws: ``TextStoreError/Code/fileSystem`` if the disk fails; the text then remains unaccepted.
+    /// - Parameter text: The text exactly as the user has seen it: one that a store has returned or published.
+    /// - Throws: ``TextStoreError/Code/notShown`` for a text made by its initializer; ``TextStoreError/Code/fileSystem`` if the disk fails.
+    ///   The text then remains unaccepted.
     public func accept(_ text: VersionedText) async throws {
-        let acceptance = Acceptance(identifier: text.identifier, version: text.version, digest: text.digest, date: engine.time.date)
+        // Only a store's texts have their digest already.
+        guard text.knownDigest != nil else {
+            throw TextStoreError(
+                .notShown, identifier: text.identifier,
+                "cannot accept the text: no store has shown it; accept the text that the store has returned")
+        }
+        try await save(Acceptance(of: text, at: engine.time.date))
+    }
+
+    /// Saves an acceptance, of any text.
+    package func save(_ acceptance: Acceptance) async throws {
         for fault in try await engine.acceptances.accept(acceptance) { engine.report(.fault(fault)) }
     }
 
