@@ -15,6 +15,8 @@ public struct TextStorePolicy: Sendable {
     /// The time after which an unversioned text is fetched again.
     public var textExpiry: Duration
     /// The growing pauses after failures; the policy's number of attempts is ignored.
+    ///
+    /// A delay that the origin names (`Retry-After`) can lengthen a pause up to ``StoreCore/RetryPolicy/adviceLimit``, and never shortens it.
     public var backOff: RetryPolicy
     /// The events that saved files survive.
     public var durability: Durability
@@ -56,6 +58,9 @@ public struct TextStorePolicy: Sendable {
         self.backOff = backOff
         self.durability = durability
     }
+
+    /// The longest pause after a failure, whatever delay the origin names (C24).
+    var longestDelay: Duration { max(.zero, backOff.cap, backOff.adviceLimit) }
 
     /// Returns the pause after a failure.
     func delay(after error: TextStoreError, failures: Int) -> Duration {
