@@ -109,7 +109,8 @@ public final class TextStore: Sendable {
 
     /// Sets the manifests that list the versions; the last call counts.
     ///
-    /// If the bundled manifest cannot be read, the fault is reported as an event and the bundled texts are unversioned.
+    /// If the bundled manifest cannot be read, the fault is reported as an event and the bundled texts are unversioned. If the bundled
+    /// manifest is above every accepted one, its epoch and its rollbacks count, as those of a verified manifest do.
     ///
     /// - Parameter source: The manifests.
     public func setVersionSource(_ source: VersionSource) async { await engine.setVersionSource(source) }
@@ -167,8 +168,12 @@ public final class TextStore: Sendable {
 
     /// Requests everything from the server, regardless of intervals and back-off, and waits for the responses.
     ///
-    /// - Throws: The first ``TextStoreError``; the other texts are stored nevertheless. ``TextStoreError/Code/incompleteSet`` if a set
-    ///   stays because one of its texts is not acceptable as published. `CancellationError` if the task is canceled; the fetches continue.
+    /// Joins no request that was sent before the call: a fetch in flight is used when it arrives, and then repeated. Several calls during a
+    /// fetch share one repetition.
+    ///
+    /// - Throws: The first ``TextStoreError``; the other texts are stored nevertheless. ``TextStoreError/Code/malformedEntry`` or
+    ///   ``TextStoreError/Code/belowFloor`` if the entry of a text is not acceptable as published, ``TextStoreError/Code/incompleteSet`` if a
+    ///   set stays because of such a text. `CancellationError` if the task is canceled; the fetches continue.
     public func refresh() async throws { try await engine.refresh() }
 
     /// Activates the waiting sets. With a verifier, verifies them first.
