@@ -11,6 +11,21 @@ struct Floors: Hashable, Sendable {
         if let seen = other.edition { edition = max(edition ?? seen, seen) }
     }
 
+    /// Carries out the rollbacks of a manifest, which lead to its older versions although no text was fetched.
+    ///
+    /// - Returns: The texts with changed floors.
+    mutating func rollBack(by manifest: VersionManifest, _ edition: Edition) -> [String] {
+        var changed: [String] = []
+        for (identifier, entry) in manifest.entries where entry.isRollback {
+            guard let old = texts[identifier], let version = old.rank.version, entry.version < version, edition > old.rank.epoch
+            else { continue }
+            texts[identifier] = Floor(
+                rank: Rank(epoch: edition, version: entry.version), withdrawn: max(old.withdrawn ?? version, version), digest: old.digest)
+            changed.append(identifier)
+        }
+        return changed
+    }
+
     /// Raises the floor of a text that has become active.
     ///
     /// - Returns: The increase to report; `nil` if the version has not risen.

@@ -263,7 +263,11 @@ actor Shelf {
     }
 
     /// Changes the session without changing files; bundled texts that become visible raise their floors.
-    func change(_ change: Change = { _ in }) -> Outcome { publish([], Outcome(), change) }
+    ///
+    /// - Parameters:
+    ///   - identifiers: Texts with changed records or floors.
+    ///   - change: A change of the session in the same step.
+    func change(publishing identifiers: [String] = [], _ change: Change = { _ in }) -> Outcome { publish(identifiers, Outcome(), change) }
 
     /// Accepts a manifest, and removes the waiting sets that it withdraws.
     ///
@@ -290,6 +294,8 @@ actor Shelf {
                 outcome.events.append(.epochRaised(from: seen.epoch, to: found.epoch))
             } else if let seen, found.revision - seen.revision > policy.revisionJump {
                 outcome.events.append(.revisionJumped(from: seen.revision, to: found.revision))
+            } else if seen == nil, found.revision > Edition.highestFirstRevision {
+                outcome.events.append(.revisionJumped(from: 0, to: found.revision))
             }
             floors.edition = found
             saveFloors([])

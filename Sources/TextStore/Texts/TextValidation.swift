@@ -25,7 +25,9 @@ enum TextValidation {
             throw TextStoreError(error.code, "cannot use the response: \(error.message)")
         }
         if !allowsMarkup, HTMLSniffing.isPage(text) {
-            throw TextStoreError(.unexpectedMediaType, "cannot use the response: it is an HTML page; declare text/html if that is intended")
+            throw TextStoreError(
+                .unexpectedMediaType,
+                "cannot use the response: it is an HTML page; if that is intended, send it as text/html, and declare that type")
         }
         return text
     }

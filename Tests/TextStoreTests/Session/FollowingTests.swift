@@ -183,7 +183,7 @@ struct FollowingTests {
         for version in 1...3 {
             let text = VersionedText(identifier: "eula", text: "eula \(version)", version: SemanticVersion("\(version).0.0"))
             #expect(await store.needsAcceptance(of: text))
-            try await other.accept(text)
+            try await other.save(Acceptance(of: text, at: bench.time.date))
             #expect(await !store.needsAcceptance(of: text))
             #expect(try await store.acceptance(of: "eula")?.version == text.version)
         }
