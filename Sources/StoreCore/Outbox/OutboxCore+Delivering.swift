@@ -25,7 +25,10 @@ extension OutboxCore {
     }
 
     func deliver(_ id: UUID, _ attempt: Int) async {
-        let isHeld = await lease?.isHeld() ?? false
+        let scope = DeliveryScope(running)
+        defer { scope.end() }
+        // The look may change the file of the lease.
+        let isHeld = isShutDown ? false : await lease?.isHeld() ?? false
         if !isHeld {
             lease = nil
             machine.setDeliverer(false)
@@ -38,7 +41,7 @@ extension OutboxCore {
         report(.attemptBegan(attempt), id)
         version.update { $0 += 1 }
         let delivery = Delivery(id: item.submission.delivery, attempt: attempt)
-        let task = Task.detached { try await command.perform(delivery) }
+        let task = Task.detached { try await scope.run { try await command.perform(delivery) } }
         attempts.update { $0[id] = task }
         let deadline = Task { [weak self, time, instant = time.now.advanced(by: policy.attemptTimeout)] in
             guard (try? await time.sleep(until: instant)) != nil else { return }
@@ -71,7 +74,7 @@ extension OutboxCore {
         if isShutDown, case .failure = result { fact = nil }
         while let pending = fact {
             do {
-                let isLogged = try transact {
+                let isLogged = try transact(.result) {
                     guard let item = machine.items[id], item.status == .pending, machine.isActive(id) else { return [] }
                     let isDone = registrations[item.submission.name]?.engines.isEmpty == true
                     if case .delivered = pending, isDone { return [entry(item, pending), entry(item, .retired)] }
@@ -128,7 +131,8 @@ extension OutboxCore {
             return
         }
         guard lease == nil, leasing == nil else { return }
-        leasing = Task { [weak self, log, leaseNumber] in
+        leasing = Task { [weak self, log, leaseNumber, scope = DeliveryScope(running)] in
+            defer { scope.end() }
             do {
                 let lease = try await log.acquireDelivery()
                 await self?.granted(lease, leaseNumber)
