@@ -3,6 +3,8 @@ final class Fetches: Sendable {
     typealias Report = @Sendable (StoreEventKind) -> Void
     typealias Outcome = Result<Fetched<BoxedContent>, any Error>
 
+    /// The number of tasks that fetch, canceled ones included.
+    let running = WatchedState(0)
     private let respond: Respond
     private let retry: RetryPolicy
     private let list: ListRules<BoxedContent>?

@@ -44,7 +44,7 @@ extension StoreEngine {
             let reply = Reply<CallerAnswer<BoxedContent>>()
             key.callers[id] = reply
             return .waiting(reply)
-        }
+        } ?? .answered(.failure(StoreError.closedStore))
     }
 
     /// The outcome of a request.
@@ -87,7 +87,7 @@ extension StoreEngine {
     func beginWriting(_ param: BoxedKey, _ change: @Sendable (inout KeyMachine<BoxedContent>, inout Transition) -> Ticket) -> Saving? {
         guard backing != nil else {
             // Without a cacher to call, accepted content counts as saved.
-            transition(param) { key, transition in _ = change(&key.machine, &transition) }
+            transition(param) { key, transition in change(&key.machine, &transition) }
             return nil
         }
         let id = nextID()
@@ -132,8 +132,8 @@ extension StoreEngine {
         defer { release(holder, of: param) }
         guard case .done = await ask(param, .acceptedContent, id: holder) else { return false }
         while true {
-            let (held, revision) = transition(param) { key, _ in (key.machine.held?.record.content, key.machine.revision) }
-            guard var content = held else { return false }
+            let newest = transition(param) { key, _ in (key.machine.held?.record.content, key.machine.revision) }
+            guard let (held, revision) = newest, var content = held else { return false }
             // User code, so outside the lock. If the content changes in the meantime, the closure runs again on the newer content.
             try transform(&content)
             let updated = content
@@ -142,8 +142,11 @@ extension StoreEngine {
                 let newRevision = machine.updated(updated, as: .derived, &transition)
                 return machine.callerArrived(id, needing: .savedEdit(newRevision), &transition)
             }
-            if case .outdated = answer { continue }
-            return true
+            switch answer {
+            case .outdated: continue
+            case .failure(let error as StoreError) where error.code == .closed: return false
+            default: return true
+            }
         }
     }
 
@@ -155,12 +158,15 @@ extension StoreEngine {
         response: (Result) -> MutationResponse<BoxedContent> = { _ in .none }
     ) async throws -> Result {
         let holder = nextID()
-        guard case .done = await ask(param, .acceptedContent, id: holder) else {
+        let answer = await ask(param, .acceptedContent, id: holder)
+        guard case .done = answer else {
             release(holder, of: param)
+            if case .failure(let error) = answer { throw error }
             throw CancellationError()
         }
         let id = transition(param) { key, transition in key.machine.patchStarted(patch, &transition) }
         release(holder, of: param)
+        guard let id else { throw StoreError.closedStore }
         do {
             let result = try await perform()
             let response = response(result)
@@ -193,7 +199,9 @@ extension StoreEngine {
         guard backing == nil else { return beginWriting(makeKey()) { machine, transition in machine.updated(content, &transition) } }
         var effects = Effects()
         state.withLock { state in
-            let key = state.live.find(HashIndex.hash(ofValue: hash), where: isKey) ?? liveKey(makeKey(), &state, &effects)
+            guard !state.isClosed,
+                let key = state.live.find(HashIndex.hash(ofValue: hash), where: isKey) ?? liveKey(makeKey(), &state, &effects)
+            else { return }
             take(key, &state, &effects) { key, transition in _ = key.machine.updated(content, &transition) }
         }
         effects.deliver(onEvent)

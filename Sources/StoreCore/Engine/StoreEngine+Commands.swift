@@ -45,10 +45,10 @@ extension StoreEngine {
         let holder = nextID()
         defer { release(holder, of: param) }
         guard case .done = await ask(param, .acceptedContent, id: holder) else { return }
-        let (folded, revision) = transition(param) { key, transition in
+        let settled = transition(param) { key, transition in
             (key.machine.commandSucceeded(id, response, &transition), key.machine.revision)
         }
-        guard !folded.isEmpty, case .done = await ask(param, .saved(revision)) else { return }
+        guard let (folded, revision) = settled, !folded.isEmpty, case .done = await ask(param, .saved(revision)) else { return }
         await saved(folded)
     }
 
@@ -101,7 +101,7 @@ extension StoreEngine {
         var effects = Effects()
         let settled: ([UUID], Ticket)? = state.withLock { state in
             // The scope may have been cleared meanwhile: what a former user has created stays out of the store.
-            guard state.knownCommands?.contains(id) == true else { return nil }
+            guard state.knownCommands?.contains(id) == true, !state.isClosed else { return nil }
             var (content, patches): (BoxedContent?, [KeyMachine<BoxedContent>.Patch]) = (nil, [])
             var isObserved = false
             if state.replacedKeys[temporary] == nil, let key = state.live[temporary], temporary != param {
@@ -115,7 +115,8 @@ extension StoreEngine {
             }
             if temporary != param { state.replacedKeys[temporary] = param }
             let (shown, moved, hadObservers) = (content ?? first, patches, isObserved)
-            return take(liveKey(param, &state, &effects), &state, &effects) { key, transition in
+            guard let key = liveKey(param, &state, &effects) else { return nil }
+            return take(key, &state, &effects) { key, transition in
                 (key.machine.commandCreated(id, known, shown: shown, isObserved: hadObservers, moved, &transition), key.machine.revision)
             }
         }

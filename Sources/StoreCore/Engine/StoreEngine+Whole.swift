@@ -30,6 +30,7 @@ extension StoreEngine {
     func addTrigger<Trigger: AsyncSequence & Sendable>(_ trigger: Trigger) -> RevalidationTrigger {
         let id = nextID()
         state.withLock { state in
+            guard !state.isClosed else { return }
             // Created under the lock, so that the task is registered before its sequence can end.
             state.triggers[id] = Task.detached { [weak self] in
                 do {

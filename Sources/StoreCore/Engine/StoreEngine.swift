@@ -10,7 +10,7 @@ internal import Synchronization
 /// Under the lock a machine decides, and callers are registered. Resuming, canceling, and user code happen outside it. The extensions:
 /// `+Calling` callers, `+Crowding` many callers at once, `+Observing` observers, `+Cacher` the cacher, `+Sharing` a shared cacher,
 /// `+FrontMemory` the memory in front of the cacher, `+Fetching` fetches and time, `+Live` streams, `+Prefetching` the prefetch queue,
-/// `+Commands` the commands of an outbox, `+Whole` operations on all keys.
+/// `+Commands` the commands of an outbox, `+Whole` operations on all keys, `+Closing` the end of all work.
 @usableFromInline
 final class StoreEngine: Sendable {
     typealias Key = LiveKey
@@ -90,16 +90,18 @@ final class StoreEngine: Sendable {
     /// - Parameters:
     ///   - param: The key.
     ///   - body: Passes the fact to the machine; runs under the lock.
-    /// - Returns: The result of `body`.
-    func transition<Result: Sendable>(_ param: BoxedKey, _ body: @Sendable (inout Key, inout Transition) -> Result) -> Result {
+    /// - Returns: The result of `body`; `nil` if the store is closed.
+    @discardableResult
+    func transition<Result: Sendable>(_ param: BoxedKey, _ body: @Sendable (inout Key, inout Transition) -> Result) -> Result? {
         var effects = Effects()
-        let result = state.withLock { state in take(liveKey(param, &state, &effects), &state, &effects, body) }
+        let result = state.withLock { state in liveKey(param, &state, &effects).map { take($0, &state, &effects, body) } }
         effects.deliver(onEvent)
         return result
     }
 
-    /// Returns a live key. Creates it with the record that memory holds if it is not live.
-    func liveKey(_ param: BoxedKey, _ state: inout EngineState, _ effects: inout Effects) -> Cell<Key> {
+    /// Returns a live key. Creates it with the record that memory holds if it is not live. Returns `nil` if the store is closed.
+    func liveKey(_ param: BoxedKey, _ state: inout EngineState, _ effects: inout Effects) -> Cell<Key>? {
+        guard !state.isClosed else { return nil }
         let param = state.resolve(param)
         if let key = state.live[param] { return key }
         let key = state.live.insert(param, rules: rules)
@@ -149,7 +151,7 @@ final class StoreEngine: Sendable {
         if !transition.actions.isEmpty { carryOut(&key, &transition, &state, &effects) }
         state.tickets = transition.tickets
         effects.discarded.append(contentsOf: transition.discarded.takeAll())
-        if transition.mirrors { mirror(&key, &state, &effects) }
+        if transition.mirrors, !state.isClosed { mirror(&key, &state, &effects) }
         if transition.isPublished { key.publish(&effects.observers) }
         if !transition.leftovers.isEmpty { effects.leftovers += transition.leftovers }
         arm(&key, &effects)
@@ -182,7 +184,7 @@ final class StoreEngine: Sendable {
             let start = transition.isWriting ? earliestRestart(of: &key) : nil
             // An explicit refresh returns the origin's current content, even if another user is fetching.
             let isLeased = shared != nil && order.target == .content && key.machine.flight?.forceRefresh == false
-            let scope = FetchScope(key.identified())
+            let scope = FetchScope(key.identified(), fetches.running)
             let starter = takeContext(of: key.param, isOwn: transition.isOwn, &state)
             let task: Task<Void, Never>
             if case .values(let last) = order {
@@ -226,6 +228,10 @@ struct EngineState {
     var replacedKeys: [BoxedKey: BoxedKey] = [:]
     /// The observation of a shared cacher, which ends with the store.
     var changes: ChangeObservation?
+    /// Whether the store is closed: only the saves of content accepted before still run.
+    var isClosed = false
+    /// The calls of `close()` that wait until the cacher is idle.
+    var idleWaiters: [Reply<Bool>] = []
 
     /// Returns the key that has replaced a temporary key, or any other key unchanged.
     func resolve(_ param: BoxedKey) -> BoxedKey { replacedKeys.isEmpty ? param : replacedKeys[param] ?? param }

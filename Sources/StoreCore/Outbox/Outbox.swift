@@ -32,11 +32,13 @@ public final class Outbox: Sendable {
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group whose ``CacheScope/clear()`` also empties the outbox.
     ///   - onEvent: Receives every event, on any thread; it must return quickly.
-    /// - Throws: ``StoreError/Code/fileSystem``; ``StoreError/Code/unreadableRecord`` if the log is of a newer version of this framework.
+    /// - Throws: ``StoreError/Code/fileSystem``; ``StoreError/Code/unreadableRecord`` if the log is of a newer version of this framework;
+    ///   ``StoreError/Code/closed`` if the scope is closed.
     public init(
         directory: URL, policy: OutboxPolicy = .default, time: some TimeSource = .system, scope: CacheScope? = nil,
         onEvent: (@Sendable (_ event: OutboxEvent) -> Void)? = nil
     ) throws {
+        if scope?.isClosed == true { throw StoreError.closedOutbox }
         core = try OutboxCore(log: OutboxLog(directory: directory), policy: policy, time: time, onEvent: onEvent)
         core.follow()
         scope?.add(core)
@@ -215,7 +217,7 @@ public final class Outbox: Sendable {
     /// - Throws: ``StoreError/Code/fileSystem``; the commands then remain, and deliveries stop until ``resume()`` is called.
     @discardableResult
     public func clear() async throws -> Int {
-        let count = try await core.empty()
+        let count = try await core.emptyIfOpen()
         await core.waitForAttempts()
         return count
     }

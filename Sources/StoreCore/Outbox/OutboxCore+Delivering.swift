@@ -28,7 +28,10 @@ extension OutboxCore {
     }
 
     func deliver(_ id: UUID, _ attempt: Int) async {
-        let isHeld = await lease?.isHeld() ?? false
+        let scope = DeliveryScope(running)
+        defer { scope.end() }
+        // The look may change the file of the lease.
+        let isHeld = isShutDown ? false : await lease?.isHeld() ?? false
         if !isHeld {
             lease = nil
             machine.setDeliverer(false)
@@ -51,7 +54,7 @@ extension OutboxCore {
         report(.attemptBegan(attempt), id)
         version.update { $0 += 1 }
         let delivery = Delivery(id: item.submission.delivery, attempt: attempt)
-        let task = Task.detached { try await command.perform(delivery) }
+        let task = Task.detached { try await scope.run { try await command.perform(delivery) } }
         attempts.update { $0[id] = task }
         let deadline = Task { [weak self, time, instant = time.now.advanced(by: policy.attemptTimeout)] in
             guard (try? await time.sleep(until: instant)) != nil else { return }
@@ -92,7 +95,7 @@ extension OutboxCore {
         if isShutDown, case .failure = result { fact = nil }
         while let pending = fact {
             do {
-                let isLogged = try transact {
+                let isLogged = try transact(.result) {
                     // Another process may have replaced the command meanwhile, which then has another identity.
                     guard let item = machine.items[id], item.status == .pending, machine.isActive(id),
                         item.submission.delivery == delivery.id
@@ -162,7 +165,8 @@ extension OutboxCore {
             return
         }
         guard lease == nil, leasing == nil else { return }
-        leasing = Task { [weak self, log, leaseNumber] in
+        leasing = Task { [weak self, log, leaseNumber, scope = DeliveryScope(running)] in
+            defer { scope.end() }
             do {
                 let lease = try await log.acquireDelivery()
                 await self?.granted(lease, leaseNumber)

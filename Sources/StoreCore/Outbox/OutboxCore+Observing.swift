@@ -67,12 +67,15 @@ extension OutboxCore {
 
     var undelivered: Int { machine.pendingCount - machine.undecodableCount }
 
+    /// The number of commands that a drain waits for.
+    var awaited: Int { isClosed ? 0 : undelivered }
+
     func drain(until timeout: Duration) async -> DrainOutcome {
         let instant = time.now.advanced(by: timeout)
         await withTaskGroup { [version, time] group in
             group.addTask { [weak self] in
                 var seen: UInt64 = 0
-                while let count = await self?.undelivered, count > 0 {
+                while let count = await self?.awaited, count > 0 {
                     let known = seen
                     // The waits fail only if the group is canceled.
                     guard let next = try? await version.wait(until: { $0 > known ? $0 : nil }) else { return }

@@ -8,6 +8,7 @@ internal import Foundation
 
 extension OutboxCore {
     func register(_ registration: OutboxRegistration) {
+        guard !isClosed else { return }
         precondition(
             registrations[registration.name] == nil,
             "a command named \(registration.name) is registered twice; register each type once, and give each type its own name")
@@ -35,6 +36,7 @@ extension OutboxCore {
     }
 
     func start() {
+        guard !isClosed else { return }
         machine.woke(time.now)
         if !machine.isStarted {
             var names: Set<String> = []
@@ -48,6 +50,7 @@ extension OutboxCore {
 
     func start<Trigger: AsyncSequence & Sendable>(_ trigger: Trigger) {
         start()
+        guard !isClosed else { return }
         triggers.append(
             Task.detached { [weak self] in
                 do {
@@ -69,6 +72,7 @@ extension OutboxCore {
     }
 
     func resume() {
+        guard !isClosed else { return }
         machine.woke(time.now)
         machine.resume()
         carryOut()

@@ -189,7 +189,7 @@ extension OutboxCore {
     }
 
     func retire(_ ids: [UUID]) {
-        guard !ids.isEmpty else { return }
+        guard !ids.isEmpty, !isClosed else { return }
         do {
             try transact { ids.compactMap { machine.items[$0] }.map { entry($0, .retired) } }
         } catch {
@@ -204,7 +204,7 @@ extension OutboxCore {
     }
 
     func rewrite(_ id: UUID) {
-        guard let item = machine.items[id], isOutdated(item) else { return }
+        guard !isClosed, let item = machine.items[id], isOutdated(item) else { return }
         do {
             try transact {
                 // Another process may have replaced the identifiers, and its delivery may have begun.

@@ -47,6 +47,10 @@ actor OutboxCore {
     var wake: (instant: MonotonicInstant, task: Task<Void, Never>)?
     var triggers: [Task<Void, Never>] = []
     var isShutDown = false
+    /// Whether the outbox was closed, so that it refuses requests.
+    var isClosed = false
+    /// The number of tasks that deliver or wait for the lease.
+    nonisolated let running = WatchedState(0)
 
     init(
         log: OutboxLog, policy: OutboxPolicy, time: any TimeSource, onEvent: (@Sendable (OutboxEvent) -> Void)?
@@ -159,10 +163,13 @@ actor OutboxCore {
 
     /// Decides on entries under the lock of the log, appends them, and applies them. The caller carries out the actions.
     ///
-    /// - Parameter decide: Returns the entries. The entries of other processes are applied before it is called.
+    /// - Parameters:
+    ///   - use: The purpose of the entries.
+    ///   - decide: Returns the entries. The entries of other processes are applied before it is called.
     /// - Returns: Whether there were any entries.
     @discardableResult
-    func transact(_ decide: () throws -> [OutboxEntry]) throws -> Bool {
+    func transact(_ use: LogUse = .request, _ decide: () throws -> [OutboxEntry]) throws -> Bool {
+        if use == .request { try checkOpen() }
         machine.woke(time.now)
         var entries: [OutboxEntry] = []
         try log.append(durability: policy.durability) { news in
@@ -183,7 +190,7 @@ actor OutboxCore {
     /// Replaces the log by a shorter one when most of its records are outdated.
     func compactIfNeeded() {
         let kept = machine.items.count + machine.replacements.count + foreign.count
-        guard recordCount > 1_024, recordCount > 4 * kept else { return }
+        guard !isClosed, recordCount > 1_024, recordCount > 4 * kept else { return }
         do {
             try compact()
         } catch {
@@ -212,6 +219,8 @@ extension OutboxCore: CacheScopeMember {
     func prepareToClear() async throws { _ = try empty() }
 
     func clear() async throws { await waitForAttempts() }
+
+    func refuse() async { shut() }
 
     /// Returns at once, because a submitted command is on disk already.
     func waitUntilSaved() async throws {}

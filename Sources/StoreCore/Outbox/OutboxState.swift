@@ -117,7 +117,7 @@ public enum DiscardOutcome: Hashable, Sendable {
     public var isDone: Bool { self == .discarded || self == .perhapsPerformed }
 }
 
-/// The states of an outbox over time; never ends by itself.
+/// The states of an outbox over time; ends when the outbox is closed.
 ///
 /// A slow observer misses intermediate states, never the newest one.
 public struct OutboxStates: AsyncSequence, Sendable {
@@ -147,7 +147,7 @@ public struct OutboxStates: AsyncSequence, Sendable {
 
         /// Waits for a state that this observer has not seen yet.
         ///
-        /// - Returns: The newest state; `nil` once the task is canceled.
+        /// - Returns: The newest state; `nil` once the task is canceled or the outbox is closed.
         public mutating func next() async -> OutboxState? {
             while true {
                 let known = seen
@@ -155,6 +155,7 @@ public struct OutboxStates: AsyncSequence, Sendable {
                 let version = try? await outbox.core.version.wait { $0 > known ? $0 : nil }
                 guard let version else { return nil }
                 seen = version
+                guard await !outbox.core.isClosed else { return nil }
                 let state = await outbox.core.state(of: subject)
                 guard state != last else { continue }
                 last = state

@@ -58,7 +58,9 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
         memory = fronted?.table
         front = onEvent == nil ? memory : nil
         clock = HitClock(time)
-        scope?.add(engine)
+        guard let scope else { return }
+        scope.add(engine)
+        if scope.isClosed { engine.shut() }
     }
 
     private static func listener(
@@ -164,6 +166,22 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     ///   store, so call the method again once the cause is fixed. `CancellationError` as soon as the task is canceled; no save is affected.
     public func waitUntilSaved() async throws {
         try await engine.waitUntilSaved()
+    }
+
+    /// Ends all work of the store for good, for example when the user signs out.
+    ///
+    /// The observations end. Each later call that needs the store fails with ``StoreError/Code/closed``; methods that cannot throw do
+    /// nothing. Running fetches are canceled, and their results are dropped. The memory of the cacher is emptied. The call returns when
+    /// nothing runs; from then on, the store changes no file.
+    ///
+    /// A fetcher that ignores its cancellation delays the call, unless it makes the call itself. The `perform` of a running mutation
+    /// belongs to its caller: it continues, and its result is not kept.
+    ///
+    /// - Parameter clearing: Whether the cacher is emptied. Otherwise the call first saves everything accepted so far.
+    /// - Throws: ``StoreError/Code/cacherFailed`` if the cacher failed, after everything has ended. `CancellationError` if the task is
+    ///   canceled; the store is closed even then, and only the wait ends early. Call the method again to wait.
+    public func close(clearing: Bool = false) async throws {
+        try await engine.close(clearing: clearing)
     }
 
     /// Fetches observed keys at each element of a sequence, such as network changes, app activations or a timer.

@@ -223,8 +223,9 @@ struct ChangesThatSurviveTests {
         for await state in outbox.publish() where state.pendingCount == 0 { break }
         #expect(try await outbox.commands().map { try $0.value(as: Like.self).post } == [7])
         _ = await outbox.drain(until: .seconds(5))  // to send what can be sent
-        try await scope.clear()
+        try await scope.close(clearing: true)
         #expect(await outbox.commands().isEmpty)
+        await #expect(throws: StoreError.self) { try await outbox.submit(Like(post: 9)) }
         #expect(try await posts[7].requireData().isLiked == false)
     }
 

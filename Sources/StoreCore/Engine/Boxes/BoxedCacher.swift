@@ -48,6 +48,10 @@ struct BoxedCacher<Param: Hashable & Sendable, Value: Sendable>: NoticingCacher 
     }
 }
 
+extension BoxedCacher {
+    func settle() async { await (cacher as? any NoticingCacher<Param, Value>)?.settle() }
+}
+
 extension BoxedCacher: SharedCacher {
     var isShared: Bool { shared != nil }
 
