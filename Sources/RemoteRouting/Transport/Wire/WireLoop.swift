@@ -40,7 +40,8 @@ final class WireLoop {
             for (ticket, part) in machine.late(at: now) { end(ticket, WireFailure(.timedOut(part), "a deadline has passed")) }
             while let (ticket, isFresh) = machine.beginNext(at: now) { begin(ticket, onFreshConnection: isFresh) }
             report()
-            if isDraining, machine.count == 0 { return }
+            // Freed earlier, libcurl would wait for its threads.
+            if isDraining, machine.count == 0, wire_loop_lookups(handle) == 0 { return }
             let mayWait = mailbox.mayFallAsleep(known: machine.count)
             wire_loop_turn(handle, mayWait ? waitingTime : 0)
             now = SystemTime().now

@@ -100,6 +100,8 @@ failed:
     return NULL;
 }
 
+int wire_loop_lookups(const wire_loop *loop) { return loop->abandoned_count; }
+
 void wire_loop_free(wire_loop *loop) {
     wire_process_enter();
     while (loop->idle_count > 0) {
@@ -158,8 +160,11 @@ void *wire_loop_finished(wire_loop *loop, int *code) {
             *code = message->data.result;
             loop->curl->curl_easy_getinfo(message->easy, CURLINFO_PRIVATE, &context);
             if (!context) continue;
-            ((wire_transfer *)context)->is_over = 1;
-            return ((wire_transfer *)context)->context;
+            wire_transfer *transfer = (wire_transfer *)context;
+            transfer->is_over = 1;
+            if (!transfer->is_abandoned) return transfer->context;
+            loop->abandoned_count--;
+            wire_transfer_end(transfer);
         }
     }
     return NULL;

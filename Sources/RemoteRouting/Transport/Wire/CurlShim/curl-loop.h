@@ -59,6 +59,10 @@ struct wire_transfer {
     int is_running;
     /// Whether libcurl has reported the end.
     int is_over;
+    /// Whether a thread of libcurl looks up a name for the transfer.
+    int is_resolving;
+    /// Whether the exchange has ended, and the transfer only waits for that thread.
+    int is_abandoned;
     int offers_http2;
     /// A hash of the secrets with which the connection must have been made; 0 without secrets.
     uint64_t owner;
@@ -86,6 +90,8 @@ struct wire_loop {
     connection *connections[CONNECTION_BUCKETS];
     wire_transfer *idle[IDLE_TRANSFERS];
     int idle_count;
+    /// The number of transfers that wait for the end of their name lookup only.
+    int abandoned_count;
 };
 
 /// Reads the addresses that libcurl reports; 0 if they are not numeric.

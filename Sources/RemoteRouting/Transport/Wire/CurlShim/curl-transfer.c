@@ -61,10 +61,18 @@ static int bind_port(int socket, int family, int port) {
     return bind(socket, (struct sockaddr *)&local, family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
 }
 
+static int on_lookup(void *resolver, void *reserved, void *transfer) {
+    (void)resolver;
+    (void)reserved;
+    ((wire_transfer *)transfer)->is_resolving = 1;
+    return 0;
+}
+
 static int on_open(void *transfer, int purpose, curl_address *address) {
     (void)purpose;
     wire_transfer *own = transfer;
-    if (!own->callbacks.may_connect(own->context)) return CURL_SOCKET_BAD;
+    own->is_resolving = 0;
+    if (own->is_abandoned || !own->callbacks.may_connect(own->context)) return CURL_SOCKET_BAD;
     // The port has the same offset in both address families.
     own->remote_port = ntohs(((struct sockaddr_in *)&address->address)->sin_port);
     int made = socket(address->family, address->type | SOCK_CLOEXEC, address->protocol);
@@ -95,6 +103,8 @@ static void use_connection(wire_transfer *own, connection *connection) {
 
 static int on_will_send(void *transfer, char *remote, char *local, int remote_port, int local_port) {
     wire_transfer *own = transfer;
+    own->is_resolving = 0;
+    if (own->is_abandoned) return 1;
     long made = 1;
     own->loop->curl->curl_easy_getinfo(own->easy, CURLINFO_NUM_CONNECTS, &made);
     own->remote_port = remote_port;
@@ -145,6 +155,8 @@ wire_transfer *wire_transfer_make(wire_loop *loop, const wire_callbacks *callbac
     transfer->opened_count = 0;
     transfer->offers_http2 = 0;
     transfer->is_over = 0;
+    transfer->is_resolving = 0;
+    transfer->is_abandoned = 0;
     transfer->connection = NULL;
     transfer->remote_port = 0;
     return transfer;
@@ -188,6 +200,10 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     curl->curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
     curl->curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
     curl->curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
+    curl->curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, on_lookup);
+    curl->curl_easy_setopt(easy, CURLOPT_RESOLVER_START_DATA, transfer);
+    // After its own limit of five minutes for a connection, libcurl would wait for the lookup. Versions before 7.87 ignore the option.
+    curl->curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
     curl->curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
     curl->curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer);
     // The connection outlives the transfer.
@@ -270,6 +286,13 @@ void wire_transfer_distrust(const wire_transfer *transfer) {
 void wire_transfer_end(wire_transfer *transfer) {
     wire_loop *loop = transfer->loop;
     const wire_library *curl = loop->curl;
+    if (transfer->is_running && !transfer->is_over && transfer->is_resolving) {
+        // Removing the handle would join the thread that waits for a name server, and block the loop until then. Instead, the transfer opens
+        // no connection after its lookup, and ends.
+        transfer->is_abandoned = 1;
+        loop->abandoned_count++;
+        return;
+    }
     wire_process_enter();
     // Removed before it is freed or reused.
     if (transfer->is_running) curl->curl_multi_remove_handle(transfer->pool->multi, transfer->easy);

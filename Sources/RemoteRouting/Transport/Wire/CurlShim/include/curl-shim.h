@@ -66,7 +66,9 @@ typedef struct wire_transfer wire_transfer;
 
 /// Creates a loop; NULL if the system has no descriptors left.
 wire_loop *_Nullable wire_loop_make(int library, int event, long cached_connections);
-/// Frees a loop without transfers and closes its connections.
+/// The number of ended exchanges whose name lookup still runs.
+int wire_loop_lookups(const wire_loop *loop);
+/// Frees a loop without transfers and lookups, and closes its connections.
 void wire_loop_free(wire_loop *loop);
 /// Waits for sockets, the event and libcurl's timer, then lets libcurl proceed; at most `milliseconds`, −1 for no limit.
 void wire_loop_turn(wire_loop *loop, int milliseconds);
@@ -151,7 +153,7 @@ void wire_transfer_offer_http2(wire_transfer *transfer);
 int wire_transfer_begin(wire_transfer *transfer, const wire_request *request);
 /// Retires the connection of a late exchange if nothing has arrived on it since the request was sent.
 void wire_transfer_distrust(const wire_transfer *transfer);
-/// Ends the exchange on the wire at once and keeps the handle for the next exchange.
+/// Ends the exchange on the wire at once and keeps the handle for the next exchange. During a name lookup, libcurl ends the transfer later.
 void wire_transfer_end(wire_transfer *transfer);
 /// Resumes a paused transfer.
 void wire_transfer_resume(wire_transfer *transfer, int stays_paused_for_receiving, int stays_paused_for_sending);
