@@ -68,9 +68,9 @@ extension KeyMachine {
             let held = record.fields
             fields.pages = resized(held.pages, from: record.content, to: content)
             fields.freshness.storage = held.freshness.storage
-            (fields.nextKey, fields.prevKey) = (held.nextKey, held.prevKey)
+            (fields.nextKey, fields.prevKey, fields.guessedEnd) = (held.nextKey, held.prevKey, held.guessedEnd)
         }
-        if case .replaced(let next, let prev) = keys { (fields.nextKey, fields.prevKey) = (next, prev) }
+        if case .replaced(let next, let prev) = keys { (fields.nextKey, fields.prevKey, fields.guessedEnd) = (next, prev, nil) }
         if keys != .kept, rules.list?.window != nil { fields.pages = nil }
         return fields
     }
@@ -82,6 +82,7 @@ extension KeyMachine {
         if adopts, let record, let content = held?.record.content {
             held?.record.fields.nextKey = record.nextKey
             held?.record.fields.prevKey = record.prevKey
+            held?.record.fields.guessedEnd = record.guessedEnd
             let pages = resized(record.fields.pages, from: record.content, to: content)
             held?.record.fields.pages = pages
             acceptedContentChanged(.derived, &transition)

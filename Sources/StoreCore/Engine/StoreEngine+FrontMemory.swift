@@ -32,6 +32,15 @@ extension StoreEngine {
         return HeldRecord(record, remaining: remaining, needsRefresh: needsRefresh ?? (remaining <= .zero), now: now)
     }
 
+    /// The reason for which a list in memory has no next page; `nil` if its fetcher did not guess.
+    func guessedEnd(of param: BoxedKey) -> GuessedEnd? {
+        state.withLock { state in
+            let param = state.resolve(param)
+            guard let key = state.live[param] else { return front?.entry(param)?.record.guessedEnd }
+            return key.value.machine.held?.record.guessedEnd
+        }
+    }
+
     /// Puts the record that readers may get into memory, or removes it.
     func mirror(_ key: inout Key, _ state: inout EngineState, _ effects: inout Effects) {
         guard let front else { return }

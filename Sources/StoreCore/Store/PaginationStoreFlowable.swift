@@ -35,6 +35,12 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
         await engine.requestPage(.prev, of: key, continueWhenError: continueWhenError)
     }
 
+    /// The reason for which the loaded list has no next page, if its fetcher has guessed the end (C25).
+    ///
+    /// `nil` if the origin has stated the end, if there is a next page, and for a list that is not in memory. Cost: one look-up under the
+    /// store's lock.
+    public var guessedEnd: GuessedEnd? { engine.guessedEnd(of: key) }
+
     /// Sets the list and both of its page keys; a page request made before is superseded.
     ///
     /// - Parameters:
