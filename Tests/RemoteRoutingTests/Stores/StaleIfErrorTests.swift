@@ -21,7 +21,7 @@ struct StaleIfErrorTests {
 
     private func patient(_ host: inout RemoteHost) {
         host.retry = .never
-        host.timeouts = RouteOptions.Timeouts(head: .seconds(600), idle: .seconds(600), overall: .seconds(600))
+        host.timeouts = .untilHang
     }
 
     private func store(

@@ -82,7 +82,7 @@ struct SendingBodyTests {
         let bench = try Bench(transport.kind)
         bench.on("POST", "/x") { asked in .text("\(asked.body.count)") }
         let body = stream([Data(count: 1000)], length: length, breaks: true)
-        let host = bench.host { $0.timeouts = .init(head: .seconds(5)) }
+        let host = bench.host()
         let error = try await remoteError { try await host.send(Route(path: "/x", method: .post, body: .stream(body))) }
         #expect(error.code == .bodyUnreadable)
         #expect(bench.asked.isEmpty)

@@ -14,7 +14,7 @@ struct WireFormTests {
         defer { withExtendedLifetime(origin) {} }
         let host = try transport.host(origin.port)
         return try await host.with {
-            $0.retry = .never; $0.timeouts = .init(head: .seconds(10), idle: .seconds(10))
+            $0.retry = .never; $0.timeouts = .untilHang
         }
         .dataResponse(for: Route(path: "/x", method: method))
     }

@@ -129,7 +129,7 @@ struct CookieChainTests {
             let host = RemoteHost(HostConfiguration(first.host, scheme: .http, port: Int(first.port)), transport: transport).with {
                 $0.cookies = jar
                 $0.retry = .never
-                $0.timeouts = .init(head: .seconds(600), idle: .seconds(600), overall: .seconds(600))
+                $0.timeouts = .untilHang
                 $0.defaults.append("X-API-Key", "secret")
             }.authorized(by: .bearer("secret"))
             let path: RoutePath = "/\(number)/0"

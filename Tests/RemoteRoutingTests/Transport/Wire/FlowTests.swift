@@ -210,7 +210,7 @@ struct FlowTests {
         let transport = try RealTransport.curl.make()
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport).with {
             $0.limits.concurrentExchanges = 64
-            $0.timeouts = .init(head: .seconds(60), idle: .seconds(60), overall: .seconds(300))
+            $0.timeouts = .untilHang
             $0.retry = .never
         }
         let done = WatchedState((succeeded: 0, canceled: 0))

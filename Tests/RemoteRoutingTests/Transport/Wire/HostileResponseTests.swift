@@ -20,7 +20,7 @@ struct HostileResponseTests {
         // The deadlines only detect hangs, because every response ends with its connection.
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport).with {
             $0.retry = .never
-            $0.timeouts = .init(head: .seconds(60), idle: .seconds(60), overall: .seconds(100))
+            $0.timeouts = .untilHang
             $0.limits.redirects = 0
         }
         let seen = WatchedState<[String: Int]>([:])
