@@ -220,7 +220,7 @@ struct EngineState {
     /// The delivered commands that an outbox still knows; `nil` before an outbox is registered.
     var knownCommands: Set<UUID>?
     /// The keys that have replaced temporary ones.
-    var replacedKeys: [BoxedKey: BoxedKey] = [:]
+    var replacedKeys = ReplacedKeys()
     /// The observation of a shared cacher, which ends with the store.
     var changes: ChangeObservation?
 
