@@ -129,22 +129,41 @@ extension StoreEngine {
     /// - Returns: Whether there was content to change.
     func update(_ param: BoxedKey, _ transform: (inout BoxedContent) throws -> Void) async rethrows -> Bool {
         let holder = nextID()
-        defer { release(holder, of: param) }
+        var attempts: [CallerID] = []
+        defer {
+            if !attempts.isEmpty { endEdits(attempts, of: param) }
+            release(holder, of: param)
+        }
         guard case .done = await ask(param, .acceptedContent, id: holder) else { return false }
         while true {
             let (held, revision) = transition(param) { key, _ in (key.machine.held?.record.content, key.machine.revision) }
             guard var content = held else { return false }
             // User code, so outside the lock. If the content changes in the meantime, the closure runs again on the newer content.
             try transform(&content)
-            let updated = content
-            let answer = await ask(param, id: nextID()) { machine, id, transition in
-                guard machine.revision == revision else { return .outdated }
-                let newRevision = machine.updated(updated, as: .derived, &transition)
-                return machine.callerArrived(id, needing: .savedEdit(newRevision), &transition)
+            let (updated, refused, id) = (content, attempts, nextID())
+            let asked: Asked = transition(param) { key, transition in
+                guard key.machine.revision == revision else { return .answered(.outdated) }
+                let newRevision = key.machine.updated(updated, as: .derived, &transition)
+                _ = key.editsEnded(refused)
+                if let answer = key.machine.callerArrived(id, needing: .savedEdit(newRevision), &transition) { return .answered(answer) }
+                let reply = Reply<CallerAnswer<BoxedContent>>()
+                key.callers[id] = reply
+                return .waiting(reply)
             }
-            if case .outdated = answer { continue }
+            guard case .waiting(let reply) = asked else {
+                if case .answered(.outdated) = asked { continue }
+                return true
+            }
+            // Only a shared cacher refuses a save.
+            if shared != nil { attempts.append(id) }
+            if case .outdated = await reply.value(onCancel: { release(id, of: param) }) { continue }
             return true
         }
+    }
+
+    /// Publishes the content that lacks these edits, unless others will still be applied again.
+    private func endEdits(_ ids: [CallerID], of param: BoxedKey) {
+        transitionIfLive(param) { key, transition in if key.editsEnded(ids) { transition.isPublished = true } }
     }
 
     /// Publishes a patch at once, and settles it when `perform` ends.
