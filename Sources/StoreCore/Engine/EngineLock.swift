@@ -30,7 +30,8 @@ struct EngineLock: ~Copyable {
         precondition(
             holder.load(ordering: .relaxed) != thread,
             "a closure that a store runs under its lock has called the same store: a patch of mutate or of a command, a change of a live "
-                + "value, an element's identity and RetryPolicy.shouldRetry may only use their arguments; call the store in a new Task")
+                + "value, an element's identity, a content's cost and RetryPolicy.shouldRetry may only use their arguments; call the store "
+                + "in a new Task")
         return try lock.withLock { state throws(Failure) in
             holder.store(thread, ordering: .relaxed)
             defer { holder.store(0, ordering: .relaxed) }

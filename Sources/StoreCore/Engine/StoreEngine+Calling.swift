@@ -129,25 +129,48 @@ extension StoreEngine {
     /// - Returns: Whether there was content to change.
     func update(_ param: BoxedKey, _ transform: (inout BoxedContent) throws -> Void) async rethrows -> Bool {
         let holder = nextID()
-        defer { release(holder, of: param) }
+        var attempts: [CallerID] = []
+        defer {
+            if !attempts.isEmpty { endEdits(attempts, of: param) }
+            release(holder, of: param)
+        }
         guard case .done = await ask(param, .acceptedContent, id: holder) else { return false }
         while true {
             let newest = transition(param) { key, _ in (key.machine.held?.record.content, key.machine.revision) }
             guard let (held, revision) = newest, var content = held else { return false }
             // User code, so outside the lock. If the content changes in the meantime, the closure runs again on the newer content.
             try transform(&content)
-            let updated = content
-            let answer = await ask(param, id: nextID()) { machine, id, transition in
-                guard machine.revision == revision else { return .outdated }
-                let newRevision = machine.updated(updated, as: .derived, &transition)
-                return machine.callerArrived(id, needing: .savedEdit(newRevision), &transition)
+            let (updated, refused, id) = (content, attempts, nextID())
+            let asked: Asked? = transition(param) { key, transition in
+                guard key.machine.revision == revision else { return .answered(.outdated) }
+                let newRevision = key.machine.updated(updated, as: .derived, &transition)
+                _ = key.editsEnded(refused)
+                if let answer = key.machine.callerArrived(id, needing: .savedEdit(newRevision), &transition) { return .answered(answer) }
+                let reply = Reply<CallerAnswer<BoxedContent>>()
+                key.callers[id] = reply
+                return .waiting(reply)
             }
-            switch answer {
+            guard let asked, case .waiting(let reply) = asked else {
+                switch asked {
+                case .answered(.outdated): continue
+                case .answered(.failure(let error as StoreError)) where error.code == .closed: return false
+                case .answered, .waiting: return true
+                case nil: return false
+                }
+            }
+            // Only a shared cacher refuses a save.
+            if shared != nil { attempts.append(id) }
+            switch await reply.value(onCancel: { release(id, of: param) }) {
             case .outdated: continue
             case .failure(let error as StoreError) where error.code == .closed: return false
             default: return true
             }
         }
+    }
+
+    /// Publishes the content that lacks these edits, unless others will still be applied again.
+    private func endEdits(_ ids: [CallerID], of param: BoxedKey) {
+        transitionIfLive(param) { key, transition in if key.editsEnded(ids) { transition.isPublished = true } }
     }
 
     /// Publishes a patch at once, and settles it when `perform` ends.

@@ -78,7 +78,7 @@ extension StoreEngine {
 
     /// Replaces a temporary key from an earlier process.
     func replaceKey(_ temporary: BoxedKey, with param: BoxedKey) {
-        state.withLock { $0.replacedKeys[temporary] = param }
+        state.withLock { $0.replacedKeys.replace(temporary, with: param) }
     }
 
     /// Moves the content, the patches and the observers of a temporary key to the key that replaces it, and waits for the save.
@@ -113,7 +113,7 @@ extension StoreEngine {
                 (content, patches, isObserved) = (suspensions.0, suspensions.1, suspensions.3)
                 for suspension in suspensions.2 { effects.observers.append(suspension) }
             }
-            if temporary != param { state.replacedKeys[temporary] = param }
+            if temporary != param { state.replacedKeys.replace(temporary, with: param) }
             let (shown, moved, hadObservers) = (content ?? first, patches, isObserved)
             guard let key = liveKey(param, &state, &effects) else { return nil }
             return take(key, &state, &effects) { key, transition in
@@ -124,5 +124,36 @@ extension StoreEngine {
         await moved()
         guard let (folded, revision) = settled, case .done = answer, case .done = await ask(param, .saved(revision)) else { return }
         await saved(folded)
+    }
+}
+
+/// The keys that have replaced temporary ones.
+///
+/// A screen may name a temporary key long after the replacement, so no event ends an entry. The number of entries is bounded instead, because
+/// each costs about 300 bytes (C15). Observers have moved to the new key, and an outbox has replacements of its own for its commands.
+struct ReplacedKeys {
+    private var replacements: [BoxedKey: BoxedKey] = [:]
+    /// The temporary keys in the order of their replacement; those before `oldest` are forgotten.
+    private var order: [BoxedKey] = []
+    private var oldest = 0
+    private let limit: Int
+
+    init(limit: Int = 10_000) { self.limit = limit }
+
+    var isEmpty: Bool { replacements.isEmpty }
+    var count: Int { replacements.count }
+
+    subscript(temporary: BoxedKey) -> BoxedKey? { replacements[temporary] }
+
+    mutating func replace(_ temporary: BoxedKey, with param: BoxedKey) {
+        guard replacements.updateValue(param, forKey: temporary) == nil else { return }
+        order.append(temporary)
+        guard replacements.count > limit else { return }
+        replacements[order[oldest]] = nil
+        oldest += 1
+        // Rarely, so that forgetting a key takes constant time on average.
+        guard oldest > limit else { return }
+        order.removeFirst(oldest)
+        oldest = 0
     }
 }

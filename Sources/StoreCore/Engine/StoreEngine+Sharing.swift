@@ -53,7 +53,11 @@ extension StoreEngine {
                     }
                 case .superseded(let newer, let revision):
                     let newer = newer.map { date($0, param, shared) }
-                    callEnded(param) { key, transition in key.machine.saveSuperseded(by: newer, revision, &transition) }
+                    callEnded(param) { key, transition in
+                        let wasMade = key.machine.sharing.saving?.invalidates == true
+                        key.machine.saveSuperseded(by: newer, revision, &transition)
+                        if wasMade { key.repairs = key.machine.flight?.ticket }
+                    }
                 }
             } catch {
                 callEnded(param) { key, transition in key.machine.saveFinished(error, removing: record == nil, &transition) }

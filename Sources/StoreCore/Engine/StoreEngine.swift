@@ -198,6 +198,7 @@ final class StoreEngine: Sendable {
         case .cancel(let ticket):
             if let task = key.takeFetch(ticket) { effects.parcels.append(.cancellation(task)) }
         case .answer(let id, let answer):
+            if case .outdated = answer { key.editRefused(id) }
             // A caller that waits for `.acceptedContent` has already received its result.
             if let reply = key.takeCallers(id) { effects.parcels.append(.answer(reply, answer)) }
         case .report(let kind):
@@ -225,7 +226,7 @@ struct EngineState {
     /// The delivered commands that an outbox still knows; `nil` before an outbox is registered.
     var knownCommands: Set<UUID>?
     /// The keys that have replaced temporary ones.
-    var replacedKeys: [BoxedKey: BoxedKey] = [:]
+    var replacedKeys = ReplacedKeys()
     /// The observation of a shared cacher, which ends with the store.
     var changes: ChangeObservation?
     /// Whether the store is closed: only the saves of content accepted before still run.

@@ -237,7 +237,7 @@ struct PaginatingTests {
     }
 
     @Test func `a fetcher names the reason for a guessed end`() async throws {
-        func page(of lines: [String]) -> Page<String> {
+        @Sendable func page(of lines: [String]) -> Page<String> {
             return Page(lines, guessedEnd: lines.isEmpty ? .emptyPage : nil)
         }
         let logs = PaginationStore(
