@@ -175,7 +175,8 @@ extension OutboxCore {
     /// The outcome of discarding or replacing a command now.
     private func outcome(ofDiscarding id: UUID) -> DiscardOutcome {
         guard let item = machine.items[id], item.status != .delivered else { return .unknown }
-        if machine.isActive(id) { return .delivering }
+        // An attempt that has passed its deadline counts as failed. If it never returns, nothing else would remove the command.
+        if machine.isActive(id), !machine.overdue.contains(id) { return .delivering }
         // After a refusal, the origin has not performed the command.
         let isRefused = item.status == .failed && item.failure?.isGivenUp != true
         return item.isAttempted && !isRefused ? .perhapsPerformed : .discarded

@@ -186,6 +186,22 @@ struct OutboxBoundsTests {
         #expect(await outbox.core.recordCount > count)
     }
 
+    @Test func `O8: a new process forgets the oldest replaced keys, except those that commands name`() {
+        let date = Date(timeIntervalSince1970: 1_000_000_000)
+        var machine = OutboxMachine()
+        for number in 0..<5 {
+            let fact = OutboxEntry.Fact.mapped(temporary: "t\(number)", replacement: "r\(number)")
+            machine.apply(OutboxEntry(id: OutboxEntry.noCommand, lane: .none, fact: fact), date: date)
+        }
+        let submission = OutboxEntry.Submission(
+            name: "c", version: 1, subject: .none, references: ["t1"], creates: nil, supersedes: nil, delivery: UUID(), date: date,
+            payload: Data())
+        machine.apply(OutboxEntry(id: UUID(), lane: "a", fact: .submitted(submission)), date: date)
+        machine.forgetOldReplacements(keeping: 2)
+        #expect(machine.replacements == ["t1": "r1", "t3": "r3", "t4": "r4"])
+        #expect(machine.replacementOrder == ["t1", "t3", "t4"])
+    }
+
     // MARK: Deliveries that do not end
 
     @Test func `O17: a delivery that does not end holds only its own lane in the next outbox of the process`() async throws {

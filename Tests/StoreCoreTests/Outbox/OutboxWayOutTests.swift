@@ -70,6 +70,27 @@ struct OutboxWayOutTests {
         #expect(try await bench.value() == 5)
     }
 
+    @Test func `O17: a command is discarded after the deadline of an attempt that does not end`() async throws {
+        let bench = try OutboxBench(origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) })
+        bench.origin.hold()
+        await bench.fill()
+        await bench.register()
+        bench.outbox.start()
+        let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.outbox.submit(Add(key: 1, amount: 7))
+        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        try await until { bench.time.sleeperCount > 0 }
+        bench.time.advance(by: OutboxPolicy.default.attemptTimeout)
+        try await bench.events.first("attempt is overdue")
+        #expect(try await bench.outbox.discard(id) == .perhapsPerformed)
+        #expect(try await bench.value() == 7)
+        // The late result is dropped.
+        bench.origin.release()
+        try await bench.settled()
+        #expect(try await bench.value() == 7)
+        #expect(bench.origin.commands.map(\.amount) == [5, 7])
+    }
+
     @Test(arguments: [false, true])
     func `O13, O17: the result of a delivery is dropped if another process discards or replaces its command`(
         _ replaces: Bool
