@@ -84,7 +84,7 @@ package struct WireRequest: Sendable {
             lines.append(UInt8(ascii: ";"))
         } else {
             lines.append(contentsOf: ": ".utf8)
-            lines.append(contentsOf: value.utf8)
+            FieldBytes.append(value, to: &lines)
         }
         lines.append(0)
     }
