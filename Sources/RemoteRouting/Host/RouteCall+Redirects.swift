@@ -82,7 +82,7 @@ extension RouteCall {
         sent.withLock { sent in
             sent.request = request
             sent.began = now
-            if isFirst { sent.redirects = [] }
+            if isFirst { (sent.redirects, sent.redirectedFields) = ([], nil) }
             sent.mayHaveArrivedBefore = sent.mayHaveArrived
             sent.mayHaveArrived = true
         }
@@ -101,8 +101,12 @@ extension RouteCall {
         case .follow(var next):
             // The validators of a store belong to the address that it asked (RFC 9110 §8.8).
             if options.isConditional { next.fields.removeConditions() }
-            let hop = RedirectFreshness(response, to: request, at: host.time.date)
-            sent.withLock { $0.redirects.append(hop) }
+            let hop = RedirectFreshness(
+                response, to: request, changing: changingFields(request.fields, variedBy: response.fields), at: host.time.date)
+            sent.withLock { sent in
+                sent.redirects.append(hop)
+                if redirects == 0 { sent.redirectedFields = request.fields }
+            }
             // 307 and 308 mean that the server did not act on the request; the other statuses do not exclude it (RFC 9110 §15.4).
             if response.status == 307 || response.status == 308 { lastRequestHadNoEffect() }
             return next

@@ -48,6 +48,8 @@ final class RouteCall: Sendable {
         var mayHaveArrivedBefore = false
         /// Whether the call waits for a permit of the host.
         var isQueued = false
+        /// The fields of the first request of the attempt, if it was redirected.
+        var redirectedFields: HTTPFields?
         /// The time at which the last request was sent; `nil` before the first.
         var began: MonotonicInstant?
         /// The freshness of the redirects that led to the last request.

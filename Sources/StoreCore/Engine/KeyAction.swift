@@ -37,9 +37,9 @@ struct Fetched<Content: Sendable>: Sendable {
             self.content = content(value)
             details = RecordDetails(
                 freshness: freshness, validator: validator, nextKey: response.nextKey, prevKey: response.prevKey)
-        case .notModified(let freshness):
+        case .notModified(let freshness, let validator):
             self.content = nil
-            details = RecordDetails(freshness: freshness)
+            details = RecordDetails(freshness: freshness, validator: validator)
         }
     }
 
