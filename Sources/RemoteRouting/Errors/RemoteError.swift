@@ -51,9 +51,10 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
     public var mayRepeat: Bool
     /// Whether the request, or a part of it, may have reached the server.
     ///
-    /// `false` is certain: the server has received nothing of the request, so sending it again is safe. `true` follows any response except
-    /// a refusal: 401 before new credentials, 307 and 308 before the redirect. It also follows any failure that does not exclude arrival.
-    /// ``CurlTransport`` knows whether a request was sent. ``URLSessionTransport`` reports `false` only if no connection was made.
+    /// `false` is certain: the server has received nothing of the request, so sending it again is safe. `true` is the default. It follows
+    /// any response, even a broken one, except a refusal: 401 before new credentials, 307 and 308 before the redirect. It also follows any
+    /// failure that does not exclude arrival. ``CurlTransport`` knows whether a request was sent. ``URLSessionTransport`` reports `false`
+    /// only if no connection was made.
     ///
     /// ```swift
     /// do {
@@ -91,8 +92,7 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
         body = Data()
         attempts = 1
         mayRepeat = false
-        // An error in these stages has a response.
-        mayHaveArrived = stage == .status || stage == .decode
+        mayHaveArrived = stage != .build && !Code.precedingSending.contains(code)
     }
 
     /// The maximum number of body bytes that an error keeps.

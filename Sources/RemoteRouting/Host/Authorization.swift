@@ -1,4 +1,5 @@
 internal import Foundation
+public import StoreCore
 
 /// The credentials that requests carry.
 ///
@@ -105,9 +106,46 @@ public struct RefreshingTokens<Token: BearerToken>: Sendable {
         keeper = CredentialKeeper(token, onRefresh: onRefresh, refresh: refresh)
     }
 
+    /// Creates the holder of a token that several processes share, such as an app and its extensions.
+    ///
+    /// ```swift
+    /// let tokens = RefreshingTokens(
+    ///     saved,
+    ///     keptIn: FileCacher(directory: sharedDirectory, sharing: .processes)
+    /// ) { current, unauthenticated in
+    ///     try await unauthenticated.send(
+    ///         "/tokens", method: .post,
+    ///         parameters: ["refresh": current.refreshToken])
+    /// }
+    /// ```
+    ///
+    /// After a 401, one process refreshes the token under a lease. The others wait, read the place again, and use its token. A token
+    /// that was rotated is therefore never refreshed twice. The first request reads the place. Its token precedes `token`.
+    ///
+    /// - Parameters:
+    ///   - token: The token until the place has one.
+    ///   - place: The shared place; each process has a cacher of its own. Tokens are secrets, so restrict access to the place.
+    ///   - name: The name of the token in the place.
+    ///   - leaseDuration: The time after which another process may refresh although this one has not finished; longer than a refresh takes.
+    ///   - refresh: Fetches a successor of the current token, through the same host without credentials.
+    public init(
+        _ token: Token, keptIn place: some SharedCacher<String, Token>, as name: String = "token", leaseDuration: Duration = .seconds(180),
+        refresh: @escaping @Sendable (_ current: Token, _ unauthenticated: RemoteHost) async throws -> Token
+    ) {
+        let place = CredentialPlace(cacher: place, name: name, leaseDuration: leaseDuration) { $0.accessToken == $1.accessToken }
+        keeper = CredentialKeeper(token, in: place, onRefresh: { _ in }, refresh: refresh)
+    }
+
     /// The token in use.
     public var current: Token { keeper.current }
 
     /// Replaces the token, for example after the user signs in, and clears a failed refresh.
+    ///
+    /// A token that several processes share is replaced in this process only; call ``keep(_:)`` for all of them.
     public func replace(by token: Token) { keeper.replace(by: token) }
+
+    /// Replaces the token after the user signs in, and saves it in the shared place; the other processes read it after their next 401.
+    ///
+    /// - Throws: Any error of the place; this process has the new token even then.
+    public func keep(_ token: Token) async throws { try await keeper.keep(token) }
 }

@@ -8,9 +8,17 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
     private let machine: WatchedState<CredentialMachine<Credential>>
     private let refresh: Refresh?
     private let onRefresh: @Sendable (Credential) -> Void
+    /// The place that other processes share; `nil` without one.
+    private let place: CredentialPlace<Credential>?
+    /// Guards the first read of the place.
+    private let opening = Lock<Task<Void, Never>?>(nil)
 
-    init(_ credential: Credential, onRefresh: @escaping @Sendable (Credential) -> Void, refresh: Refresh?) {
+    init(
+        _ credential: Credential, in place: CredentialPlace<Credential>? = nil, onRefresh: @escaping @Sendable (Credential) -> Void,
+        refresh: Refresh?
+    ) {
         machine = WatchedState(CredentialMachine(credential))
+        self.place = place
         self.onRefresh = onRefresh
         self.refresh = refresh
     }
@@ -19,9 +27,32 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
 
     func replace(by credential: Credential) { machine.update { $0.replace(by: credential) } }
 
+    /// Replaces the credential after a sign-in, and keeps it in the place.
+    func keep(_ credential: Credential) async throws {
+        replace(by: credential)
+        try await place?.save(credential, at: .system)
+    }
+
     /// Returns the credential for a request, after any refresh in progress.
     func credential() async throws -> (Credential, generation: Int) {
-        try await settled(machine.read { $0.wanted() })
+        if let place { await open(place) }
+        return try await settled(machine.read { $0.wanted() })
+    }
+
+    /// Reads the place once. Its credential is newer than the one with which the program began.
+    private func open(_ place: CredentialPlace<Credential>) async {
+        let task = opening.withLock { opening in
+            if let opening { return opening }
+            // A task of its own, because all waiters share it.
+            let new = Task { [machine] in
+                // Ignores the reason: a place that cannot be read fails the refresh after the first 401.
+                guard let kept = try? await place.load() else { return }
+                machine.update { $0.opened(with: kept) }
+            }
+            opening = new
+            return new
+        }
+        await task.value
     }
 
     /// Returns the successor of a rejected credential; `nil` if the credential cannot be refreshed.
@@ -37,7 +68,11 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
             Task {
                 let result: Result<Credential, any Error>
                 do {
-                    result = .success(try await refresh(old, host))
+                    if let place {
+                        result = .success(try await place.successor(of: old, at: host.time) { try await refresh($0, host) })
+                    } else {
+                        result = .success(try await refresh(old, host))
+                    }
                 } catch {
                     result = .failure(error)
                 }

@@ -84,6 +84,11 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
         }
     }
 
+    /// Begins with a kept credential, unless it was replaced or refreshed already.
+    mutating func opened(with kept: Credential) {
+        if generation == 0, case .ready = phase { credential = kept }
+    }
+
     /// Replaces the credential after a sign-in.
     mutating func replace(by new: Credential) {
         credential = new

@@ -95,7 +95,7 @@ public struct HostConfiguration: Hashable, Sendable, ExpressibleByStringLiteral 
     }
 }
 
-/// Limits on response sizes and on concurrent exchanges.
+/// Limits on response sizes, and on concurrent exchanges and streams.
 public struct HostLimits: Hashable, Sendable {
     /// The maximum size of a response that is read as a whole, in bytes after decompression.
     public var responseBytes: Int
@@ -103,8 +103,12 @@ public struct HostLimits: Hashable, Sendable {
     public var memoryBytes: Int
     /// The maximum number of further unread bytes in a temporary file.
     public var spillBytes: Int
-    /// The maximum number of concurrent exchanges; further ones wait in order.
+    /// The maximum number of concurrent exchanges, without streams; further ones wait in order.
     public var concurrentExchanges: Int
+    /// The maximum number of open streams: ``RemoteBytes``, events, live keys, and downloads. They may last, so no other call waits for them.
+    ///
+    /// A further stream waits for the end of another one, at most for the time that its response head may take.
+    public var concurrentStreams: Int
     /// The maximum number of redirects that one request follows.
     public var redirects: Int
 
@@ -114,16 +118,18 @@ public struct HostLimits: Hashable, Sendable {
     ///   - responseBytes: The maximum size of a response, in bytes after decompression.
     ///   - memoryBytes: The maximum number of unread bytes in memory.
     ///   - spillBytes: The maximum number of further unread bytes in a temporary file.
-    ///   - concurrentExchanges: The maximum number of concurrent exchanges; at least 1.
+    ///   - concurrentExchanges: The maximum number of concurrent exchanges, without streams; at least 1.
+    ///   - concurrentStreams: The maximum number of open streams; at least 1.
     ///   - redirects: The maximum number of redirects that one request follows.
     public init(
         responseBytes: Int = 16 << 20, memoryBytes: Int = 1 << 20, spillBytes: Int = 1 << 30, concurrentExchanges: Int = 32,
-        redirects: Int = 20
+        concurrentStreams: Int = 128, redirects: Int = 20
     ) {
         self.responseBytes = responseBytes
         self.memoryBytes = memoryBytes
         self.spillBytes = spillBytes
         self.concurrentExchanges = concurrentExchanges
+        self.concurrentStreams = concurrentStreams
         self.redirects = redirects
     }
 }

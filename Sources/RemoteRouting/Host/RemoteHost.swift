@@ -11,7 +11,7 @@ public import StoreCore
 /// let bytes = try await api.data(for: Route(path: "/avatar.png"))
 /// ```
 ///
-/// A host is a value. Copies with other settings share connections, credentials and the limit on concurrent exchanges.
+/// A host is a value. Copies with other settings share connections, credentials and the limits on concurrent exchanges and streams.
 ///
 /// The host follows redirects and retries transient failures where repeating the request is safe. Deadlines and limits bound every call;
 /// see ``timeouts``, ``limits`` and ``retry``.
@@ -27,8 +27,8 @@ public struct RemoteHost: Sendable {
     /// The limits on response sizes and concurrent exchanges.
     public var limits: HostLimits {
         didSet {
-            guard limits.concurrentExchanges != oldValue.concurrentExchanges else { return }
-            gate = Permits(limits.concurrentExchanges)
+            if limits.concurrentExchanges != oldValue.concurrentExchanges { gate = Permits(limits.concurrentExchanges) }
+            if limits.concurrentStreams != oldValue.concurrentStreams { streamGate = Permits(limits.concurrentStreams) }
         }
     }
     /// The policy for retrying transient failures, applied only where repeating the request is safe.
@@ -107,7 +107,10 @@ public struct RemoteHost: Sendable {
     /// The log of exchanges; `nil` logs nothing.
     package var log: ExchangeLog?
 
+    /// The permits of exchanges that are not streams.
     var gate: Permits
+    /// The permits of streams, which may last as long as their readers want.
+    var streamGate: Permits
     /// Draws the random part of the delay between attempts.
     package var random: @Sendable () -> Double = { Double.random(in: 0..<1) }
 
@@ -127,6 +130,7 @@ public struct RemoteHost: Sendable {
         self.limits = limits
         self.time = time
         gate = Permits(limits.concurrentExchanges)
+        streamGate = Permits(limits.concurrentStreams)
         defaults = ["User-Agent": "Storehouse"]
     }
 

@@ -57,7 +57,9 @@ extension RouteCall {
     /// Converts the error that ended the call.
     @inline(never)
     func finalError(for thrown: any Error) -> any Error {
-        thrown is DeadlinePassed ? error(.overall) : error(for: thrown, request)
+        guard thrown is DeadlinePassed else { return error(for: thrown, request) }
+        if sent.withLock(\.isQueued) { return error(.timeout, .overallTimedOut, request, limitReached) }
+        return error(.overall)
     }
 
     /// The error for the deadline of the whole call.

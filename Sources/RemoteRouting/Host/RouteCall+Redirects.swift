@@ -17,7 +17,7 @@ extension RouteCall {
             // Stores cookies before the next hop, which may send them.
             if let cookies { await cookies.receive(response.fields.values(of: "Set-Cookie"), from: request.url) }
             guard let next = try redirection(by: response, began, request, after: redirects) else {
-                return try await delivered(response, to: request)
+                return try await delivered(response)
             }
             // Reads a short body to keep the connection reusable. Ignores errors, because only the head counts. A canceled call stops
             // before the next request.
@@ -82,7 +82,7 @@ extension RouteCall {
         sent.withLock { sent in
             sent.request = request
             sent.began = now
-            if isFirst { sent.redirects = [] }
+            if isFirst { (sent.redirects, sent.redirectedFields) = ([], nil) }
             sent.mayHaveArrivedBefore = sent.mayHaveArrived
             sent.mayHaveArrived = true
         }
@@ -101,8 +101,12 @@ extension RouteCall {
         case .follow(var next):
             // The validators of a store belong to the address that it asked (RFC 9110 §8.8).
             if options.isConditional { next.fields.removeConditions() }
-            let hop = RedirectFreshness(response, to: request, at: host.time.date)
-            sent.withLock { $0.redirects.append(hop) }
+            let hop = RedirectFreshness(
+                response, to: request, changing: changingFields(request.fields, variedBy: response.fields), at: host.time.date)
+            sent.withLock { sent in
+                sent.redirects.append(hop)
+                if redirects == 0 { sent.redirectedFields = request.fields }
+            }
             // 307 and 308 mean that the server did not act on the request; the other statuses do not exclude it (RFC 9110 §15.4).
             if response.status == 307 || response.status == 308 { lastRequestHadNoEffect() }
             return next
@@ -111,8 +115,8 @@ extension RouteCall {
         }
     }
 
-    /// Reads the body as far as the call needs it and runs the response interceptors.
-    private func delivered(_ arriving: HTTPResponse, to request: HTTPRequest) async throws -> HTTPResponse {
+    /// Reads the body as far as the call needs it.
+    private func delivered(_ arriving: HTTPResponse) async throws -> HTTPResponse {
         var response = arriving
         if !isSuccess(response.status) {
             response.body = HTTPResponse.Body(
@@ -120,22 +124,33 @@ extension RouteCall {
         } else if case .whole = delivery {
             response = arriving.with(try await arriving.body.collect())
         }
-        if !host.responseInterceptors.isEmpty { response = try await intercepted(response, to: request) }
-        host.log?.completed(response, of: request)
         return response
     }
 
     /// Runs the response interceptors.
     @inline(never)
-    private func intercepted(_ original: HTTPResponse, to request: HTTPRequest) async throws -> HTTPResponse {
+    func intercepted(_ original: HTTPResponse) async throws -> HTTPResponse {
+        let request = sentRequest
         var response = original
         for interceptor in host.responseInterceptors.reversed() {
             do {
-                try await interceptor.intercept(&response, to: request)
+                let before = response
+                response = try await holdingPermit {
+                    var changed = before
+                    try await interceptor.intercept(&changed, to: request)
+                    return changed
+                }
             } catch {
                 throw self.error(for: error, request, or: .interceptorFailed)
             }
         }
+        return completed(response)
+    }
+
+    /// Logs a response that is ready for its caller.
+    @inline(never)
+    func completed(_ response: HTTPResponse) -> HTTPResponse {
+        host.log?.completed(response, of: sentRequest)
         return response
     }
 }

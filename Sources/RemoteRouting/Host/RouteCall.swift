@@ -27,11 +27,11 @@ final class RouteCall: Sendable {
     private let acceptedStatus: Int?
     let started: MonotonicInstant
     /// The deadline of the whole call.
-    private let deadline: MonotonicInstant?
+    let deadline: MonotonicInstant?
     /// Whether the call takes time only for exchanges and the delays between them, which keep the deadline themselves.
     ///
     /// Otherwise a task group watches the deadline, which costs as much as the rest of the call.
-    private let keepsOwnDeadline: Bool
+    let keepsOwnDeadline: Bool
     /// The limits of each exchange.
     let limits: ExchangeLimits
     /// Guards the record of sent requests.
@@ -46,6 +46,10 @@ final class RouteCall: Sendable {
         var mayHaveArrived = false
         /// The value of `mayHaveArrived` before the last request.
         var mayHaveArrivedBefore = false
+        /// Whether the call waits for a permit of the host.
+        var isQueued = false
+        /// The fields of the first request of the attempt, if it was redirected.
+        var redirectedFields: HTTPFields?
         /// The time at which the last request was sent; `nil` before the first.
         var began: MonotonicInstant?
         /// The freshness of the redirects that led to the last request.
@@ -293,28 +297,23 @@ final class RouteCall: Sendable {
     private func exchange(_ original: HTTPRequest) async throws -> HTTPResponse {
         let first = host.requestInterceptors.isEmpty ? original : try await intercepted(original)
         try check(first, madeOf: original)
-        let permit = if let free = host.gate.takeIfFree() { free } else { try await permit() }
+        let permit = if let free = gate.takeIfFree() { free } else { try await permit() }
         do {
             let response = try await follow(first)
             release(permit, after: response)
-            return response
+            return host.responseInterceptors.isEmpty ? completed(response) : try await intercepted(response)
         } catch {
-            permit.release()
+            permit?.release()
             throw failure(of: first, error)
         }
     }
 
-    /// Waits for a permit of the host.
-    @inline(never)
-    private func permit() async throws -> Permits.Permit {
-        let gate = host.gate
-        return try await within(keepsOwnDeadline ? deadline : nil, of: host.time) { try await gate.take() }
-    }
-
     /// Returns a permit once the body has arrived; a stream keeps its permit until it ends.
+    ///
+    /// Precedes the response interceptors, which may send requests of their own.
     @inline(never)
-    private func release(_ permit: Permits.Permit, after response: HTTPResponse) {
-        if response.body.isArriving { response.body.onEnd { permit.release() } } else { permit.release() }
+    private func release(_ permit: Permits.Permit?, after response: HTTPResponse) {
+        if response.body.isArriving { response.body.onEnd { permit?.release() } } else { permit?.release() }
     }
 
     @inline(never)

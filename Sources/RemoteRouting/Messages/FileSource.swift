@@ -79,17 +79,16 @@ final class FileReader: Sendable {
 
     /// The next bytes; `nil` at the end.
     ///
-    /// - Throws: ``RouteFault/Code/changedFile`` if the file is shorter or longer than announced.
+    /// A file that has grown is sent up to the announced length.
+    ///
+    /// - Throws: ``RouteFault/Code/changedFile`` if the file is shorter than announced.
     func read(upTo count: Int) throws -> Data? {
         try offset.withLock { offset throws in
             let rest = length - offset
-            // With the last bytes, requests one more to detect a file that has grown: a transport stops at the announced length.
-            let wanted = max(1, count < rest ? count : rest + 1)
-            var data = Data(count: wanted)
+            guard rest > 0 else { return nil }
+            var data = Data(count: max(1, min(count, rest)))
             let got = try data.withUnsafeMutableBytes { try file.read(into: $0, at: offset) }
-            guard got == min(wanted, rest) else { throw changed }
-            if rest == 0 { return nil }
-            if got < wanted { data.removeLast() }
+            guard got == data.count else { throw changed }
             offset += got
             return data
         }

@@ -10,7 +10,7 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
     /// The result of a conditional request.
     enum ConditionalResponse: Sendable {
         case modified(RemoteResponse<Value>)
-        case notModified(Freshness)
+        case notModified(Freshness, Validator?)
     }
 
     /// Sends a route, with the store's validator if it has one.
@@ -32,21 +32,36 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
         if let validator, isRead {
             isConditional = request.headers.replace(withConditionsOf: validator, now: host.time.date)
         }
-        let result = try await exchange(request)
+        let result = try await exchange(request, confirming: isConditional ? validator : nil)
         if case .notModified = result, !isConditional {
             // The store sent no validator, so a broken cache or the route's own condition caused the 304. Requests the content without
             // conditions.
             request.headers.removeConditions()
             request.headers.append("Cache-Control", "no-cache")
             request.options.isConditional = false
-            return try await exchange(request)
+            return try await exchange(request, confirming: nil)
         }
         return result
     }
 
-    private func exchange(_ route: Route) async throws -> ConditionalResponse {
+    /// Returns whether a saved version fits the request of a route: the same values of the fields that selected it (RFC 9111 §4.1).
+    ///
+    /// Runs the request interceptors, which may write such a field; nothing is sent.
+    func accepts(_ validator: Validator, _ route: some Routable, at reference: OriginReference? = nil) async -> Bool {
+        guard let notes = CacheNotes(validator), !notes.selection.isEmpty else { return true }
+        var request = Route(route)
+        request.options.reference = reference
+        // Ignores the reason: the fetch that follows meets the same failure.
+        guard let fields = try? await RouteCall(request, at: host, .whole).selectingFields() else { return false }
+        return notes.isSelected(by: fields)
+    }
+
+    private func exchange(_ route: Route, confirming known: Validator?) async throws -> ConditionalResponse {
         let response = try await host.wholeResponse(for: route)
-        if response.status == 304 { return .notModified(Freshness(of: response)) }
+        if response.status == 304 {
+            let merged = response.exchange.confirming(known)
+            return .notModified(Freshness(of: merged), known.map { merged.validator(replacing: $0) })
+        }
         return .modified(response.map(try await read(response, route)))
     }
 }

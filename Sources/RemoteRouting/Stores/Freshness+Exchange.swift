@@ -41,6 +41,7 @@ extension Freshness {
         let control = CacheControl(exchange.response)
         let forbidsStorage =
             control.contains("no-store") || CacheControl(exchange.request).contains("no-store") || exchange.policy == .neverStore
+            || exchange.isPart
         self.init(storage: forbidsStorage ? .forbidden : .allowed)
         guard exchange.policy != .ignoreLifetimes else { return }
 
@@ -142,6 +143,10 @@ package struct CachedExchange: Sendable {
     package var changingFields: Set<String>
     /// The cache policy of the route.
     package var policy: RouteOptions.CachePolicy
+    /// The header fields of the first request, before redirects, which select the response.
+    var selecting: HTTPFields
+    /// Whether the response is a part that was not requested, which must not be stored as the whole (RFC 9111 §3.3).
+    var isPart = false
     /// The redirects that led to the response.
     var redirects: [RedirectFreshness] = []
 
@@ -150,6 +155,7 @@ package struct CachedExchange: Sendable {
         changingFields: Set<String> = [], policy: RouteOptions.CachePolicy = .followOrigin
     ) {
         self.request = request
+        selecting = request
         self.response = response
         self.requestedAt = requestedAt
         self.respondedAt = respondedAt
@@ -162,10 +168,14 @@ package struct CachedExchange: Sendable {
 struct RedirectFreshness: Sendable {
     let freshness: Freshness
     let isPermanent: Bool
+    /// The `Vary` lines of the redirect.
+    let vary: [String]
 
-    init(_ response: HTTPResponse, to request: HTTPRequest, at now: Date) {
+    init(_ response: HTTPResponse, to request: HTTPRequest, changing: Set<String>, at now: Date) {
+        vary = response.fields.values(of: "Vary")
         freshness = Freshness(
-            of: CachedExchange(request: request.fields, response: response.fields, requestedAt: now, respondedAt: now))
+            of: CachedExchange(
+                request: request.fields, response: response.fields, requestedAt: now, respondedAt: now, changingFields: changing))
         isPermanent = response.status == 301 || response.status == 308
     }
 }

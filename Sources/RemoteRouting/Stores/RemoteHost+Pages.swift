@@ -269,14 +269,19 @@ extension RoutePageFetcher {
             let (route, reference) = try request(param, cursor)
             let exchange = ConditionalExchange(host: host) { [cursor] in try await read($0, $1, cursor) }
             switch try await exchange.send(route, at: reference, revalidating: validator) {
-            case .notModified(let freshness): return OriginResponse(.notModified(freshness))
+            case .notModified(let freshness, let validator): return OriginResponse(.notModified(freshness, validator))
             case .modified(let response):
                 let page = response.value
                 let freshness = page.freshness == .unspecified ? Freshness(of: response) : page.freshness
+                let validator = Validator(page.validator ?? Validator(of: response), notesOf: response.exchange)
                 return OriginResponse(
-                    .modified(page.elements, freshness, page.validator ?? Validator(of: response)), nextKey: page.nextKey,
-                    prevKey: page.prevKey, guessedEnd: page.guessedEnd)
+                    .modified(page.elements, freshness, validator), nextKey: page.nextKey, prevKey: page.prevKey, guessedEnd: page.guessedEnd)
             }
+        } accept: { validator, param in
+            // Ignores the reason: the fetch that follows meets the same failure.
+            guard let (route, reference) = try? request(param, nil) else { return false }
+            return await ConditionalExchange<Page<Element>>(host: host) { try await read($0, $1, nil) }
+                .accepts(validator, route, at: reference)
         }
     }
 }

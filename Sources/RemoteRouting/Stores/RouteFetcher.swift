@@ -16,7 +16,7 @@ public import StoreCore
 /// The fetcher revalidates the store's content with its `ETag` and `Last-Modified` (RFC 9110 §13). A 304 renews the content without a
 /// transfer. Lifetimes follow RFC 9111 for a private cache, unless the route's ``RouteOptions/cachePolicy`` overrides them. Content with
 /// `no-store` is never saved. A response that varies by a field of credentials or interceptors has a lifetime of zero, because the store's
-/// key does not cover that field.
+/// key does not cover that field. A saved response that another value of a field in `Vary` selected is a miss.
 ///
 /// After a failure, a store serves expired content within its stale-if-error window only if ``RemoteError/allowsStale`` permits it.
 public struct RouteFetcher<Param: Hashable & Sendable, Content: Sendable>: RevalidatingFetcher {
@@ -37,10 +37,18 @@ public struct RouteFetcher<Param: Hashable & Sendable, Content: Sendable>: Reval
     /// - Throws: ``RemoteError``, which advises the store whether to retry.
     public func fetch(param: Param, revalidating validator: Validator?) async throws -> FetchResult<Content> {
         switch try await exchange.send(route(param), revalidating: validator) {
-        case .modified(let response): .modified(response.value, Freshness(of: response), Validator(of: response))
-        case .notModified(let freshness): .notModified(freshness)
+        case .modified(let response):
+            .modified(response.value, Freshness(of: response), Validator(Validator(of: response), notesOf: response.exchange))
+        case .notModified(let freshness, let validator): .notModified(freshness, validator)
         }
     }
+
+    /// Returns whether the request of a key has the values of all fields that selected a saved version (RFC 9111 §4.1).
+    ///
+    /// - Parameters:
+    ///   - validator: The validator of the saved version.
+    ///   - param: The key.
+    public func accepts(_ validator: Validator, param: Param) async -> Bool { await exchange.accepts(validator, route(param)) }
 }
 
 extension RemoteHost {

@@ -211,7 +211,8 @@ private struct Download: Sendable {
         let count = try bytes.withUnsafeMutableBytes { try file.read(into: $0) }
         // Ignores the error, because a download without a state starts over.
         let state = try? JSONDecoder().decode(DownloadState.self, from: Data(bytes.prefix(count)))
-        guard let state, state.address == request.url.absoluteString, DownloadDecision.isStrong(state.validator, now: host.time.date) else {
+        guard let state, state.mayResume(from: request.url.absoluteString), DownloadDecision.isStrong(state.validator, now: host.time.date)
+        else {
             return nil
         }
         return state

@@ -9,6 +9,14 @@ struct DownloadState: Codable, Hashable, Sendable {
     var validator: String
     /// The number of bytes of the whole file; `nil` if the server did not send it.
     var total: Int64?
+
+    /// Whether a download from an address may resume: from the same one, or from the same path with a strong entity tag.
+    ///
+    /// The query of a signed address differs each time. The server compares the tag, so another file is not taken for the same.
+    func mayResume(from other: String) -> Bool {
+        if address == other { return true }
+        return validator.hasPrefix("\"") && address.prefix { $0 != "?" } == other.prefix { $0 != "?" }
+    }
 }
 
 /// The action that a response requires for a partial file, as a pure decision (RFC 9110 §14, §13.1.5).
@@ -41,8 +49,9 @@ enum DownloadDecision: Hashable {
             guard let range = ContentRange(fields["Content-Range"]), let first = range.first, let last = range.last else {
                 return .refuse("the server sent a part without a valid Content-Range")
             }
+            // Such a server may ignore the first byte of a range. It is asked for the whole file once.
+            if first < offset { return .askAgain }
             guard first == offset else { return .refuse("the part begins at byte \(first) instead of \(offset)") }
-            if let total = range.total, last != total - 1 { return .refuse("the part ends at byte \(last), before the end of the file") }
             if let total = range.total, let before = known?.total, total != before {
                 return .refuse("the size of the file changed from \(before) to \(total) bytes")
             }
@@ -60,8 +69,10 @@ enum DownloadDecision: Hashable {
             if let before = known?.validator, let now = fields[before.hasPrefix("\"") ? "ETag" : "Last-Modified"], now != before {
                 return .askAgain
             }
-            let total = ContentRange(fields["Content-Range"])?.total ?? known?.total
-            return total == offset ? .complete : .askAgain
+            let stated = ContentRange(fields["Content-Range"])?.total
+            // Another total belongs to another version.
+            if let stated, let before = known?.total, stated != before { return .askAgain }
+            return (stated ?? known?.total) == offset ? .complete : .askAgain
         default:
             return .refuse("the server returned status \(status), which is neither the file nor a part of it")
         }

@@ -20,6 +20,8 @@ public final class Exchange: Sendable {
         var head: HTTPResponse?
         var buffer: BodyBuffer
         var received = 0
+        /// Whether a part of the request body was sent.
+        var hasSentBody = false
         /// The metrics, if the source reports them.
         var metrics: WireMetrics?
         var systemMetrics: Box<ExchangeMetrics>?
@@ -144,7 +146,10 @@ public final class Exchange: Sendable {
     public func sent(_ total: Int64, of expected: Int64?) {
         if !source.keepsDeadlines {
             let now = limits.time.now
-            state.withLock { $0.deadlines.moved(at: now) }
+            state.withLock { state in
+                state.deadlines.moved(at: now)
+                if total > 0 { state.hasSentBody = true }
+            }
         }
         limits.onSent?(total, expected)
     }
@@ -275,6 +280,9 @@ public final class Exchange: Sendable {
     // MARK: State changes
 
     func fail(_ state: inout State, _ failure: TransportFailure, stops: Bool) {
+        var failure = failure
+        // Whatever the code suggests: the request has arrived, at least in part.
+        if state.head != nil || state.hasSentBody { failure.mayHaveArrived = true }
         state.phase = .failed(failure)
         if !stops { state.stop = nil }
     }

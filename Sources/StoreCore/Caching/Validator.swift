@@ -8,13 +8,23 @@ public struct Validator: Hashable, Sendable, Codable {
     /// The modification date, verbatim from the origin.
     public var lastModified: String?
 
+    /// The fetcher's own notes on this version; `nil` for none.
+    ///
+    /// A store saves them with the version and never reads them. ``Origin/accepts(_:param:)`` may decide by them whether the version fits.
+    public var notes: String?
+
     /// Creates a validator.
     ///
     /// - Parameters:
     ///   - entityTag: The opaque tag, verbatim.
     ///   - lastModified: The modification date, verbatim.
-    public init(entityTag: String? = nil, lastModified: String? = nil) {
+    ///   - notes: The fetcher's own notes on this version.
+    public init(entityTag: String? = nil, lastModified: String? = nil, notes: String? = nil) {
         self.entityTag = entityTag
         self.lastModified = lastModified
+        self.notes = notes
     }
+
+    /// The notes alone, for content that was changed since; `nil` without notes.
+    package var withoutVersion: Validator? { notes.map { Validator(notes: $0) } }
 }

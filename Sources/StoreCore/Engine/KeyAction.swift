@@ -38,9 +38,9 @@ struct Fetched<Content: Sendable>: Sendable {
             details = RecordDetails(
                 freshness: freshness, validator: validator, nextKey: response.nextKey, prevKey: response.prevKey,
                 guessedEnd: response.guessedEnd)
-        case .notModified(let freshness):
+        case .notModified(let freshness, let validator):
             self.content = nil
-            details = RecordDetails(freshness: freshness)
+            details = RecordDetails(freshness: freshness, validator: validator)
         }
     }
 

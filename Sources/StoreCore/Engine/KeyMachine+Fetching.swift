@@ -115,7 +115,11 @@ extension KeyMachine {
             }
             record.fetchedAt = transition.date
             // What the confirmation does not state stays as it was (RFC 9111 §3.2, §4.3.4).
-            if fetched.freshness != .unspecified { record.freshness = fetched.freshness }
+            if let validator = fetched.details?.fields.validator {
+                (record.freshness, record.validator) = (fetched.freshness, validator)
+            } else if fetched.freshness != .unspecified {
+                record.freshness = fetched.freshness
+            }
             record.isInvalidated = false
             // The confirmation says nothing about the other pages of a list (C25).
             let isCut = keepInitialPage(of: &record)

@@ -203,7 +203,7 @@ extension KeyMachine {
         change(&record.content)
         // The origin's validator does not describe the changed content.
         if var fields = record.details?.fields {
-            fields.validator = nil
+            fields.validator = fields.validator?.withoutVersion
             fields.pages = resized(fields.pages, from: old, to: record.content)
             record.fields = fields
         }

@@ -68,6 +68,7 @@ extension KeyMachine {
             let held = record.fields
             fields.pages = resized(held.pages, from: record.content, to: content)
             fields.freshness.storage = held.freshness.storage
+            fields.validator = held.validator?.withoutVersion
             (fields.nextKey, fields.prevKey, fields.guessedEnd) = (held.nextKey, held.prevKey, held.guessedEnd)
         }
         if case .replaced(let next, let prev) = keys { (fields.nextKey, fields.prevKey, fields.guessedEnd) = (next, prev, nil) }

@@ -17,6 +17,21 @@ public protocol Origin<Param, Content>: Sendable {
     /// - Returns: The content, or confirmation that the store's version is current.
     /// - Throws: The origin's error, which reaches callers unchanged. The task is canceled when no caller or observer wants the response.
     func respond(to request: OriginRequest<Param>) async throws -> OriginResponse<Content>
+
+    /// Returns whether a version that was saved earlier may be used for a key; otherwise it counts as missing.
+    ///
+    /// A store asks for each record with ``Validator/notes`` that it reads from its cacher. The default accepts all.
+    ///
+    /// - Parameters:
+    ///   - validator: The validator of the saved version.
+    ///   - param: The key.
+    func accepts(_ validator: Validator, param: Param) async -> Bool
+}
+
+extension Origin {
+    /// Accepts every version.
+    @inlinable
+    public func accepts(_ validator: Validator, param: Param) async -> Bool { true }
 }
 
 /// A store's request to its origin.
@@ -61,7 +76,9 @@ public enum FetchResult<Content: Sendable>: Sendable {
     /// New content, its freshness, and the validator of this version.
     case modified(Content, Freshness = .unspecified, Validator? = nil)
     /// Confirmation that the store's version is current, and its new freshness; `.unspecified` keeps the freshness of that version.
-    case notModified(Freshness = .unspecified)
+    ///
+    /// With a validator, both the freshness and the validator replace those of that version.
+    case notModified(Freshness = .unspecified, Validator? = nil)
 }
 
 extension FetchResult: Equatable where Content: Equatable {}

@@ -82,7 +82,7 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
         onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)?
     ) {
         lists = Store(
-            cacher: cacher, respond: fetcher.boxed(), policy: policy, time: time, scope: scope,
+            cacher: cacher, respond: fetcher.boxed(), accept: fetcher.acceptance(), policy: policy, time: time, scope: scope,
             list: identity.rules(isTwoWay: fetcher is any TwoWayPaginationFetcher, paging: paging).boxed(), onEvent: onEvent)
     }
 

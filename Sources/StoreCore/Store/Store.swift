@@ -38,22 +38,22 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
         onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
     ) {
         self.init(
-            cacher: cacher, respond: fetcher.boxed(), follow: fetcher.boxedStreams(), policy: policy, time: time, scope: scope, list: nil,
-            name: name, onEvent: onEvent)
+            cacher: cacher, respond: fetcher.boxed(), accept: fetcher.acceptance(), follow: fetcher.boxedStreams(), policy: policy,
+            time: time, scope: scope, list: nil, name: name, onEvent: onEvent)
     }
 
     /// Creates a store whose content may consist of pages.
     @usableFromInline
     init(
-        cacher: some Cacher<Param, Content>, respond: @escaping Respond, follow: Follow? = nil, policy: StorePolicy,
-        time: some TimeSource, scope: CacheScope?, list: ListRules<BoxedContent>?, name: String = "",
+        cacher: some Cacher<Param, Content>, respond: @escaping Respond, accept: @escaping Accept<Param>, follow: Follow? = nil,
+        policy: StorePolicy, time: some TimeSource, scope: CacheScope?, list: ListRules<BoxedContent>?, name: String = "",
         onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)?
     ) {
         let fronted = cacher as? any FrontedCacher<Param, Content>
         let backing = fronted == nil ? cacher : fronted?.behind
         engine = StoreEngine(
             respond: respond, follow: follow, front: fronted?.front,
-            backing: backing.map { BoxedCacher(cacher: $0) }, expiry: cacher.expiry, policy: policy, time: time,
+            backing: backing.map { BoxedCacher(cacher: $0, accept: accept) }, expiry: cacher.expiry, policy: policy, time: time,
             list: list, name: name, onEvent: Self.listener(onEvent))
         memory = fronted?.table
         front = onEvent == nil ? memory : nil

@@ -90,8 +90,9 @@ struct RawConnection: Sendable {
     /// Closes the sending direction of the connection.
     func endSending() { _ = shutdown(socket, Int32(SHUT_WR)) }
 
-    func send(_ text: String) {
-        let bytes = Array(text.utf8)
+    func send(_ text: String) { send(Array(text.utf8)) }
+
+    func send(_ bytes: [UInt8]) {
         var sent = 0
         while sent < bytes.count {
             let count = bytes[sent...].withUnsafeBytes { Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }

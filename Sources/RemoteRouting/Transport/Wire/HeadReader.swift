@@ -51,7 +51,8 @@ package struct HeadReader {
         }
         guard let colon = text.firstIndex(of: UInt8(ascii: ":")) else { return nil }
         let name = HeadReader.string(text[..<colon])
-        fields.append(WireHead.Field(name: name, value: HeadReader.string(text[(colon + 1)...].trimmed())))
+        let value = text[(colon + 1)...].trimmed()
+        fields.append(WireHead.Field(name: name, value: FieldBytes.goBack(name) ? FieldBytes.text(value) : HeadReader.string(value)))
         return nil
     }
 

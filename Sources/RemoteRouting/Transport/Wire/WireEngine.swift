@@ -25,7 +25,8 @@ package final class WireEngine: Sendable {
     package init(_ library: WireLibrary, width: Int, connections: Int) throws(WireFailure) {
         // Created here, because the thread could report a failure only through each exchange.
         guard let mailbox = Mailbox(), let handle = wire_loop_make(library.number, mailbox.event, min(connections, 64)) else {
-            throw WireFailure(.engineFailed, "no file descriptor is left for the network thread; close some, or raise the limit")
+            throw WireFailure(
+                .engineFailed, "no file descriptor is left for the network thread; close some, or raise the limit", mayHaveArrived: false)
         }
         self.mailbox = mailbox
         let address = UInt(bitPattern: handle)

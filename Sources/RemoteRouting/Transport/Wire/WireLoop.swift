@@ -73,8 +73,8 @@ final class WireLoop {
             return receiver.failed(
                 WireFailure(
                     .invalidRequest,
-                    "the address and the fields of the request exceed \(WireRequest.headLimit) bytes; send large values in the body"
-                ))
+                    "the address and the fields of the request exceed \(WireRequest.headLimit) bytes; send large values in the body",
+                    mayHaveArrived: false))
         }
         transfers[ticket] = WireTransfer(ticket, request, receiver, loop: self, mailbox: mailbox)
         let isOffered =
@@ -99,7 +99,8 @@ final class WireLoop {
         if case .timedOut? = failure?.code { transfer.distrustConnection() }
         transfer.end()
         if var failure {
-            failure.mayHaveArrived = hasSent
+            let isLate = if case .timedOut = failure.code { true } else { false }
+            failure.mayHaveArrived = hasSent || isLate && !library.build.asksBeforeSending
             transfer.receiver.failed(failure)
         }
     }

@@ -183,7 +183,8 @@ package struct WireMachine {
             return .wait
         }
         _ = remove(ticket, isOver: true)
-        return .conclude(mayHaveArrived: entry.sends > 0)
+        // A library that cannot ask sends without a trace.
+        return .conclude(mayHaveArrived: entry.sends > 0 || cannotAsk)
     }
 
     private mutating func release(_ entry: Entry) {

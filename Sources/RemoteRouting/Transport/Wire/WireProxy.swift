@@ -68,7 +68,7 @@ extension WireFailure {
             default: nil
             }
         guard let (kind, message) = found else { return nil }
-        self.init(kind, message, underlyingError: CurlError(code: code, text: text))
+        self.init(kind, message, mayHaveArrived: false, underlyingError: CurlError(code: code, text: text))
     }
 
     /// Returns the failure of a refused tunnel (RFC 9110 §9.3.6), by the status of the response.

@@ -84,7 +84,7 @@ package struct WireRequest: Sendable {
             lines.append(UInt8(ascii: ";"))
         } else {
             lines.append(contentsOf: ": ".utf8)
-            lines.append(contentsOf: value.utf8)
+            FieldBytes.append(value, to: &lines)
         }
         lines.append(0)
     }
@@ -163,7 +163,8 @@ package struct WireFailure: Error, Sendable, CustomStringConvertible {
     package var mayHaveArrived: Bool
     package var underlyingError: (any Error)?
 
-    package init(_ code: Code, _ message: String, mayHaveArrived: Bool = false, underlyingError: (any Error)? = nil) {
+    /// Creates a failure; only a failure that is known to precede the first byte of the request excludes arrival.
+    package init(_ code: Code, _ message: String, mayHaveArrived: Bool = true, underlyingError: (any Error)? = nil) {
         self.code = code
         self.message = message
         self.mayHaveArrived = mayHaveArrived

@@ -148,7 +148,10 @@ final class WireTransfer {
 
     /// Reports the rest of the response and its end.
     func conclude(_ code: Int32, mayHaveArrived: Bool) {
-        let failure = code == 0 && self.failure == nil ? nil : explain(code, mayHaveArrived)
+        var failure = code == 0 && self.failure == nil ? nil : explain(code, hasSent)
+        // An unsafe request never begins on a used connection if the library cannot ask, so without a connection nothing was sent.
+        let isUnconnected = !hasSent && !request.mayRepeat && WireTransfer.unconnected.contains(code)
+        failure?.mayHaveArrived = mayHaveArrived && !isUnconnected
         let metrics = failure == nil ? measure() : nil
         end()
         isUnreported = false
@@ -160,6 +163,9 @@ final class WireTransfer {
             if let failure { receiver.failed(failure) }
         }
     }
+
+    /// libcurl's codes for a proxy or a host that could not be found or reached.
+    private static let unconnected: Set<Int32> = [5, 6, 7]
 
     private func measure() -> WireMetrics? {
         guard let handle else { return nil }

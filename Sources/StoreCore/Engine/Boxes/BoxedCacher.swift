@@ -9,9 +9,12 @@ struct BoxedCacher<Param: Hashable & Sendable, Value: Sendable>: NoticingCacher 
     let cacher: any Cacher<Param, Value>
     /// The same cacher if its records are shared.
     let shared: (any SharedCacher<Param, Value>)?
+    /// Whether the origin accepts a saved version; called for versions with notes.
+    let accept: Accept<Param>?
 
-    init(cacher: any Cacher<Param, Value>) {
+    init(cacher: any Cacher<Param, Value>, accept: Accept<Param>? = nil) {
         self.cacher = cacher
+        self.accept = accept
         let shared = cacher as? any SharedCacher<Param, Value>
         self.shared = shared?.isShared == true ? shared : nil
     }
@@ -19,7 +22,9 @@ struct BoxedCacher<Param: Hashable & Sendable, Value: Sendable>: NoticingCacher 
     var expiry: Expiry { cacher.expiry }
 
     func load(param: BoxedKey) async throws -> CacheRecord<BoxedContent>? {
-        guard let record = try await cacher.load(param: param.value(as: Param.self)) else { return nil }
+        let param = param.value(as: Param.self)
+        guard let record = try await cacher.load(param: param) else { return nil }
+        if let accept, let validator = record.validator, validator.notes != nil, await !accept(validator, param) { return nil }
         return record.holding(BoxedContent(record.content))
     }
 

@@ -13,6 +13,18 @@ extension Origin {
     }
 }
 
+/// The store's question to its origin about a saved version.
+@usableFromInline
+typealias Accept<Param> = @Sendable (_ validator: Validator, _ param: Param) async -> Bool
+
+extension Origin {
+    /// The cacher's view of the origin.
+    @inlinable
+    func acceptance() -> Accept<Param> {
+        { validator, param in await accepts(validator, param: param) }
+    }
+}
+
 extension OriginRequest<BoxedKey> {
     @inlinable
     func unboxed<Value>() -> OriginRequest<Value> {

@@ -33,6 +33,13 @@ public struct DecoratedOrigin<Base: Origin>: Origin {
         try await perform(request) { try await base.respond(to: request) }
     }
 
+    /// Returns whether the fetcher accepts a saved version; no request is sent, so the rule does not apply.
+    ///
+    /// - Parameters:
+    ///   - validator: The validator of the saved version.
+    ///   - param: The key.
+    public func accepts(_ validator: Validator, param: Base.Param) async -> Bool { await base.accepts(validator, param: param) }
+
     private func perform<Response: Sendable>(
         _ request: OriginRequest<Base.Param>, _ fetch: () async throws -> Response
     ) async throws -> Response {

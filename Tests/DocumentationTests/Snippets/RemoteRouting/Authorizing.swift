@@ -2,6 +2,7 @@ internal import Foundation
 internal import RemoteRouting
 internal import StoreCore
 internal import Testing
+internal import Trials
 
 // What stands in the article on authorizing.
 
@@ -70,6 +71,34 @@ extension AuthorizingTests {
         tokens.replace(by: fresh)
         try await signedIn.send("/products")
         #expect(keychain.saved.withLock { $0.map(\.accessToken) } == ["new"])
+        #expect(
+            transport.requests.map { $0.fields["Authorization"] } == ["Bearer old", nil, "Bearer new", "Bearer fresh"])
+    }
+}
+
+extension AuthorizingTests {
+    @Test func `processes that share a token refresh it once`() async throws {
+        let transport = MemoryTransport { request in
+            if request.url.path == "/tokens" { return .json(#"{"accessToken": "new", "refreshToken": "next"}"#) }
+            return request.fields["Authorization"] == "Bearer old" ? .status(401) : .json("[]")
+        }
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let place = try TemporaryDirectory()
+        let directory = place.url
+        let saved = ShopToken(accessToken: "old", refreshToken: "first")
+        for _ in 0..<2 {
+            let shared = RefreshingTokens(
+                saved,
+                keptIn: FileCacher(directory: directory, sharing: .processes)
+            ) { current, unauthenticated in
+                try await unauthenticated.send(
+                    "/tokens", method: .post, parameters: ["refresh": current.refreshToken])
+            }
+            let signedIn = shop.authorized(by: .bearer(shared))
+            try await signedIn.send("/products")
+            let fresh = ShopToken(accessToken: "fresh", refreshToken: "last")
+            try await shared.keep(fresh)
+        }
         #expect(
             transport.requests.map { $0.fields["Authorization"] } == ["Bearer old", nil, "Bearer new", "Bearer fresh"])
     }

@@ -340,6 +340,18 @@ private func tokens(saved: ShopToken) {
     print(api)
 }
 
+private func sharedTokens(saved: ShopToken, sharedDirectory: URL) {
+    let tokens = RefreshingTokens(
+        saved,
+        keptIn: FileCacher(directory: sharedDirectory, sharing: .processes)
+    ) { current, unauthenticated in
+        try await unauthenticated.send(
+            "/tokens", method: .post,
+            parameters: ["refresh": current.refreshToken])
+    }
+    print(tokens.current)
+}
+
 private func online(_ repositories: StoreFlowable<Int, Repo>) async throws {
     for await status in try Connectivity.system().statuses where status == .online {
         await repositories.refresh()

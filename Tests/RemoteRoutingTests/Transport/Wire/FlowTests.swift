@@ -41,7 +41,7 @@ struct FlowTests {
         let origin = try LoopbackOrigin { $0.path == "/quick" ? .text("quick") : .repeating(Data(count: 65_536), times: 64) }
         let transport = try RealTransport.curl.make()
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport).with {
-            $0.limits.concurrentExchanges = 10_000
+            $0.limits.concurrentStreams = 10_000
             $0.limits.memoryBytes = 65_536
             $0.timeouts = .init()
         }

@@ -1,5 +1,5 @@
 import Testing
-import Wire
+@testable import Wire
 
 /// Parsing of response heads, line by line.
 @Suite
@@ -44,6 +44,28 @@ struct HeadReaderTests {
     @Test func `a folded line continues the previous field`() throws {
         #expect(try read("HTTP/1.1 200 OK\r\nA: 1\r\n  2\r\n\t3 \r\n\r\n")?.fields.map(\.value) == ["1 2 3"])
         #expect(try read("HTTP/1.1 200 OK\r\n A: 1\r\n\r\n")?.fields.isEmpty == true)
+    }
+
+    /// Reads a field, and returns its bytes as a request would send its value.
+    private func returned(_ name: String, _ value: [UInt8]) throws -> [UInt8] {
+        var reader = HeadReader()
+        var head: WireHead?
+        for line in [Array("HTTP/1.1 200 OK\r\n".utf8), Array("\(name): ".utf8) + value + [0x0D, 0x0A], [0x0D, 0x0A]] {
+            head = try line.withUnsafeBytes { bytes throws(WireFailure) in try reader.take(bytes) }
+        }
+        var request = WireRequest(url: "http://h/", method: "GET", mayRepeat: true)
+        request.add("A", try #require(head?.fields.first?.value))
+        return Array(request.lines.dropFirst("A: ".count).dropLast())
+    }
+
+    @Test(
+        arguments: ["ETag", "etag", "Set-Cookie"],
+        [
+            [0xE4], [0xC3, 0xA4], [0x80, 0xFF, 0x61], [0xF4, 0x8F, 0xBE, 0x80], [0xF4, 0x8F, 0xBF, 0xBF, 0xE4], [0xC3], [0xED, 0xA0, 0x80],
+            Array("plain".utf8),
+        ] as [[UInt8]])
+    func `H19: the bytes of fields that go back to the server are kept`(_ name: String, _ value: [UInt8]) throws {
+        #expect(try returned(name, value) == value)
     }
 
     @Test func `bytes that are not UTF-8 are read as ISO-8859-1`() throws {

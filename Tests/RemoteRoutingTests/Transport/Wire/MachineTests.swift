@@ -33,6 +33,13 @@ struct MachineTests {
         #expect(machine.count == 2)
     }
 
+    @Test(arguments: [true, false])
+    func `H18: a library that cannot ask before sending excludes nothing`(_ cannotAsk: Bool) {
+        var machine = machine(cannotAsk: cannotAsk)
+        #expect(begun(&machine) == [1])
+        #expect(machine.ended(1) == .conclude(mayHaveArrived: cannotAsk))
+    }
+
     @Test func `W5: paused exchanges make way for others, within the limit of connections`() {
         var machine = machine(1...9)
         #expect(begun(&machine) == [1, 2])

@@ -1,0 +1,67 @@
+internal import StoreCore
+
+/// The place in which several processes keep one credential, and the lease under which one of them refreshes it (D11).
+struct CredentialPlace<Credential: Sendable>: Sendable {
+    let cacher: any SharedCacher<String, Credential>
+    /// The name of the credential in the place.
+    let name: String
+    let leaseDuration: Duration
+    /// Whether two credentials are the same for the server.
+    let isSame: @Sendable (Credential, Credential) -> Bool
+
+    /// Returns the kept credential; `nil` if the place has none.
+    func load() async throws -> Credential? { try await cacher.load(param: name)?.content }
+
+    /// Keeps the credential of a sign-in.
+    func save(_ credential: Credential, at host: any TimeSource) async throws {
+        try await cacher.save(CacheRecord(content: credential, fetchedAt: host.date), param: name)
+    }
+
+    /// Returns the successor of a rejected credential: the one that another process has saved meanwhile, or the result of a refresh.
+    ///
+    /// - Throws: The error of the refresh; `FetchFailedElsewhere` with the failure of another process; any error of the place.
+    func successor(
+        of old: Credential, at time: any TimeSource, _ refresh: (Credential) async throws -> Credential
+    ) async throws -> Credential {
+        var lease: Lease?
+        switch try await cacher.lease(name, for: leaseDuration) {
+        case .granted(let granted): lease = granted
+        case .failed(let failure): throw failure
+        case .notNeeded: break
+        }
+        let base = lease?.position ?? cacher.position
+        let kept = try await load()
+        if let kept, !isSame(kept, old) {
+            lease?.end(.saved)
+            return kept
+        }
+        let new: Credential
+        do {
+            new = try await refresh(kept ?? old)
+        } catch {
+            let advice = error as? any FailureAdvising
+            // The kind of the cause: every failed POST is permanent, because it is not repeated.
+            lease?.end(
+                .failed(
+                    FetchFailedElsewhere(
+                        failureKind: error.passesByItself ? .transient : .permanent, retryAfter: advice?.retryAfter, allowsStale: false,
+                        message: String("\(error)".prefix(500)))))
+            throw error
+        }
+        do {
+            switch try await cacher.save(CacheRecord(content: new, fetchedAt: time.date), param: name, over: base) {
+            case .saved:
+                lease?.end(.saved)
+                return new
+            case .superseded(let newer, _):
+                // The user has signed in elsewhere.
+                lease?.end(.saved)
+                return newer?.content ?? new
+            }
+        } catch {
+            // This process can go on; the others must not wait for a credential that never arrives.
+            lease?.end(.notStored)
+            return new
+        }
+    }
+}

@@ -1,0 +1,121 @@
+internal import Foundation
+internal import StoreCore
+
+/// The parts of a response that a store keeps with its content, as the notes of the content's validator.
+///
+/// A later 304 is merged into the kept fields (RFC 9111 §4.3.4), and another selection makes the content a miss (RFC 9111 §4.1).
+struct CacheNotes: Codable, Hashable, Sendable {
+    /// The names of the response fields that are kept; each message has its own `Date` and `Age`.
+    static let names = ["Cache-Control", "Expires", "Vary"]
+    /// The maximum number of characters of the kept fields, and the maximum number of nominated fields.
+    static let (textLimit, nameLimit) = (4096, 64)
+
+    /// The lines of the kept fields.
+    var fields: [String: [String]] = [:]
+    /// Digests of the request fields that `Vary` nominates, by their names in lower case.
+    var selection: [String: String] = [:]
+
+    /// Reads the notes of a validator; `nil` if it has none.
+    init?(_ validator: Validator?) {
+        guard let notes = validator?.notes else { return nil }
+        // Ignores the reason: notes of another form say nothing about the content.
+        guard let read = try? JSONDecoder().decode(CacheNotes.self, from: Data(notes.utf8)) else { return nil }
+        self = read
+    }
+
+    /// Collects the notes of a response.
+    init(_ exchange: CachedExchange) {
+        for name in CacheNotes.names {
+            let lines = exchange.response.values(of: name)
+            if !lines.isEmpty { fields[name] = lines }
+        }
+        // Longer fields are no use for a cache; without them, a 304 counts on its own.
+        if fields.values.joined().reduce(0, { $0 + $1.utf8.count }) > CacheNotes.textLimit { fields = [:] }
+        for name in exchange.nominatedNames.prefix(CacheNotes.nameLimit) {
+            selection[name] = CacheNotes.digest(of: name, in: exchange.selecting)
+        }
+    }
+
+    /// The notes as text; `nil` if they say nothing.
+    var text: String? {
+        guard self != CacheNotes(fields: [:], selection: [:]) else { return nil }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Strings in dictionaries can always be encoded.
+        return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    private init(fields: [String: [String]], selection: [String: String]) {
+        (self.fields, self.selection) = (fields, selection)
+    }
+
+    /// Whether the fields of a request select the content.
+    func isSelected(by request: HTTPFields) -> Bool {
+        selection.allSatisfy { name, digest in CacheNotes.digest(of: name, in: request) == digest }
+    }
+
+    /// Returns the digest of a field's values, which may be credentials; empty for a missing field.
+    private static func digest(of name: String, in fields: HTTPFields) -> String {
+        guard let value = fields[name] else { return "" }
+        return String(SHA256.digest(of: [UInt8](value.utf8)).hex.prefix(32))
+    }
+}
+
+extension Validator {
+    /// The validator that a store saves with the content of a response: its tag and date, and the notes on the response.
+    ///
+    /// - Parameters:
+    ///   - own: The validator of the response, or of the app's page function.
+    ///   - exchange: The exchange that fetched or confirmed the content.
+    init?(_ own: Validator?, notesOf exchange: CachedExchange) {
+        var notes = CacheNotes(exchange)
+        // Without a validator, no 304 follows.
+        if own == nil { notes.fields = [:] }
+        let text = notes.text
+        guard own != nil || text != nil else { return nil }
+        self = own ?? Validator()
+        self.notes = text
+    }
+}
+
+extension CachedExchange {
+    /// The names, in lower case, of the request fields that `Vary` nominates; without codings, because bodies are decoded.
+    var nominatedNames: [String] {
+        let lines = response.values(of: "Vary") + redirects.flatMap(\.vary)
+        let names = lines.flatMap { $0.split(separator: ",") }.map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() }
+        return Set(names).subtracting(["", "*", "accept-encoding"]).sorted()
+    }
+
+    /// The same exchange with the stored fields that its 304 did not replace (RFC 9111 §3.2, §4.3.4).
+    func confirming(_ known: Validator?) -> CachedExchange {
+        guard let notes = CacheNotes(known) else { return self }
+        var copy = self
+        for (name, lines) in notes.fields where response[name] == nil {
+            // Ignores damaged notes: the field is then missing, as before the first response.
+            for line in lines { try? copy.response.append(name, line) }
+        }
+        return copy
+    }
+
+    /// The validator of content that a 304 has confirmed: the new tag and date replace the stored ones.
+    func validator(replacing known: Validator) -> Validator {
+        let new = Validator(of: response, now: respondedAt)
+        let own = Validator(entityTag: new?.entityTag ?? known.entityTag, lastModified: new?.lastModified ?? known.lastModified)
+        return Validator(own, notesOf: self) ?? own
+    }
+}
+
+extension RouteCall {
+    /// The fields with which the call would send its first request, after credentials, interceptors and cookies.
+    func selectingFields() async throws -> HTTPFields {
+        var request = self.request
+        if let authorization = host.authorization, options.requiresAuth ?? true { _ = try await authorization.apply(&request.fields) }
+        request = try await intercepted(request)
+        if let cookies, request.fields["Cookie"] == nil,
+            let value = try await cookies.header(for: request.url, method: request.method, redirectedFrom: [])
+        {
+            try request.fields.set("Cookie", value)
+        }
+        return request.fields
+    }
+}

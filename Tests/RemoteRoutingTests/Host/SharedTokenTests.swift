@@ -1,0 +1,127 @@
+import Foundation
+import Testing
+import Trials
+
+@testable import RemoteRouting
+@testable import StoreCore
+
+/// A rotating token that several users of one directory share.
+@Suite(.timeLimit(.minutes(10)))
+struct SharedTokenTests {
+    /// A server that accepts the newest access token, and each refresh token once. A second use signs the user out, as RFC 9700 asks.
+    private final class Issuer: Sendable {
+        struct State {
+            var number = 1
+            var refreshes = 0
+            var isRevoked = false
+            var failures = 0
+        }
+
+        let state = Lock(State())
+
+        func respond(to request: HTTPRequest) throws -> MemoryTransport.Response {
+            try state.withLock { state throws in
+                guard request.url.path == "/tokens" else {
+                    let isKnown = request.fields["Authorization"] == "Bearer a\(state.number)"
+                    return isKnown && !state.isRevoked ? .json("[1]") : .status(401)
+                }
+                state.refreshes += 1
+                if state.failures > 0 {
+                    state.failures -= 1
+                    throw TransportFailure(.connectionLost, "lost")
+                }
+                guard case .data(let body) = request.body, body == Data("r\(state.number)".utf8), !state.isRevoked else {
+                    state.isRevoked = true
+                    return .status(400)
+                }
+                state.number += 1
+                return .json(#"{"accessToken":"a\#(state.number)","refreshToken":"r\#(state.number)"}"#)
+            }
+        }
+    }
+
+    private let place: TemporaryDirectory
+    private let issuer = Issuer()
+
+    init() throws { place = try TemporaryDirectory() }
+
+    /// Creates what one process has: a host, and tokens in the directory.
+    private func user(_ token: Token) -> (RemoteHost, RefreshingTokens<Token>) {
+        let cacher = FileCacher<String, Token>(directory: place.url, sharing: .processes)
+        let tokens = RefreshingTokens(token, keptIn: cacher) { current, host in
+            try await host.send(
+                Route(path: "/tokens", method: .post, body: .data(Data(current.refreshToken.utf8))), as: Token.self)
+        }
+        let transport = MemoryTransport { [issuer] in try issuer.respond(to: $0) }
+        let host = RemoteHost("api.example.com", transport: transport).with { $0.retry = .never }
+        return (host.authorized(by: .bearer(tokens)), tokens)
+    }
+
+    private let expired = Token(accessToken: "a0", refreshToken: "r1")
+
+    @Test func `D11: a rotating token is refreshed once for all users of a place`() async throws {
+        let users = (0..<4).map { _ in user(expired) }
+        let tasks = users.flatMap { host, _ in (0..<8).map { _ in Task { try await host.send("/x", as: [Int].self) } } }
+        for task in tasks { #expect(try await task.value == [1]) }
+        #expect(issuer.state.withLock { $0.refreshes == 1 && !$0.isRevoked })
+        #expect(users.allSatisfy { $0.1.current == Token(accessToken: "a2", refreshToken: "r2") })
+    }
+
+    @Test func `D11: a user reads the place again before it refreshes, and begins with the kept token`() async throws {
+        let (first, _) = user(expired)
+        let (second, tokens) = user(expired)
+        #expect(try await first.send("/x", as: [Int].self) == [1])
+        // The second user has not read the place since, or never.
+        #expect(try await second.send("/x", as: [Int].self) == [1])
+        #expect(tokens.current.accessToken == "a2")
+        #expect(issuer.state.withLock(\.refreshes) == 1)
+        // The next launch begins with the kept token, so no request is rejected.
+        let (third, _) = user(expired)
+        let log = WatchedState<[Int]>([])
+        let logged = third.logging(
+            to: ExchangeLog { entry in
+                if case .received(let status, after: _) = entry.event { log.update { $0.append(status) } }
+            })
+        #expect(try await logged.send("/x", as: [Int].self) == [1])
+        #expect(log.current == [200])
+    }
+
+    @Test func `D11: a token that one user keeps after a sign-in reaches the others without a refresh`() async throws {
+        let (first, tokens) = user(expired)
+        let (second, _) = user(expired)
+        #expect(try await second.send("/x", as: [Int].self) == [1])
+        issuer.state.withLock { $0 = Issuer.State(number: 5) }
+        try await tokens.keep(Token(accessToken: "a5", refreshToken: "r5"))
+        for host in [first, second] { #expect(try await host.send("/x", as: [Int].self) == [1]) }
+        #expect(issuer.state.withLock { $0.refreshes == 0 && !$0.isRevoked })
+    }
+
+    @Test func `D11: a refresh that fails transiently for one user does not sign the others out`() async throws {
+        issuer.state.withLock { $0.failures = 1 }
+        let (first, _) = user(expired)
+        let (second, _) = user(expired)
+        let error = try await remoteError { try await first.send("/x") }
+        #expect(error.code == .refreshFailed && error.failureKind == .transient)
+        #expect(try await second.send("/x", as: [Int].self) == [1])
+        #expect(try await first.send("/x", as: [Int].self) == [1])
+        #expect(issuer.state.withLock { $0.refreshes == 2 && !$0.isRevoked })
+    }
+
+    @Test func `D11: the failure of the user that refreshes is that of the users that wait, with the kind of its cause`() async throws {
+        let cacher = FileCacher<String, Token>(directory: place.url, sharing: .processes)
+        let place = CredentialPlace(cacher: cacher, name: "token", leaseDuration: .seconds(60)) { $0 == $1 }
+        guard case .granted(let lease) = try await cacher.lease("token", for: .seconds(60)) else {
+            Issue.record("the lease was not granted")
+            return
+        }
+        let other = FileCacher<String, Token>(directory: self.place.url, sharing: .processes)
+        let waiting = CredentialPlace(cacher: other, name: "token", leaseDuration: .seconds(60)) { $0 == $1 }
+        let waiter = Task { [expired] in try await waiting.successor(of: expired, at: .system) { $0 } }
+        try await until("the other user waits") { other.shared?.leaseEvents.current.waited.count == 1 }
+        lease.end(
+            .failed(FetchFailedElsewhere(failureKind: .transient, retryAfter: nil, allowsStale: false, message: "no network")))
+        let failure = await #expect(throws: FetchFailedElsewhere.self) { try await waiter.value }
+        #expect(failure?.passesByItself == true)
+        #expect(try await place.load() == nil)
+    }
+}
