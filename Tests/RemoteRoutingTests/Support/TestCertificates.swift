@@ -18,6 +18,8 @@ struct TestCertificates: Sendable {
         case expired, selfSigned
         /// For other.example.
         case misnamed
+        /// With localhost as common name, and without alternative names.
+        case nameless
         /// Signed by an intermediate of the authority, which the file holds too, or which is missing.
         case chained, chainless
         /// Signed by a key that is not the authority's, in the authority's name.
@@ -121,6 +123,10 @@ struct TestCertificates: Sendable {
         leaf client a DNS:client -days 30
         leaf foreignClient b DNS:client -days 30
         leaf expiredClient a DNS:client -not_before 20200101000000Z -not_after 20200201000000Z || leaf expiredClient a DNS:client -days -1
+        key nameless
+        openssl req -new -key nameless.key -subj /CN=localhost -out nameless.csr
+        printf "basicConstraints=CA:FALSE\\n" > nameless.ext
+        openssl x509 -req -in nameless.csr -CA a.pem -CAkey a.key -CAcreateserial -extfile nameless.ext -days 30 -out nameless.pem
         key selfSigned
         openssl req -x509 -new -key selfSigned.key -subj /CN=localhost -days 30 -addext subjectAltName=$loopback -out selfSigned.pem
         key middle

@@ -19,6 +19,7 @@ struct HostileClient {
         case "names" where numbers.count == 1 && words.count == 3: run { await Surroundings(port: numbers[0]).lookUp(words[2]) }
         case "unanswered" where numbers.count == 1 && words.count == 3:
             run { await Surroundings(port: numbers[0]).lookUpUnanswered(words[2]) }
+        case "narrow" where numbers.count == 1: run { await Surroundings(port: numbers[0]).useFewDescriptors() }
         case "descriptors" where numbers.count == 1: run { await Surroundings(port: numbers[0]).useLastDescriptors() }
         case "leave" where numbers.count == 1 && words.count == 3: Surroundings(port: numbers[0]).leave(words[2])
         default:

@@ -140,6 +140,23 @@ struct Surroundings: Sendable {
         #endif
     }
 
+    /// Sends many requests at once while the process may have 40 descriptors, of which other code uses some.
+    func useFewDescriptors() async {
+        #if os(Linux)
+        var limit = rlimit(rlim_cur: 40, rlim_max: 40)
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        let fillers = (0..<12).map { _ in open("/dev/null", O_RDONLY) }
+        let host = host().with { $0.limits.concurrentExchanges = 256 }
+        var words: Set<String> = []
+        await withTaskGroup(of: String.self) { group in
+            for _ in 0..<512 { group.addTask { await word(host) } }
+            for await word in group { words.insert(word) }
+        }
+        say(words.sorted().joined(separator: " "))
+        for filler in fillers { close(filler) }
+        #endif
+    }
+
     /// Makes transports while few descriptors are left: each fails with a reason, or works once there are descriptors again.
     func useLastDescriptors() async {
         #if os(Linux)

@@ -122,6 +122,12 @@ struct SurroundingsTests {
             #expect(words.last == "x" || words == ["none"], "\(line)")
         }
         #expect(lines.last == "7 x x", "\(lines)")
+        #expect(!lines.joined().contains("unreachable"), "\(lines)")
+    }
+
+    @Test func `W14: no more than half of the file descriptors are used, at any width`() async throws {
+        let (lines, code) = try await client(["narrow", "\(origin.port)"])
+        #expect(lines == ["x"] && code == 0)
     }
 
     // MARK: Time
