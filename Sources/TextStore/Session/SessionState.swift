@@ -276,7 +276,8 @@ struct SessionState: Sendable {
         let end = endOfQuiet(of: identifier, at: moment)
         let quiet = Quiet(era: era, from: moment.date, until: end, deadline: retryDeadline(of: identifier), expiredSince: expiredSince)
         resolved[identifier] = found.with(quiet)
-        return (found.text(ifExpired: expiredSince), isDue: end <= moment.date)
+        let isOver = quiet.deadline.map { $0 <= moment.instant } ?? false
+        return (found.text(ifExpired: expiredSince), isDue: isOver || end <= moment.date)
     }
 }
 
