@@ -128,6 +128,9 @@ struct RandomConfirmationTests {
             case 7:
                 _ = try await store.activate()
                 history.append("activate")
+            case 8 where Bool.random(using: &random):
+                try await store.clear()
+                history.append("clear")
             case 8:
                 origin.withLock { $0.isDown.toggle() }
                 history.append("toggle")
