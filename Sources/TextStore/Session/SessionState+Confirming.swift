@@ -5,6 +5,7 @@ extension SessionState {
     /// Returns whether the newest manifest lists a text as it is shown; `true` for a text without a manifest or without an origin.
     func isConfirmed(_ identifier: String, _ rank: Rank, _ origin: Resolution.Origin) -> Bool {
         guard versionSource?.remoteFile != nil, manifest != nil else { return true }
+        if origin == .cache, isAhead(identifier) { return true }
         guard unusable[identifier] == nil else { return false }
         guard let offer = offer(for: identifier) else { return !hasOrigin(identifier) }
         // An unversioned text is confirmed by its own requests.
@@ -13,6 +14,12 @@ extension SessionState {
         guard entry.sha256 != nil else { return true }
         let digest = origin == .bundle ? bundled[identifier]?.fileDigest : record(identifier)?.facts.fileDigest
         return digest.map(entry.allows) ?? false
+    }
+
+    /// Returns whether another process has switched a text by a newer manifest than this process knows. That manifest has confirmed it.
+    private func isAhead(_ identifier: String) -> Bool {
+        guard !foreign.isEmpty, foreign.contains(identifier), let record = record(identifier) else { return false }
+        return offer(for: identifier).map { record.rank > $0.rank } ?? true
     }
 
     private func hasOrigin(_ identifier: String) -> Bool {
@@ -44,6 +51,7 @@ extension SessionState {
 
     /// Returns whether the manifest's entry of a text is malformed, refused, or below the floor.
     func isRefused(_ identifier: String) -> Bool {
+        guard !isAhead(identifier) else { return false }
         if unusable[identifier] != nil { return true }
         guard let floor = held[identifier]?.floor, let offer = offer(for: identifier), offer.entry != nil else { return false }
         return offer.rank < floor.rank
@@ -51,10 +59,11 @@ extension SessionState {
 
     /// Returns why the manifest's entry of a text is not used; `nil` if it is.
     func refusalOfEntry(_ identifier: String) -> TextStoreError? {
+        guard isRefused(identifier) else { return nil }
         if let problem = unusable[identifier] {
             return TextStoreError(.malformedEntry, "cannot use its entry in the manifest: \(problem.reason)")
         }
-        guard isRefused(identifier), let floor = held[identifier]?.floor, let entry = offer(for: identifier)?.entry else { return nil }
+        guard let floor = held[identifier]?.floor, let entry = offer(for: identifier)?.entry else { return nil }
         return .belowFloor(identifier, offered: entry.version, floor: floor)
     }
 }

@@ -309,6 +309,7 @@ extension SessionState {
         manifestFlight = nil
         setManifestRecord(record, at: moment)
         manifestFailure = failure
+        if failure == nil { foreign = [] }
         if let manifest { replaceManifest(manifest) } else { touchAll() }
         // The floors that this raises are saved by the shelf's next publication, which follows immediately.
         _ = resolve()

@@ -21,6 +21,8 @@ struct SessionState: Sendable {
     var manifestRecord: ManifestRecord? { didSet { stir() } }
     /// When a failed check is repeated at the latest, even if the clock is set back; `nil` if the last check succeeded.
     private(set) var manifestRetryAt: MonotonicInstant?
+    /// The texts that another process has switched since this one last checked the manifest, which it did for a newer manifest.
+    var foreign: Set<String> = []
     /// The digests of texts that were fetched in this process.
     var fetched: [String: SHA256.Digest] = [:]
 
@@ -113,6 +115,11 @@ struct SessionState: Sendable {
         (shelved, shelvedGroups) = groups
         held.reserveCapacity(held.count + texts.count)
         for text in texts {
+            if let known = held[text.identifier], let active = text.held.active, active.rank != known.active?.rank,
+                fetched[text.identifier] != active.facts.digest
+            {
+                foreign.insert(text.identifier)
+            }
             held[text.identifier] = text.held
             if text.held.isDamaged { damaged.insert(text.identifier) } else { damaged.remove(text.identifier) }
             if loaded.contains(text.identifier) { join(text.identifier) }
@@ -276,7 +283,8 @@ struct SessionState: Sendable {
         let end = endOfQuiet(of: identifier, at: moment)
         let quiet = Quiet(era: era, from: moment.date, until: end, deadline: retryDeadline(of: identifier), expiredSince: expiredSince)
         resolved[identifier] = found.with(quiet)
-        return (found.text(ifExpired: expiredSince), isDue: end <= moment.date)
+        let isOver = quiet.deadline.map { $0 <= moment.instant } ?? false
+        return (found.text(ifExpired: expiredSince), isDue: isOver || end <= moment.date)
     }
 }
 

@@ -19,17 +19,17 @@ extension Shelf {
             try makeDirectory()
             (seen, changed) = try locked { () throws(TextStoreError) in
                 catchUp()
-                let (seen, changed) = (floors.edition, floors.carryOut(manifest, edition))
+                let (seen, changed) = (floors.edition, floors.carryOut(manifest, edition, pointer.active))
                 if floors.edition != seen { saveFloors(changed) }
                 return (seen, changed)
             }
         } catch {
             // The order counts in memory, and the same bundle repeats it at the next start.
             faults.append(error)
-            (seen, changed) = (floors.edition, floors.carryOut(manifest, edition))
+            (seen, changed) = (floors.edition, floors.carryOut(manifest, edition, pointer.active))
         }
-        guard let seen, seen.epoch < edition.epoch else { return (changed, Outcome()) }
-        return (changed, Outcome(events: [.epochRaised(from: seen.epoch, to: edition.epoch)]))
+        guard seen != floors.edition else { return (changed, Outcome()) }
+        return (changed, Outcome(events: Self.events(from: seen, to: edition, .max)))
     }
 }
 
@@ -37,9 +37,11 @@ extension Floors {
     /// Carries out the epoch and the rollbacks of the bundled manifest if they count.
     ///
     /// - Returns: The texts with changed floors.
-    fileprivate mutating func carryOut(_ manifest: VersionManifest, _ order: Edition) -> [String] {
+    fileprivate mutating func carryOut(
+        _ manifest: VersionManifest, _ order: Edition, _ active: [String: Pointer.Place]
+    ) -> [String] {
         if let edition, order <= edition { return [] }
-        let changed = rollBack(by: manifest, order)
+        let changed = rollBack(by: manifest, order, active)
         if order.epoch > edition?.epoch ?? 0 || !changed.isEmpty { edition = order }
         return changed
     }

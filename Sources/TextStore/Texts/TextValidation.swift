@@ -27,7 +27,8 @@ enum TextValidation {
         if !allowsMarkup, HTMLSniffing.isPage(text) {
             throw TextStoreError(
                 .unexpectedMediaType,
-                "cannot use the response: it is an HTML page; if that is intended, send it as text/html, and declare that type")
+                "cannot use the response: it begins like an HTML page; if that is intended, send it as text/html or text/markdown, and declare "
+                    + "that type")
         }
         return text
     }

@@ -114,6 +114,26 @@ struct BundledOrderTests {
         #expect(try await line(next) == "3.0.0 cache: Remote eula 3.0.0")
     }
 
+    @Test(arguments: Order.allCases)
+    func `T3, T16: the bundle's order counts after a loss of the floors, in any order of registration`(order: Order) async throws {
+        try await lockOut(group: nil)
+        #expect(try bench.place.damage("floor") == 2)
+        let bundle = try bundle("2.0.0", epoch: 1, revision: 5)
+        #expect(try await line(updated(bundle, order, group: nil)) == "2.0.0 bundle: Bundled eula 2.0.0")
+        #expect(try await line(updated(bundle, order, group: nil)) == "2.0.0 bundle: Bundled eula 2.0.0")
+    }
+
+    @Test func `T16: the first manifest of an epoch with a revision that leaves no room is reported`() async throws {
+        serve("2.0.0", revision: 3)
+        let store = try bench.store(policy: TextStorePolicy(acceptedEpoch: 1))
+        try await store.register(bench.source("eula"))
+        await store.setVersionSource(bench.versions)
+        try await store.refresh()
+        serve("3.0.0", epoch: 1, revision: .max)
+        try await store.refresh()
+        #expect(bench.events.described == ["epoch 0 to 1", "jump 0 to \(UInt64.max)"])
+    }
+
     @Test func `T16: a waiting set that the bundle's order withdraws is not activated`() async throws {
         serve("99.0.0", revision: .max)
         let store = try bench.store(bundle: bundle("1.0.0", revision: 1, isRollback: false), policy: TextStorePolicy(activation: .manually))

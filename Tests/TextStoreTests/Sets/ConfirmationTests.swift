@@ -156,4 +156,38 @@ struct ConfirmationTests {
         bench.time.advance(by: .seconds(3600))
         #expect(line(try await store.text(for: bench.source("eula"), awaiting: soon)) == "2.0.0 remote: Remote terms 2")
     }
+
+    @Test(arguments: [nil, "legal"])
+    func `T17, D9: a text that another process switches by its newer manifest is confirmed until the own check says otherwise`(
+        group: String?
+    ) async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0","privacy":"1.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        let policy = TextStorePolicy(checkInterval: .seconds(86_400))
+        let store = try await bench.started(policy: policy, group: group)
+        _ = try await store.text(for: bench.source("eula"), awaiting: patient)
+        let states = WatchedState<[String]>([])
+        let observing = Task { [bench] in
+            for await state in store.publish(bench.source("eula")) {
+                if case .error(let error, _) = state { states.update { $0.append("\(error)") } }
+                if let text = state.content { states.update { $0.append(text.text) } }
+            }
+        }
+        defer { observing.cancel() }
+        try await states.wait { $0.last == "Remote terms 2" ? () : nil }
+
+        bench.serve(manifest: #"{"eula":"3.0.0","privacy":"1.0.0"}"#)
+        bench.serve("eula", "Remote terms 3")
+        bench.time.advance(by: .seconds(1))
+        try await bench.started(policy: policy, group: group).refresh()
+        try await states.wait { $0.last == "Remote terms 3" ? () : nil }
+        let text = try await store.text(for: bench.source("eula"), awaiting: patient)
+        #expect(text.text == "Remote terms 3" && text.staleSince == nil && text.fallbackReason == nil)
+        #expect(!states.current.contains { $0.contains("TextStoreError") })
+
+        bench.serve(manifest: #"{"eula":"2.0.0","privacy":"1.0.0"}"#)
+        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(error?.code == (group == nil ? .belowFloor : .incompleteSet))
+        #expect(try await store.text(for: bench.source("eula")).staleSince != nil)
+    }
 }
