@@ -159,6 +159,7 @@ extension StoreEngine {
             }
             // The indexes refer to the elements of lists that are forgotten.
             state.restingIndexes.removeAll(&effects.leftovers)
+            state.noteChangeOfAllKeys()
             for key in state.live.values {
                 take(key, &state, &effects) { key, transition in key.machine.clearedWithCacher(&transition) }
             }
