@@ -384,4 +384,6 @@ enum TargetStep: Hashable, Sendable {
     case renames(String)
     /// A complete download was renamed to its final name.
     case renamed(String)
+    /// An installed file is removed.
+    case removes(String)
 }
