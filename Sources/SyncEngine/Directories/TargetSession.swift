@@ -59,6 +59,7 @@ final class TargetSession: Sendable {
         let folding = try folding ?? NameFolding.probe(places.own)
         self.folding = folding
         let clashes = NameClashes(folding)
+        if try places.own.status(of: Self.journalName) == nil { try Self.writeFirstJournal(places) }
         let file = try WritableFile.unshared(Self.journalName, in: places.own, isCopied: true)
         let reading = try TargetJournal.read(file)
         state = Lock(
@@ -66,6 +67,28 @@ final class TargetSession: Sendable {
         // An unfinished line follows if the process ended while it was written.
         try file.truncate(to: reading.length)
         if !reading.isWhole { try write([.header, .rebuilding]) }
+    }
+
+    /// Writes the journal of a directory that has none.
+    ///
+    /// It gets its name when it is complete. An incomplete one would count as a lost one, whose files are not edits.
+    private static func writeFirstJournal(_ places: TargetPlaces) throws {
+        var journal = TargetJournal()
+        try replaceJournal(journal.line(for: .header) + journal.line(for: .beginning), in: places)
+    }
+
+    /// Replaces the journal by another one.
+    ///
+    /// - Returns: The open file.
+    @discardableResult
+    private static func replaceJournal(_ text: [UInt8], in places: TargetPlaces) throws -> WritableFile {
+        let power = places.durability == .power
+        try places.own.remove("journal.new")
+        let file = try WritableFile("journal.new", in: places.own)
+        try text.withUnsafeBytes { try file.write($0, at: 0) }
+        if power { try file.synchronize() }
+        try places.own.rename("journal.new", to: places.own, as: journalName)
+        return file
     }
 
     /// Takes the lock on a file without other links; the file contains the process identifier.
@@ -290,7 +313,9 @@ final class TargetSession: Sendable {
         if isComplete {
             try forgetVanished()
             // A pass over an empty list has recorded nothing, so the files that are here keep their protection.
-            if state.withLock({ $0.journal.isRebuilding && !$0.journal.records.isEmpty }) { try write([.rebuilt]) }
+            if state.withLock({ ($0.journal.isRebuilding || $0.journal.isBeginning) && !$0.journal.records.isEmpty }) {
+                try write([.rebuilt])
+            }
         }
         let power = places.durability == .power
         // With `.crash` nothing is flushed, so the journal relies on the state that the system reports.
@@ -323,15 +348,10 @@ final class TargetSession: Sendable {
         try await settle(isComplete: isComplete)
         try state.withLock { state throws in
             guard state.journal.isMostlyStale else { return }
-            let power = places.durability == .power
             let (journal, text) = state.journal.compacted()
-            try places.own.remove("journal.new")
-            let file = try WritableFile("journal.new", in: places.own)
-            try text.withUnsafeBytes { try file.write($0, at: 0) }
-            if power { try file.synchronize() }
-            try places.own.rename("journal.new", to: places.own, as: Self.journalName)
+            let file = try Self.replaceJournal(text, in: places)
             (state.journal, state.file, state.length) = (journal, file, text.count)
-            if power { try places.own.synchronize() }
+            if places.durability == .power { try places.own.synchronize() }
         }
     }
 
