@@ -160,6 +160,7 @@ extension StoreEngine {
                 state.queue.removeAll(id)
             }
             forgetMemory(&state, &effects)
+            state.noteChangeOfAllKeys()
             for key in state.live.values {
                 take(key, &state, &effects) { key, transition in key.machine.clearedWithCacher(&transition) }
             }

@@ -149,6 +149,7 @@ final class StoreEngine: Sendable {
         var transition = Transition(time: time, tickets: state.tickets)
         let result = body(&key, &transition)
         if !transition.actions.isEmpty { carryOut(&key, &transition, &state, &effects) }
+        if transition.isWriting, !state.watches.isEmpty { state.noteChange(of: key.param) }
         state.tickets = transition.tickets
         effects.discarded.append(contentsOf: transition.discarded.takeAll())
         if transition.mirrors, !state.isClosed { mirror(&key, &state, &effects) }
@@ -233,6 +234,8 @@ struct EngineState {
     var isClosed = false
     /// The calls of `close()` that wait until the cacher is idle.
     var idleWaiters: [Reply<Bool>] = []
+    /// The keys that users have changed since each watch began.
+    var watches: [CallerID: ChangedKeys] = [:]
 
     /// Returns the key that has replaced a temporary key, or any other key unchanged.
     func resolve(_ param: BoxedKey) -> BoxedKey { replacedKeys.isEmpty ? param : replacedKeys[param] ?? param }
