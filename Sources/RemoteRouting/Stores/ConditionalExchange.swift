@@ -50,7 +50,7 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
     func accepts(_ validator: Validator, _ route: some Routable, at reference: OriginReference? = nil) async -> Bool {
         guard let notes = CacheNotes(validator), !notes.selection.isEmpty else { return true }
         var request = Route(route)
-        request.options.reference = reference
+        if let reference { request.options.target = .page(reference) }
         // Ignores the reason: the fetch that follows meets the same failure.
         guard let fields = try? await RouteCall(request, at: host, .whole).selectingFields() else { return false }
         return notes.isSelected(by: fields)
