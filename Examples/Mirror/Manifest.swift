@@ -15,49 +15,56 @@ struct Origin: FileTransfer {
         StreamedSource { key in
             Show.complain("the manifest has the unknown key “\(key)”; see mirror --help")
         } _: {
-            let (host, path) = try reach(manifest)
-            let bytes = try await host.bytes(for: Route(path: path))
+            let (host, route) = try reach(manifest.absoluteString)
+            let bytes = try await host.bytes(for: route)
             return ListBytes(bytes, length: bytes.length)
         }
     }
 
     func transfer(_ file: ListedFile, into part: FilePart) async throws {
-        let (host, path) = try reach(file)
-        if let size = file.byteCount, size <= Self.resumableSize { return try part.append(try await host.data(for: Route(path: path))) }
+        let (host, route) = try reach(file.url ?? Self.address(of: file.path))
+        if let size = file.byteCount, size <= Self.resumableSize { return try part.append(try await host.data(for: route)) }
         // The download keeps its own part beside the file, resumes from it, and hashes the bytes as they arrive. The target checks size and
         // digest.
-        try await host.download(Route(path: path), to: try part.workingFile()) { progress in
+        try await host.download(route, to: try part.workingFile()) { progress in
             SyncProgress.reached(progress.bytes)
         } onDigest: { digest in
             part.adoptWorkingFile(sha256: digest)
         }
     }
 
-    private func reach(_ file: ListedFile) throws -> (RemoteHost, RoutePath) {
-        // A path is not a URL: its “%”, “?” and “#” are ordinary characters.
-        guard let address = file.url else { return try reach(manifest.deletingLastPathComponent(), below: file.path) }
-        guard let url = URL(string: address, relativeTo: manifest) else {
-            throw Options.Mistake(description: "“\(address)” is not a valid URL")
-        }
-        return try reach(url.absoluteURL)
+    /// Resolves an address of the manifest (RFC 3986 §5.2), and returns its host and the route that requests it as it is.
+    private func reach(_ address: String) throws -> (RemoteHost, Route) {
+        // Foundation encodes the characters that a URL cannot contain.
+        guard let url = URL(string: address) else { throw Self.invalid(address) }
+        var reference = URIReference(url.relativeString)
+        // Both spellings of a dot are equal (RFC 3986 §6.2.2.2).
+        reference.path = reference.path.replacing("%2e", with: ".").replacing("%2E", with: ".")
+        guard let resolved = reference.resolved(against: URIReference(manifest.absoluteString)), let scheme = resolved.scheme?.lowercased(),
+            ["http", "https"].contains(scheme), let authority = resolved.authority, let base = URL(string: "\(scheme)://\(authority)/"),
+            let name = base.host()
+        else { throw Self.invalid(address) }
+        var route = Route(path: "/")
+        do { route.options.reference = try OriginReference(chosen: resolved) } catch { throw Self.invalid(address) }
+        let host = RemoteHost(HostConfiguration(name, scheme: scheme == "http" ? .http : .https, port: base.port))
+        return (host.with { $0.retry = .exponential(attempts: retries + 1) }, route)
     }
 
-    private func reach(_ url: URL, below path: String = "") throws -> (RemoteHost, RoutePath) {
-        guard let name = url.host(), let scheme = url.scheme else {
-            throw Options.Mistake(description: "\(url): a URL needs a scheme and a host")
-        }
-        guard url.query() == nil else { throw Options.Mistake(description: "\(url): URLs with a query are not supported") }
-        let names = try Self.segments(of: url.path()).map { name in
-            guard let text = name.removingPercentEncoding else { throw Options.Mistake(description: "\(url): the path is not valid UTF-8") }
-            return text
-        }
-        let path: RoutePath = "/\(segments: names + Self.segments(of: path))"
-        let host = RemoteHost(HostConfiguration(name, scheme: scheme == "http" ? .http : .https, port: url.port))
-        return (host.with { $0.retry = .exponential(attempts: retries + 1) }, path)
+    private static func invalid(_ address: String) -> Options.Mistake {
+        Options.Mistake(description: "“\(address)” is not an http or https URL")
     }
 
-    /// The segments of a path, split by bytes, because a slash and a combining accent after it form one character.
-    private static func segments(of path: String) -> [String] {
-        path.utf8.split(separator: UInt8(ascii: "/")).map { String(decoding: $0, as: UTF8.self) }
+    /// The address of a file that the manifest gives none: a path is not a URL, so its “%”, “?” and “#” are ordinary characters.
+    private static func address(of path: String) -> String {
+        // Encoded by bytes, because a slash and a combining accent after it form one character. The first part could look like a scheme.
+        "./"
+            + path.utf8.map { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+                    UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: "/"):
+                    String(Unicode.Scalar(byte))
+                default: "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+                }
+            }.joined()
     }
 }

@@ -38,8 +38,9 @@ struct Mirror {
         return OneWaySynchronizer(
             processor: target,
             options: SyncOptions(
-                concurrency: options.concurrency, stopsOnError: false, removalLimit: options.maxDelete.map { .count($0) } ?? .share(0.5),
-                updateLimit: options.maxUpdate.map { .count($0) } ?? .share(0.5),
+                concurrency: options.concurrency, stopsOnError: false, removalCondition: options.removalCondition,
+                removalLimit: options.maxDelete.map { .count($0) } ?? .share(0.5),
+                updateLimit: options.maxUpdate.map { .count($0) } ?? .share(0.5), listLimit: options.maxFiles ?? 1_000_000,
                 retry: .exponential(attempts: options.retries + 1), localEdits: options.localEdits))
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+import StoreCore
 import SyncEngine
 
 /// The parsed command line.
@@ -13,18 +14,23 @@ struct Options {
     var overrides: SyncOverrides = []
     var maxDelete: Int?
     var maxUpdate: Int?
+    var maxFiles: Int?
+    var removalCondition = RemovalCondition.afterSuccess
     var localEdits = LocalEdits.overwrite
     var concurrency = 8
     var retries = 3
 
-    struct Mistake: Error, CustomStringConvertible {
+    /// A mistake in the arguments or in the manifest; another attempt would repeat it.
+    struct Mistake: Error, CustomStringConvertible, FailureAdvising {
         var description: String
+        var failureKind: FailureKind { .permanent }
     }
 
     static let usage = """
         usage: mirror [<manifest-url> <directory>] [--dry-run] [--json] [--plain]
                       [--max-delete <count>] [--allow-empty] [--max-update <count>]
                       [--allow-all-changed] [--allow-same-content] [--keep-local]
+                      [--delete-despite-failures] [--max-files <count>]
                       [--concurrency <count>] [--retries <count>]
 
         Makes a directory equal to a manifest: an object {"path", "size", "sha256" or
@@ -49,8 +55,13 @@ struct Options {
                                    20
             --allow-same-content   lets a run give the same content to most of at least
                                    20 files that differed
-            --keep-local           keeps files that were edited in the directory; by
-                                   default they are overwritten
+            --keep-local           keeps files that were edited in the directory, and
+                                   files of the manifest's names that mirror has not
+                                   installed; by default they are overwritten
+            --delete-despite-failures
+                                   removes files that left the manifest even if other
+                                   files failed; by default removals then wait
+            --max-files <count>    refuses a longer manifest; 1000000 by default
             --concurrency <count>  the number of concurrent downloads, 1 to 64; 8 by
                                    default
             --retries <count>      the number of retries after a transient failure, 0
@@ -80,6 +91,8 @@ struct Options {
             case "--allow-all-changed": overrides.insert(.everythingChanged)
             case "--allow-same-content": overrides.insert(.sharedContent)
             case "--keep-local": localEdits = .keepLocal
+            case "--delete-despite-failures": removalCondition = .despiteFailures
+            case "--max-files": maxFiles = try value(of: argument, from: 1...1_000_000_000)
             case "--max-update": maxUpdate = try value(of: argument, from: 0...1_000_000_000)
             case "--max-delete": maxDelete = try value(of: argument, from: 0...1_000_000_000)
             case "--concurrency": concurrency = try value(of: argument, from: 1...64)

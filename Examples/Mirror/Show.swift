@@ -83,20 +83,21 @@ struct Show {
     /// Returns the reason of an error, with the remedy on the command line.
     static func words(of error: SyncError) -> String {
         switch error.code {
-        case .emptySource:
-            "the manifest is empty, but the directory has files of earlier runs; nothing was removed; if it really is empty, use --allow-empty"
-        case .removalLimit:
-            "the run would remove more files than allowed; nothing was changed; check with --dry-run, then use --max-delete <count>"
-        case .updateLimit:
-            "the run would replace more files than allowed; nothing was changed; check with --dry-run, then use --max-update <count>"
-        case .sharedContent:
-            "\(error.message); with mirror, use --allow-same-content"
-        case .everythingChanged:
-            "every file would be replaced or removed; nothing was changed; check with --dry-run, then use --allow-all-changed"
+        case .emptySource: "\(reason(of: error)); if the manifest really is empty, use --allow-empty"
+        case .removalLimit: "\(reason(of: error)); check with --dry-run, then use --max-delete <count>"
+        case .updateLimit: "\(reason(of: error)); check with --dry-run, then use --max-update <count>"
+        case .sharedContent: "\(reason(of: error)); if the manifest is right, use --allow-same-content"
+        case .everythingChanged: "\(reason(of: error)); check with --dry-run, then use --allow-all-changed"
+        case .listLimit: "\(reason(of: error)); correct the manifest, or use --max-files <count>"
         case .stageFailed:
             "the stage “\(error.stage?.description ?? "begin")” failed, and later stages were skipped: \(error.underlyingError ?? error)"
         default: error.description
         }
+    }
+
+    /// The failed operation and its counts, without the remedy for programs.
+    private static func reason(of error: SyncError) -> String {
+        error.message.components(separatedBy: "; ").prefix(2).joined(separator: "; ")
     }
 
     func report(_ report: SyncReport, error: SyncError?) throws {
@@ -104,6 +105,7 @@ struct Show {
             return try json(
                 Summary(
                     added: report.addedCount, updated: report.updatedCount, removed: report.removedCount, unchanged: report.unchangedCount,
+                    foreign: report.foreignCount, editedLocally: report.localEdits.map(\.description),
                     bytes: report.downloadedBytes, seconds: report.duration / .seconds(1), failures: report.failures.map(\.description),
                     skipped: report.skipped.map(\.description),
                     error: error?.code.rawValue))
@@ -124,7 +126,8 @@ struct Show {
     }
 
     private struct Summary: Encodable {
-        var added, updated, removed, unchanged: Int
+        var added, updated, removed, unchanged, foreign: Int
+        var editedLocally: [String]
         var bytes: Int64
         var seconds: Double
         var failures, skipped: [String]

@@ -34,6 +34,17 @@ package struct OriginReference: Hashable, Sendable {
         try self.init(kept: target.query.map { "\(target.path)?\($0)" } ?? target.path)
     }
 
+    /// Creates the reference of an address that the program has chosen, so that its segments may look like encoded dots or slashes.
+    ///
+    /// - Parameter address: An address without dot segments.
+    /// - Throws: ``RouteFault/Code/foreignOrigin`` if the address has a character that cannot be sent.
+    package init(chosen address: URIReference) throws(RouteFault) {
+        let path = address.path.isEmpty ? "/" : address.path
+        let text = (address.query.map { "\(path)?\($0)" } ?? path).withMissingEscapes
+        guard text.utf8.first == UInt8(ascii: "/"), text.utf8.allSatisfy(\.isReferenceByte) else { throw OriginReference.refused }
+        self.text = text
+    }
+
     /// Returns the URL of the reference at an origin.
     func resolved(at origin: WebOrigin) throws(RouteFault) -> URL {
         try origin.url(origin.description + text)

@@ -35,7 +35,8 @@ public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
     /// The operation that failed, what to do about it, and the underlying error.
     public var description: String {
         var text = "StoreError.\(code.rawValue): \(message)"
-        if let underlyingError { text += " (underlying: \(underlyingError))" }
+        // The message of a failed system call contains everything that its error number says.
+        if let underlyingError, fileSystemErrno == nil { text += " (underlying: \(underlyingError))" }
         return text.escapedForDisplay()
     }
 

@@ -36,6 +36,8 @@ struct DirectoryScan: Sendable {
     private(set) var vanished: [PathKey] = []
     /// Files and directories that the process has no permission to read, by path.
     private(set) var unreadable: [PathKey: any Error] = [:]
+    /// Foreign objects that no pass can remove, with the reasons; collected only if foreign files are to be removed.
+    private(set) var unremovable: [(path: PathKey, reason: String)] = []
 
     /// Compares a directory with its journal, without changing anything.
     ///
@@ -85,7 +87,10 @@ struct DirectoryScan: Sendable {
         while let entry = try listing.next() {
             if prefix.isEmpty, entry.name == RelativePath.reserved { continue }
             // A list cannot contain such a name, and its repaired text may be the name of another file.
-            guard entry.isUTF8 else { continue }
+            guard entry.isUTF8 else {
+                if !keepsForeign { unremovable.append((PathKey(prefix + entry.name), "its name is not UTF-8")) }
+                continue
+            }
             guard entry.kind != .directory else {
                 inner.append(entry.name)
                 continue
@@ -100,6 +105,8 @@ struct DirectoryScan: Sendable {
                     try probe?(.reads(path.path))
                     return try Self.digest(of: entry.name, in: directory)
                 }
+            } else if !keepsForeign {
+                unremovable.append((PathKey(prefix + entry.name), "\(status.kind.words)"))
             }
         }
         return inner

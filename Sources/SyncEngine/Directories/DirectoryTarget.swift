@@ -169,6 +169,9 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             }
         }
         inventory.skipped = unreadable.all.map { SyncRefusal($0.path, because: SyncError.unreadable($0.path, underlyingError: $0.error)) }
+        inventory.skipped += scan.unremovable.sorted { $0.path < $1.path }.map {
+            SyncRefusal($0.path, because: SyncError.unremovable($0.path, $0.reason))
+        }
         return inventory
     }
 
@@ -310,7 +313,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             try session.places.verify()
         } catch {
             // If the directory is missing, any error may occur; report the missing directory as the reason.
-            if (error as? SyncError)?.code != .targetVanished { try session.places.verify(after: error) }
+            if (error as? SyncError)?.code != .targetVanished { try session.places.verify(after: error, at: path) }
             throw error
         }
     }
@@ -330,8 +333,9 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     public func remove(_ keys: Set<PathKey>) async throws {
         let session = try session()
         try session.places.verify()
-        try session.places.whileThere {
-            for key in keys.sorted() { try session.remove(try RelativePath(existing: key), key: key) }
+        for key in keys.sorted() {
+            let path = try RelativePath(existing: key)
+            try session.places.whileThere(at: path) { try session.remove(path, key: key) }
         }
         try session.places.verify()
     }

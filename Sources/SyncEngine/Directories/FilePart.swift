@@ -40,6 +40,8 @@ public final class FilePart: Sendable {
         var adoptedDigest: SHA256.Digest?
         /// Whether the part contains bytes of an earlier attempt.
         var isResumed = false
+        /// The directory of the working file.
+        var working: DirectoryHandle?
     }
 
     /// Opens the part of an item.
@@ -132,15 +134,18 @@ public final class FilePart: Sendable {
     /// Returns a path for a transfer that writes a file itself, in a directory of its own that is the same for every attempt.
     ///
     /// The transfer's own resume data can be kept in the same directory. Once the file is complete, ``adoptWorkingFile(sha256:)`` accepts
-    /// it.
+    /// it. Where the system can name an open directory, as in `/proc` on Linux, the path leads to the directory by its descriptor. It then
+    /// leads nowhere else, even if a link takes the directory's place, and is valid until the transfer returns.
     ///
     /// - Returns: The location of the file, which may not exist yet.
-    /// - Throws: `StoreError` if the disk fails.
+    /// - Throws: `StoreError` if the disk fails; ``SyncError/Code/foreignOwner`` if the directory belongs to another user.
     public func workingFile() throws -> URL {
         // The transfer itself resumes the data that an earlier attempt left there.
         if try places.parts.status(of: names.directory) != nil { state.withLock { $0.isResumed = true } }
         let directory = try places.parts.makeDirectory(names.directory)
-        return URL(filePath: directory.path, directoryHint: .isDirectory).appending(
+        try directory.verifyOwner(beside: places.own)
+        state.withLock { $0.working = directory }
+        return URL(filePath: directory.lastingPath ?? directory.path, directoryHint: .isDirectory).appending(
             path: PartNames.workingFile, directoryHint: .notDirectory)
     }
 
@@ -176,7 +181,7 @@ public final class FilePart: Sendable {
     /// A complete download, ready to be installed.
     struct Whole: Sendable {
         /// The directory of the file, unless it is the directory of all parts.
-        var directory: String?
+        var directory: DirectoryHandle?
         var name: String
         var digest: SHA256.Digest
         var stamp: FileStamp
@@ -190,7 +195,7 @@ public final class FilePart: Sendable {
         let (isAdopted, adoptedDigest, known) = state.withLock { ($0.isAdopted, $0.adoptedDigest, $0.hasBegun ? $0.hash : SHA256()) }
         let whole: Whole
         if isAdopted {
-            guard let directory = try places.parts.directory(names.directory) else {
+            guard let directory = try state.withLock({ $0.working }) ?? places.parts.directory(names.directory) else {
                 throw SyncError(
                     .transferMisused,
                     "cannot install “\(path.shownSafely)”: the transfer adopted a working file, but never called workingFile(); write the "
@@ -201,7 +206,7 @@ public final class FilePart: Sendable {
             if status.permissions != places.fileMode { try adopted.setPermissions(places.fileMode) }
             let digest = try adoptedDigest ?? Self.hash(adopted, status.size).digest()
             whole = Whole(
-                directory: names.directory, name: PartNames.workingFile, digest: digest, stamp: FileStamp(try adopted.status()),
+                directory: directory, name: PartNames.workingFile, digest: digest, stamp: FileStamp(try adopted.status()),
                 file: adopted)
         } else {
             // A transfer that appends nothing produces an empty file.
@@ -234,22 +239,24 @@ public final class FilePart: Sendable {
     /// A staged file: enough to find the file again, without an open descriptor.
     struct Staged: Sendable {
         fileprivate var names: PartNames
-        fileprivate var whole: (directory: String?, name: String, digest: SHA256.Digest, stamp: FileStamp)
-
+        fileprivate var isInDirectory: Bool
+        fileprivate var name: String
         /// The digest of the file.
-        var digest: SHA256.Digest { whole.digest }
+        fileprivate(set) var digest: SHA256.Digest
+        fileprivate var stamp: FileStamp
 
         /// Opens the file again to install it.
         ///
         /// - Throws: ``SyncError/Code/changedLocally`` if the file has changed since.
         func reopen(in places: TargetPlaces) throws -> Whole {
-            let directory = try whole.directory.map { try places.parts.directory($0) } ?? places.parts
-            guard let directory, try directory.status(of: whole.name) != nil else { throw SyncError.changedLocally(.contents) }
-            let file = try directory.writable(whole.name)
+            let working = try isInDirectory ? places.parts.directory(names.directory) : nil
+            let directory = isInDirectory ? working : places.parts
+            guard let directory, try directory.status(of: name) != nil else { throw SyncError.changedLocally(.contents) }
+            let file = try directory.writable(name)
             let status = try file.status()
             if status.permissions != places.fileMode { try file.setPermissions(places.fileMode) }
-            guard FileStamp(status) == whole.stamp else { throw SyncError.changedLocally(.contents) }
-            return Whole(directory: whole.directory, name: whole.name, digest: whole.digest, stamp: whole.stamp, file: file)
+            guard FileStamp(status) == stamp else { throw SyncError.changedLocally(.contents) }
+            return Whole(directory: working, name: name, digest: digest, stamp: stamp, file: file)
         }
 
         /// Removes the staged file, or the remains of its part once it is installed.
@@ -262,7 +269,7 @@ public final class FilePart: Sendable {
 
     /// Keeps the complete file in the directory of parts.
     func stage(_ whole: Whole) -> Staged {
-        Staged(names: names, whole: (whole.directory, whole.name, whole.digest, whole.stamp))
+        Staged(names: names, isInDirectory: whole.directory != nil, name: whole.name, digest: whole.digest, stamp: whole.stamp)
     }
 
     /// Discards all stored bytes.

@@ -17,6 +17,12 @@ extension SyncError.Code {
     public static let invalidItem = SyncError.Code(rawValue: "invalidItem")
     /// A directory of the target is on another disk, so that no file can be renamed into it.
     public static let otherDisk = SyncError.Code(rawValue: "otherDisk")
+    /// The target's own directory, or one in it, belongs to another user.
+    public static let foreignOwner = SyncError.Code(rawValue: "foreignOwner")
+    /// The process has no permission to change names in the target's directory.
+    public static let targetDenied = SyncError.Code(rawValue: "targetDenied")
+    /// A foreign file cannot be removed: it is a link or a special file, or its name is not UTF-8.
+    public static let unremovable = SyncError.Code(rawValue: "unremovable")
     /// A transfer broke the rules of `FilePart`, for example by beginning at a wrong offset.
     public static let transferMisused = SyncError.Code(rawValue: "transferMisused")
 }
@@ -28,6 +34,26 @@ extension SyncError {
             "cannot work in \(path.shownSafely): the directory is gone, or its path leads to another one; nothing was removed because of this; "
                 + "restore the directory or mount its disk, then sync again",
             underlyingError: underlyingError)
+    }
+
+    static func foreign(_ path: String, owner: UInt32) -> SyncError {
+        SyncError(
+            .foreignOwner,
+            "cannot work in \(path.shownSafely): it belongs to the user with the number \(owner), who could exchange its content; nothing was "
+                + "changed; give it to the user of this process, or remove it, then sync again")
+    }
+
+    static func denied(_ path: String, underlyingError: any Error) -> SyncError {
+        SyncError(
+            .targetDenied,
+            "cannot work in \(path.shownSafely): this process may not add or remove names there; old files stay; grant write permission, then "
+                + "sync again", underlyingError: underlyingError)
+    }
+
+    static func unremovable(_ path: PathKey, _ reason: String) -> SyncError {
+        SyncError(
+            .unremovable,
+            "cannot remove “\(path.shownSafely)”, which no sync has installed: \(reason); it was left alone; remove it by hand")
     }
 
     static func unreadable(_ path: PathKey, underlyingError: any Error) -> SyncError {

@@ -6,6 +6,8 @@ final class TargetPlaces: Sendable {
     let own: DirectoryHandle
     let parts: DirectoryHandle
     let durability: Durability
+    /// Whether one call flushes all writes of a pass with `.power`, so that small files need no flush of their own.
+    let flushesFileSystem: Bool
     /// The permissions of new directories; `nil` applies the umask.
     private let directoryMode: UInt16?
     /// The permissions of installed files.
@@ -33,9 +35,13 @@ final class TargetPlaces: Sendable {
         guard let root = try DirectoryHandle(opening: directory) else { throw SyncError.vanished(directory.path) }
         if isNew, let mode = modes.directories { try root.setPermissions(mode) }
         own = try root.makeDirectory(RelativePath.reserved, durability: durability, mode: modes.directories)
+        // Another user could exchange everything in a directory that belongs to that user.
+        try own.verifyOwner(beside: own)
         parts = try own.makeDirectory(Self.partsName, durability: durability, mode: modes.directories)
+        try parts.verifyOwner(beside: own)
         // The umask can only be read by setting it for the whole process, but the mode of a new file shows it.
-        fileMode = try modes.files ?? own.modeOfNewFiles()
+        fileMode = try modes.files ?? own.newFile().permissions & 0o777
+        flushesFileSystem = try durability == .power && root.canSynchronizeFileSystem()
         self.root = root
         self.directory = directory
         directoryMode = modes.directories
@@ -54,20 +60,30 @@ final class TargetPlaces: Sendable {
 
     /// Checks that the target's path still leads to the opened directory, and that the target's own directories still exist.
     ///
-    /// - Throws: ``SyncError/Code/targetVanished`` if the directory was removed or moved, or its disk unmounted.
-    func verify(after error: (any Error)? = nil) throws {
+    /// - Parameters:
+    ///   - error: The error of an operation in the target; `nil` if none has failed.
+    ///   - path: The path of the file for which the operation has failed.
+    /// - Throws: ``SyncError/Code/targetVanished`` if the directory was removed or moved, or its disk unmounted;
+    ///   ``SyncError/Code/targetDenied`` if the operation failed because the process may not change names in the directory.
+    func verify(after error: (any Error)? = nil, at path: RelativePath? = nil) throws {
         // A program that removes everything may remove these first. Without this check, each item would then fail on its own.
         guard root.isReached(by: directory), !own.isRemoved, !parts.isRemoved else {
             throw SyncError.vanished(directory.path, underlyingError: error)
         }
+        // Without this check, each file of the root would fail on its own, too.
+        if let error, error.isDenial, let path, let first = path.parts.first, !root.isWritable,
+            try path.parts.count == 1 || root.status(of: first) == nil
+        {
+            throw SyncError.denied(directory.path, underlyingError: error)
+        }
     }
 
     /// Performs an operation in the target; if it fails because the target vanished, throws that error.
-    func whileThere<Result>(_ body: () throws -> Result) throws -> Result {
+    func whileThere<Result>(at path: RelativePath? = nil, _ body: () throws -> Result) throws -> Result {
         do {
             return try body()
         } catch {
-            try verify(after: error)
+            try verify(after: error, at: path)
             throw error
         }
     }
@@ -126,7 +142,7 @@ final class TargetPlaces: Sendable {
             return touched
         }
         do {
-            if try root.synchronizeFileSystem() { return }
+            if flushesFileSystem, try root.synchronizeFileSystem() { return }
             for path in paths {
                 // The removal of a directory is a change of its parent.
                 try inDirectory(of: RelativePath(trusting: path.parts + [""]), isMaking: false) { directory, _ in
@@ -186,13 +202,25 @@ final class TargetPlaces: Sendable {
 }
 
 extension DirectoryHandle {
-    /// The permissions that the umask leaves to a new file here.
-    fileprivate func modeOfNewFiles() throws(StoreError) -> UInt16 {
+    /// Returns the status of a new file here: its permissions are those that the umask leaves.
+    fileprivate func newFile() throws(StoreError) -> FileStatus {
         let name = "mode"
         // A file left by a killed process may have been created under another umask.
         try remove(name)
-        let mode = try WritableFile(name, in: self).status().permissions
+        let status = try WritableFile(name, in: self).opened
         try remove(name)
-        return mode & 0o777
+        return status
+    }
+
+    /// Throws unless the directory belongs to the user that owns the files of this process.
+    ///
+    /// - Parameter own: The target's own directory.
+    /// - Throws: ``SyncError/Code/foreignOwner``.
+    func verifyOwner(beside own: DirectoryHandle) throws {
+        let owner = try status().owner
+        // Some file systems give all files another owner, such as the user who has mounted the disk.
+        // A process that may not make a file here does not own the directory either.
+        guard owner != FileStatus.ownUser, (try? own.newFile().owner) != owner else { return }
+        throw SyncError.foreign(path, owner: owner)
     }
 }

@@ -15,7 +15,7 @@ extension TargetSession {
     /// Waits until the bytes of a file are on the disk, if `durability` requires it.
     func settle(_ whole: FilePart.Whole, of key: PathKey) async throws {
         guard places.durability == .power else { return }
-        guard whole.stamp.size < Self.largeSize, DirectoryHandle.synchronizesFileSystems else {
+        guard whole.stamp.size < Self.largeSize, places.flushesFileSystem else {
             try places.probe?(.synchronizes(key.path))
             return try whole.file.synchronize()
         }

@@ -224,11 +224,7 @@ final class TargetSession: Sendable {
             try places.probe?(.renames(key.path))
             // Checked last, because writing the journal may have waited for the disk.
             try verify(name, in: directory, key: key)
-            if let inner = whole.directory, let working = try places.parts.directory(inner) {
-                try working.rename(whole.name, to: directory, as: name)
-            } else {
-                try places.parts.rename(whole.name, to: directory, as: name)
-            }
+            try (whole.directory ?? places.parts).rename(whole.name, to: directory, as: name)
             try places.probe?(.renamed(key.path))
         } catch {
             // The rename failed, so the previous record is valid again.

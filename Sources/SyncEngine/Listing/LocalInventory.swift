@@ -44,7 +44,7 @@ public struct LocalInventory<Item: SyncItem>: Sendable {
     let order: SourceOrder
     let makePages: @Sendable () -> Pages
 
-    /// Local items that are missing in the inventory because they could not be read, with their reasons; reports name them.
+    /// Local items that are missing in the inventory, because they cannot be read for example, with their reasons; reports name them.
     public var skipped: [SyncRefusal<Item.Key>] = []
 
     /// Creates an inventory from entries.

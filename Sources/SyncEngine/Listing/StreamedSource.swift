@@ -89,6 +89,14 @@ public struct StreamedSource<Item: SyncItem & Decodable>: SourceList {
         }
 
         private mutating func decode(_ text: [UInt8]) throws -> [Item] {
+            if Item.self == ListedFile.self {
+                // Cast as a whole, because a cast of an array casts its elements.
+                let files: Any? = ListedFile.parse(text)
+                if let files = files as? [Item] {
+                    itemCount += files.count
+                    return files
+                }
+            }
             do {
                 let items = try decoder.decode([Item].self, from: Data(text))
                 itemCount += items.count

@@ -45,7 +45,10 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
     /// Adds an entry that only the local side has.
     mutating func gone(_ entry: LocalEntry<Item>) {
         // A foreign entry does not belong to the local side.
-        if entry.isForeign { return }
+        if entry.isForeign {
+            plan.foreignCount += 1
+            return
+        }
         plan.localCount += 1
         guard entry.isEdited else {
             plan.removals.append(SyncPlan.Removal(local: entry, reason: .notInSource))

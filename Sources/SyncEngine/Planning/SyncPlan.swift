@@ -65,7 +65,7 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     public internal(set) var duplicates: [Item.Key] = []
     /// Items that the processor refuses.
     public internal(set) var refusals: [SyncRefusal<Item.Key>] = []
-    /// Local files and directories that could not be read; a pass leaves them alone.
+    /// Local files and directories that cannot be read, or not be removed as foreign; a pass leaves them alone.
     public internal(set) var skipped: [SyncRefusal<Item.Key>] = []
     /// The number of refused items that exist locally in another version; they count as updates for the safety gate.
     var refusedUpdateCount = 0
@@ -76,6 +76,10 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     public internal(set) var sourceCount = 0
     /// The number of local items.
     public internal(set) var localCount = 0
+    /// The number of items that the source lacks and no sync has installed, as far as is known; a pass leaves them alone.
+    ///
+    /// After the loss of a directory's journal, they include the files that an earlier pass has installed.
+    public internal(set) var foreignCount = 0
     /// The safety gate's refusal of this plan; `nil` if it lets the plan pass.
     public internal(set) var gateRefusal: SyncError?
 

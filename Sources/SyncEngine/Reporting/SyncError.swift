@@ -43,7 +43,8 @@ public struct SyncError: LocalizedError, Sendable, CustomStringConvertible {
     /// The code, the message, and the underlying error.
     public var description: String {
         var text = "SyncError.\(code.rawValue): \(message)"
-        if let underlyingError { text += " (underlying: \("\(underlyingError)".escapedForDisplay()))" }
+        // The message of an incomplete pass contains its first failure.
+        if let underlyingError, code != .incomplete { text += " (underlying: \("\(underlyingError)".escapedForDisplay()))" }
         return text
     }
 
@@ -68,6 +69,8 @@ public struct SyncError: LocalizedError, Sendable, CustomStringConvertible {
         public static let incompleteList = Code(rawValue: "incompleteList")
         /// The remote list cannot be parsed, or an item of it cannot be decoded.
         public static let unreadableList = Code(rawValue: "unreadableList")
+        /// The remote list has more items than `listLimit` allows.
+        public static let listLimit = Code(rawValue: "listLimit")
         /// A list violates its declared order.
         public static let unsortedList = Code(rawValue: "unsortedList")
         /// A list contains a key more than once.
@@ -108,7 +111,7 @@ extension SyncError: FailureAdvising {
     public var failureKind: FailureKind {
         switch code {
         case .cancelled: .cancelled
-        case .targetVanished: .fatal
+        case .targetVanished, .targetDenied, .foreignOwner: .fatal
         case .targetLocked: .transient
         case _ where isWorthRetrying: .transient
         case .stageFailed, .incomplete: underlyingError.map { FailureKind(judging: $0) } ?? .permanent

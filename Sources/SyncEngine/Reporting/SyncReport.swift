@@ -12,6 +12,10 @@ public struct SyncReport: Sendable {
     public internal(set) var localCount = 0
     /// The number of unchanged items.
     public internal(set) var unchangedCount = 0
+    /// The number of items that the source lacks and no sync has installed, as far as is known; they are left alone.
+    ///
+    /// After the loss of a directory's journal, they include the files that an earlier pass has installed.
+    public internal(set) var foreignCount = 0
     /// The changes of the plan, including those not made.
     public internal(set) var planned = Planned()
     /// The number of items added.
@@ -33,7 +37,8 @@ public struct SyncReport: Sendable {
     public internal(set) var pendingRemovals: [SyncKey] = []
     /// Local edits found by the pass; `localEdits` decides whether they are kept or overwritten.
     public internal(set) var localEdits: [SyncKey] = []
-    /// Local files and directories that could not be read, with their reasons; they are left alone and are not failures.
+    /// Local files and directories that could not be read, or not be removed as foreign, with their reasons; they are left alone and are
+    /// not failures.
     public internal(set) var skipped: [SyncFailure] = []
     /// Keys that occur more than once in the remote list.
     public internal(set) var duplicates: [SyncKey] = []
@@ -71,6 +76,7 @@ public struct SyncReport: Sendable {
         if !leftOut.isEmpty { parts.append("\(leftOut.count) left out") }
         if !pendingRemovals.isEmpty { parts.append("\(pendingRemovals.count) removals pending") }
         if !localEdits.isEmpty { parts.append("\(localEdits.count) edited locally") }
+        if foreignCount > 0 { parts.append("\(foreignCount) foreign") }
         if !skipped.isEmpty { parts.append("\(skipped.count) skipped") }
         return parts.joined(separator: ", ")
     }

@@ -32,7 +32,7 @@ struct Planning<Processor: SyncProcessor>: Sendable {
     private func makePlan(starting early: EarlyDownloads<Item>?) async throws -> SyncPlan<Item> {
         board?.enter(.sourceList, items: .atLeast(0))
         let list = try await stage(.sourceList) { try await processor.sourceList() }
-        var source = ListReading(reader: list.makeReader(), board: board)
+        var source = ListReading(reader: list.makeReader(), limit: options.listLimit, board: board)
         var plan: SyncPlan<Item>
         var skipped: [SyncRefusal<Item.Key>] = []
         if list.order == .sortedByKey {
@@ -153,12 +153,15 @@ enum DryRun {
 /// A reader that accepts only a complete list.
 struct ListReading<Reader: SourceReader> {
     private var reader: Reader
+    private let limit: Int
     private let board: ProgressBoard?
     private var count = 0
+    private var pageCount = 0
     private var hasEnded = false
 
-    init(reader: Reader, board: ProgressBoard?) {
+    init(reader: Reader, limit: Int = .max, board: ProgressBoard?) {
         self.reader = reader
+        self.limit = limit
         self.board = board
     }
 
@@ -173,6 +176,15 @@ struct ListReading<Reader: SourceReader> {
                 stage: .sourceList)
         }
         count += page.items.count
+        pageCount += 1
+        // Pages count too, because a list of empty pages may not end either.
+        guard max(count, pageCount) <= limit else {
+            throw SyncError(
+                .listLimit,
+                "cannot read the remote list: it has more than \(limit) items or pages and may never end; nothing was replaced or removed; "
+                    + "correct the origin, or raise SyncOptions.listLimit",
+                stage: .sourceList)
+        }
         board?.listed(items: page.items.count)
         if case .complete(let expected) = page.end {
             hasEnded = true

@@ -31,6 +31,10 @@ public struct SyncOptions: Sendable {
     public var removalLimit = ChangeLimit.share(0.5)
     /// The largest number of local items that one pass may replace.
     public var updateLimit = ChangeLimit.share(0.5)
+    /// The largest number of items and pages of the remote list; a longer list is refused. One million by default.
+    ///
+    /// An origin whose list never ends would otherwise fill the memory.
+    public var listLimit = 1_000_000
     /// The policy for retries after transient failures.
     public var retry = RetryPolicy.exponential(attempts: 3)
     /// The order of the downloads.
@@ -55,6 +59,7 @@ public struct SyncOptions: Sendable {
     ///   - removalCondition: The condition under which a pass with failed downloads removes items.
     ///   - removalLimit: The largest number of local items that one pass may remove.
     ///   - updateLimit: The largest number of local items that one pass may replace.
+    ///   - listLimit: The largest number of items and pages of the remote list.
     ///   - retry: The policy for retries after transient failures.
     ///   - order: The order of the downloads.
     ///   - localEdits: The treatment of items that were edited locally.
@@ -63,7 +68,7 @@ public struct SyncOptions: Sendable {
         concurrency: Int = 0, downloadsPreviews: Bool = false, downloadsContents: Bool = true, startsEarly: Bool = false,
         stopsOnError: Bool = true, removalTiming: RemovalTiming = .afterDownloads,
         removalCondition: RemovalCondition = .afterSuccess, removalLimit: ChangeLimit = .share(0.5), updateLimit: ChangeLimit = .share(0.5),
-        retry: RetryPolicy = .exponential(attempts: 3), order: DownloadOrder = .asListed,
+        listLimit: Int = 1_000_000, retry: RetryPolicy = .exponential(attempts: 3), order: DownloadOrder = .asListed,
         localEdits: LocalEdits = .overwrite,
         duplicates: DuplicateKeys = .refuse
     ) {
@@ -76,6 +81,7 @@ public struct SyncOptions: Sendable {
         self.removalCondition = removalCondition
         self.removalLimit = removalLimit
         self.updateLimit = updateLimit
+        self.listLimit = listLimit
         self.retry = retry
         self.order = order
         self.localEdits = localEdits

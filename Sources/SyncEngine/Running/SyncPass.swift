@@ -256,6 +256,7 @@ extension SyncReport {
         sourceCount = plan.sourceCount
         localCount = plan.localCount
         unchangedCount = plan.unchangedCount
+        foreignCount = plan.foreignCount
         planned = Planned(additions: plan.additions.count, updates: plan.updates.count, removals: plan.removals.count)
         pendingDownloadCount = downloadsContents ? plan.additions.count + plan.updates.count + plan.refusals.count - plan.done.count : 0
         duplicates = plan.duplicates.map { SyncKey($0) }

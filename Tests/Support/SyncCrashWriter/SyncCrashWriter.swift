@@ -43,7 +43,8 @@ struct SyncCrashWriter {
             ])
             say(mode == "unprivileged" ? "done \(report.skipped.count) skipped" : "done")
         } catch let error as SyncError {
-            say("failed \(error.code.rawValue) \(error.underlyingError.map { "\($0)" } ?? "")")
+            let cause = error.underlyingError.map { "\($0)" } ?? ""
+            say("failed \(error.code.rawValue) \(cause); failures: \(error.report?.failures.count ?? 0)")
         }
     }
 }

@@ -90,6 +90,29 @@ package final class DirectoryHandle: Sendable {
         try FileStatus.of(name, in: descriptor, path: path)
     }
 
+    /// Returns the status of the directory itself.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func status() throws(StoreError) -> FileStatus { try FileStatus.of(descriptor: descriptor, path: path) }
+
+    /// Whether the process may add and remove names in this directory; `false` if that cannot be determined.
+    package var isWritable: Bool { faccessat(descriptor, ".", W_OK | X_OK, AT_EACCESS) == 0 }
+
+    /// A path that leads to this directory while it is open, even if the names above it change; `nil` if the system has none.
+    ///
+    /// Code that needs a path can then act in the directory without following a link that was placed on the way to it.
+    package var lastingPath: String? {
+        #if canImport(Darwin)
+        // An open directory has a status; without it, there is no such path.
+        guard let status = try? status() else { return nil }
+        let candidates = [status.volumePath]
+        #else
+        // The name of the process works in its child processes, too.
+        let candidates = ["/proc/\(getpid())/fd/\(descriptor)", "/proc/self/fd/\(descriptor)"]
+        #endif
+        return candidates.first { FileStatus.isReached($0, descriptor) }
+    }
+
     /// Sets the permissions of the directory, regardless of the umask.
     ///
     /// - Throws: ``StoreError/Code/fileSystem``.
@@ -151,14 +174,29 @@ package final class DirectoryHandle: Sendable {
     package static var synchronizesFileSystems: Bool {
         #if os(Linux)
         syncFileSystem != nil
+        #elseif canImport(Darwin)
+        true
         #else
         false
         #endif
     }
 
+    /// Returns whether the system can flush the directory's file system as a whole.
+    ///
+    /// On Apple's systems the answer depends on the file system, so the call flushes it.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func canSynchronizeFileSystem() throws(StoreError) -> Bool {
+        #if os(Linux)
+        Self.synchronizesFileSystems
+        #else
+        try synchronizeFileSystem()
+        #endif
+    }
+
     /// Flushes all writes to the directory's file system, including those of other processes, to the disk.
     ///
-    /// - Returns: `false` if the system cannot do that; each file and directory must then be synchronized separately.
+    /// - Returns: `false` if the system cannot do that for this file system; each file and directory must then be synchronized separately.
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func synchronizeFileSystem() throws(StoreError) -> Bool {
         #if os(Linux)
@@ -167,6 +205,12 @@ package final class DirectoryHandle: Sendable {
             throw .fileSystem("synchronizing the file system of", path: path, errno: errno)
         }
         return true
+        #elseif canImport(Darwin)
+        guard uninterrupted({ fsync_volume_np(descriptor, SYNC_VOLUME_FULLSYNC | SYNC_VOLUME_WAIT) }) != 0 else { return true }
+        let code = errno
+        // A network volume may not support it.
+        if [ENOTSUP, EOPNOTSUPP, ENOTTY, ENOSYS, EINVAL].contains(code) { return false }
+        throw .fileSystem("synchronizing the file system of", path: path, errno: code)
         #else
         return false
         #endif

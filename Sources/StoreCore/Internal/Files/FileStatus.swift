@@ -26,6 +26,8 @@ package struct FileStatus: Hashable, Sendable {
     package var permissions: UInt16
     /// The number of names of the file.
     package var linkCount: Int
+    /// The number of the user that owns the file.
+    package var owner: UInt32
     /// The number of the device that contains the file.
     private var device: Int64
 
@@ -40,11 +42,18 @@ package struct FileStatus: Hashable, Sendable {
         inode = UInt64(info.st_ino)
         permissions = UInt16(truncatingIfNeeded: info.st_mode & 0o7777)
         linkCount = Int(info.st_nlink)
+        owner = UInt32(info.st_uid)
         device = Int64(truncatingIfNeeded: info.st_dev)
     }
 
     /// The identity of the file. No other file has it while the file is open.
     var identity: FileIdentity { FileIdentity(inode: inode, device: device) }
+
+    /// A path that leads to the file by its number (`/.vol` of Apple's systems), whatever its name is.
+    var volumePath: String { "/.vol/\(device)/\(inode)" }
+
+    /// The number of the user that owns the files that this process creates.
+    package static var ownUser: UInt32 { UInt32(geteuid()) }
 
     /// Returns the status of a file without following symbolic links.
     ///

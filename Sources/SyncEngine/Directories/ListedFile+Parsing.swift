@@ -1,0 +1,111 @@
+internal import StoreCore
+
+// Decoding with `JSONDecoder` takes most of the time of a pass over unchanged files. Lists of files are plain objects, so this parser reads
+// them, and leaves everything unusual to the decoder, which also explains errors.
+
+extension ListedFile {
+    /// Parses an array of files in the plain form that lists have.
+    ///
+    /// - Parameter text: The items of a list as a JSON array.
+    /// - Returns: The files; `nil` if an item is invalid, or has an escape, an unknown or repeated key, or a value of another form.
+    static func parse(_ text: [UInt8]) -> [ListedFile]? {
+        text.withUnsafeBufferPointer { text in
+            var parser = Parser(text: text)
+            return parser.files()
+        }
+    }
+
+    private struct Parser {
+        let text: UnsafeBufferPointer<UInt8>
+        var index = 0
+
+        mutating func files() -> [ListedFile]? {
+            guard take("[") else { return nil }
+            var files: [ListedFile] = []
+            repeat {
+                guard let file = file() else { return nil }
+                files.append(file)
+            } while take(",")
+            guard take("]") else { return nil }
+            skipBlanks()
+            return index == text.count ? files : nil
+        }
+
+        private mutating func file() -> ListedFile? {
+            guard take("{") else { return nil }
+            var path: String?
+            var (digest, version, url): (Slice<UnsafeBufferPointer<UInt8>>?, String?, String?)
+            var (size, byteCount): (Int64?, Int64?)
+            repeat {
+                guard let key = string(), take(":") else { return nil }
+                switch key.count {
+                case 4 where path == nil && key.elementsEqual("path".utf8):
+                    guard let text = string().flatMap({ String(validating: $0, as: UTF8.self) }) else { return nil }
+                    path = text
+                case 6 where digest == nil && key.elementsEqual("sha256".utf8):
+                    guard let text = string() else { return nil }
+                    digest = text
+                case 7 where version == nil && key.elementsEqual("version".utf8):
+                    guard let text = string().flatMap({ String(validating: $0, as: UTF8.self) }) else { return nil }
+                    version = text
+                case 3 where url == nil && key.elementsEqual("url".utf8):
+                    guard let text = string().flatMap({ String(validating: $0, as: UTF8.self) }) else { return nil }
+                    url = text
+                case 4 where size == nil && key.elementsEqual("size".utf8):
+                    guard let number = number() else { return nil }
+                    size = number
+                case 9 where byteCount == nil && key.elementsEqual("byteCount".utf8):
+                    guard let number = number() else { return nil }
+                    byteCount = number
+                default: return nil
+                }
+            } while take(",")
+            guard take("}"), let path, size == nil || byteCount == nil || size == byteCount, version?.isEmpty != true else { return nil }
+            return ListedFile(path: path, version: version, byteCount: size ?? byteCount, digest: digest, url: url)
+        }
+
+        private mutating func skipBlanks() {
+            while index < text.count, Self.isBlank(text[index]) { index += 1 }
+        }
+
+        private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 }
+
+        private mutating func take(_ sign: Unicode.Scalar) -> Bool {
+            skipBlanks()
+            guard index < text.count, text[index] == UInt8(ascii: sign) else { return false }
+            index += 1
+            return true
+        }
+
+        /// The bytes of a string without escapes.
+        private mutating func string() -> Slice<UnsafeBufferPointer<UInt8>>? {
+            guard take("\"") else { return nil }
+            let start = index
+            while index < text.count {
+                let byte = text[index]
+                if byte == UInt8(ascii: "\"") {
+                    defer { index += 1 }
+                    return text[start..<index]
+                }
+                guard byte >= 0x20, byte != UInt8(ascii: "\\") else { return nil }
+                index += 1
+            }
+            return nil
+        }
+
+        /// A number of at most 18 digits without sign, fraction and exponent.
+        private mutating func number() -> Int64? {
+            skipBlanks()
+            let start = index
+            var number: Int64 = 0
+            while index < text.count, (0x30...0x39).contains(text[index]), index - start < 18 {
+                number = number * 10 + Int64(text[index] - 0x30)
+                index += 1
+            }
+            guard index > start, index - start == 1 || text[start] != 0x30 else { return nil }
+            // Anything else than the end of the value is another form of a number.
+            guard index < text.count else { return nil }
+            return text[index] == UInt8(ascii: ",") || text[index] == UInt8(ascii: "}") || Self.isBlank(text[index]) ? number : nil
+        }
+    }
+}

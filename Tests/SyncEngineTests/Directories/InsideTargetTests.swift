@@ -1,0 +1,155 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+import Trials
+@testable import SyncEngine
+
+#if os(macOS) || os(Linux)
+
+/// S19: links and directories that another program puts in the place of a target's own directories.
+struct InsideTargetTests {
+    /// Writes a working file, after another program has exchanged the working directory.
+    private struct WorkingTransfer: FileTransfer {
+        let exchange: @Sendable (URL) throws -> Void
+        var text = "content"
+
+        func transfer(_ file: ListedFile, into part: FilePart) async throws {
+            let place = try part.workingFile()
+            try exchange(place)
+            try Data(text.utf8).write(to: place)
+            try Data("state".utf8).write(to: place.deletingLastPathComponent().appending(path: "state"))
+            part.adoptWorkingFile()
+        }
+    }
+
+    private func target(
+        _ bench: DirectoryBench, exchange: @escaping @Sendable (URL) throws -> Void
+    ) -> DirectoryTarget<ListedSource<ListedFile>, WorkingTransfer> {
+        DirectoryTarget(directory: bench.url, transfer: WorkingTransfer(exchange: exchange), durability: .crash) {
+            ListedSource([ListedFile(path: "a", sha256: digest("content"))])
+        }
+    }
+
+    /// The real path of the working directory of `a`.
+    private func workingDirectory(_ bench: DirectoryBench) -> URL {
+        bench.url.appending(path: ".storehouse/parts/\(PartNames(path: "a").directory)")
+    }
+
+    private func content(of directory: URL) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: directory.path(percentEncoded: false))
+    }
+
+    @Test(arguments: ["working", "parts", "own"])
+    func `S19: a transfer that writes a working file stays in the target if a link takes the place of a directory`(which: String)
+        async throws
+    {
+        let bench = try DirectoryBench()
+        let outside = try TemporaryDirectory()
+        let exchanged =
+            switch which {
+            case "working": workingDirectory(bench)
+            case "parts": bench.url.appending(path: ".storehouse/parts")
+            default: bench.url.appending(path: ".storehouse")
+            }
+        let working = workingDirectory(bench).path(percentEncoded: false).dropFirst(exchanged.path(percentEncoded: false).count)
+        try FileManager.default.createDirectory(
+            at: outside.url.appending(path: String(working)), withIntermediateDirectories: true)
+        let target = target(bench) { [outside = outside.url, moved = bench.url.appending(path: "moved")] _ in
+            try FileManager.default.moveItem(at: exchanged, to: moved)
+            try FileManager.default.createSymbolicLink(at: exchanged, withDestinationURL: outside)
+        }
+        _ = await syncError { try await OneWaySynchronizer(processor: target, options: SyncOptions(retry: .never)).sync() }
+        #expect(try content(of: outside.url.appending(path: String(working))) == [])
+    }
+
+    @Test func `S19: a transfer writes into the directory that was made for it, and its file is installed`() async throws {
+        let bench = try DirectoryBench()
+        let report = try await OneWaySynchronizer(processor: target(bench) { _ in }).sync()
+        #expect(report.addedCount == 1)
+        #expect(try bench.files == ["a": "content"])
+        #expect(try content(of: bench.url.appending(path: ".storehouse/parts")) == [])
+    }
+
+    #if os(Linux)
+    @Test func `S19: the path of a working file works in a child process, too`() async throws {
+        let bench = try DirectoryBench()
+        let target = target(bench) { place in
+            let directory = place.deletingLastPathComponent().path(percentEncoded: false)
+            _ = try ChildProcess.output(of: "/usr/bin/env", ["sh", "-c", "printf content > '\(directory)/by-child'"])
+        }
+        try await OneWaySynchronizer(processor: target).sync()
+        #expect(try bench.files == ["a": "content"])
+    }
+
+    @Test(arguments: [1, 2, 3])
+    func `S19: a download of mirror stays in the target if a link takes the place of its directory`(round: Int) async throws {
+        let bench = try DirectoryBench()
+        let outside = try TemporaryDirectory()
+        let large = Data((0..<600_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+        let directory = bench.url.appending(path: ".storehouse/parts/\(PartNames(path: "film").directory)")
+        let manifest = #"[{"path":"film","size":600000,"version":"1"}]"#
+        let origin = try LoopbackOrigin { [outside = outside.url, moved = bench.url.appending(path: "moved")] request in
+            if request.path == "/list" { return .json(literal: manifest) }
+            // The working directory exists by now, because the request for its file has arrived.
+            try? FileManager.default.moveItem(at: directory, to: moved)
+            try? FileManager.default.createSymbolicLink(at: directory, withDestinationURL: outside)
+            return .data(large).tagged()
+        }
+        defer { origin.stop() }
+        let child = try ChildProcess(
+            "mirror",
+            [origin.url.appending(path: "list").absoluteString, bench.url.path(percentEncoded: false), "--plain", "--retries", "0"])
+        _ = try await child.ending()
+        #expect(try content(of: outside.url) == [])
+        #expect(bench.exists("moved"), "the directory was exchanged")
+    }
+    #endif
+
+    @Test(.enabled(if: isRoot(), "only root can give a directory to another user"), arguments: [".storehouse", ".storehouse/parts"])
+    func `S19: a directory of the target that belongs to another user is refused`(name: String) async throws {
+        let bench = try DirectoryBench(["a": "one", "b": "two"])
+        try await bench.sync()
+        bench["a"] = "three"
+        let path = bench.url.appending(path: name).path(percentEncoded: false)
+        try FileManager.default.setAttributes([.ownerAccountID: 65534], ofItemAtPath: path)
+        let error = await syncError { try await bench.sync() }
+        #expect(error?.code == .foreignOwner)
+        #expect(error?.failureKind == .fatal)
+        #expect(error?.message.contains("65534") == true)
+        #expect(try bench.files == ["a": "one", "b": "two"])
+        try FileManager.default.setAttributes([.ownerAccountID: 0], ofItemAtPath: path)
+        try await bench.sync()
+        #expect(try bench.files == ["a": "three", "b": "two"])
+    }
+
+    @Test(.enabled(if: isRoot(), "only root can give a directory to another user"))
+    func `S19: a working directory that belongs to another user is refused`() async throws {
+        let bench = try DirectoryBench()
+        let working = workingDirectory(bench)
+        let target = target(bench) { _ in
+            try FileManager.default.setAttributes([.ownerAccountID: 65534], ofItemAtPath: working.path(percentEncoded: false))
+            throw Trouble.passing
+        }
+        let options = SyncOptions(stopsOnError: false, retry: RetryPolicy(attempts: 2, base: .zero))
+        let error = await syncError { try await OneWaySynchronizer(processor: target, options: options).sync() }
+        #expect((error?.report?.failures.first?.error as? SyncError)?.code == .foreignOwner)
+    }
+
+    @Test(.enabled(if: isRoot(), "only root can take the directory from the process below"))
+    func `S5: a target that the process may not change fails once, not once for each file`() throws {
+        let bench = try DirectoryBench()
+        let path = bench.url.path(percentEncoded: false)
+        let own = bench.url.appending(path: ".storehouse").path(percentEncoded: false)
+        try FileManager.default.createDirectory(atPath: own, withIntermediateDirectories: true)
+        try FileManager.default.setAttributes([.ownerAccountID: 65534], ofItemAtPath: own)
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
+        let child = try ChildProcess("SyncCrashWriter", [path, "1", "40", "crash", "unprivileged"])
+        defer { child.wait() }
+        let last = try #require(child.rest.split(separator: "\n").last.map(String.init))
+        #expect(last.hasPrefix("failed incomplete") && last.contains("targetDenied"), "\(last)")
+        #expect(last.contains("failures: 1"), "\(last)")
+    }
+}
+
+#endif
