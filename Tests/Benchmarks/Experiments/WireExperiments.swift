@@ -1,6 +1,7 @@
 internal import Foundation
 internal import LoopbackOrigin
 internal import RemoteRouting
+internal import Synchronization
 internal import Trials
 
 #if os(macOS) || os(Linux)
@@ -24,8 +25,72 @@ extension Experiment {
                 return { blackHole(try await host.data(for: Route(path: "/profile"))) }
             },
             post,
-        ]
+        ] + secureExchanges
     }
+
+    /// Exchanges over TLS at widths that need more connections than libcurl keeps by default.
+    private static var secureExchanges: [Experiment] {
+        #if os(Linux)
+        [
+            secure("secure-64", "an exchange of 1 KB over TLS, 64 wide", width: 64),
+            secure("secure-128", "an exchange of 1 KB over TLS, 128 wide", width: 128),
+            secure("secure-256", "an exchange of 1 KB over TLS, 256 wide", width: 256),
+            secure("secure-4-hosts", "an exchange of 1 KB over TLS with four hosts, each 32 wide", width: 32, hosts: 4),
+        ]
+        #else
+        []
+        #endif
+    }
+
+    #if os(Linux)
+    private static func secure(_ name: String, _ title: String, width: Int, hosts count: Int = 1) -> Experiment {
+        Experiment(section: .wire, figures: figures(name, title)) { scale in
+            let certificate = try madeCertificate()
+            let origins = try (0..<count).map { _ in try OriginProcess(.secure(certificate: certificate.path())) }
+            let times = scale.times(4_000, quick: 1_000)
+            let authorities = try TLSOptions.Authorities(contentsOf: certificate)
+            let transport = RemoteHost("localhost").transport
+            let hosts = origins.map { origin in
+                RemoteHost(
+                    HostConfiguration("localhost", port: origin.url.port), transport: transport,
+                    limits: HostLimits(concurrentExchanges: width)
+                ).with { $0.tls.authorities = authorities }
+            }
+            let next = Atomic(0)
+            var contestants: [(Contestant, Round)] = [
+                (
+                    .storehouse,
+                    {
+                        // The closure keeps the origins running.
+                        defer { withExtendedLifetime(origins) {} }
+                        return try await spent(times, over: width * count) {
+                            let number = next.add(1, ordering: .relaxed).oldValue
+                            blackHole(try await hosts[number % count].data(for: Route(path: "/profile")))
+                        }
+                    }
+                )
+            ]
+            let curl = ["/usr/bin/curl", "/usr/local/bin/curl"].first { FileManager.default.isExecutableFile(atPath: $0) }
+            if count == 1, let curl {
+                let address = "\(origins[0].url.absoluteString)/profile?[1-\(times)]"
+                let words = ["-Z", "--no-progress-meter", "--parallel-max", "\(width)", "--cacert", certificate.path(), "-o", "/dev/null"]
+                contestants.append((.floor, { try ranOutside(times, curl, words + [address]) }))
+            }
+            return contestants
+        }
+    }
+
+    /// Makes a certificate for localhost with OpenSSL's command line; its key is beside it.
+    private static func madeCertificate() throws -> URL {
+        let file = temporaryURL("pem")
+        let words = [
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+            "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", file.path() + ".key", "-out", file.path(),
+        ]
+        guard try ChildProcess.output(of: "/usr/bin/env", words, showsErrors: false) != nil else { throw CocoaError(.executableLoad) }
+        return file
+    }
+    #endif
 
     private static func host(of url: URL) -> RemoteHost {
         RemoteHost(

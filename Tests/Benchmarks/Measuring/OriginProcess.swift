@@ -24,6 +24,8 @@ final class OriginProcess: Sendable {
 enum OriginCommand {
     /// A body of 1 KB at `/profile`, for GET and POST.
     case profile
+    /// The same over TLS, with the certificate of a file and the key beside it.
+    case secure(certificate: String)
     /// The files of ``ListedFiles`` with their list.
     case files(Int)
     /// A file of that many MiB at `/big`.
@@ -34,6 +36,7 @@ enum OriginCommand {
     var arguments: [String] {
         switch self {
         case .profile: ["profile"]
+        case .secure(let certificate): ["secure", certificate]
         case .files(let count): ["files", "\(count)"]
         case .big(let size): ["big", "\(size)"]
         }
@@ -44,6 +47,7 @@ enum OriginCommand {
         let number = arguments.dropFirst().first.flatMap { Int($0) }
         switch (arguments.first, number) {
         case ("profile", nil): self = .profile
+        case ("secure", _) where arguments.count == 2: self = .secure(certificate: arguments[1])
         case ("files", let count?): self = .files(count)
         case ("big", let size?): self = .big(mebibytes: size)
         default: return nil
@@ -53,7 +57,17 @@ enum OriginCommand {
     /// Serves until the process is killed.
     func run() async throws {
         let origin = try makeOrigin()
+        #if os(Linux)
+        var front: TLSFront?
+        if case .secure(let certificate) = self {
+            let file = URL(filePath: certificate)
+            front = try TLSFront(of: origin.port, TLSFront.Settings(certificate: file, key: file.appendingPathExtension("key")))
+        }
+        defer { withExtendedLifetime(front) {} }
+        say(front.map { "https://localhost:\($0.port)" } ?? origin.url.absoluteString)
+        #else
         say(origin.url.absoluteString)
+        #endif
         while true { try await Task.sleep(for: .seconds(3_600)) }
     }
 
@@ -70,7 +84,7 @@ enum OriginCommand {
 
     private func makeOrigin() throws -> LoopbackOrigin {
         switch self {
-        case .profile:
+        case .profile, .secure:
             let origin = try LoopbackOrigin()
             let body = Data(count: 1_024)
             for method in [LoopbackOrigin.Method.get, .post] { origin.on(method, "/profile") { _ in .data(body) } }

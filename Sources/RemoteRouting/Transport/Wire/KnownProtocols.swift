@@ -9,8 +9,10 @@ struct KnownProtocols {
         case http1
         /// HTTP/2 only, so that streams use it too.
         case onlyHTTP2
-        /// HTTP/1.1; its HTTP/2 is broken.
+        /// HTTP/2 that was broken, so that HTTP/1.1 is tried first.
         case brokenHTTP2
+        /// HTTP/2 that kept the thread from other exchanges, so that it is not used again.
+        case flood
     }
 
     /// The maximum number of remembered origins.
@@ -18,7 +20,7 @@ struct KnownProtocols {
 
     private var known: [String: Support] = [:]
 
-    /// What is known about an origin; `nil` for nothing.
+    /// The known protocols of an origin; `nil` before the first response.
     subscript(origin: String) -> Support? { known[origin] }
 
     private mutating func set(_ support: Support, of origin: String) {
@@ -36,17 +38,17 @@ struct KnownProtocols {
         }
     }
 
-    /// Learns from HTTP/2 that was broken; further exchanges with the origin use HTTP/1.1.
-    mutating func broke(_ transfer: WireTransfer) {
-        guard transfer.offersHTTP2, known[transfer.request.origin] != .onlyHTTP2 else { return }
-        set(.brokenHTTP2, of: transfer.request.origin)
+    /// Learns from HTTP/2 that was broken or flooded; further exchanges with the origin use HTTP/1.1.
+    mutating func broke(_ transfer: WireTransfer, byFlood isFlood: Bool) {
+        guard transfer.offersHTTP2, isFlood || known[transfer.request.origin] != .onlyHTTP2 else { return }
+        set(isFlood ? .flood : .brokenHTTP2, of: transfer.request.origin)
     }
 
     /// Returns whether a transfer without HTTP/2 failed because its server has nothing else, and learns from a repeated one.
     mutating func needsHTTP2(_ transfer: WireTransfer, after code: Int32, _ build: WireLibrary.Build) -> Bool {
         let request = transfer.request
         guard !transfer.offersHTTP2, !transfer.hasHead, request.isSecure, request.allowsHTTP2, build.hasTestedHTTP2 else { return false }
-        guard known[request.origin] != .http1, isForeign(transfer, code) else { return false }
+        guard known[request.origin] != .http1, known[request.origin] != .flood, isForeign(transfer, code) else { return false }
         if transfer.isRepeated { set(.onlyHTTP2, of: request.origin) }
         return true
     }

@@ -46,7 +46,7 @@ package struct WireLibrary: Sendable {
         /// Returns whether the library may offer HTTP/2 for a request to an origin.
         func mayOfferHTTP2(isSecure: Bool, isStream: Bool, _ known: KnownProtocols.Support?) -> Bool {
             switch known {
-            case .brokenHTTP2: false
+            case .brokenHTTP2, .flood: false
             case .onlyHTTP2: hasTestedHTTP2 && isSecure
             case .http1, nil: mayOfferHTTP2(isSecure: isSecure, isStream: isStream)
             }

@@ -15,7 +15,7 @@ final class WireLoop {
     private var commands: [Mailbox.Command] = []
     /// The transfers that have received enough in their turn, and continue in the next one.
     private var waiting: [WireTransfer] = []
-    /// What is known about the protocols of origins that use TLS.
+    /// The protocols of origins that use TLS.
     private var protocols = KnownProtocols()
     /// The transfers with a head or a chunk that is not yet reported to their receivers.
     private var unreported: [WireTransfer] = []
@@ -174,8 +174,8 @@ final class WireLoop {
     }
 
     private func conclude(_ transfer: WireTransfer, _ code: Int32) {
-        let isCut = transfer.isCut(code)
-        if isCut || transfer.wasShut { protocols.broke(transfer) }
+        let (isCut, isFlood) = (transfer.isCut(code), transfer.wasShut)
+        if isCut || isFlood { protocols.broke(transfer, byFlood: isFlood) }
         if isCut, transfer.mayBeginAgain, protocols[transfer.request.origin] == .brokenHTTP2 {
             return beginAgain(transfer, offeringHTTP2: false)
         }

@@ -103,7 +103,7 @@ struct HostileConnectionTests {
     }
 
     @Test(arguments: [true, false])
-    func `H6: an error whose body never ends gives its status at the idle limit, with the part that arrived`(_ hasIdle: Bool) async throws {
+    func `H6: an error with an endless body gives its status at the idle limit, with the part that arrived`(_ hasIdle: Bool) async throws {
         let server = try RawServer { connection in
             guard connection.readHead() != nil else { return }
             connection.send("HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 60000\r\n\r\npart")

@@ -67,9 +67,11 @@ struct IsolationTests {
         try WireEngine(try WireLibrary(path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"]), width: 16, connections: 64)
     }
 
-    private func start(_ url: URL, on engine: WireEngine) -> Meter {
+    private func start(_ url: URL, _ tls: WireTLS? = nil, on engine: WireEngine) -> Meter {
         let meter = Meter()
-        _ = engine.start(WireRequest(url: url.absoluteString, method: "GET", mayRepeat: true), meter)
+        var request = WireRequest(url: url.absoluteString, method: "GET", mayRepeat: true)
+        request.tls = tls
+        _ = engine.start(request, meter)
         return meter
     }
 
@@ -97,26 +99,45 @@ struct IsolationTests {
         #expect(2 * costs[1].cost <= 3 * costs[0].cost, "\(costs[1].cost) ns beside \(costs[0].cost) ns")
     }
 
-    @Test(arguments: [attacks[0], attacks[3], attacks[5]])
+    private static let tinyChunks = Attack(
+        "chunks of one byte", "200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + times(50_000, "1\r\nx\r\n") + "0\r\n\r\n")
+
+    @Test(arguments: [attacks[0], attacks[3], attacks[5], tinyChunks])
     func `W4: a hostile response does not delay other exchanges`(_ attack: Attack) async throws {
         let hostile = try LoopbackOrigin { _ in .verbatim(attack.bytes) }
+        try await expectIsolation(from: hostile.url)
+    }
+
+    @Test(
+        .enabled(if: FrameServer.problem == nil, "python3 or OpenSSL is missing"),
+        arguments: ["empty data", "priority", "pings", "ping responses", "windows", "unknown types", "settings"])
+    func `W4, W14: a flood of frames does not delay other exchanges`(_ plan: String) async throws {
+        let server = try FrameServer(plan + "+")
+        var tls = WireTLS()
+        tls.authorities = try Data(contentsOf: try TestCertificates.made.get().authority)
+        try await expectIsolation(from: try #require(URL(string: "https://127.0.0.1:\(server.port)/x")), tls)
+        _ = server.ending()
+    }
+
+    /// Expects that 99 of 100 exchanges are not delayed by a concurrent exchange with a hostile server.
+    private func expectIsolation(from hostile: URL, _ tls: WireTLS? = nil) async throws {
         let quiet = try LoopbackOrigin { _ in .text("well") }
         let engine = try engine()
         let count = 100
         /// The work of the engine's thread until a quiet exchange with a concurrent neighbor has ended.
-        func delays(beside neighbor: LoopbackOrigin) async throws -> [Int64] {
+        func delays(beside neighbor: URL, _ tls: WireTLS? = nil) async throws -> [Int64] {
             var delays: [Int64] = []
             var last = try await start(quiet.url, on: engine).end.wait { $0 }.nanoseconds
             for _ in 0..<count {
-                let neighbor = start(neighbor.url, on: engine)
+                let neighbor = start(neighbor, tls, on: engine)
                 let end = try await start(quiet.url, on: engine).end.wait { $0 }
                 delays.append(end.nanoseconds - last)
                 last = max(end.nanoseconds, try await neighbor.end.wait { $0 }.nanoseconds)
             }
             return delays.sorted()
         }
-        let alone = try await delays(beside: quiet)
-        let beside = try await delays(beside: hostile)
+        let alone = try await delays(beside: quiet.url)
+        let beside = try await delays(beside: hostile, tls)
         let largest = try await costs(of: [IsolationTests.largest])[0]
         // At worst the loop is processing the hostile head when the quiet response arrives, and that head has a limit.
         #expect(beside[count - 2] <= 2 * alone[count - 2] + 2 * largest.cost)
