@@ -74,6 +74,8 @@ let package = Package(
         .target(name: "Console", path: "Tests/Support/Console", swiftSettings: settings),
         // How many rounds, with which seeds, and the processes that are started and killed in them.
         .target(name: "Trials", dependencies: ["StoreCore"], path: "Tests/Support/Trials", swiftSettings: settings),
+        // A bound on the number of tests that run at once; every test target links it.
+        .target(name: "TestWidth", path: "Tests/Support/TestWidth"),
         // A process that a response may end.
         .executableTarget(
             name: "HostileClient", dependencies: ["RemoteRouting", "StoreCore", "Trials"], path: "Tests/Support/HostileClient",
@@ -89,26 +91,33 @@ let package = Package(
             swiftSettings: settings),
 
         .testTarget(
-            name: "StoreCoreTests", dependencies: ["StoreCore", "MainActorClient", "CrashWriter", "Trials"], swiftSettings: settings),
-        .testTarget(
-            name: "RemoteRoutingTests", dependencies: ["RemoteRouting", "Wire", "StoreCore", "LoopbackOrigin", "HostileClient", "Trials"],
+            name: "StoreCoreTests", dependencies: ["StoreCore", "MainActorClient", "CrashWriter", "Trials", "TestWidth"],
             swiftSettings: settings),
         .testTarget(
-            name: "TextStoreTests", dependencies: ["TextStore", "StoreCore", "Wire", "LoopbackOrigin", "TextCrashWriter", "Trials"],
+            name: "RemoteRoutingTests",
+            dependencies: ["RemoteRouting", "Wire", "StoreCore", "LoopbackOrigin", "HostileClient", "Trials", "TestWidth"],
             swiftSettings: settings),
         .testTarget(
-            name: "SyncEngineTests", dependencies: ["SyncEngine", "StoreCore", "LoopbackOrigin", "SyncCrashWriter", "mirror", "Trials"],
+            name: "TextStoreTests",
+            dependencies: ["TextStore", "StoreCore", "Wire", "LoopbackOrigin", "TextCrashWriter", "Trials", "TestWidth"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "SyncEngineTests",
+            dependencies: ["SyncEngine", "StoreCore", "LoopbackOrigin", "SyncCrashWriter", "mirror", "Trials", "TestWidth"],
             swiftSettings: settings),
         // The examples that are tested as an app would be.
         .testTarget(
-            name: "OrgsTests", dependencies: ["orgs", "stars", "StoreCore", "RemoteRouting", "Console", "Trials"], swiftSettings: settings),
+            name: "OrgsTests", dependencies: ["orgs", "stars", "StoreCore", "RemoteRouting", "Console", "Trials", "TestWidth"],
+            swiftSettings: settings),
         .testTarget(
-            name: "PostgresCacherTests", dependencies: ["PostgresCacher", "StoreCore", "fleet", "Trials"], swiftSettings: settings),
-        .testTarget(name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin", "StoreCore", "Trials"], swiftSettings: settings),
+            name: "PostgresCacherTests", dependencies: ["PostgresCacher", "StoreCore", "fleet", "Trials", "TestWidth"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin", "StoreCore", "Trials", "TestWidth"], swiftSettings: settings),
         // The examples of the documentation, compiled and run, and a check that the documentation shows no others.
         .testTarget(
             name: "DocumentationTests",
-            dependencies: ["StoreCore", "TextStore", "RemoteRouting", "SyncEngine", "LoopbackOrigin", "hello", "Trials"],
+            dependencies: ["StoreCore", "TextStore", "RemoteRouting", "SyncEngine", "LoopbackOrigin", "hello", "Trials", "TestWidth"],
             swiftSettings: settings),
 
         // The benchmarks, and what they ask of the allocator.
@@ -122,3 +131,22 @@ let package = Package(
         .systemLibrary(name: "CHeapUsage", path: "Tests/Support/CHeapUsage"),
     ]
 )
+
+// `.ci/sanitize --quick` names the test targets that it runs, and all that they do not need is left out.
+if let names = Context.environment["STOREHOUSE_TARGETS"] {
+    var needed = Set(names.split(separator: " ").map(String.init))
+    var count = 0
+    while count < needed.count {
+        count = needed.count
+        for target in package.targets where needed.contains(target.name) {
+            for dependency in target.dependencies {
+                switch dependency {
+                case .targetItem(let name, _), .byNameItem(let name, _): needed.insert(name)
+                default: break
+                }
+            }
+        }
+    }
+    package.targets.removeAll { !needed.contains($0.name) }
+    package.products.removeAll { !needed.contains($0.name) }
+}

@@ -70,10 +70,15 @@ public final class TextStore: Sendable {
             time: time, options: options, verify: verify, onEvent: onEvent)
     }
 
-    /// The default directory of sessions: Application Support on Apple's systems, `$XDG_STATE_HOME` elsewhere.
+    /// The default directory of sessions, which has the program's name: in Application Support on Apple's systems, in `$XDG_STATE_HOME`
+    /// elsewhere.
+    ///
+    /// On Apple's systems the name is the bundle identifier, because all programs outside of a sandbox share Application Support. A program
+    /// without a bundle identifier uses its process's name.
     public static var defaultDirectory: URL {
         #if canImport(Darwin)
-        return URL.applicationSupportDirectory.appending(path: "Storehouse/Texts", directoryHint: .isDirectory)
+        let name = Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName
+        return URL.applicationSupportDirectory.appending(path: "\(name)/Storehouse/Texts", directoryHint: .isDirectory)
         #else
         let environment = ProcessInfo.processInfo.environment
         // The XDG Base Directory Specification requires relative paths to be ignored.
@@ -104,7 +109,8 @@ public final class TextStore: Sendable {
 
     /// Sets the manifests that list the versions; the last call counts.
     ///
-    /// If the bundled manifest cannot be read, the fault is reported as an event and the bundled texts are unversioned.
+    /// If the bundled manifest cannot be read, the fault is reported as an event and the bundled texts are unversioned. If the bundled
+    /// manifest is above every accepted one, its epoch and its rollbacks count, as those of a verified manifest do.
     ///
     /// - Parameter source: The manifests.
     public func setVersionSource(_ source: VersionSource) async { await engine.setVersionSource(source) }
@@ -162,8 +168,12 @@ public final class TextStore: Sendable {
 
     /// Requests everything from the server, regardless of intervals and back-off, and waits for the responses.
     ///
-    /// - Throws: The first ``TextStoreError``; the other texts are stored nevertheless. ``TextStoreError/Code/incompleteSet`` if a set
-    ///   stays because one of its texts is not acceptable as published. `CancellationError` if the task is canceled; the fetches continue.
+    /// Joins no request that was sent before the call: a fetch in flight is used when it arrives, and then repeated. Several calls during a
+    /// fetch share one repetition.
+    ///
+    /// - Throws: The first ``TextStoreError``; the other texts are stored nevertheless. ``TextStoreError/Code/malformedEntry`` or
+    ///   ``TextStoreError/Code/belowFloor`` if the entry of a text is not acceptable as published, ``TextStoreError/Code/incompleteSet`` if a
+    ///   set stays because of such a text. `CancellationError` if the task is canceled; the fetches continue.
     public func refresh() async throws { try await engine.refresh() }
 
     /// Activates the waiting sets. With a verifier, verifies them first.
@@ -188,10 +198,21 @@ public final class TextStore: Sendable {
     ///
     /// An acceptance never replaces one of another version or wording, so a store that still shows an older text loses no newer acceptance.
     ///
-    /// - Parameter text: The text exactly as the user has seen it.
-    /// - Throws: ``TextStoreError/Code/fileSystem`` if the disk fails; the text then remains unaccepted.
+    /// - Parameter text: The text exactly as the user has seen it: one that a store has returned or published.
+    /// - Throws: ``TextStoreError/Code/notShown`` for a text made by its initializer; ``TextStoreError/Code/fileSystem`` if the disk fails.
+    ///   The text then remains unaccepted.
     public func accept(_ text: VersionedText) async throws {
-        let acceptance = Acceptance(identifier: text.identifier, version: text.version, digest: text.digest, date: engine.time.date)
+        // Only a store's texts have their digest already.
+        guard text.knownDigest != nil else {
+            throw TextStoreError(
+                .notShown, identifier: text.identifier,
+                "cannot accept the text: no store has shown it; accept the text that the store has returned")
+        }
+        try await save(Acceptance(of: text, at: engine.time.date))
+    }
+
+    /// Saves an acceptance, of any text.
+    package func save(_ acceptance: Acceptance) async throws {
         for fault in try await engine.acceptances.accept(acceptance) { engine.report(.fault(fault)) }
     }
 

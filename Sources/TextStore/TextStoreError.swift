@@ -1,5 +1,6 @@
 public import Foundation
 public import StoreCore
+internal import Wire
 
 /// An error about a text, a manifest, or the files of a session: the operation that failed, the reason, and the remedy.
 public struct TextStoreError: LocalizedError, Sendable, Equatable, CustomStringConvertible {
@@ -39,9 +40,22 @@ public struct TextStoreError: LocalizedError, Sendable, Equatable, CustomStringC
         var text = "TextStoreError.\(code.rawValue): "
         if let identifier { text += "text “\(identifier.count > 64 ? identifier.prefix(64) + "…" : identifier[...])”: " }
         text += message
-        if let underlyingError { text += " (underlying: \(underlyingError))" }
+        if let cause { text += " (underlying: \(cause))" }
         // Identifiers come from manifests, and the description may be printed to a terminal.
         return text.escapedForDisplay()
+    }
+
+    /// The underlying error as text; `nil` if the message states it already.
+    private var cause: String? {
+        switch underlyingError {
+        case nil: return nil
+        case let error as TextStoreError: return message.contains(error.message) ? error.cause : "\(error)"
+        case let error as WireFailure: return message.contains(error.message) ? nil : "\(error)"
+        case let error as StoreError where error.fileSystemErrno != nil || error.underlyingError == nil:
+            // The message of a failed operation of the disk ends with the system's reason.
+            return message.contains(error.message) ? nil : "StoreError.\(error.code.rawValue): \(error.message)"
+        case let error?: return "\(error)"
+        }
     }
 
     /// The description, which is also the `localizedDescription`.
@@ -116,6 +130,12 @@ public struct TextStoreError: LocalizedError, Sendable, Equatable, CustomStringC
         public static let unverifiedEpoch = Code(rawValue: "unverifiedEpoch")
         /// The store sent no request because the last check is recent; `refresh()` checks at once.
         public static let checkedRecently = Code(rawValue: "checkedRecently")
+        /// The newest manifest does not list the text as it is shown.
+        public static let unconfirmed = Code(rawValue: "unconfirmed")
+        /// The version that the newest manifest lists has been fetched, and waits for its activation.
+        public static let notActivated = Code(rawValue: "notActivated")
+        /// The text did not come from a store, so no user can have seen it there.
+        public static let notShown = Code(rawValue: "notShown")
         /// The origin did not respond before the deadline.
         public static let timedOut = Code(rawValue: "timedOut")
         /// The origin could not be reached, or the connection was lost.
@@ -131,6 +151,8 @@ extension TextStoreError: FailureAdvising {
     /// Transient if the origin may respond better later, fatal for the file system, and otherwise permanent.
     public var failureKind: FailureKind {
         switch code {
+        // An address that is none stays one.
+        case .unreachable where isInvalidRequest: .permanent
         case .timedOut, .unreachable, .unexpectedStatus, .lengthMismatch: .transient
         case .fileSystem: .fatal
         default: .permanent
@@ -140,9 +162,12 @@ extension TextStoreError: FailureAdvising {
     /// Whether a store over this module's fetcher may serve expired content: after 500, 502, 503 and 504, and where no response arrived.
     public var allowsStale: Bool {
         switch code {
+        case .unreachable where isInvalidRequest: false
         case .timedOut, .unreachable, .lengthMismatch: true
         case .unexpectedStatus: status.map { [500, 502, 503, 504].contains($0) } ?? false
         default: false
         }
     }
+
+    private var isInvalidRequest: Bool { (underlyingError as? WireFailure)?.code == .invalidRequest }
 }

@@ -1,8 +1,9 @@
 import Foundation
 import LoopbackOrigin
 import Testing
+import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct AnsweringTests {
     @Test func `a matching validator leads to 304 without the body`() throws {
         let origin = try LoopbackOrigin { request in

@@ -1,9 +1,10 @@
 import Foundation
 import LoopbackOrigin
 import Testing
+import Trials
 
 /// Leaks of descriptors and threads, counted in child processes, where no other test opens any.
-@Suite(.timeLimit(.minutes(10)), .enabled(if: FileManager.default.fileExists(atPath: "/proc/self/fd")))
+@Suite(.timeLimit(.minutes(hangMinutes)), .enabled(if: FileManager.default.fileExists(atPath: "/proc/self/fd")))
 struct LeakTests {
     @Test func `starting and stopping leaves no descriptor and no thread behind`() async {
         await #expect(processExitsWith: .success) {

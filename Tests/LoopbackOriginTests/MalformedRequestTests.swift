@@ -1,7 +1,8 @@
 import LoopbackOrigin
 import Testing
+import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct MalformedRequestTests {
     /// Malformed bytes with the status that refuses them; grows with every defect found.
     static let refused: [(bytes: String, status: Int)] = [

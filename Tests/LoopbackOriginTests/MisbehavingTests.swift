@@ -1,8 +1,9 @@
 import Foundation
 import LoopbackOrigin
 import Testing
+import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct MisbehavingTests {
     private typealias Response = LoopbackOrigin.Response
 

@@ -1,8 +1,9 @@
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct RecordingTests {
     @Test func `a wait ends when enough requests have arrived`() async throws {
         let origin = try LoopbackOrigin { _ in .status(200) }

@@ -1,7 +1,8 @@
 import LoopbackOrigin
 import Testing
+import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct RoutingTests {
     @Test(arguments: [
         ("GET /users/7", "user 7"), ("GET /users/a%2Fb", "user a/b"), ("GET /users/me", "me"), ("GET /users/7/files/a/b", "file a/b of 7"),

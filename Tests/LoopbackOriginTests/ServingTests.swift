@@ -1,8 +1,9 @@
 import Foundation
 import LoopbackOrigin
 import Testing
+import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct ServingTests {
     @Test func `a response consists of the handler's fields, a length, and the body`() throws {
         let origin = try LoopbackOrigin { _ in .text("hello") }

@@ -1,12 +1,13 @@
 import Foundation
 import LoopbackOrigin
 import Testing
+import Trials
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct URLSessionTests {
     private struct User: Codable, Equatable {
         var id: Int

@@ -2,11 +2,12 @@ import Foundation
 import RemoteRouting
 import StoreCore
 import Testing
+import Trials
 
 @testable import orgs
 
 /// What goes over the wire, and what becomes of the answers: routes, client and repository as they are, without a network.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct GitHubTests {
     let time = ManualTime()
 

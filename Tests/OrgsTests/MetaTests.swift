@@ -1,11 +1,12 @@
 import RemoteRouting
 import StoreCore
 import Testing
+import Trials
 
 @testable import orgs
 
 /// The screen of the API's own description.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct MetaTests {
     let time = ManualTime()
     let origin = ScriptedFetcher<UnitParam, Meta>()

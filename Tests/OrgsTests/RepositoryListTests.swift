@@ -1,10 +1,11 @@
 import StoreCore
 import Testing
+import Trials
 
 @testable import orgs
 
 /// What a screen shows of a list that comes page by page.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct RepositoryListTests {
     let origin = ScriptedPaginationFetcher<String, Repository>()
     let list: PaginationStoreFlowable<String, Repository>

@@ -6,7 +6,7 @@ import Trials
 @testable import orgs
 
 /// What the screens do beside showing.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct ScreenTests {
     @Test func `a screen returns after its content is saved`() async throws {
         let directory = temporaryURL()

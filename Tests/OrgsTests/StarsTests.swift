@@ -7,7 +7,7 @@ import Trials
 @testable import stars
 
 /// The example of changes that survive, as a user runs it: each run is a process.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 final class StarsTests {
     private let directory = temporaryURL()
 

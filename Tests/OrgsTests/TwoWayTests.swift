@@ -1,10 +1,11 @@
 import StoreCore
 import Testing
+import Trials
 
 @testable import orgs
 
 /// A list that starts in its middle and grows in both directions.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct TwoWayTests {
     let origin = ScriptedPaginationFetcher<RepositoryPage, Repository>()
     let repository: GitHubRepository

@@ -6,7 +6,7 @@ import Trials
 @testable import orgs
 
 /// What a screen shows of a user: the repository as it is, with an origin to script and time to move.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct UserTests {
     let time = ManualTime()
     let origin = ScriptedFetcher<String, User>()

@@ -10,7 +10,7 @@ struct PostgresFleetTests {
         let server = try PostgresServer()
         let fleet = try ChildProcess("fleet", ["--workers", "4", "--seconds", "12", "--plain", "--postgres", server.url])
         for _ in 0..<2 {
-            try await Task.sleep(for: .seconds(4))
+            try await leaveIdle(seconds: 4)
             try server.restart()
         }
         let code = try await fleet.ending()

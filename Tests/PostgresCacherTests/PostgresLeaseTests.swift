@@ -152,9 +152,9 @@ struct PostgresLeaseTests {
     @Test func `D5: only one of several stores with many callers fetches a missing key`() async throws {
         let log = Lock(0)
         let machines = try (0..<4).map { _ in
-            Store(cacher: TieredCacher(over: try place.cacher())) { key in
+            Store(cacher: TieredCacher(over: try place.cacher()), policy: StorePolicy(leaseDuration: hangLimit)) { key in
                 log.withLock { $0 += 1 }
-                try await Task.sleep(for: .milliseconds(20))
+                await otherTasksRun()
                 return key
             }
         }

@@ -217,10 +217,10 @@ struct PostgresSharingTests {
         let sessions = "pid IN (SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND query LIKE '%\(place.table)%')"
         let activity = "SELECT max(state_change)::text, count(*)::text FROM pg_stat_activity WHERE \(sessions)"
         // The thread checks the deadlines of the last calls once.
-        try await Task.sleep(for: .seconds(3))
+        try await leaveIdle(seconds: 3)
         let (before, turns) = (try await place.query(activity), machine.cacher.table.core.turns)
         #expect(Int(before[0][1] ?? "") ?? 0 > 0)
-        try await Task.sleep(for: .seconds(4))
+        try await leaveIdle(seconds: 4)
         #expect(try await place.query(activity) == before)
         #expect(machine.cacher.table.core.turns == turns)
         #expect(try await place.query("SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory' AND \(sessions)") == [["0"]])

@@ -32,6 +32,8 @@ extension RemoteError {
         public static let proxyUnauthorized = Code(rawValue: "proxyUnauthorized")
         /// The host cannot be reached, and the platform does not report the reason.
         public static let unreachable = Code(rawValue: "unreachable")
+        /// This system lacks a resource for the exchange, such as a file descriptor or memory.
+        public static let engineFailed = Code(rawValue: "engineFailed")
         /// The connection ended before the response was complete.
         public static let connectionLost = Code(rawValue: "connectionLost")
         /// The server's certificate has expired or is not valid yet.
@@ -94,7 +96,7 @@ extension RemoteError {
 
         /// The transient failures to connect or to stay connected.
         static let passing: Set<Code> = [
-            .offline, .hostNotFound, .connectionRefused, .proxyUnreachable, .unreachable, .connectionLost,
+            .offline, .hostNotFound, .connectionRefused, .proxyUnreachable, .unreachable, .connectionLost, .engineFailed,
         ]
 
         /// The failures that occur before anything is sent.

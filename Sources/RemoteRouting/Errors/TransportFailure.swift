@@ -76,7 +76,8 @@ extension TransportFailure {
             case .proxyUnauthorized: .proxyUnauthorized
             case .hostNotFound: .hostNotFound
             case .connectionRefused: .connectionRefused
-            case .unreachable, .engineFailed: .unreachable
+            case .unreachable: .unreachable
+            case .engineFailed: .engineFailed
             case .connectionLost: .connectionLost
             case .tls(let fault): RemoteError.Code(fault)
             case .protocolViolation, .headTooLarge: .protocolViolation

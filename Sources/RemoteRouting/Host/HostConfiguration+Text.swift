@@ -1,4 +1,5 @@
 public import Foundation
+internal import Wire
 
 extension HostConfiguration {
     /// Creates a configuration from an address.

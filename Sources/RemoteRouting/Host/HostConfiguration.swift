@@ -20,7 +20,8 @@
 /// let local: HostConfiguration = "http://[::1]:8080"
 /// ```
 ///
-/// Any other text has a fault, for example one with a user, a query, a fragment or another scheme. A host with a fault sends nothing: each
+/// An international name is converted to its ASCII form (UTS 46); if the system's Foundation cannot convert it, the text has a fault. So has
+/// any other text, for example one with a user, a query, a fragment or another scheme. A host with a fault sends nothing: each
 /// request throws ``RemoteError/Code/invalidRoute``. ``init(url:)`` throws the fault at once.
 public struct HostConfiguration: Hashable, Sendable, ExpressibleByStringLiteral {
     /// A scheme of HTTP.

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Wire
 
 /// Decides which parts of a message may be logged: a pure decision.
 struct Redaction: Sendable {

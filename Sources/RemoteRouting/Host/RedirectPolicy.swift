@@ -1,6 +1,7 @@
 internal import Foundation
+internal import Wire
 
-/// Decides the target of a redirect and the fields that may travel there (RFC 9110 §15.4, RFC 3986 §5).
+/// Decides the target of a redirect and the fields that may travel there (RFC 9110 §15.4).
 struct RedirectPolicy {
     enum Decision {
         /// Returns the response to the caller.
@@ -37,8 +38,9 @@ struct RedirectPolicy {
         }
         // A partly consumed body cannot be sent again, so the caller gets the response.
         guard next.body.isReplayable else { return .stay }
-        guard let url = RedirectPolicy.resolve(location, from: request.url), let target = WebOrigin(of: url) else {
-            return .refuse(.redirectRefused, "a redirect leads to an address that is neither http nor https; ask the server's owner")
+        guard let url = WebAddress.resolve(location, from: request.url), let target = WebOrigin(of: url) else {
+            return .refuse(
+                .redirectRefused, "a redirect leads to an address that is malformed, or neither http nor https; ask the server's owner")
         }
         let origin = WebOrigin(of: request.url)
         if origin?.scheme == .https, target.scheme == .http {
@@ -52,19 +54,6 @@ struct RedirectPolicy {
         if target != origin { next.fields = next.fields.filtered { FieldRules.of($0).contains(.harmless) } }
         next.url = url
         return .follow(next)
-    }
-
-    /// Resolves by RFC 3986 here, because Foundation on Linux resolves some references wrongly.
-    private static func resolve(_ location: String, from base: URL) -> URL? {
-        guard !location.isEmpty, !location.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F || $0 == UInt8(ascii: "\\") }),
-            var target = URIReference(location).resolved(against: URIReference(base.absoluteString)), target.authority != nil
-        else { return nil }
-        // FoundationNetworking accepts only lower-case schemes (RFC 3986 §6.2.2.1).
-        target.scheme = target.scheme?.lowercased()
-        // A fragment is never sent.
-        target.fragment = nil
-        if target.path.isEmpty { target.path = "/" }
-        return URL(string: target.text)
     }
 }
 

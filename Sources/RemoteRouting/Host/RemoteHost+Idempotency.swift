@@ -74,12 +74,14 @@ extension RemoteError {
         // A deadline says nothing about the change; a host with an overall deadline meets one on each slow network.
         case .timeout, .transport: return .transient
         case .build, .decode: return .permanent
-        case .status: return RemoteError.kindOfChange(status: status ?? 0)
+        case .status: return kindOfChange(status: status ?? 0)
         }
     }
 
-    private static func kindOfChange(status: Int) -> FailureKind {
+    private func kindOfChange(status: Int) -> FailureKind {
         switch status {
+        // A server that names a delay limits the client, and does not refuse the change.
+        case 403, 413: retryAfter == nil ? .permanent : .transient
         // The change of a user without credentials is not refused, and neither are the changes after it.
         case 401: .fatal
         // 409: the first request with the key still runs (draft-ietf-httpapi-idempotency-key-header §2.7).

@@ -25,9 +25,11 @@ extension RouteCall {
     @inline(never)
     private func failure(of response: HTTPResponse) -> RemoteError {
         let status = response.status
+        // An origin has no proxy to authenticate to; from it, the status is one of many.
+        let isFromProxy = status == 407 && sentRequest.url.scheme == "http" && host.proxy.forwards(to: sentRequest.url.host() ?? "")
         let name = StatusName.of(status).map { "\(status) \($0)" } ?? "\(status)"
         var failure = self.error(
-            .status, status == 407 ? .proxyUnauthorized : .badStatus, sentRequest,
+            .status, isFromProxy ? .proxyUnauthorized : .badStatus, sentRequest,
             "the server responded with \(name); \(StatusName.advice(for: status))", status: status,
             fields: response.fields)
         failure.body = (response.body.data ?? Data()).prefix(RemoteError.keptBodyBytes)

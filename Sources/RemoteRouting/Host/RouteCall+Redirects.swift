@@ -64,7 +64,7 @@ extension RouteCall {
         return length <= 65_536
     }
 
-    /// Reads the body of a redirect or a failure, which the caller does not wait for: without an idle deadline, for as long as a head may
+    /// Reads the body of a redirect, which the caller does not wait for: without an idle deadline, for as long as a head may
     /// take.
     private func soon(_ read: @escaping @Sendable () async throws -> Data) async throws -> Data {
         guard limits.idle == nil, let limit = limits.head else { return try await read() }
@@ -120,7 +120,7 @@ extension RouteCall {
         var response = arriving
         if !isSuccess(response.status) {
             response.body = HTTPResponse.Body(
-                try await soon { [body = arriving.body] in try await body.beginning(RemoteError.keptBodyBytes) })
+                try await arriving.body.beginning(RemoteError.keptBodyBytes, within: limits.idle ?? limits.head, of: host.time))
         } else if case .whole = delivery {
             response = arriving.with(try await arriving.body.collect())
         }

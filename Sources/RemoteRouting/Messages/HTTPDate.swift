@@ -16,7 +16,8 @@ package enum HTTPDate {
     ///   - now: The present moment. A two-digit year more than 50 years ahead means the last year with these digits.
     /// - Returns: The date; `nil` if the text has another format or names a nonexistent day.
     package static func parse(_ text: some StringProtocol, now: Date) -> Date? {
-        let words = text.split(whereSeparator: { $0 == " " })
+        // The grammar has single spaces; only `asctime` fills a day of one digit with another space.
+        let words = text.split(omittingEmptySubsequences: false, whereSeparator: { $0 == " " })
         switch words.count {
         case 6 where words[0].hasSuffix(","):
             guard words[5] == "GMT", isDay(words[0].dropLast(), short: true), words[1].utf8.count == 2 else { return nil }
@@ -28,10 +29,10 @@ package enum HTTPDate {
             else { return nil }
             return moment(
                 year: fullYear(year, now: now), month: parts[1], day: number(parts[0], digits: 2), time: words[2])
-        case 5:
-            guard isDay(words[0], short: true) else { return nil }
-            let day = words[2].utf8.count == 1 ? number(words[2], digits: 1) : number(words[2], digits: 2)
-            return moment(year: number(words[4], digits: 4), month: words[1], day: day, time: words[3])
+        case 5 where isDay(words[0], short: true):
+            return moment(year: number(words[4], digits: 4), month: words[1], day: number(words[2], digits: 2), time: words[3])
+        case 6 where isDay(words[0], short: true) && words[2].isEmpty:
+            return moment(year: number(words[5], digits: 4), month: words[1], day: number(words[3], digits: 1), time: words[4])
         default:
             return nil
         }
@@ -86,15 +87,20 @@ private func padded(_ number: Int, _ width: Int) -> String {
 
 /// The delay of a `Retry-After` field (RFC 9110 §10.2.3).
 package enum RetryAfter {
-    /// Returns the requested delay from now; zero if the moment has passed.
+    /// Returns the requested delay after the response; zero if the moment has passed.
+    ///
+    /// A date counts from the response's own `Date`, so that the clock of this machine does not matter.
     ///
     /// - Parameters:
     ///   - fields: The header of the response.
-    ///   - now: The present moment of the wall clock.
+    ///   - now: The present moment of the wall clock, for a response without a valid `Date`.
     /// - Returns: The delay; `nil` if the field is missing or malformed.
     package static func delay(in fields: HTTPFields, now: Date) -> Duration? {
+        let values = fields.values(of: "Retry-After")
+        if values.isEmpty { return nil }
+        let sent = fields.values(of: "Date").first.flatMap { HTTPDate.parse($0, now: now) } ?? now
         // RFC 9110 does not define a repeated field; the longest delay is the safe choice.
-        fields.values(of: "Retry-After").compactMap { delay(of: $0, now: now) }.max()
+        return values.compactMap { delay(of: $0, now: sent) }.max()
     }
 
     private static func delay(of value: String, now: Date) -> Duration? {

@@ -23,7 +23,7 @@ public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConver
     /// The parameters, in order.
     private(set) var parameters: [Parameter]
 
-    /// Parses a media type.
+    /// Parses a media type, without its malformed parameters.
     ///
     /// - Parameter rawValue: The value of a `Content-Type` field; for anything else the initializer returns `nil`.
     public init?(rawValue: String) {
@@ -34,15 +34,15 @@ public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConver
         self.type = type.lowercased()
         self.subtype = subtype.lowercased()
         parameters = []
-        while true {
+        scanner.skipBlanks()
+        guard scanner.isAtEnd || scanner.peek == UInt8(ascii: ";") else { return nil }
+        while scanner.take(";") {
             scanner.skipBlanks()
-            if scanner.isAtEnd { return }
-            guard scanner.take(";") else { return nil }
-            scanner.skipBlanks()
-            // An empty parameter is allowed (RFC 9110 §5.6.6).
-            if scanner.isAtEnd || scanner.peek == UInt8(ascii: ";") { continue }
-            guard let name = scanner.token(), scanner.take("="), let value = scanner.tokenOrQuoted() else { return nil }
-            parameters.append(Parameter(name: name.lowercased(), value: value))
+            // An empty parameter is allowed (RFC 9110 §5.6.6), and a malformed one says nothing about the type.
+            if let name = scanner.token(), scanner.take("="), let value = scanner.tokenOrQuoted() {
+                parameters.append(Parameter(name: name.lowercased(), value: value))
+            }
+            if !scanner.isAtEnd { scanner.skip(toAnyOf: [";"]) }
         }
     }
 

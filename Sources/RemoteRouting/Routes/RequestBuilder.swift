@@ -68,7 +68,7 @@ package struct RequestBuilder: Sendable {
 
     private func address(of route: some Routable, _ options: RouteOptions, _ style: ParameterStyle) throws(RouteFault) -> URL {
         let target = try origin.at(port: options.port)
-        if let reference = options.reference { return try reference.resolved(at: target) }
+        if let address = options.target { return try address.resolved(at: target) }
         var base = try basePath.encoded()
         if base.hasSuffix("/") { base.removeLast() }
         let path = base + (try route.path.encoded())

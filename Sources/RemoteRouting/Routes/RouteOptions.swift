@@ -41,8 +41,8 @@ public struct RouteOptions: Sendable {
     /// The values that travel with the route to interceptors, transports and logs.
     public var tags = RouteTags()
 
-    /// A page link of the server, which replaces path and query.
-    package var reference: OriginReference?
+    /// An address within the host's origin, which replaces base path, path and query.
+    var target: RouteTarget?
 
     /// Whether the request is conditional, so that 304 is a success.
     package var isConditional = false

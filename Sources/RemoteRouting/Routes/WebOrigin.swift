@@ -1,4 +1,5 @@
 package import Foundation
+internal import Wire
 
 /// An origin: scheme, host and port, compared as in RFC 6454 §4.
 ///
@@ -26,14 +27,9 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
         guard (1...65535).contains(port) else {
             throw RouteFault(.invalidOrigin, in: "port", "\(port) is not a port; use a number from 1 to 65535")
         }
-        guard let host = WebOrigin.canonical(host: host) else {
-            throw RouteFault(
-                .invalidOrigin, in: "host",
-                "it is neither a name of letters, digits, hyphens and dots nor an IP address; write an international name in its "
-                    + "ASCII form (xn--…)")
-        }
+        guard let canonical = WebOrigin.canonical(host: host) else { throw WebOrigin.fault(ofHost: host) }
         self.scheme = scheme
-        self.host = host
+        self.host = canonical
         self.port = port
     }
 
@@ -41,13 +37,32 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
     package init?(of url: URL) {
         guard let scheme = url.scheme.flatMap({ HostConfiguration.Scheme(rawValue: $0.lowercased()) }),
             url.user(percentEncoded: true) == nil,
-            let host = url.host(percentEncoded: true)
+            var host = url.host(percentEncoded: true)
         else { return nil }
+        let port = url.port
+        if port == nil || host.utf8.contains(UInt8(ascii: "%")) {
+            let (name, digits) = WebOrigin.authority(of: url.absoluteString, after: scheme.rawValue.utf8.count + 3)
+            // Foundation reports a port that overflows as none.
+            if port == nil, !digits.isEmpty { return nil }
+            // Foundation may report an international name in Unicode, although it sends the ASCII form.
+            if name.utf8.count != host.utf8.count { host = String(name) }
+        }
         do {
-            try self.init(scheme: scheme, host: host, port: url.port)
+            try self.init(scheme: scheme, host: host, port: port)
         } catch {
             return nil
         }
+    }
+
+    /// The host and the port of an address without a user, after its scheme.
+    private static func authority(of text: String, after count: Int) -> (host: Substring, port: Substring) {
+        let rest = text.utf8.dropFirst(count)
+        let end = rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") } ?? rest.endIndex
+        let authority = rest[..<end]
+        guard authority.last != UInt8(ascii: "]"), let colon = authority.lastIndex(of: UInt8(ascii: ":")) else {
+            return (text[authority.startIndex..<end], "")
+        }
+        return (text[authority.startIndex..<colon], text[authority.index(after: colon)..<end])
     }
 
     /// The beginning of an address at this origin; the scheme's default port is omitted.
@@ -75,10 +90,24 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
         guard
             bare.utf8.allSatisfy({ $0.isASCIIAlphanumeric || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "_") }
             )
-        else { return nil }
+        else { return bare.isASCII ? nil : HostName.ascii(bare).flatMap(canonical(host:)) }
         // Only the last label may be empty: a trailing dot means the root (RFC 1034 §3.1).
         let dot = UInt8(ascii: ".")
         guard bare.utf8.first != dot, !zip(bare.utf8, bare.utf8.dropFirst()).contains(where: { $0 == dot && $1 == dot }) else { return nil }
-        return bare.lowercased()
+        return HostName.withoutRoot(bare.lowercased())
     }
+
+    private static func fault(ofHost host: String) -> RouteFault {
+        let advice =
+            if host.isASCII || HostName.convertsInternational {
+                "it is neither a name of letters, digits, hyphens and dots nor an IP address; correct the host"
+            } else {
+                "this system cannot convert an international name; write the name in its ASCII form (xn--…)"
+            }
+        return RouteFault(.invalidOrigin, in: "host", advice)
+    }
+}
+
+extension String {
+    fileprivate var isASCII: Bool { utf8.allSatisfy { $0 < 0x80 } }
 }

@@ -24,7 +24,7 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
         _ route: some Routable, at reference: OriginReference? = nil, revalidating validator: Validator?
     ) async throws -> ConditionalResponse {
         var request = Route(route)
-        request.options.reference = reference
+        if let reference { request.options.target = .page(reference) }
         // A 304 to an unsafe request does not say that the server did nothing, so it must not be sent again (H7).
         let isRead = request.method == .get || request.method == .head
         request.options.isConditional = isRead

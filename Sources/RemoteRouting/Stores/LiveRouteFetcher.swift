@@ -14,8 +14,9 @@ public import StoreCore
 /// ```
 ///
 /// The id of the last event is the validator of the store's content, and is sent with the next connection (`Last-Event-ID`). The store
-/// connects again as its `StorePolicy.retry` states, not earlier than the server asks by `retry` or `Retry-After`. A comment of
-/// the server shows that the connection stands. A response of 204 ends the stream.
+/// connects again as its `StorePolicy.retry` states, not earlier than the server asks by `retry` or `Retry-After`, within the policy's limit.
+/// A comment of the server shows that the connection stands. A response of 204 ends the stream, and so does the end of a response whose
+/// request must not be repeated, such as a POST without an idempotency key.
 public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: LiveFetcher {
     let host: RemoteHost
     let route: @Sendable (Param) -> any Routable
@@ -43,17 +44,22 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
         public struct Iterator: AsyncIteratorProtocol {
             private let values: Values
             private var bytes: RemoteBytes.AsyncIterator?
-            private var parser: EventStreamParser
+            private var parser: ServerSentEvents
             private var ready: [ServerSentEvent] = []
             private var commentsSeen = 0
             private var isOver = false
+            /// The method and the address of the connection.
+            private var operation = ""
+            /// Whether a lost or closed connection may be followed by another.
+            private var reconnects = true
 
             init(_ values: Values) {
                 self.values = values
-                parser = EventStreamParser(lastEventID: values.events.lastEventID)
+                parser = ServerSentEvents(lastEventID: values.events.lastEventID)
             }
 
-            /// Returns the next value; `nil` after the server has ended the stream with 204.
+            /// Returns the next value; `nil` after the server has ended the stream with 204, or has closed the only connection of a request
+            /// that is sent once.
             ///
             /// - Throws: ``RemoteError``. Canceling the task ends the connection.
             public mutating func next() async throws -> LiveValue<Content>? {
@@ -70,20 +76,28 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
                         // The server continues after the id that was sent.
                         return .current
                     }
-                    guard let piece = try await nextPiece() else { throw lost }
+                    guard let piece = try await nextPiece() else {
+                        guard reconnects else { break }
+                        throw lost
+                    }
                     do {
                         ready = try parser.consume(piece).reversed()
                     } catch {
-                        throw RemoteError(.decode, .bodyTooLarge, operation: "GET events", error.description, underlyingError: error)
+                        var error = error
+                        error.operation = operation
+                        throw error
                     }
                 }
+                isOver = true
                 return nil
             }
 
             private mutating func connect() async throws {
-                let body = try await values.events.connect(lastEventID: parser.lastEventID)
-                bytes = body.makeAsyncIterator()
-                isOver = body.response.status == 204
+                let connection = try await values.events.connect(lastEventID: parser.lastEventID)
+                bytes = connection.bytes.makeAsyncIterator()
+                operation = connection.operation
+                reconnects = connection.mayRepeat
+                isOver = connection.bytes.response.status == 204
             }
 
             private mutating func nextPiece() async throws -> Data? {
@@ -97,7 +111,7 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
 
             /// The error of a connection that the server has closed. Servers close connections as a matter of course, so it is transient.
             private var lost: RemoteError {
-                var error = RemoteError(.transport, .connectionLost, operation: "GET events", "the server has closed the event stream")
+                var error = RemoteError(.transport, .connectionLost, operation: operation, "the server has closed the event stream")
                 error.mayRepeat = true
                 error.retryAfter = parser.reconnectionTime
                 return error
@@ -131,7 +145,7 @@ extension RemoteHost {
     ///
     /// - Parameters:
     ///   - type: The type to decode from the data of each event, as JSON; ``makeDecoder`` makes the decoder.
-    ///   - route: Returns the route of a key; a GET.
+    ///   - route: Returns the route of a key. A request that must not be repeated (H7) is sent once for each observation.
     public func liveFetcher<Param: Hashable & Sendable, Content: Decodable & Sendable & SendableMetatype>(
         of type: Content.Type = Content.self, _ route: @escaping @Sendable (_ param: Param) -> some Routable
     ) -> LiveRouteFetcher<Param, Content> {
@@ -142,7 +156,7 @@ extension RemoteHost {
                     return .content(try makeDecoder().decode(Content.self, from: Data(event.data.utf8)))
                 } catch {
                     throw RemoteError(
-                        .decode, .undecodable, operation: "GET events", "the data of an event is not a \(Content.self)",
+                        .decode, .undecodable, operation: "reading events", "the data of an event is not a \(Content.self)",
                         underlyingError: error)
                 }
             }, route)
@@ -158,7 +172,7 @@ extension RemoteHost {
     ///
     /// - Parameters:
     ///   - read: Reads an event; `nil` skips it. A value without a validator gets the id of its event. An error ends the connection.
-    ///   - route: Returns the route of a key; a GET.
+    ///   - route: Returns the route of a key. A request that must not be repeated (H7) is sent once for each observation.
     public func liveFetcher<Param: Hashable & Sendable, Content: Sendable>(
         reading read: @escaping @Sendable (_ event: ServerSentEvent) throws -> LiveValue<Content>?,
         _ route: @escaping @Sendable (_ param: Param) -> some Routable

@@ -1,4 +1,5 @@
 package import Foundation
+internal import Wire
 
 /// A path and a query without scheme, host and port.
 ///
@@ -20,7 +21,7 @@ package struct OriginReference: Hashable, Sendable {
         self.text = text
     }
 
-    /// Resolves a server's link (RFC 3986 §5.2), and removes its origin.
+    /// Resolves a link (RFC 3986 §5.2), and removes its origin.
     ///
     /// - Parameters:
     ///   - link: An absolute or relative reference.
@@ -28,13 +29,9 @@ package struct OriginReference: Hashable, Sendable {
     ///   - origin: The only origin that the link may lead to.
     /// - Throws: ``RouteFault/Code/foreignOrigin`` if the link leads to another origin or is malformed.
     package init(link: String, from base: URL, at origin: WebOrigin) throws(RouteFault) {
-        // Foundation on Linux resolves some references incorrectly, so it only splits the resolved reference.
-        guard !link.isEmpty, link.utf8.allSatisfy({ $0.isReferenceByte || $0.isSentUnescaped || $0 == UInt8(ascii: "#") }),
-            let resolved = URIReference(link).resolved(against: URIReference(base.absoluteString)), let authority = resolved.authority,
-            let url = URL(string: "\(resolved.scheme ?? "")://\(authority)/"), WebOrigin(of: url) == origin
-        else { throw OriginReference.refused }
-        let path = resolved.path.isEmpty ? "/" : resolved.path
-        try self.init(kept: (resolved.query.map { "\(path)?\($0)" } ?? path).withMissingEscapes)
+        guard let url = WebAddress.resolve(link, from: base), WebOrigin(of: url) == origin else { throw OriginReference.refused }
+        let target = URIReference(url.absoluteString)
+        try self.init(kept: target.query.map { "\(target.path)?\($0)" } ?? target.path)
     }
 
     /// Returns the URL of the reference at an origin.
@@ -44,37 +41,13 @@ package struct OriginReference: Hashable, Sendable {
 
     private static var refused: RouteFault {
         RouteFault(
-            .foreignOrigin, in: "page link", "it leads to another origin or is malformed; only links within the host are followed")
+            .foreignOrigin, in: "link", "it leads to another origin or is malformed; only links within the host are followed")
     }
 }
 
 extension UInt8 {
     /// Whether the byte may occur in a path or a query (RFC 3986 §3.3, §3.4).
     fileprivate var isReferenceByte: Bool {
-        switch self {
-        case UInt8(ascii: "\""), UInt8(ascii: "#"), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\\"): false
-        default: (0x21...0x7E).contains(self) && !isSentUnescaped
-        }
-    }
-
-    /// Whether the byte needs escaping but servers often send it unescaped, as in `?filter[name]=a|b`.
-    fileprivate var isSentUnescaped: Bool {
-        switch self {
-        case UInt8(ascii: "["), UInt8(ascii: "]"), UInt8(ascii: "{"), UInt8(ascii: "}"), UInt8(ascii: "|"), UInt8(ascii: "^"),
-            UInt8(ascii: "`"):
-            true
-        default: false
-        }
-    }
-}
-
-extension String {
-    /// A copy with the missing percent-encoding added.
-    fileprivate var withMissingEscapes: String {
-        guard utf8.contains(where: \.isSentUnescaped) else { return self }
-        return utf8.reduce(into: "") { text, byte in
-            let scalar = String(Unicode.Scalar(byte))
-            text += byte.isSentUnescaped ? PercentEncoding.component.encode(scalar) : scalar
-        }
+        (0x21...0x7E).contains(self) && !"\"#<>\\[]{}|^`".utf8.contains(self)
     }
 }

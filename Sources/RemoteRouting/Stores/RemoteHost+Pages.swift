@@ -125,8 +125,8 @@ extension RemoteHost {
     /// }
     /// ```
     ///
-    /// The list ends at an empty page, at a page with fewer than `size` elements, or at a page identical to the previous one. The last rule
-    /// covers servers that ignore the number, or repeat their last page for higher numbers. If the server always has another full page,
+    /// The list ends at an empty page, at a page with fewer than `size` elements, or at a page identical to the previous one. Each of these ends
+    /// is a guess, and the page names it (`GuessedEnd`). The last rule covers servers that ignore the number, or repeat their last page for higher numbers. If the server always has another full page,
     /// the list does not end, and each page takes one call. If the body contains the number of pages, use
     /// ``pages(in:elements:next:prev:_:)`` with the next number as the cursor.
     ///
@@ -161,11 +161,12 @@ extension RemoteHost {
         RoutePageFetcher(at: self) { response, route, cursor in
             let number = try cursor.map { try self.number($0.value) }
             let digest = PageNumber.digest(of: response.value)
-            if let number, number.digestBefore == digest { return Page([]) }
+            if let number, number.digestBefore == digest { return Page([], guessedEnd: .repeatedPage) }
             return try await self.page(of: response, route, type) { body in
                 let elements = try elements(body)
-                let isLast = elements.isEmpty || elements.count < size ?? 0
-                return Page(elements, nextKey: isLast ? nil : PageNumber(after: number?.number ?? first, digest)?.key)
+                if elements.isEmpty { return Page(elements, guessedEnd: .emptyPage) }
+                if elements.count < size ?? 0 { return Page(elements, guessedEnd: .shortPage) }
+                return Page(elements, nextKey: PageNumber(after: number?.number ?? first, digest)?.key)
             }
         } request: { param, cursor in
             (route(param, try cursor.map { try self.number($0.value).number } ?? first), nil)
@@ -275,7 +276,7 @@ extension RoutePageFetcher {
                 let isOwn = page.freshness != .unspecified || page.validator != nil
                 let validator = Validator(page.validator ?? Validator(of: response), notesOf: response.exchange, keepsFields: !isOwn)
                 return OriginResponse(
-                    .modified(page.elements, freshness, validator), nextKey: page.nextKey, prevKey: page.prevKey)
+                    .modified(page.elements, freshness, validator), nextKey: page.nextKey, prevKey: page.prevKey, guessedEnd: page.guessedEnd)
             }
         } accept: { validator, param in
             // Ignores the reason: the fetch that follows meets the same failure.

@@ -41,22 +41,30 @@ public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: T
 
     /// Fetches a page for a store, with a conditional request for the first page.
     ///
-    /// A page that links to itself as its neighbor ends the list on that side.
+    /// A page that links to itself as its neighbor ends the list on that side, as a guess (`GuessedEnd`).
     ///
     /// - Throws: ``RemoteError``; with ``RemoteError/Code/foreignPageLink`` if a page links to another origin.
     public func respond(to request: OriginRequest<Param>) async throws -> OriginResponse<[Element]> {
         switch request {
-        case .content(let param, let validator):
-            return try await load(param, .first(revalidating: validator))
-        case .page(let direction, let key, let param):
-            var response = try await load(param, .page(direction, key: key))
-            // Drops the key on the other side, because the store already has that page.
-            switch direction {
-            case .next: (response.prevKey, response.nextKey) = (nil, response.nextKey == key ? nil : response.nextKey)
-            case .prev: (response.nextKey, response.prevKey) = (nil, response.prevKey == key ? nil : response.prevKey)
-            }
-            return response
+        case .content(let param, let validator): try await response(param, .first(revalidating: validator))
+        case .page(let direction, let key, let param): try await response(param, .page(direction, key: key))
         }
+    }
+
+    private func response(_ param: Param, _ wanted: Wanted) async throws -> OriginResponse<[Element]> {
+        var response = try await load(param, wanted)
+        // Drops the key on the other side, because the store already has that page.
+        switch wanted {
+        case .first: break
+        case .page(.next, let key):
+            response.prevKey = nil
+            // The origin did not say that the list ends here.
+            if response.nextKey == key { (response.nextKey, response.guessedEnd) = (nil, .repeatedKey) }
+        case .page(.prev, let key):
+            response.nextKey = nil
+            if response.prevKey == key { response.prevKey = nil }
+        }
+        return response
     }
 
     /// Fetches the first page.
@@ -75,12 +83,13 @@ public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: T
     }
 
     private func page(_ param: Param, _ wanted: Wanted) async throws -> Page<Element> {
-        let response = try await load(param, wanted)
+        let response = try await response(param, wanted)
         guard case .modified(let elements, let freshness, let validator) = response.result else {
             throw StoreError(.nothingToConfirm, "fetching a page: the origin confirmed a page that it was not asked to confirm")
         }
         return Page(
-            elements, nextKey: response.nextKey, prevKey: response.prevKey, freshness: freshness, validator: validator)
+            elements, nextKey: response.nextKey, prevKey: response.prevKey, freshness: freshness, validator: validator,
+            guessedEnd: response.guessedEnd)
     }
 }
 

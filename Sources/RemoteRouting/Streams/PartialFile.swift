@@ -126,7 +126,7 @@ final class PartialFile: Sendable {
 
     /// Synchronizes the file to disk, and renames it to the target in one step.
     func commit(as target: String) throws(StoreError) {
-        guard fsync(descriptor) == 0 else { throw .fileSystem("synchronizing", path: path, errno: errno) }
+        guard synchronizeDescriptor(descriptor) == 0 else { throw .fileSystem("synchronizing", path: path, errno: errno) }
         guard rename(path, target) == 0 else { throw .fileSystem("renaming a new file to", path: target, errno: errno) }
     }
 

@@ -9,11 +9,15 @@ internal import StoreCore
 /// }
 /// ```
 ///
-/// When a connection ends or is lost, the sequence reconnects with the last event id (`Last-Event-ID`). It waits for the delay that the
-/// server requested, or three seconds. After a connection without events it waits at least one second.
+/// Where repeating the request is safe (H7), the sequence reconnects until its task is canceled: when a connection ends, is lost or cannot
+/// be made. It sends the last event id (`Last-Event-ID`). The delay grows with each connection without an event as in ``RemoteHost/retry``;
+/// the policy's number of attempts does not apply. It is at least the delay that the server requested, within the policy's limit, or three seconds.
+/// After a connection without events it is at least one second.
 ///
-/// A response with status 204 ends the sequence. The sequence fails if a response is unsuccessful or has another media type. It also fails
-/// after as many consecutive failures without an event as ``RemoteHost/retry`` allows attempts.
+/// Any other request is sent once: the sequence ends with the connection, and throws if the connection is lost.
+///
+/// A response with status 204 ends the sequence. The sequence fails if a response has another status or another media type, except for the
+/// transient statuses of H7.
 struct RemoteEvents: AsyncSequence, Sendable {
     let host: RemoteHost
     let route: any Routable
@@ -23,10 +27,12 @@ struct RemoteEvents: AsyncSequence, Sendable {
     struct AsyncIterator: AsyncIteratorProtocol {
         private let events: RemoteEvents
         private var bytes: RemoteBytes.AsyncIterator?
-        private var parser: EventStreamParser
+        private var parser: ServerSentEvents
         private var ready: [ServerSentEvent] = []
+        /// The number of consecutive connections without an event, including the present one if it has ended.
         private var failures = 0
-        private var isFirst = true
+        /// Whether another connection may be made.
+        private var reconnects = true
         /// The method and the address of the last connection.
         private var operation = ""
         private var hadEvent = true
@@ -37,10 +43,10 @@ struct RemoteEvents: AsyncSequence, Sendable {
 
         fileprivate init(_ events: RemoteEvents) {
             self.events = events
-            parser = EventStreamParser(lastEventID: events.lastEventID)
+            parser = ServerSentEvents(lastEventID: events.lastEventID)
         }
 
-        /// Returns the next event; `nil` if the server has ended the stream with status 204.
+        /// Returns the next event; `nil` after status 204, or after the only connection of a request that is sent once.
         ///
         /// - Throws: ``RemoteError``. Canceling the task ends the connection.
         mutating func next() async throws -> ServerSentEvent? {
@@ -64,54 +70,72 @@ struct RemoteEvents: AsyncSequence, Sendable {
                     if let piece = try await bytes?.nextOfEvents() {
                         ready = try parser.consume(piece).reversed()
                     } else {
+                        guard reconnects else { return nil }
                         bytes = nil
+                        failures += 1
                     }
                 } catch var error as RemoteError where error.failureKind == .transient {
                     bytes = nil
                     failures += 1
                     operation = error.operation
-                    error.attempts = failures
                     requestedDelay = error.retryAfter
-                    guard failures < retry.attempts, retry.shouldRetry(error) else { throw error }
-                } catch let error as EventStreamParser.TooLarge {
-                    bytes = nil
-                    throw RemoteError(.decode, .bodyTooLarge, operation: operation, error.description, underlyingError: error)
+                    guard events.host.retry.shouldRetry(error) else {
+                        error.attempts = failures
+                        throw error
+                    }
+                } catch var error as RemoteError where error.code == .bodyTooLarge {
+                    error.operation = operation
+                    throw error
                 }
             }
         }
 
-        private var retry: RetryPolicy { events.host.retry }
+        /// The delay before the next connection, within the bounds of the host's policy.
+        private var delay: Duration {
+            let retry = events.host.retry
+            // Without a minimum, a server with a delay of zero and no events would cause an endless loop of requests.
+            let shortest: Duration = parser.reconnectionTime == nil ? .seconds(3) : hadEvent ? .zero : .seconds(1)
+            return RetryPolicy.delay(
+                own: Swift.max(shortest, retry.backOff(attempt: failures, unit: events.host.random())),
+                advised: Swift.max(parser.reconnectionTime ?? .zero, requestedDelay ?? .zero), limit: retry.adviceLimit)
+        }
 
         /// Connects, after a delay in the case of a reconnection; returns `false` if the server ended the stream.
         private mutating func connect() async throws -> Bool {
-            if !isFirst {
-                // Without a minimum, a server with a delay of zero and no events would cause an endless loop of requests.
-                let shortest: Duration = hadEvent ? .zero : .seconds(1)
-                let wait = Swift.max(parser.reconnectionTime ?? .seconds(3), shortest, requestedDelay ?? .zero)
+            if failures > 0 {
                 let time = events.host.time
                 do {
-                    try await time.sleep(until: time.now.advanced(by: wait))
+                    try await time.sleep(until: time.now.advanced(by: delay))
                 } catch {
                     throw RemoteError(.cancelled, .cancelled, operation: operation, "the task was canceled", underlyingError: error)
                 }
             }
-            isFirst = false
             hadEvent = false
             requestedDelay = nil
             parser = parser.forNextConnection()
-            let body = try await events.connect(lastEventID: parser.lastEventID)
-            operation = "GET \(body.response.url.withoutSecrets)"
-            guard body.response.status != 204 else { return false }
-            bytes = body.makeAsyncIterator()
+            let connection = try await events.connect(lastEventID: parser.lastEventID)
+            operation = connection.operation
+            reconnects = connection.mayRepeat
+            guard connection.bytes.response.status != 204 else { return false }
+            bytes = connection.bytes.makeAsyncIterator()
             return true
         }
+    }
+
+    /// A connection whose response is a stream of events.
+    struct Connection {
+        let bytes: RemoteBytes
+        /// The method and the address.
+        let operation: String
+        /// Whether sending the request again is safe.
+        let mayRepeat: Bool
     }
 
     /// Creates an iterator, which connects when the first event is requested.
     func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 
     /// Connects once.
-    func connect(lastEventID: String) async throws -> RemoteBytes {
+    func connect(lastEventID: String) async throws -> Connection {
         // Only the head has a deadline, because events may be far apart. The iterator counts failed connections.
         var host = host
         host.retry = .never
@@ -120,13 +144,8 @@ struct RemoteEvents: AsyncSequence, Sendable {
         return try await connect(route, at: host, lastEventID: lastEventID)
     }
 
-    private func connect(_ route: some Routable, at host: RemoteHost, lastEventID: String) async throws -> RemoteBytes {
+    private func connect(_ route: some Routable, at host: RemoteHost, lastEventID: String) async throws -> Connection {
         let plain = try RouteCall(route, at: host, .stream())
-        // A reconnection would send an unsafe request again (H7).
-        guard plain.request.method == .get else {
-            throw plain.error(
-                .build, .unsupported, plain.request, "events need a GET route, because each reconnection sends it again; read bytes(for:)")
-        }
         let call = try RouteCall(repeating: plain, at: host, .stream()) { fields throws(RouteFault) in
             try fields.set("Accept", MimeType.eventStream.rawValue)
             try fields.set("Cache-Control", "no-store")
@@ -135,14 +154,23 @@ struct RemoteEvents: AsyncSequence, Sendable {
             if !id.isEmpty { try fields.set("Last-Event-ID", id) }
         }
         let bytes = try await call.bytes()
-        let type = bytes.response.fields["Content-Type"].flatMap { MimeType(rawValue: $0) }
-        guard bytes.response.status == 204 || type?.essence == MimeType.eventStream.essence else {
+        let response = bytes.response
+        let operation = "\(call.request.method.rawValue) \(response.url.withoutSecrets)"
+        // The standard knows no other status of a stream, and a part is not the stream.
+        guard response.status == 200 || response.status == 204 else {
+            throw call.error(
+                .status, .badStatus, call.request, "the status is \(response.status) instead of 200; check the route",
+                status: response.status,
+                fields: response.fields)
+        }
+        let type = response.fields["Content-Type"].flatMap { MimeType(rawValue: $0) }
+        guard response.status == 204 || type?.essence == MimeType.eventStream.essence else {
             throw call.error(
                 .decode, .unexpectedType, call.request,
                 "the response is \(type?.essence ?? "of unknown type") instead of text/event-stream; check the route",
-                status: bytes.response.status, fields: bytes.response.fields)
+                status: response.status, fields: response.fields)
         }
-        return bytes
+        return Connection(bytes: bytes, operation: operation, mayRepeat: call.request.mayRepeat)
     }
 }
 
@@ -162,10 +190,19 @@ extension RemoteBytes.AsyncIterator {
 extension RemoteEvents.AsyncIterator: Sendable {}
 
 extension RemoteHost {
-    /// Returns the server-sent events of a route, reconnecting when the connection ends (HTML standard §9.2).
+    /// Returns the server-sent events of a route, reconnecting where repeating the request is safe (HTML standard §9.2).
+    ///
+    /// ```swift
+    /// for try await event in api.events(for: completion) {
+    ///     show(event.data)
+    /// }
+    /// ```
+    ///
+    /// An idempotent request, or one with ``RouteOptions/idempotencyKey``, reconnects until the task is canceled, with the delays of
+    /// ``retry``. Any other request is sent once, and the sequence ends with its response.
     ///
     /// - Parameters:
-    ///   - route: The route; a GET, because each reconnection sends it again.
+    ///   - route: The route, of any method and with any body.
     ///   - lastEventID: The id of the last known event; the stream continues after it.
     /// - Returns: The events, which end when the server responds with 204. Reading throws ``RemoteError``.
     public func events(

@@ -23,15 +23,24 @@ final class BodyDecoder: Sendable {
 
     /// Returns the decoder for a body; `nil` if the body is not encoded.
     ///
+    /// Ignores names that are not content codings. Servers copy them from a request, or write the coding of text or of a transfer.
+    ///
     /// - Throws: `TransportFailure` if the body has an unsupported coding.
     static func decoder(for head: HTTPResponse, limit: Int) throws(TransportFailure) -> BodyDecoder? {
-        guard let coding = head.fields["Content-Encoding"]?.lowercased(), !coding.isEmpty, coding != "identity" else { return nil }
-        guard coding == "gzip" || coding == "x-gzip", let decoder = BodyDecoder(limit: limit) else {
+        guard let field = head.fields["Content-Encoding"] else { return nil }
+        let codings = field.lowercased().split(separator: ",").map(\.withoutBlanksAtEnds).filter { BodyDecoder.codings.contains($0) }
+        if codings.isEmpty { return nil }
+        guard codings == ["gzip"] || codings == ["x-gzip"], let decoder = BodyDecoder(limit: limit) else {
             throw TransportFailure(
                 .protocolViolation, "the response has a content coding that was not requested; check the server")
         }
         return decoder
     }
+
+    /// The registered content codings, except `identity` (RFC 9110 §18.6).
+    private static let codings: Set<String> = [
+        "gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd", "dcb", "dcz", "aes128gcm", "exi", "pack200-gzip",
+    ]
 
     /// The number of decoded bytes.
     var decodedBytes: Int64 { Int64(state.withLock(\.made)) }

@@ -99,27 +99,52 @@ extension ProxyOptions {
     /// - Parameters:
     ///   - host: The name or address of this machine in the requests.
     ///   - variable: Returns the value of an environment variable.
-    func leadsAway(from host: String, variable: (String) -> String? = { getenv($0).map { String(cString: $0) } }) -> Bool {
+    func leadsAway(from host: String, variable: (String) -> String? = ProxyOptions.variable) -> Bool {
         switch choice {
         case .none: return false
         case .server(let server): return server.origin?.isLoopback != true
         case .system:
             #if os(Linux)
-            func first(_ names: String...) -> String? { names.lazy.compactMap(variable).first { !$0.isEmpty } }
-            guard let proxy = first("http_proxy", "all_proxy", "ALL_PROXY") else { return false }
+            guard let proxy = ProxyOptions.environmentProxy(for: host, variable) else { return false }
             let authority = URIReference(proxy.contains("://") ? proxy : "http://" + proxy).authority ?? ""
             let address = URL(string: "http://\(authority.split(separator: "@").last ?? "")/")
-            if let address, WebOrigin(of: address)?.isLoopback == true { return false }
-            return !(first("no_proxy", "NO_PROXY") ?? "").split { $0 == "," || $0 == " " }.contains { entry in
-                let name = entry.hasPrefix(".") ? entry.dropFirst() : entry
-                return name == "*" || host == name || host.hasSuffix(".\(name)") || (name.contains("/") && host.first?.isNumber == true)
-            }
+            return address.flatMap { WebOrigin(of: $0) }?.isLoopback != true
             #else
             // The system sends no request to this machine to a proxy.
             return false
             #endif
         }
     }
+
+    /// Whether a proxy forwards http requests to a host, and may respond instead of it. The proxy of a tunnel does not.
+    func forwards(to host: String) -> Bool {
+        switch choice {
+        case .none: return false
+        case .server(let server): return server.scheme == .http
+        case .system:
+            #if os(Linux)
+            return ProxyOptions.environmentProxy(for: host, ProxyOptions.variable)?.hasPrefix("socks") == false
+            #else
+            // The system does not tell.
+            return true
+            #endif
+        }
+    }
+
+    private static func variable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+
+    #if os(Linux)
+    /// The proxy that the environment names for http requests to a host; `nil` without one.
+    private static func environmentProxy(for host: String, _ variable: (String) -> String?) -> String? {
+        func first(_ names: String...) -> String? { names.lazy.compactMap(variable).first { !$0.isEmpty } }
+        guard let proxy = first("http_proxy", "all_proxy", "ALL_PROXY") else { return nil }
+        let isExcepted = (first("no_proxy", "NO_PROXY") ?? "").split { $0 == "," || $0 == " " }.contains { entry in
+            let name = entry.hasPrefix(".") ? entry.dropFirst() : entry
+            return name == "*" || host == name || host.hasSuffix(".\(name)") || (name.contains("/") && host.first?.isNumber == true)
+        }
+        return isExcepted ? nil : proxy
+    }
+    #endif
 }
 
 extension ProxyOptions.Server {

@@ -84,6 +84,12 @@ public struct CacheRecord<Content: Sendable>: Sendable {
         set { fields.prevKey = newValue }
     }
 
+    /// The reason for which the list has no next key, if its fetcher has guessed the end; `nil` if the origin states it.
+    public var guessedEnd: GuessedEnd? {
+        get { details?.fields.guessedEnd }
+        set { fields.guessedEnd = newValue }
+    }
+
     /// The pages of a list in its order; empty while all elements belong to the list's initial page.
     ///
     /// The store needs the pages to fetch all loaded pages again. A cacher that saves the parts of a record separately must save the pages

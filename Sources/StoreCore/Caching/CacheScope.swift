@@ -14,10 +14,10 @@ public import Foundation
 ///     cacher: TieredCacher(over: files), fetcher: UserFetcher(), scope: scope)
 /// ```
 ///
-/// Signing out then removes all of the user's data:
+/// Signing out then ends all work for the user, and removes all of the user's data:
 ///
 /// ```swift
-/// try await scope.clear()
+/// try await scope.close(clearing: true)
 /// ```
 ///
 /// The scope holds its stores weakly and keeps none of them alive.
@@ -26,7 +26,7 @@ public final class CacheScope: Sendable {
     public let directory: URL
 
     /// Guards the members; adding a member removes the released ones.
-    private let members = Lock<[Member]>([])
+    private let state = Lock(State())
 
     /// Creates an empty group.
     ///
@@ -50,8 +50,8 @@ public final class CacheScope: Sendable {
     ///
     /// An ``Outbox`` drops its commands, and reports their number as an event.
     ///
-    /// The removal covers the directory itself and its direct subdirectories. An observed key is fetched again, so end the observation
-    /// first if nothing may return.
+    /// The removal covers the directory itself and its direct subdirectories. An observed key is fetched again. Where nothing may return,
+    /// such as after the user has signed out, call ``close(clearing:)`` instead.
     ///
     /// A fetch that began before this call reaches neither observers nor cachers.
     ///
@@ -68,6 +68,37 @@ public final class CacheScope: Sendable {
         if let firstError { throw firstError }
     }
 
+    /// Ends all work of the group for good, for example when the user signs out.
+    ///
+    /// The observations of the stores and outboxes end. Each later fetch, save, update and submission fails with
+    /// ``StoreError/Code/closed``; methods that cannot throw do nothing. Running fetches and deliveries are canceled, and their results are
+    /// dropped. The call returns when nothing runs. From then on, no file in the directories of the group changes, so the directory may be
+    /// deleted. A store or an outbox that is created later with this scope is closed from the start.
+    ///
+    /// A fetcher, or the `perform` of a command, that ignores its cancellation delays the call. If one of them makes the call itself, the
+    /// call does not wait for it.
+    ///
+    /// - Parameter clearing: Whether all data is removed, as by ``clear()``. Otherwise the stores first save what they have accepted, and
+    ///   the commands of an ``Outbox`` stay on disk.
+    /// - Throws: The first error of a cacher or an outbox, after everything has ended. `CancellationError` if the task is canceled;
+    ///   everything is closed even then, and only the wait ends early. Call the method again to wait.
+    public func close(clearing: Bool = false) async throws {
+        state.withLock { $0.isClosed = true }
+        try await ClosingCall.wait { [self] in
+            // First, so that the result of a delivery or a fetch reaches no other member.
+            _ = await failure { await $0.refuse() }
+            var firstError = await failure { try await $0.close(clearing: clearing) }
+            if clearing {
+                do { try await Self.removeRecords(in: directory) } catch { firstError = firstError ?? error }
+            }
+            try Task.checkCancellation()
+            if let firstError { throw firstError }
+        }
+    }
+
+    /// Whether the scope is closed.
+    package var isClosed: Bool { state.withLock { $0.isClosed } }
+
     /// Waits until the cachers of all stores have saved everything accepted so far; call it before the program ends.
     ///
     /// The call waits for all stores at once, each by the rules of ``Store/waitUntilSaved()``.
@@ -83,7 +114,7 @@ public final class CacheScope: Sendable {
     ///
     /// - Returns: The first error, after all operations have ended.
     private func failure(of body: @escaping @Sendable (any CacheScopeMember) async throws -> Void) async -> (any Error)? {
-        let members = members.withLock { $0.compactMap { $0.object() } }
+        let members = state.withLock { $0.members.compactMap { $0.object() } }
         return await withTaskGroup { group in
             for member in members {
                 group.addTask { () -> (any Error)? in
@@ -98,9 +129,9 @@ public final class CacheScope: Sendable {
     /// Adds a member without retaining it.
     package func add(_ object: some CacheScopeMember) {
         let member = Member { [weak object] in object }
-        members.withLock { members in
-            members.removeAll { $0.object() == nil }
-            members.append(member)
+        state.withLock { state in
+            state.members.removeAll { $0.object() == nil }
+            state.members.append(member)
         }
     }
 
@@ -108,6 +139,11 @@ public final class CacheScope: Sendable {
     @concurrent
     private static func removeRecords(in directory: URL) async throws {
         try RecordFiles.removeAll(in: Directory(path: directory.standardizedFileURL.path(percentEncoded: false)), depth: .children)
+    }
+
+    private struct State: Sendable {
+        var members: [Member] = []
+        var isClosed = false
     }
 
     /// A weak reference to a store or another member.
@@ -132,15 +168,34 @@ package protocol CacheScopeMember: AnyObject, Sendable {
     ///
     /// - Throws: The cacher's error; `CancellationError` if the task is canceled.
     func waitUntilSaved() async throws
+
+    /// Refuses new work and cancels what runs; called before any member waits for the end of its work.
+    func refuse() async
+
+    /// Refuses new work, cancels what runs, and returns when nothing runs.
+    ///
+    /// - Parameter clearing: Whether all content is removed, too.
+    /// - Throws: The cacher's error, after everything has ended; `CancellationError` if the task is canceled.
+    func close(clearing: Bool) async throws
 }
 
 extension CacheScopeMember {
     /// Does nothing.
     package func prepareToClear() async throws {}
+
+    /// Does nothing, for a member that works only when it is called.
+    package func refuse() async {}
+
+    /// Clears the member, or waits until everything is saved.
+    package func close(clearing: Bool) async throws {
+        if clearing { try await clear() } else { try await waitUntilSaved() }
+    }
 }
 
 extension StoreEngine: CacheScopeMember {
     package func clear() async throws { try await clearAll() }
+
+    package func refuse() async { shut() }
 
     package func waitUntilSaved() async throws { try await waitUntilSaved(nil) }
 }

@@ -134,4 +134,12 @@ package protocol NoticingCacher<Param, Content>: Cacher {
     /// - Parameter observer: Called outside all locks, on any thread. The cacher retains it, so the observer should hold its own store
     ///   weakly.
     func observeNotices(_ observer: @escaping @Sendable (CacherNotice<Param>) -> Void)
+
+    /// Waits until the cacher does no work in the background.
+    func settle() async
+}
+
+extension NoticingCacher {
+    /// Does nothing, for a cacher without work in the background.
+    package func settle() async {}
 }

@@ -12,6 +12,8 @@ package final class RecordDetails: Sendable {
         package var validator: Validator?
         package var nextKey: String?
         package var prevKey: String?
+        /// The reason for which the list has no next key, if the origin did not state its end.
+        package var guessedEnd: GuessedEnd?
         /// The pages of a list; `nil` while all elements belong to the list's initial page.
         package var pages: LoadedPages?
         package var isInvalidated = false
@@ -20,12 +22,13 @@ package final class RecordDetails: Sendable {
 
         package init(
             freshness: Freshness = .unspecified, validator: Validator? = nil, nextKey: String? = nil, prevKey: String? = nil,
-            pages: LoadedPages? = nil, isInvalidated: Bool = false, commands: [UUID]? = nil
+            guessedEnd: GuessedEnd? = nil, pages: LoadedPages? = nil, isInvalidated: Bool = false, commands: [UUID]? = nil
         ) {
             self.freshness = freshness
             self.validator = validator
             self.nextKey = nextKey
             self.prevKey = prevKey
+            self.guessedEnd = guessedEnd
             self.pages = pages
             self.isInvalidated = isInvalidated
             self.commands = commands
@@ -34,25 +37,30 @@ package final class RecordDetails: Sendable {
 
     package let fields: Fields
 
+    /// The arrival of the first page, if one fetch has loaded several pages; `nil` for all other details, and after a load from a cacher.
+    let arrival: MonotonicInstant?
+
     /// Returns `nil` if every field has its default, so that such a record has no out-of-line storage. An empty page key counts as none.
     package convenience init?(_ fields: Fields) {
         let (hasNext, hasPrev) = (fields.nextKey?.isEmpty == false, fields.prevKey?.isEmpty == false)
         guard
             hasNext || hasPrev || fields.validator != nil || fields.isInvalidated || fields.pages != nil
-                || fields.freshness != .unspecified || fields.commands?.isEmpty == false
+                || fields.freshness != .unspecified || fields.commands?.isEmpty == false || fields.guessedEnd != nil
         else { return nil }
         self.init(
             keeping: fields.freshness, fields.validator, nextKey: hasNext ? fields.nextKey : nil,
-            prevKey: hasPrev ? fields.prevKey : nil, fields.pages, fields.isInvalidated,
-            fields.commands)
+            prevKey: hasPrev ? fields.prevKey : nil, fields.guessedEnd, fields.pages, fields.isInvalidated, fields.commands)
     }
 
     /// The same initializer for the parts of an origin's response. `Fields` is large, so it is assembled in only one place.
     @usableFromInline
-    convenience init?(freshness: Freshness, validator: Validator? = nil, nextKey: String? = nil, prevKey: String? = nil) {
+    convenience init?(
+        freshness: Freshness, validator: Validator? = nil, nextKey: String? = nil, prevKey: String? = nil, guessedEnd: GuessedEnd? = nil
+    ) {
         let (hasNext, hasPrev) = (nextKey?.isEmpty == false, prevKey?.isEmpty == false)
-        guard hasNext || hasPrev || validator != nil || freshness != .unspecified else { return nil }
-        self.init(keeping: freshness, validator, nextKey: hasNext ? nextKey : nil, prevKey: hasPrev ? prevKey : nil, nil, false)
+        guard hasNext || hasPrev || validator != nil || freshness != .unspecified || guessedEnd != nil else { return nil }
+        self.init(
+            keeping: freshness, validator, nextKey: hasNext ? nextKey : nil, prevKey: hasPrev ? prevKey : nil, guessedEnd, nil, false)
     }
 
     /// Creates the details of a list after a page was added.
@@ -63,9 +71,11 @@ package final class RecordDetails: Sendable {
     ///   - direction: The direction in which the page was added.
     ///   - key: The key that requested the page.
     ///   - sizes: The number of elements of the list before and after.
+    ///   - keepsValidator: Whether the validator still describes the initial page, because the page replaced no element.
+    ///   - arrival: The arrival of the first page, if the same fetch has loaded it.
     convenience init(
         _ list: RecordDetails?, extendedBy page: RecordDetails?, _ direction: PageDirection, key: String?,
-        sizes: (before: Int, after: Int)
+        sizes: (before: Int, after: Int), keepsValidator: Bool, arrival: MonotonicInstant? = nil
     ) {
         var freshness = list?.fields.freshness ?? .unspecified
         // A list must not be stored if any of its pages must not be stored.
@@ -74,10 +84,11 @@ package final class RecordDetails: Sendable {
         let returnKey = direction == .next ? page?.fields.prevKey : page?.fields.nextKey
         pages.add(LoadedPage(direction: direction, key: key, returnKey: returnKey, count: sizes.after - sizes.before), at: direction)
         self.init(
-            keeping: freshness, list?.fields.validator,
+            keeping: freshness, keepsValidator ? list?.fields.validator : nil,
             nextKey: direction == .next ? page?.fields.nextKey : list?.fields.nextKey,
-            prevKey: direction == .prev ? page?.fields.prevKey : list?.fields.prevKey, pages, list?.fields.isInvalidated ?? false,
-            list?.fields.commands)
+            prevKey: direction == .prev ? page?.fields.prevKey : list?.fields.prevKey,
+            direction == .next ? page?.fields.guessedEnd : list?.fields.guessedEnd, pages, list?.fields.isInvalidated ?? false,
+            list?.fields.commands, arrival: arrival)
     }
 
     /// Creates the details of a list that begins with another page than the initial one.
@@ -89,16 +100,20 @@ package final class RecordDetails: Sendable {
             }
         let returnKey = direction == .next ? fields.prevKey : fields.nextKey
         fields.pages = LoadedPages([LoadedPage(direction: direction, key: key, returnKey: returnKey, count: count)])
+        // A list keeps only the validator of its initial page.
+        fields.validator = nil
         self.init(fields)
     }
 
     private init(
-        keeping freshness: Freshness, _ validator: Validator?, nextKey: String?, prevKey: String?, _ pages: LoadedPages?,
-        _ isInvalidated: Bool, _ commands: [UUID]? = nil
+        keeping freshness: Freshness, _ validator: Validator?, nextKey: String?, prevKey: String?, _ guessedEnd: GuessedEnd?,
+        _ pages: LoadedPages?, _ isInvalidated: Bool, _ commands: [UUID]? = nil, arrival: MonotonicInstant? = nil
     ) {
+        self.arrival = arrival
+        // A list with a next page has not ended.
         fields = Fields(
-            freshness: freshness, validator: validator, nextKey: nextKey, prevKey: prevKey, pages: pages,
-            isInvalidated: isInvalidated, commands: commands)
+            freshness: freshness, validator: validator, nextKey: nextKey, prevKey: prevKey, guessedEnd: nextKey == nil ? guessedEnd : nil,
+            pages: pages, isInvalidated: isInvalidated, commands: commands)
     }
 
     /// Returns whether there is a page in this direction.

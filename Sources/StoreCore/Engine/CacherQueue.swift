@@ -57,6 +57,8 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
     /// Whether calls wait until the cacher is empty.
     var isBarred: Bool { nextClearers != nil || clearers != nil }
     var isClearing: Bool { clearers != nil }
+    /// Whether no call runs or waits.
+    var isIdle: Bool { running == 0 && !isBarred && calls.isEmpty }
 
     /// Takes the calls to start.
     mutating func takeCalls() -> [Call] {

@@ -7,19 +7,26 @@ internal import Synchronization
 final class FetchedKey: Sendable {}
 
 /// A running fetch, bound to its task and inherited by its child tasks.
-final class FetchScope: Sendable {
+final class FetchScope: CountedScope {
     @TaskLocal private static var current: FetchScope?
 
     /// The key of the fetch.
     let key: FetchedKey
-    private let end = Atomic(false)
+    /// The number of running fetches of the store.
+    let running: WatchedState<Int>
+    private let work = Lock(CountedWork())
+    private let hasReturned = Atomic(false)
 
     /// Whether the fetch has ended. Its child tasks may continue, but no fetch waits for them.
-    var hasEnded: Bool { end.load(ordering: .acquiring) }
+    var hasEnded: Bool { hasReturned.load(ordering: .acquiring) }
 
-    init(_ key: FetchedKey) {
+    init(_ key: FetchedKey, _ running: WatchedState<Int>) {
         self.key = key
+        self.running = running
+        running.update { $0 += 1 }
     }
+
+    func withWork<Result: Sendable>(_ body: (inout CountedWork) -> Result) -> Result { work.withLock { body(&$0) } }
 
     /// The running fetch of the current task; `nil` outside fetches and after the fetch has ended.
     static var active: FetchScope? {
@@ -29,7 +36,7 @@ final class FetchScope: Sendable {
 
     /// Runs a fetch.
     func run<Result: Sendable>(_ body: () async -> Result) async -> Result {
-        defer { end.store(true, ordering: .releasing) }
+        defer { hasReturned.store(true, ordering: .releasing) }
         return await Self.$current.withValue(self, operation: body)
     }
 }

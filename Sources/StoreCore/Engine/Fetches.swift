@@ -3,6 +3,8 @@ final class Fetches: Sendable {
     typealias Report = @Sendable (StoreEventKind) -> Void
     typealias Outcome = Result<Fetched<BoxedContent>, any Error>
 
+    /// The number of tasks that fetch, canceled ones included.
+    let running = WatchedState(0)
     private let respond: Respond
     private let retry: RetryPolicy
     private let list: ListRules<BoxedContent>?
@@ -64,6 +66,7 @@ final class Fetches: Sendable {
         _ first: Fetched<BoxedContent>, by wanted: PageCounts, _ param: BoxedKey, _ report: Report?
     ) async throws -> Fetched<BoxedContent> {
         guard let list, var content = first.content else { return first }
+        let arrival = time.now
         var details = first.details
         if let start = wanted.start { details = RecordDetails(details, of: start, count: list.count(content)) }
         var index: AnyObject?
@@ -77,9 +80,10 @@ final class Fetches: Sendable {
                     throw StoreError(.nothingToConfirm, "fetching a page: the origin confirmed a page that it was not asked to confirm")
                 }
                 let before = list.count(content)
-                _ = list.merge(&content, elements, direction, &index)
+                let replaced = list.merge(&content, elements, direction, &index)
                 details = RecordDetails(
-                    details, extendedBy: page.details, direction, key: key, sizes: (before, list.count(content)))
+                    details, extendedBy: page.details, direction, key: key, sizes: (before, list.count(content)),
+                    keepsValidator: replaced == nil, arrival: arrival)
             }
         }
         return Fetched(content: content, details: details)

@@ -36,7 +36,8 @@ struct Fetched<Content: Sendable>: Sendable {
         case .modified(let value, let freshness, let validator):
             self.content = content(value)
             details = RecordDetails(
-                freshness: freshness, validator: validator, nextKey: response.nextKey, prevKey: response.prevKey)
+                freshness: freshness, validator: validator, nextKey: response.nextKey, prevKey: response.prevKey,
+                guessedEnd: response.guessedEnd)
         case .notModified(let freshness, let validator):
             self.content = nil
             details = RecordDetails(freshness: freshness, validator: validator)

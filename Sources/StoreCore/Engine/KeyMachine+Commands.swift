@@ -24,6 +24,16 @@ struct ShownCommand<Content: Sendable>: Sendable {
     var apply: @Sendable (inout Content) -> Void
 }
 
+/// The part of a created entity's content that this process knows.
+enum CreatedContent<Content: Sendable>: Sendable {
+    /// The content that the origin has responded with.
+    case response(Content)
+    /// None: the origin has responded with the key alone, so the content that the store shows is kept.
+    case kept
+    /// None, because another process or an earlier launch has received the content.
+    case unknown
+}
+
 extension KeyMachine {
     /// Shows the changes of commands, in place of the patches of their older payloads and of the command that they supersede.
     ///
@@ -210,20 +220,27 @@ extension KeyMachine {
     ///
     /// - Parameters:
     ///   - id: The command.
-    ///   - content: The content of the temporary key or of the origin's response.
-    ///   - isResponse: Whether the origin has responded with the content.
+    ///   - known: The part of the entity's content that is known.
+    ///   - shown: The content of the temporary key.
+    ///   - isObserved: Whether the temporary key has observers, which will observe this key.
     ///   - moved: The patches of the temporary key.
     ///   - transition: The transition.
     /// - Returns: The commands that the content contains, once it is saved.
     mutating func commandCreated(
-        _ id: UUID, _ content: Content, isResponse: Bool, _ moved: [Patch], _ transition: inout Transition
+        _ id: UUID, _ known: CreatedContent<Content>, shown: Content, isObserved: Bool, _ moved: [Patch], _ transition: inout Transition
     ) -> [UUID] {
         if !foldedCommands.contains(id) {
-            foldedCommands.append(id)
-            if held == nil || isResponse {
+            switch known {
+            case .response(let content):
+                foldedCommands.append(id)
                 updated(content, &transition)
-            } else {
-                acceptedContentChanged(.confirmed, &transition)
+            case .kept:
+                foldedCommands.append(id)
+                // Derived, so that it does not overwrite what another process has saved.
+                if held == nil { updated(shown, as: .derived, &transition) } else { acceptedContentChanged(.confirmed, &transition) }
+            case .unknown:
+                // A record of this key is that of the origin.
+                if held == nil { showUntilFetched(shown, isObserved: isObserved, &transition) }
             }
         }
         for patch in moved {
@@ -235,7 +252,25 @@ extension KeyMachine {
             patchesChanged(&transition)
         }
         endTransition(&transition)
-        return foldedCommands
+        return foldedCommands.contains(id) ? foldedCommands : foldedCommands + [id]
+    }
+
+    /// Shows content that only stands in for that of the origin: it is out of date, and is not saved.
+    private mutating func showUntilFetched(_ content: Content, isObserved: Bool, _ transition: inout Transition) {
+        transition.isWriting = true
+        held = HeldRecord(CacheRecord(content: content, fetchedAt: transition.date, details: nil), deadline: .distantPast)
+        held?.invalidate()
+        refetchesAtDeadline = false
+        contentNumber += 1
+        mergeIndex = nil
+        revision = transition.tickets.next()
+        rebuildOverlay(&transition)
+        mirror(&transition)
+        transition.publishes = true
+        saveEnded(revision, failure: nil, &transition)
+        if flight == nil, isWanted || isObserved { startFlight(forceRefresh: false, &transition) }
+        // The observers of the temporary key join later, and until then nothing else keeps the content.
+        if isObserved { flight?.isPromised = true }
     }
 
     /// The record was read: drops the patches that it contains, and applies the others.

@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+
 // Fetches of the content: at most one of the current epoch at a time (C1).
 
 extension KeyMachine {
@@ -22,8 +28,8 @@ extension KeyMachine {
         if let held, !held.isValid(at: transition.now) { refetchesAtDeadline = false }
         let resets = forceRefresh && rules.policy.refreshScope == .firstPage
         let pages = resets || !rules.isList ? PageCounts() : loadedPages
-        // A validator confirms one page. A list of several pages is fetched anew as a whole.
-        let validator = pages == PageCounts() ? held?.record.validator : nil
+        // A validator confirms the initial page alone. A list of several pages is fetched anew as a whole.
+        let validator = pages == PageCounts() ? confirmableValidator : nil
         let base = rules.isShared ? base : .none
         flight = Flight(ticket: ticket, forceRefresh: forceRefresh, revalidates: validator != nil, base: base)
         let order = rules.isLive ? beginStream(ticket, after: validator, &transition) : .content(revalidating: validator, pages: pages)
@@ -94,8 +100,11 @@ extension KeyMachine {
             // Fetches older than the confirmation of a mutation were canceled, so this result contains the confirmed changes.
             discardPatches(&transition) { $0.isConfirmed }
             if !patches.isEmpty { noteFetch() }
+            // A list is as old as the page that arrived first: a later one does not date it (C25).
+            let arrival = fetched.details?.arrival ?? transition.now
+            let date = transition.date - arrival.duration(to: transition.now).timeInterval
             accept(
-                CacheRecord(content: content, fetchedAt: transition.date, details: fetched.details), .fetched(over: flight.base),
+                CacheRecord(content: content, fetchedAt: date, details: fetched.details), at: arrival, .fetched(over: flight.base),
                 &transition)
             owesFetch = false
         } else {
@@ -112,7 +121,9 @@ extension KeyMachine {
                 record.freshness = fetched.freshness
             }
             record.isInvalidated = false
-            accept(record, keepingContent: true, .fetched(over: flight.base), &transition)
+            // The confirmation says nothing about the other pages of a list (C25).
+            let isCut = keepInitialPage(of: &record)
+            accept(record, keepingContent: !isCut, .fetched(over: flight.base), &transition)
         }
         answerAfterFetch(&transition)
     }

@@ -88,9 +88,11 @@ extension KeyMachine {
         held = nil
         if let window = list.window { makeRoom(in: &record, of: window, list, for: details, direction, &transition) }
         let before = list.count(record.content)
-        if let replaced = list.merge(&record.content, page, direction, &mergeIndex) { transition.discarded.append(replaced) }
+        let replaced = list.merge(&record.content, page, direction, &mergeIndex)
+        if let replaced { transition.discarded.append(replaced) }
         record.details = RecordDetails(
-            record.details, extendedBy: details, direction, key: key, sizes: (before, list.count(record.content)))
+            record.details, extendedBy: details, direction, key: key, sizes: (before, list.count(record.content)),
+            keepsValidator: replaced == nil)
         held = HeldRecord(record, deadline: deadline)
         contentNumber += 1
         for position in patches.indices { patches[position].isBeforePage = true }
@@ -146,6 +148,47 @@ extension KeyMachine {
             self[direction].isInterrupted = false
             answerPage(direction, asked: .failed(error), joined: .failed(error), &transition)
         }
+    }
+
+    // MARK: Confirmations
+
+    /// The validator of the list's initial page; `nil` if a confirmation of that page could not be applied to the list (C25).
+    var confirmableValidator: Validator? {
+        guard let record = held?.record, let validator = record.validator else { return nil }
+        return rules.isList && record.details?.fields.pages != nil && initialPage(of: record) == nil ? nil : validator
+    }
+
+    /// Reduces a list to its initial page, which the origin has confirmed.
+    ///
+    /// - Returns: Whether the list had other pages.
+    func keepInitialPage(of record: inout CacheRecord<Content>) -> Bool {
+        guard let list = rules.list, record.details?.fields.pages != nil, let page = initialPage(of: record) else { return false }
+        // The dropped elements are still part of the accepted record, so nothing is released here.
+        if page.after > 0 { _ = list.drop(&record.content, page.after, .next) }
+        if page.before > 0 { _ = list.drop(&record.content, page.before, .prev) }
+        var fields = record.fields
+        (fields.nextKey, fields.prevKey, fields.pages) = (page.nextKey, page.prevKey, nil)
+        record.fields = fields
+        return page.isPart
+    }
+
+    /// The initial page within a list: the number of elements on both sides, and its keys. `nil` if it is not in the list.
+    private func initialPage(
+        of record: CacheRecord<Content>
+    ) -> (before: Int, after: Int, nextKey: String?, prevKey: String?, isPart: Bool)? {
+        let pages = record.pages
+        // The record comes from a cacher, so its sizes may be wrong.
+        guard let list = rules.list, isPartition(pages.map(\.count), of: list.count(record.content)),
+            let place = pages.firstIndex(where: { $0.direction == nil })
+        else { return nil }
+        let (front, back) = (pages[..<place], pages[(place + 1)...])
+        // The key of a neighbor is the initial page's own key in that direction.
+        guard front.allSatisfy({ $0.direction == .prev && $0.key != nil }), back.allSatisfy({ $0.direction == .next && $0.key != nil })
+        else { return nil }
+        return (
+            front.reduce(0) { $0 + $1.count }, back.reduce(0) { $0 + $1.count }, back.first?.key ?? record.nextKey,
+            front.last?.key ?? record.prevKey, pages.count > 1
+        )
     }
 
     /// The loaded pages after the content was replaced.

@@ -5,8 +5,8 @@ extension KeyMachine {
     var loadedPages: PageCounts {
         var pages = held?.record.pageCounts ?? PageCounts()
         if let window = rules.list?.window {
-            pages.next = min(pages.next, window.maximumPages - 1)
-            pages.prev = min(pages.prev, window.maximumPages - 1 - pages.next)
+            pages.next = min(pages.next, window - 1)
+            pages.prev = min(pages.prev, window - 1 - pages.next)
         }
         return pages
     }
@@ -18,29 +18,29 @@ extension KeyMachine {
     ///
     /// - Parameters:
     ///   - record: The record of the list.
-    ///   - window: The window of the list.
+    ///   - window: The largest number of pages.
     ///   - list: The rules of the list.
     ///   - page: The details of the response that contains the new page.
     ///   - direction: The direction in which the new page is added.
     ///   - transition: The transition.
     mutating func makeRoom(
-        in record: inout CacheRecord<Content>, of window: PageWindow<Content>, _ list: ListRules<Content>, for page: RecordDetails?,
+        in record: inout CacheRecord<Content>, of window: Int, _ list: ListRules<Content>, for page: RecordDetails?,
         _ direction: PageDirection, _ transition: inout Transition
     ) {
         let side: PageDirection = direction == .next ? .prev : .next
         let count = list.count(record.content)
         var pages = record.fields.pages?.all ?? [LoadedPage(count: count)]
         // The record comes from a cacher, so its sizes may be wrong. Dropping by them would lose elements.
-        guard pages.count >= window.maximumPages, isPartition(pages.map(\.count), of: count) else { return }
+        guard pages.count >= window, isPartition(pages.map(\.count), of: count) else { return }
         var (dropped, keyOfDropped) = (0, String?.none)
-        while pages.count >= window.maximumPages, let (key, count) = dropPage(at: side, of: &pages, beside: page) {
+        while pages.count >= window, let (key, count) = dropPage(at: side, of: &pages, beside: page) {
             dropped += count
             keyOfDropped = key
         }
         guard let keyOfDropped else { return }
         record.fields.pages = LoadedPages(pages)
         if side == .next { record.fields.nextKey = keyOfDropped } else { record.fields.prevKey = keyOfDropped }
-        if let elements = window.drop(&record.content, dropped, side) { transition.discarded.append(elements) }
+        if let elements = list.drop(&record.content, dropped, side) { transition.discarded.append(elements) }
         // The positions in the index are those of the longer list.
         mergeIndex = nil
         // A page that was requested or failed at this end belongs behind the dropped one.

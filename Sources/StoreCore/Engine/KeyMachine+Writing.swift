@@ -69,9 +69,9 @@ extension KeyMachine {
             fields.pages = resized(held.pages, from: record.content, to: content)
             fields.freshness.storage = held.freshness.storage
             fields.validator = held.validator?.withoutVersion
-            (fields.nextKey, fields.prevKey) = (held.nextKey, held.prevKey)
+            (fields.nextKey, fields.prevKey, fields.guessedEnd) = (held.nextKey, held.prevKey, held.guessedEnd)
         }
-        if case .replaced(let next, let prev) = keys { (fields.nextKey, fields.prevKey) = (next, prev) }
+        if case .replaced(let next, let prev) = keys { (fields.nextKey, fields.prevKey, fields.guessedEnd) = (next, prev, nil) }
         if keys != .kept, rules.list?.window != nil { fields.pages = nil }
         return fields
     }
@@ -83,6 +83,7 @@ extension KeyMachine {
         if adopts, let record, let content = held?.record.content {
             held?.record.fields.nextKey = record.nextKey
             held?.record.fields.prevKey = record.prevKey
+            held?.record.fields.guessedEnd = record.guessedEnd
             let pages = resized(record.fields.pages, from: record.content, to: content)
             held?.record.fields.pages = pages
             acceptedContentChanged(.derived, &transition)
@@ -157,13 +158,14 @@ extension KeyMachine {
 
     // MARK: The step of every change
 
-    /// Accepts a record: every later read returns it (C6).
+    /// Accepts a record: every later read returns it (C6). Its lifetime begins at `arrival`, by default now.
     mutating func accept(
-        _ record: consuming CacheRecord<Content>, keepingContent: Bool = false, _ change: ContentChange, _ transition: inout Transition
+        _ record: consuming CacheRecord<Content>, keepingContent: Bool = false, at arrival: MonotonicInstant? = nil,
+        _ change: ContentChange, _ transition: inout Transition
     ) {
         epoch = transition.tickets.next()
         if stream != nil { keepValue() }
-        var accepted = HeldRecord(record, expiry: rules.expiry, now: transition.now)
+        var accepted = HeldRecord(record, expiry: rules.expiry, now: arrival ?? transition.now)
         if isConnected { accepted.deadline = .distantFuture }
         refetchesAtDeadline = rules.policy.revalidatesOnExpiry && accepted.expires(after: transition.now)
         if held == nil {

@@ -15,6 +15,11 @@ struct LiveKey {
     /// The callers that wait for the content; the machine counts them as one.
     var crowd: (id: CallerID, reply: Reply<CallerAnswer<BoxedContent>>)?
 
+    /// The edits with a refused save. Their callers apply them again, to the newer content of another user.
+    private var refusedEdits: [CallerID] = []
+    /// The fetch that follows a refused save of a change that the origin has made.
+    var repairs: Ticket?
+
     /// The running fetches: of the content and of a page at each side, so at most three. Canceled fetches are removed.
     var fetches: [(ticket: Ticket, task: Task<Void, Never>)] = []
     /// The start of the last fetch that a fetcher caused by changing this key, or its future start.
@@ -63,10 +68,26 @@ struct LiveKey {
     mutating func isAtRest() -> Bool { machine.isAtRest }
 
     /// Counts a new state, and takes out the suspensions of all waiting observers.
+    ///
+    /// After a refused save, the newer content of another user lacks a change that observers have seen. It is not published before the
+    /// change is applied again, or before the origin's content has arrived: the change would disappear for a moment.
     mutating func publish(_ suspensions: inout Few<Suspension>) {
+        guard refusedEdits.isEmpty, repairs == nil || repairs != machine.flight?.ticket else { return }
         version += 1
         guard machine.observers > 0, machine.isVisible else { return }
         observers.wake(&suspensions)
+    }
+
+    /// The save of an edit was refused, and its caller will apply it again.
+    mutating func editRefused(_ id: CallerID) { refusedEdits.append(id) }
+
+    /// Edits were applied again, or never will be.
+    ///
+    /// - Returns: Whether one of them was the last to wait for.
+    mutating func editsEnded(_ ids: [CallerID]) -> Bool {
+        guard !refusedEdits.isEmpty else { return false }
+        refusedEdits.removeAll { ids.contains($0) }
+        return refusedEdits.isEmpty
     }
 
     /// Removes the callers that the machine knows by this number.

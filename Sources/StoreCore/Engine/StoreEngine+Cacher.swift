@@ -12,6 +12,7 @@ typealias KeysReply = Reply<Result<[BoxedKey]?, any Error>>
 extension StoreEngine {
     /// Starts the calls that the queue has released, in tasks of the store: the cancellation of a caller does not reach them.
     func startCalls(_ state: inout EngineState) {
+        if !state.idleWaiters.isEmpty { resumeIdleWaiters(&state) }
         guard let backing else { return }
         for call in state.queue.takeCalls() {
             switch call {
@@ -123,6 +124,12 @@ extension StoreEngine {
     ///
     /// - Throws: The cacher's failure; `CancellationError` if the task is canceled, which does not stop the clearing.
     func clearAll() async throws {
+        try checkOpen()
+        try await clearEverything()
+    }
+
+    /// Forgets everything, also in a closed store.
+    func clearEverything() async throws {
         let (id, reply) = (nextID(), ClearReply())
         beginClearing(id, reply)
         let result = await cleared(id, reply)
@@ -152,19 +159,25 @@ extension StoreEngine {
                 state.clearers[id] = reply
                 state.queue.removeAll(id)
             }
-            if let front { effects.leftovers.append(front.removeAll()) }
-            for batch in state.prefetching.removeAll() {
-                if let keys = batch.cancel() { effects.leftovers.append(keys) }
-                effects.leftovers.append(batch)
-            }
-            // The indexes refer to the elements of lists that are forgotten.
-            state.restingIndexes.removeAll(&effects.leftovers)
+            forgetMemory(&state, &effects)
+            state.noteChangeOfAllKeys()
             for key in state.live.values {
                 take(key, &state, &effects) { key, transition in key.machine.clearedWithCacher(&transition) }
             }
             if backing == nil { reply.put(.success(())) } else { startCalls(&state) }
         }
         effects.deliver(onEvent)
+    }
+
+    /// Empties memory, and drops everything that waits to be fetched.
+    func forgetMemory(_ state: inout EngineState, _ effects: inout Effects) {
+        if let front { effects.leftovers.append(front.removeAll()) }
+        for batch in state.prefetching.removeAll() {
+            if let keys = batch.cancel() { effects.leftovers.append(keys) }
+            effects.leftovers.append(batch)
+        }
+        // The indexes refer to the elements of lists that are forgotten.
+        state.restingIndexes.removeAll(&effects.leftovers)
     }
 
     private func clearingEnded(_ began: Date, _ error: (any Error)?) {
@@ -187,6 +200,7 @@ extension StoreEngine {
 
     /// The keys of all records; `nil` if the cacher cannot list them. Waits while the cacher is being emptied.
     func knownKeys() async throws -> [BoxedKey]? {
+        try checkOpen()
         guard backing != nil else { return front?.keys() }
         let (id, reply) = (nextID(), KeysReply())
         state.withLock { state in

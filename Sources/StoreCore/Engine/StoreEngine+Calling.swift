@@ -44,7 +44,7 @@ extension StoreEngine {
             let reply = Reply<CallerAnswer<BoxedContent>>()
             key.callers[id] = reply
             return .waiting(reply)
-        }
+        } ?? .answered(.failure(StoreError.closedStore))
     }
 
     /// The outcome of a request.
@@ -87,7 +87,7 @@ extension StoreEngine {
     func beginWriting(_ param: BoxedKey, _ change: @Sendable (inout KeyMachine<BoxedContent>, inout Transition) -> Ticket) -> Saving? {
         guard backing != nil else {
             // Without a cacher to call, accepted content counts as saved.
-            transition(param) { key, transition in _ = change(&key.machine, &transition) }
+            transition(param) { key, transition in change(&key.machine, &transition) }
             return nil
         }
         let id = nextID()
@@ -129,22 +129,48 @@ extension StoreEngine {
     /// - Returns: Whether there was content to change.
     func update(_ param: BoxedKey, _ transform: (inout BoxedContent) throws -> Void) async rethrows -> Bool {
         let holder = nextID()
-        defer { release(holder, of: param) }
+        var attempts: [CallerID] = []
+        defer {
+            if !attempts.isEmpty { endEdits(attempts, of: param) }
+            release(holder, of: param)
+        }
         guard case .done = await ask(param, .acceptedContent, id: holder) else { return false }
         while true {
-            let (held, revision) = transition(param) { key, _ in (key.machine.held?.record.content, key.machine.revision) }
-            guard var content = held else { return false }
+            let newest = transition(param) { key, _ in (key.machine.held?.record.content, key.machine.revision) }
+            guard let (held, revision) = newest, var content = held else { return false }
             // User code, so outside the lock. If the content changes in the meantime, the closure runs again on the newer content.
             try transform(&content)
-            let updated = content
-            let answer = await ask(param, id: nextID()) { machine, id, transition in
-                guard machine.revision == revision else { return .outdated }
-                let newRevision = machine.updated(updated, as: .derived, &transition)
-                return machine.callerArrived(id, needing: .savedEdit(newRevision), &transition)
+            let (updated, refused, id) = (content, attempts, nextID())
+            let asked: Asked? = transition(param) { key, transition in
+                guard key.machine.revision == revision else { return .answered(.outdated) }
+                let newRevision = key.machine.updated(updated, as: .derived, &transition)
+                _ = key.editsEnded(refused)
+                if let answer = key.machine.callerArrived(id, needing: .savedEdit(newRevision), &transition) { return .answered(answer) }
+                let reply = Reply<CallerAnswer<BoxedContent>>()
+                key.callers[id] = reply
+                return .waiting(reply)
             }
-            if case .outdated = answer { continue }
-            return true
+            guard let asked, case .waiting(let reply) = asked else {
+                switch asked {
+                case .answered(.outdated): continue
+                case .answered(.failure(let error as StoreError)) where error.code == .closed: return false
+                case .answered, .waiting: return true
+                case nil: return false
+                }
+            }
+            // Only a shared cacher refuses a save.
+            if shared != nil { attempts.append(id) }
+            switch await reply.value(onCancel: { release(id, of: param) }) {
+            case .outdated: continue
+            case .failure(let error as StoreError) where error.code == .closed: return false
+            default: return true
+            }
         }
+    }
+
+    /// Publishes the content that lacks these edits, unless others will still be applied again.
+    private func endEdits(_ ids: [CallerID], of param: BoxedKey) {
+        transitionIfLive(param) { key, transition in if key.editsEnded(ids) { transition.isPublished = true } }
     }
 
     /// Publishes a patch at once, and settles it when `perform` ends.
@@ -155,12 +181,15 @@ extension StoreEngine {
         response: (Result) -> MutationResponse<BoxedContent> = { _ in .none }
     ) async throws -> Result {
         let holder = nextID()
-        guard case .done = await ask(param, .acceptedContent, id: holder) else {
+        let answer = await ask(param, .acceptedContent, id: holder)
+        guard case .done = answer else {
             release(holder, of: param)
+            if case .failure(let error) = answer { throw error }
             throw CancellationError()
         }
         let id = transition(param) { key, transition in key.machine.patchStarted(patch, &transition) }
         release(holder, of: param)
+        guard let id else { throw StoreError.closedStore }
         do {
             let result = try await perform()
             let response = response(result)
@@ -193,7 +222,9 @@ extension StoreEngine {
         guard backing == nil else { return beginWriting(makeKey()) { machine, transition in machine.updated(content, &transition) } }
         var effects = Effects()
         state.withLock { state in
-            let key = state.live.find(HashIndex.hash(ofValue: hash), where: isKey) ?? liveKey(makeKey(), &state, &effects)
+            guard !state.isClosed,
+                let key = state.live.find(HashIndex.hash(ofValue: hash), where: isKey) ?? liveKey(makeKey(), &state, &effects)
+            else { return }
             take(key, &state, &effects) { key, transition in _ = key.machine.updated(content, &transition) }
         }
         effects.deliver(onEvent)

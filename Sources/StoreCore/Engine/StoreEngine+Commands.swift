@@ -45,10 +45,10 @@ extension StoreEngine {
         let holder = nextID()
         defer { release(holder, of: param) }
         guard case .done = await ask(param, .acceptedContent, id: holder) else { return }
-        let (folded, revision) = transition(param) { key, transition in
+        let settled = transition(param) { key, transition in
             (key.machine.commandSucceeded(id, response, &transition), key.machine.revision)
         }
-        guard !folded.isEmpty, case .done = await ask(param, .saved(revision)) else { return }
+        guard let (folded, revision) = settled, !folded.isEmpty, case .done = await ask(param, .saved(revision)) else { return }
         await saved(folded)
     }
 
@@ -78,7 +78,7 @@ extension StoreEngine {
 
     /// Replaces a temporary key from an earlier process.
     func replaceKey(_ temporary: BoxedKey, with param: BoxedKey) {
-        state.withLock { $0.replacedKeys[temporary] = param }
+        state.withLock { $0.replacedKeys.replace(temporary, with: param) }
     }
 
     /// Moves the content, the patches and the observers of a temporary key to the key that replaces it, and waits for the save.
@@ -87,12 +87,12 @@ extension StoreEngine {
     ///   - id: The command that has created the entity.
     ///   - temporary: The temporary key.
     ///   - param: The key that the origin has assigned.
-    ///   - response: The content that the origin responded with.
+    ///   - known: The part of the entity's content that is known.
     ///   - first: The first content, if nothing else is known.
     ///   - moved: Called after the move.
     ///   - saved: Called with the commands that the saved content contains.
     func settleCreation(
-        _ id: UUID, from temporary: BoxedKey, to param: BoxedKey, _ response: BoxedContent?, first: BoxedContent,
+        _ id: UUID, from temporary: BoxedKey, to param: BoxedKey, _ known: CreatedContent<BoxedContent>, first: BoxedContent,
         moved: @Sendable () async -> Void, saved: @Sendable ([UUID]) async -> Void
     ) async {
         let holder = nextID()
@@ -101,27 +101,59 @@ extension StoreEngine {
         var effects = Effects()
         let settled: ([UUID], Ticket)? = state.withLock { state in
             // The scope may have been cleared meanwhile: what a former user has created stays out of the store.
-            guard state.knownCommands?.contains(id) == true else { return nil }
+            guard state.knownCommands?.contains(id) == true, !state.isClosed else { return nil }
             var (content, patches): (BoxedContent?, [KeyMachine<BoxedContent>.Patch]) = (nil, [])
+            var isObserved = false
             if state.replacedKeys[temporary] == nil, let key = state.live[temporary], temporary != param {
                 let suspensions = take(key, &state, &effects) { key, transition in
+                    let isObserved = key.machine.observers > 0
                     let moved = key.machine.commandMoved(id, &transition)
-                    return (moved.content, moved.patches, key.observers.removeAll().compactMap(\.suspension))
+                    return (moved.content, moved.patches, key.observers.removeAll().compactMap(\.suspension), isObserved)
                 }
-                (content, patches) = (suspensions.0, suspensions.1)
+                (content, patches, isObserved) = (suspensions.0, suspensions.1, suspensions.3)
                 for suspension in suspensions.2 { effects.observers.append(suspension) }
             }
-            if temporary != param { state.replacedKeys[temporary] = param }
-            let (accepted, moved) = (response ?? content ?? first, patches)
-            return take(liveKey(param, &state, &effects), &state, &effects) { key, transition in
-                (
-                    key.machine.commandCreated(id, accepted, isResponse: response != nil, moved, &transition), key.machine.revision
-                )
+            if temporary != param { state.replacedKeys.replace(temporary, with: param) }
+            let (shown, moved, hadObservers) = (content ?? first, patches, isObserved)
+            guard let key = liveKey(param, &state, &effects) else { return nil }
+            return take(key, &state, &effects) { key, transition in
+                (key.machine.commandCreated(id, known, shown: shown, isObserved: hadObservers, moved, &transition), key.machine.revision)
             }
         }
         effects.deliver(onEvent)
         await moved()
         guard let (folded, revision) = settled, case .done = answer, case .done = await ask(param, .saved(revision)) else { return }
         await saved(folded)
+    }
+}
+
+/// The keys that have replaced temporary ones.
+///
+/// A screen may name a temporary key long after the replacement, so no event ends an entry. The number of entries is bounded instead, because
+/// each costs about 300 bytes (C15). Observers have moved to the new key, and an outbox has replacements of its own for its commands.
+struct ReplacedKeys {
+    private var replacements: [BoxedKey: BoxedKey] = [:]
+    /// The temporary keys in the order of their replacement; those before `oldest` are forgotten.
+    private var order: [BoxedKey] = []
+    private var oldest = 0
+    private let limit: Int
+
+    init(limit: Int = 10_000) { self.limit = limit }
+
+    var isEmpty: Bool { replacements.isEmpty }
+    var count: Int { replacements.count }
+
+    subscript(temporary: BoxedKey) -> BoxedKey? { replacements[temporary] }
+
+    mutating func replace(_ temporary: BoxedKey, with param: BoxedKey) {
+        guard replacements.updateValue(param, forKey: temporary) == nil else { return }
+        order.append(temporary)
+        guard replacements.count > limit else { return }
+        replacements[order[oldest]] = nil
+        oldest += 1
+        // Rarely, so that forgetting a key takes constant time on average.
+        guard oldest > limit else { return }
+        order.removeFirst(oldest)
+        oldest = 0
     }
 }

@@ -75,7 +75,7 @@ extension StoreEngine {
             let crowd = Reply<CallerAnswer<BoxedContent>> { crowd in self.dissolve(crowd, of: param) }
             key.crowd = (id, crowd)
             return .waiting(crowd, crowd.join())
-        }
+        } ?? .answered(.failure(StoreError.closedStore))
     }
 
     /// Removes a crowd after its last caller has left.

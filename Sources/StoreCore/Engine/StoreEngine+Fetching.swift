@@ -9,12 +9,14 @@ extension StoreEngine {
         let report = reporter(for: param)
         if let starter {
             return starter.run { [weak self, fetches] in
+                defer { scope.end() }
                 let result = await scope.run { await fetches.run(order, param, report, at: start) }
                 (keeper ?? self)?.fetchFinished(ticket, order, param, result, nil)
             }
         }
         // Detached: the task has the first caller's priority but not its task-locals, which would leak into the results of other callers.
         return Task.detached(priority: Task.currentPriority) { [weak self, fetches] in
+            defer { scope.end() }
             let result = await scope.run { await fetches.run(order, param, report, at: start) }
             (keeper ?? self)?.fetchFinished(ticket, order, param, result, nil)
         }
@@ -37,7 +39,9 @@ extension StoreEngine {
             }
         }
         // The key has been forgotten, so its machine cannot report the dropped result.
-        if !isLive { report(.droppedAsOutdated(order.target), param) }
+        guard !isLive else { return }
+        lease?.end(.abandoned)
+        report(.droppedAsOutdated(order.target), param)
     }
 
     /// Removes a list that is about to grow from memory, which mirrors it again in the same transition. With a second reference, each page

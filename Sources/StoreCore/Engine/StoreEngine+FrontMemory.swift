@@ -32,6 +32,25 @@ extension StoreEngine {
         return HeldRecord(record, remaining: remaining, needsRefresh: needsRefresh ?? (remaining <= .zero), now: now)
     }
 
+    /// The reason for which a list in memory has no next page; `nil` if its fetcher did not guess.
+    func guessedEnd(of param: BoxedKey) -> GuessedEnd? { details(of: param)?.fields.guessedEnd }
+
+    /// Whether the last page at one side of a list in memory has added no element.
+    func hasEmptyPage(_ direction: PageDirection, of param: BoxedKey) -> Bool {
+        guard let pages = details(of: param)?.fields.pages?.all else { return false }
+        let page = direction == .next ? pages.last : pages.first
+        return page?.direction == direction && page?.count == 0
+    }
+
+    /// The details of a record in memory; `nil` if all of them have their defaults.
+    private func details(of param: BoxedKey) -> RecordDetails? {
+        state.withLock { state in
+            let param = state.resolve(param)
+            guard let key = state.live[param] else { return front?.entry(param)?.record.details }
+            return key.value.machine.held?.record.details
+        }
+    }
+
     /// Puts the record that readers may get into memory, or removes it.
     func mirror(_ key: inout Key, _ state: inout EngineState, _ effects: inout Effects) {
         guard let front else { return }

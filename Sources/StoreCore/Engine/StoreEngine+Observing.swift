@@ -5,8 +5,8 @@ internal import Synchronization
 extension StoreEngine {
     /// Adds an observer.
     ///
-    /// - Returns: The place of its key, which is fixed until the observer leaves.
-    func join(_ key: BoxedKey, _ id: CallerID, forceRefresh: Bool) -> Int {
+    /// - Returns: The place of its key, which is fixed until the observer leaves; `nil` if the store is closed.
+    func join(_ key: BoxedKey, _ id: CallerID, forceRefresh: Bool) -> Int? {
         transition(key) { key, transition in
             key.observers.join(0, as: id)
             key.machine.observerJoined(forceRefresh: forceRefresh, &transition)
@@ -104,8 +104,8 @@ final class EngineObserver: Sendable {
             return nil
         case .gone:
             // If a temporary key was replaced, the observer joins the new key, unless it has left because it was canceled.
-            if !Task.isCancelled, engine.isReplaced(key) {
-                self.place.store(engine.join(key, id, forceRefresh: false), ordering: .relaxed)
+            if !Task.isCancelled, engine.isReplaced(key), let place = engine.join(key, id, forceRefresh: false) {
+                self.place.store(place, ordering: .relaxed)
                 return look()
             }
             self.place.store(Nowhere.left, ordering: .relaxed)
@@ -125,11 +125,11 @@ final class EngineObserver: Sendable {
     func enter() -> Bool {
         let place = place.load(ordering: .relaxed)
         guard place == Nowhere.outside else { return place >= 0 }
-        guard !Task.isCancelled else {
+        guard !Task.isCancelled, let joined = engine.join(key, id, forceRefresh: forceRefresh) else {
             self.place.store(Nowhere.left, ordering: .relaxed)
             return false
         }
-        self.place.store(engine.join(key, id, forceRefresh: forceRefresh), ordering: .relaxed)
+        self.place.store(joined, ordering: .relaxed)
         return wait.map { begin($0) } ?? true
     }
 

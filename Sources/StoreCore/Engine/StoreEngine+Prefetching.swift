@@ -82,10 +82,13 @@ struct PrefetchQueue<BoxedKey: Sendable> {
 extension StoreEngine {
     /// Adds keys to the queue.
     func prefetch(_ batch: PrefetchBatch<BoxedKey>) {
-        state.withLock { state in
+        let isClosed = state.withLock { state in
+            guard !state.isClosed else { return true }
             state.prefetching.append(batch)
             startPrefetcher(&state)
+            return false
         }
+        if isClosed { batch.cancel() }
     }
 
     /// Starts one more worker, up to the width. Each worker starts the next, so a caller starts at most one.
@@ -145,8 +148,8 @@ extension StoreEngine {
         let step = state.withLock { state -> PrefetchStep in
             state.prefetching.taken -= 1
             // Checked under the lock: after a store-wide `clear()`, no earlier key is fetched.
-            guard !batch.isCancelled else { return .answered }
-            let step = take(liveKey(param, &state, &effects), &state, &effects) { key, transition -> PrefetchStep in
+            guard !batch.isCancelled, let key = liveKey(param, &state, &effects) else { return .answered }
+            let step = take(key, &state, &effects) { key, transition -> PrefetchStep in
                 if key.machine.callerArrived(id, needing: .prefetch, &transition) != nil { return .answered }
                 let reply = Reply<CallerAnswer<BoxedContent>>()
                 key.callers[id] = reply

@@ -53,7 +53,11 @@ extension StoreEngine {
                     }
                 case .superseded(let newer, let revision):
                     let newer = newer.map { date($0, param, shared) }
-                    callEnded(param) { key, transition in key.machine.saveSuperseded(by: newer, revision, &transition) }
+                    callEnded(param) { key, transition in
+                        let wasMade = key.machine.sharing.saving?.invalidates == true
+                        key.machine.saveSuperseded(by: newer, revision, &transition)
+                        if wasMade { key.repairs = key.machine.flight?.ticket }
+                    }
                 }
             } catch {
                 callEnded(param) { key, transition in key.machine.saveFinished(error, removing: record == nil, &transition) }
@@ -70,12 +74,15 @@ extension StoreEngine {
         let keeper = rules.policy.unwantedFetch == .complete ? self : nil
         let report = reporter(for: param)
         let work: FetchStarter.Work = { [weak self, shared, fetches, duration = rules.policy.leaseDuration] in
+            defer { scope.end() }
             var lease: Lease?
             do {
                 switch try await shared?.lease(param, for: duration) {
                 case .granted(let granted):
-                    // If the store was released or the fetch was dropped, releasing the lease abandons it.
-                    guard (keeper ?? self)?.leaseGranted(ticket, param, at: granted.position) == true else { return }
+                    // The store may have been released, or the fetch dropped.
+                    guard (keeper ?? self)?.leaseGranted(ticket, param, at: granted.position) == true else {
+                        return granted.end(.abandoned)
+                    }
                     lease = granted
                 case .failed(let failure):
                     (keeper ?? self)?.fetchFinished(ticket, order, param, .failure(failure), nil)

@@ -19,7 +19,8 @@ extension StoreEngine {
     /// - Throws: ``StoreError/Code/cannotEnumerate``, and any error of the cacher.
     func allKeys() async throws -> [BoxedKey] {
         // Live keys come first: the cacher then lists every record that is saved in the meantime.
-        let live = state.withLock { Set($0.live.values.map(\.value.param)) }
+        // The entity of a temporary key exists only as a command of an outbox.
+        let live = state.withLock { Set($0.live.values.lazy.filter { !$0.value.machine.isTemporary }.map(\.value.param)) }
         guard let known = try await knownKeys() else {
             throw StoreError(.cannotEnumerate, "listing the keys: the cacher cannot list its keys; implement keys()")
         }
@@ -30,6 +31,7 @@ extension StoreEngine {
     func addTrigger<Trigger: AsyncSequence & Sendable>(_ trigger: Trigger) -> RevalidationTrigger {
         let id = nextID()
         state.withLock { state in
+            guard !state.isClosed else { return }
             // Created under the lock, so that the task is registered before its sequence can end.
             state.triggers[id] = Task.detached { [weak self] in
                 do {

@@ -10,12 +10,14 @@ internal import Synchronization
 /// Under the lock a machine decides, and callers are registered. Resuming, canceling, and user code happen outside it. The extensions:
 /// `+Calling` callers, `+Crowding` many callers at once, `+Observing` observers, `+Cacher` the cacher, `+Sharing` a shared cacher,
 /// `+FrontMemory` the memory in front of the cacher, `+Fetching` fetches and time, `+Live` streams, `+Prefetching` the prefetch queue,
-/// `+Commands` the commands of an outbox, `+Whole` operations on all keys.
+/// `+Commands` the commands of an outbox, `+Whole` operations on all keys, `+Closing` the end of all work.
 @usableFromInline
 final class StoreEngine: Sendable {
     typealias Key = LiveKey
     typealias Transition = KeyMachine<BoxedContent>.Transition
 
+    /// The name that the app gives to the store, for the lanes of outboxes; empty for none.
+    let name: String
     let fetches: Fetches
     /// Connects to an origin that pushes; `nil` for any other origin.
     let follow: Follow?
@@ -28,14 +30,15 @@ final class StoreEngine: Sendable {
     let onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?
 
     /// Guards all mutable state.
-    let state = Lock(EngineState())
+    let state = EngineLock(EngineState())
     private let ids = Atomic<UInt64>(0)
 
     init(
         respond: @escaping Respond, follow: Follow? = nil, front: FrontMemory?, backing: (any Cacher<BoxedKey, BoxedContent>)?,
-        expiry: Expiry, policy: StorePolicy, time: any TimeSource, list: ListRules<BoxedContent>?,
+        expiry: Expiry, policy: StorePolicy, time: any TimeSource, list: ListRules<BoxedContent>?, name: String = "",
         onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?
     ) {
+        self.name = name
         fetches = Fetches(respond: respond, retry: policy.retry, list: list, time: time)
         self.follow = follow
         self.front = front
@@ -87,16 +90,18 @@ final class StoreEngine: Sendable {
     /// - Parameters:
     ///   - param: The key.
     ///   - body: Passes the fact to the machine; runs under the lock.
-    /// - Returns: The result of `body`.
-    func transition<Result: Sendable>(_ param: BoxedKey, _ body: @Sendable (inout Key, inout Transition) -> Result) -> Result {
+    /// - Returns: The result of `body`; `nil` if the store is closed.
+    @discardableResult
+    func transition<Result: Sendable>(_ param: BoxedKey, _ body: @Sendable (inout Key, inout Transition) -> Result) -> Result? {
         var effects = Effects()
-        let result = state.withLock { state in take(liveKey(param, &state, &effects), &state, &effects, body) }
+        let result = state.withLock { state in liveKey(param, &state, &effects).map { take($0, &state, &effects, body) } }
         effects.deliver(onEvent)
         return result
     }
 
-    /// Returns a live key. Creates it with the record that memory holds if it is not live.
-    func liveKey(_ param: BoxedKey, _ state: inout EngineState, _ effects: inout Effects) -> Cell<Key> {
+    /// Returns a live key. Creates it with the record that memory holds if it is not live. Returns `nil` if the store is closed.
+    func liveKey(_ param: BoxedKey, _ state: inout EngineState, _ effects: inout Effects) -> Cell<Key>? {
+        guard !state.isClosed else { return nil }
         let param = state.resolve(param)
         if let key = state.live[param] { return key }
         let key = state.live.insert(param, rules: rules)
@@ -144,9 +149,10 @@ final class StoreEngine: Sendable {
         var transition = Transition(time: time, tickets: state.tickets)
         let result = body(&key, &transition)
         if !transition.actions.isEmpty { carryOut(&key, &transition, &state, &effects) }
+        if transition.isWriting, !state.watches.isEmpty { state.noteChange(of: key.param) }
         state.tickets = transition.tickets
         effects.discarded.append(contentsOf: transition.discarded.takeAll())
-        if transition.mirrors { mirror(&key, &state, &effects) }
+        if transition.mirrors, !state.isClosed { mirror(&key, &state, &effects) }
         if transition.isPublished { key.publish(&effects.observers) }
         if !transition.leftovers.isEmpty { effects.leftovers += transition.leftovers }
         arm(&key, &effects)
@@ -179,7 +185,7 @@ final class StoreEngine: Sendable {
             let start = transition.isWriting ? earliestRestart(of: &key) : nil
             // An explicit refresh returns the origin's current content, even if another user is fetching.
             let isLeased = shared != nil && order.target == .content && key.machine.flight?.forceRefresh == false
-            let scope = FetchScope(key.identified())
+            let scope = FetchScope(key.identified(), fetches.running)
             let starter = takeContext(of: key.param, isOwn: transition.isOwn, &state)
             let task: Task<Void, Never>
             if case .values(let last) = order {
@@ -193,6 +199,7 @@ final class StoreEngine: Sendable {
         case .cancel(let ticket):
             if let task = key.takeFetch(ticket) { effects.parcels.append(.cancellation(task)) }
         case .answer(let id, let answer):
+            if case .outdated = answer { key.editRefused(id) }
             // A caller that waits for `.acceptedContent` has already received its result.
             if let reply = key.takeCallers(id) { effects.parcels.append(.answer(reply, answer)) }
         case .report(let kind):
@@ -220,9 +227,15 @@ struct EngineState {
     /// The delivered commands that an outbox still knows; `nil` before an outbox is registered.
     var knownCommands: Set<UUID>?
     /// The keys that have replaced temporary ones.
-    var replacedKeys: [BoxedKey: BoxedKey] = [:]
+    var replacedKeys = ReplacedKeys()
     /// The observation of a shared cacher, which ends with the store.
     var changes: ChangeObservation?
+    /// Whether the store is closed: only the saves of content accepted before still run.
+    var isClosed = false
+    /// The calls of `close()` that wait until the cacher is idle.
+    var idleWaiters: [Reply<Bool>] = []
+    /// The keys that users have changed since each watch began.
+    var watches: [CallerID: ChangedKeys] = [:]
 
     /// Returns the key that has replaced a temporary key, or any other key unchanged.
     func resolve(_ param: BoxedKey) -> BoxedKey { replacedKeys.isEmpty ? param : replacedKeys[param] ?? param }

@@ -27,7 +27,9 @@ public struct ElementIdentity<Element>: Sendable {
     @inlinable
     func rules(isTwoWay: Bool, paging: PagingPolicy? = nil) -> ListRules<[Element]> {
         ListRules(
-            merge: merge, count: { $0.count }, resize: resize, isTwoWay: isTwoWay, window: paging.map { PageWindow.elements($0) })
+            merge: merge, count: { $0.count }, resize: resize,
+            drop: { list, count, direction in ListRules.drop(from: &list, count, direction) }, isTwoWay: isTwoWay,
+            window: paging?.maximumPages)
     }
 
     /// No identity: pages are added unchanged.
@@ -63,12 +65,18 @@ extension ElementIdentity where Element: Identifiable, Element: SendableMetatype
 }
 
 extension ElementIdentity {
-    /// The `id` of elements that are `Identifiable`; no identity for other elements.
+    /// The `id` of elements that are `Identifiable`; otherwise the element itself if it is `Hashable`, such as a plain key; otherwise none.
     ///
-    /// The choice is made when the store is created, so it also works in generic code that does not know its element type.
+    /// The choice is made when the store is created, so it also works in generic code that does not know its element type. Pass ``none`` for
+    /// a list in which equal elements are different rows, such as the lines of a log.
     public static var automatic: ElementIdentity {
-        guard let type = Element.self as? any (Identifiable & SendableMetatype).Type else { return .none }
-        return byID(type) as? ElementIdentity ?? .none
+        if let type = Element.self as? any (Identifiable & SendableMetatype).Type { return byID(type) as? ElementIdentity ?? .none }
+        if let type = Element.self as? any (Hashable & SendableMetatype).Type { return byValue(type) as? ElementIdentity ?? .none }
+        return .none
+    }
+
+    private static func byValue<Other: Hashable & SendableMetatype>(_ type: Other.Type) -> any Sendable {
+        ElementIdentity<Other>.by { $0 }
     }
 
     private static func byID<Other: Identifiable & SendableMetatype>(_ type: Other.Type) -> any Sendable {

@@ -11,55 +11,45 @@ struct ListRules<Content>: Sendable {
     @usableFromInline let resize: PageResize<Content>
     /// Whether there may be pages before the first one.
     @usableFromInline let isTwoWay: Bool
-    /// The window of the list; `nil` if all loaded pages stay.
-    @usableFromInline let window: PageWindow<Content>?
+    /// Removes elements at one end of a list and returns them, so that a caller that holds a lock can release them later.
+    @usableFromInline let drop: PageDrop<Content>
+    /// The largest number of pages of the list, its window (C18); `nil` if all loaded pages stay.
+    @usableFromInline let window: Int?
 
     @usableFromInline
     init(
         merge: @escaping PageMerge<Content>, count: @escaping @Sendable (_ list: Content) -> Int, resize: @escaping PageResize<Content>,
-        isTwoWay: Bool = true, window: PageWindow<Content>? = nil
+        drop: @escaping PageDrop<Content>, isTwoWay: Bool = true, window: Int? = nil
     ) {
         self.merge = merge
         self.count = count
         self.resize = resize
+        self.drop = drop
         self.isTwoWay = isTwoWay
         self.window = window
     }
 }
 
-/// The window of a list: the number of pages that it keeps (C18).
-@usableFromInline
-struct PageWindow<Content>: Sendable {
-    /// The largest number of pages.
-    @usableFromInline let maximumPages: Int
-    /// Removes elements at one end of a list and returns them, so that a caller that holds a lock can release them later.
-    @usableFromInline let drop: @Sendable (_ list: inout Content, _ count: Int, _ direction: PageDirection) -> Content?
-
-    @usableFromInline
-    init(
-        maximumPages: Int, drop: @escaping @Sendable (_ list: inout Content, _ count: Int, _ direction: PageDirection) -> Content?
-    ) {
-        self.maximumPages = maximumPages
-        self.drop = drop
-    }
-}
-
-extension PageWindow {
-    /// The window of a list of elements.
+extension ListRules {
+    /// Removes elements at one end of a list.
     @inlinable
-    static func elements<Element>(_ policy: PagingPolicy) -> PageWindow where Content == [Element] {
-        PageWindow(maximumPages: policy.maximumPages) { list, count, direction in
-            switch direction {
-            case .next:
-                defer { list.removeLast(count) }
-                return Array(list.suffix(count))
-            case .prev:
-                defer { list.removeFirst(count) }
-                return Array(list.prefix(count))
-            }
+    static func drop<Element>(
+        from list: inout [Element], _ count: Int, _ direction: PageDirection
+    ) -> [Element]? where Content == [Element] {
+        switch direction {
+        case .next:
+            defer { list.removeLast(count) }
+            return Array(list.suffix(count))
+        case .prev:
+            defer { list.removeFirst(count) }
+            return Array(list.prefix(count))
         }
     }
 }
+
+/// Removes elements at one end of a list and returns them.
+@usableFromInline
+typealias PageDrop<Content> = @Sendable (_ list: inout Content, _ count: Int, _ direction: PageDirection) -> Content?
 
 /// Finds the pages of an old list in a new one. It takes the old sizes of the pages and returns their new sizes, which sum to the new
 /// count.

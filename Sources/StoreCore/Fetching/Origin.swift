@@ -50,6 +50,8 @@ public struct OriginResponse<Content: Sendable>: Sendable {
     public var nextKey: String?
     /// The key of the page before this one; `nil` or empty if there is none.
     public var prevKey: String?
+    /// The reason for which the origin's list is taken as complete without a next key; `nil` if the origin states its end.
+    public var guessedEnd: GuessedEnd?
 
     /// Creates a response.
     ///
@@ -57,11 +59,15 @@ public struct OriginResponse<Content: Sendable>: Sendable {
     ///   - result: The content, or confirmation that the store's version is current.
     ///   - nextKey: The key of the page after this one.
     ///   - prevKey: The key of the page before this one.
+    ///   - guessedEnd: The reason for which the list is taken as complete without a next key.
     @inlinable
-    public init(_ result: FetchResult<Content>, nextKey: String? = nil, prevKey: String? = nil) {
+    public init(
+        _ result: FetchResult<Content>, nextKey: String? = nil, prevKey: String? = nil, guessedEnd: GuessedEnd? = nil
+    ) {
         self.result = result
         self.nextKey = nextKey
         self.prevKey = prevKey
+        self.guessedEnd = guessedEnd
     }
 }
 

@@ -20,6 +20,12 @@ public struct Page<Element: Sendable>: Sendable {
     /// ``Origin/respond(to:)``.
     public var validator: Validator?
 
+    /// The reason for which the fetcher takes this page for the last one although the origin did not say so; `nil` for a stated end.
+    ///
+    /// A fetcher that ends a list by a heuristic sets it together with a missing ``nextKey``. Without it, a missing key counts as stated by
+    /// the origin. A page that has a `nextKey` ends nothing, so its guess is ignored.
+    public var guessedEnd: GuessedEnd?
+
     /// Creates a page.
     ///
     /// - Parameters:
@@ -28,16 +34,18 @@ public struct Page<Element: Sendable>: Sendable {
     ///   - prevKey: The key of the page before this one; `nil` or empty if there is none.
     ///   - freshness: The page's freshness as the origin states it.
     ///   - validator: The validator of the page.
+    ///   - guessedEnd: The reason for which the fetcher takes this page for the last one; `nil` if the origin states the end.
     @inlinable
     public init(
         _ elements: [Element], nextKey: String? = nil, prevKey: String? = nil,
-        freshness: Freshness = .unspecified, validator: Validator? = nil
+        freshness: Freshness = .unspecified, validator: Validator? = nil, guessedEnd: GuessedEnd? = nil
     ) {
         self.elements = elements
         self.nextKey = nextKey
         self.prevKey = prevKey
         self.freshness = freshness
         self.validator = validator
+        self.guessedEnd = guessedEnd
     }
 }
 
@@ -49,4 +57,32 @@ public enum PageDirection: String, Hashable, Sendable, CaseIterable, Codable {
     case next
     /// Before the first element.
     case prev
+}
+
+/// The reason for which a fetcher has ended a list that the origin did not end (C25).
+///
+/// ```swift
+/// let page = Page(rows, guessedEnd: rows.isEmpty ? .emptyPage : nil)
+/// ```
+///
+/// A guess is good enough to stop scrolling. It does not prove that the origin has no further elements: do not delete local data because a
+/// list with a guessed end lacks it.
+public struct GuessedEnd: RawRepresentable, Hashable, Sendable, Codable {
+    /// The reason in text, as records keep it.
+    public let rawValue: String
+
+    /// Creates a reason of your own.
+    ///
+    /// - Parameter rawValue: The reason in text.
+    @inlinable
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    /// The page has no elements.
+    public static let emptyPage = GuessedEnd(rawValue: "emptyPage")
+    /// The page has fewer elements than a full page.
+    public static let shortPage = GuessedEnd(rawValue: "shortPage")
+    /// The page repeats the page before it.
+    public static let repeatedPage = GuessedEnd(rawValue: "repeatedPage")
+    /// The page names a page that the list has already followed, such as itself.
+    public static let repeatedKey = GuessedEnd(rawValue: "repeatedKey")
 }

@@ -85,6 +85,6 @@ extension OriginResponse {
         self.init(
             .modified(page.elements, page.freshness, page.validator),
             nextKey: direction == .prev ? nil : page.nextKey,
-            prevKey: direction == .next ? nil : page.prevKey)
+            prevKey: direction == .next ? nil : page.prevKey, guessedEnd: page.guessedEnd)
     }
 }

@@ -1,4 +1,4 @@
-/// The states of one piece of data over time; the sequence never fails and never ends by itself.
+/// The states of one piece of data over time; the sequence never fails, and ends only when its store is closed.
 ///
 /// Each iterator is a separate observer. It joins at its first `next()`, which returns the state after the cache was read. It leaves when
 /// its task is canceled or the iterator is released. A slow observer misses intermediate states, never the newest one. Every observer sees
@@ -62,7 +62,7 @@ public struct LoadingStateSequence<Content: Sendable>: AsyncSequence, Sendable {
 
         /// Waits for a state that this observer has not seen yet.
         ///
-        /// - Returns: The newest state; `nil` once the task is canceled.
+        /// - Returns: The newest state; `nil` once the task is canceled or the store is closed.
         @inlinable
         public mutating func next() async -> LoadingState<Content>? {
             await next(isolation: #isolation)

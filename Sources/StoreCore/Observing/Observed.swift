@@ -141,12 +141,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     ///
     /// - Parameter list: The handle on the list. The model holds it only during the call.
     public func follow<Param, Element>(_ list: PaginationStoreFlowable<Param, Element>) async where Content == [Element] {
-        let requestPage: PageRequester = { direction in
-            switch direction {
-            case .next: await list.requestNextData()
-            case .prev: await list.requestPrevData()
-            }
-        }
+        let requestPage: PageRequester = { direction in await list.requestElements(direction) }
         let key = Subject(list.param, of: list.engine)
         await follow(list.publish(), Following(key: key, state: list.list.stateInMemory, requestPage: requestPage))
     }

@@ -51,14 +51,20 @@ extension Observed where Content: RandomAccessCollection {
 
     /// Requests the page after the last one, even after a failure.
     ///
-    /// - Returns: The outcome of the request; `.notLoadedYet` if no task follows a list. `.failed(CancellationError())` as soon as the task
+    /// A page may be empty although there is a page after it, or contain only elements that the list has. Such a page shows no new row whose
+    /// appearance would request the next one. The method therefore continues until a page adds an element or there is no page, but
+    /// requests at most 20 pages.
+    ///
+    /// - Returns: The outcome of the last request; `.notLoadedYet` if no task follows a list. `.failed(CancellationError())` as soon as the task
     ///   is canceled.
     @discardableResult
     public func loadNext() async -> PageRequest { await requestPage(.next) }
 
     /// Requests the page before the first one, even after a failure.
     ///
-    /// - Returns: The outcome of the request; `.notLoadedYet` if no task follows a list. `.failed(CancellationError())` as soon as the task
+    /// Like ``loadNext()``, it continues until a page adds an element or there is no page, but requests at most 20 pages.
+    ///
+    /// - Returns: The outcome of the last request; `.notLoadedYet` if no task follows a list. `.failed(CancellationError())` as soon as the task
     ///   is canceled.
     @discardableResult
     public func loadPrevious() async -> PageRequest { await requestPage(.prev) }
@@ -69,12 +75,14 @@ extension Observed where Content: RandomAccessCollection, Content.Element: Ident
     ///
     /// Returns `false` after a failed page, so that scrolling does not repeat the failure. Offer a button that calls ``loadNext()``.
     ///
+    /// Elements are compared by their `id`. Elements that are not `Identifiable`, such as plain keys, are compared with `==`.
+    ///
     /// - Parameters:
     ///   - element: The element.
     ///   - distance: The number of elements at the end of the list that load the next page.
     /// - Returns: Whether the element is near the end, and there is a page that is neither loading nor failed. Cost: O(`distance`).
     public func shouldLoadNext(at element: Content.Element, within distance: Int = 5) -> Bool {
-        shouldLoad(next, content?.suffix(max(1, distance)), element)
+        shouldLoad(next, content?.suffix(max(1, distance))) { $0.id == element.id }
     }
 
     /// Returns whether a view that shows an element should load the previous page, for endless scrolling.
@@ -84,11 +92,41 @@ extension Observed where Content: RandomAccessCollection, Content.Element: Ident
     ///   - distance: The number of elements at the start of the list that load the previous page.
     /// - Returns: Whether the element is near the start, and there is a page that is neither loading nor failed. Cost: O(`distance`).
     public func shouldLoadPrevious(at element: Content.Element, within distance: Int = 5) -> Bool {
-        shouldLoad(previous, content?.prefix(max(1, distance)), element)
+        shouldLoad(previous, content?.prefix(max(1, distance))) { $0.id == element.id }
+    }
+}
+
+// Elements without an `id`. Disfavored, because elements that are also `Identifiable` are compared by their `id`; hidden from the
+// documentation, where one name stands for both.
+extension Observed where Content: RandomAccessCollection, Content.Element: Equatable {
+    /// Returns whether a view that shows an element should load the next page; compares elements with `==`.
+    ///
+    /// - Parameters:
+    ///   - element: The element.
+    ///   - distance: The number of elements at the end of the list that load the next page.
+    /// - Returns: Whether the element is near the end, and there is a page that is neither loading nor failed. Cost: O(`distance`).
+    @_documentation(visibility: internal) @_disfavoredOverload
+    public func shouldLoadNext(at element: Content.Element, within distance: Int = 5) -> Bool {
+        shouldLoad(next, content?.suffix(max(1, distance))) { $0 == element }
     }
 
-    private func shouldLoad(_ page: AdditionalLoadingState, _ near: Content.SubSequence?, _ element: Content.Element) -> Bool {
+    /// Returns whether a view that shows an element should load the previous page; compares elements with `==`.
+    ///
+    /// - Parameters:
+    ///   - element: The element.
+    ///   - distance: The number of elements at the start of the list that load the previous page.
+    /// - Returns: Whether the element is near the start, and there is a page that is neither loading nor failed. Cost: O(`distance`).
+    @_documentation(visibility: internal) @_disfavoredOverload
+    public func shouldLoadPrevious(at element: Content.Element, within distance: Int = 5) -> Bool {
+        shouldLoad(previous, content?.prefix(max(1, distance))) { $0 == element }
+    }
+}
+
+extension Observed where Content: RandomAccessCollection {
+    private func shouldLoad(
+        _ page: AdditionalLoadingState, _ near: Content.SubSequence?, isElement: (Content.Element) -> Bool
+    ) -> Bool {
         guard case .fixed(canRequestAdditionalData: true) = page, let near else { return false }
-        return near.contains { $0.id == element.id }
+        return near.contains(where: isElement)
     }
 }

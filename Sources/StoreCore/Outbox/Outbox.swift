@@ -32,11 +32,13 @@ public final class Outbox: Sendable {
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group whose ``CacheScope/clear()`` also empties the outbox.
     ///   - onEvent: Receives every event, on any thread; it must return quickly.
-    /// - Throws: ``StoreError/Code/fileSystem``; ``StoreError/Code/unreadableRecord`` if the log is of a newer version of this framework.
+    /// - Throws: ``StoreError/Code/fileSystem``; ``StoreError/Code/unreadableRecord`` if the log is of a newer version of this framework;
+    ///   ``StoreError/Code/closed`` if the scope is closed.
     public init(
         directory: URL, policy: OutboxPolicy = .default, time: some TimeSource = .system, scope: CacheScope? = nil,
         onEvent: (@Sendable (_ event: OutboxEvent) -> Void)? = nil
     ) throws {
+        if scope?.isClosed == true { throw StoreError.closedOutbox }
         core = try OutboxCore(log: OutboxLog(directory: directory), policy: policy, time: time, onEvent: onEvent)
         core.follow()
         scope?.add(core)
@@ -74,7 +76,7 @@ public final class Outbox: Sendable {
     ) async {
         let form = CommandForm<Value>(
             patches: [CommandPatch(store, at: key, patch)] + others,
-            subject: { OutboxSubject(key($0), Content.self).text }, creates: nil, lane: lane
+            subject: { [engine = store.engine] in .content(of: engine, key($0)) }, creates: nil, lane: lane
         ) { command, delivery in
             let result = try await perform(command, delivery)
             guard Result.self == Content.self, let content = result as? Content else { return PerformedCommand() }
@@ -93,7 +95,7 @@ public final class Outbox: Sendable {
         _ type: Value.Type, lane: (@Sendable (_ command: Value) -> String)? = nil,
         perform: @escaping @Sendable (_ command: Value, _ delivery: Delivery) async throws -> Void
     ) async {
-        let form = CommandForm<Value>(patches: [], subject: { _ in "" }, creates: nil, lane: lane ?? { _ in Value.name }) {
+        let form = CommandForm<Value>(patches: [], subject: { _ in .none }, creates: nil, lane: lane ?? { _ in Value.name }) {
             command, delivery in
             try await perform(command, delivery)
             return PerformedCommand()
@@ -123,7 +125,8 @@ public final class Outbox: Sendable {
     ) async {
         let form = CommandForm<Value>(
             patches: [CommandPatch(store, creating: content, at: key)] + others,
-            subject: { OutboxSubject(key($0), Content.self).text }, creates: { IdentifierReplacement.text(of: key($0)) }, lane: lane,
+            subject: { [engine = store.engine] in .content(of: engine, key($0)) }, creates: { IdentifierReplacement.text(of: key($0)) },
+            lane: lane,
             decodeKey: { text in (try? JSONDecoder().decode(Param.self, from: Data(text.utf8))).map { BoxedKey($0) } }
         ) { command, delivery in
             let created = try await perform(command, delivery)
@@ -136,7 +139,9 @@ public final class Outbox: Sendable {
         await core.register(form.registration)
     }
 
-    /// Begins deliveries.
+    /// Begins deliveries, and ends the back-off delays of the last launch.
+    ///
+    /// Delays that the origin has asked for are kept, up to ``OutboxPolicy/adviceLimit``.
     public func start() {
         Task { [core] in await core.start() }
     }
@@ -181,23 +186,26 @@ public final class Outbox: Sendable {
     @discardableResult
     public func retry(_ id: UUID) async throws -> Bool { try await core.retry(id) }
 
-    /// Removes a failed or undecodable command.
+    /// Removes a command that is not being delivered, with its change.
+    ///
+    /// This is the way out for a command that fails again and again and holds its lane. If a delivery was attempted, the origin may have
+    /// performed the command, and the outcome says so. Commands that refer to an entity which the command creates fail.
     ///
     /// - Parameter id: The identity of the command.
-    /// - Returns: Whether there is such a command.
+    /// - Returns: Whether the command was removed.
     /// - Throws: ``StoreError/Code/fileSystem``; the outbox is then unchanged.
     @discardableResult
-    public func discard(_ id: UUID) async throws -> Bool { try await core.discard(id) }
+    public func discard(_ id: UUID) async throws -> DiscardOutcome { try await core.discard(id) }
 
-    /// Replaces a failed or undecodable command; the new one is delivered under a new identity.
+    /// Replaces a command that is not being delivered; the new one is delivered under a new identity.
     ///
     /// - Parameters:
     ///   - id: The identity of the command, which stays the same in the outbox.
     ///   - command: The new command; its type must be registered.
-    /// - Returns: Whether there is such a command.
+    /// - Returns: Whether the old command was replaced, and whether the origin may have performed it.
     /// - Throws: The errors of ``submit(_:)``.
     @discardableResult
-    public func replace(_ id: UUID, with command: some Command) async throws -> Bool { try await core.replace(id, with: command) }
+    public func replace(_ id: UUID, with command: some Command) async throws -> DiscardOutcome { try await core.replace(id, with: command) }
 
     /// Drops all commands, first on disk, and waits for running attempts to end.
     ///
@@ -209,7 +217,7 @@ public final class Outbox: Sendable {
     /// - Throws: ``StoreError/Code/fileSystem``; the commands then remain, and deliveries stop until ``resume()`` is called.
     @discardableResult
     public func clear() async throws -> Int {
-        let count = try await core.empty()
+        let count = try await core.emptyIfOpen()
         await core.waitForAttempts()
         return count
     }
@@ -230,9 +238,7 @@ public final class Outbox: Sendable {
     public func pending<Param: Hashable & Codable & Sendable, Content: Sendable>(
         for handle: StoreFlowable<Param, Content>
     ) -> OutboxStates {
-        var subject = OutboxSubject(handle.param, Content.self)
-        subject.engine = ObjectIdentifier(handle.engine)
-        return OutboxStates(outbox: self, subject: subject)
+        OutboxStates(outbox: self, subject: OutboxSubject(handle.engine, handle.param))
     }
 
     /// Returns commands, the oldest first.
@@ -287,34 +293,10 @@ public struct CommandPatch<Value: Command>: Sendable {
     }
 }
 
-/// A key of a store, and the type of its content.
-struct OutboxSubject: Sendable {
-    var kind: String
-    /// The text of the key.
-    var key: String
-    /// The store of the content; `nil` for any store.
-    var engine: ObjectIdentifier?
-
-    init<Param: Codable>(_ key: Param, _ type: Any.Type) {
-        kind = "\(type)"
-        self.key = IdentifierReplacement.text(of: key) ?? ""
-    }
-
-    /// The text that identifies the content in the log.
-    var text: String { "\(kind) \(key)" }
-
-    /// The same content under the key that has replaced a temporary one.
-    func replaced(_ replacements: [String: String]) -> OutboxSubject {
-        var copy = self
-        copy.key = replacements[key] ?? key
-        return copy
-    }
-}
-
 /// Everything that a registration knows about a type of command.
 private struct CommandForm<Value: Command>: Sendable {
     var patches: [CommandPatch<Value>]
-    var subject: @Sendable (Value) -> String
+    var subject: @Sendable (Value) -> OutboxLane
     var creates: (@Sendable (Value) -> String?)?
     var lane: (@Sendable (Value) -> String)?
     var decodeKey: (@Sendable (String) -> BoxedKey?)?
@@ -341,7 +323,7 @@ private struct CommandForm<Value: Command>: Sendable {
         _ = command.replacing(IdentifierReplacement(texts: [:], recording: seen))
         let subject = subject(command)
         return BoundCommand(
-            lane: lane?(command) ?? subject, subject: subject, creates: creates?(command), references: seen.all,
+            lane: lane.map { OutboxLane(name: $0(command)) } ?? subject, subject: subject, creates: creates?(command), references: seen.all,
             patches: BoundPatch.merged(patches.map { $0.bind(command) }),
             perform: { [perform] delivery in try await perform(command, delivery) }, value: command)
     }

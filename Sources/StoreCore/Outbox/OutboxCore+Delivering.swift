@@ -7,6 +7,9 @@ internal import Foundation
 // Deliveries. The first attempt of a command is logged before it begins, and every result is logged. Only the holder of the lease delivers.
 
 extension OutboxCore {
+    /// The commands with an attempt that runs in this process, even for an outbox that was shut down.
+    private static let performing = WatchedState<Set<UUID>>([])
+
     func begin(_ id: UUID) {
         do {
             if machine.items[id]?.isAttempted == true {
@@ -25,7 +28,10 @@ extension OutboxCore {
     }
 
     func deliver(_ id: UUID, _ attempt: Int) async {
-        let isHeld = await lease?.isHeld() ?? false
+        let scope = DeliveryScope(running)
+        defer { scope.end() }
+        // The look may change the file of the lease.
+        let isHeld = isShutDown ? false : await lease?.isHeld() ?? false
         if !isHeld {
             lease = nil
             machine.setDeliverer(false)
@@ -34,11 +40,21 @@ extension OutboxCore {
             machine.ended(id)
             return carryOut()
         }
+        guard Self.performing.update({ $0.insert(id).inserted }) else {
+            machine.hold(id)
+            machine.ended(id)
+            Task { [weak self] in
+                // Nothing cancels this task. An attempt that never returns holds only the lane of its command.
+                try? await Self.performing.wait { $0.contains(id) ? nil : () }
+                await self?.release(id)
+            }
+            return carryOut()
+        }
         for patch in command.patches { patch.engine.beginCommand(id, of: patch.key) }
         report(.attemptBegan(attempt), id)
         version.update { $0 += 1 }
         let delivery = Delivery(id: item.submission.delivery, attempt: attempt)
-        let task = Task.detached { try await command.perform(delivery) }
+        let task = Task.detached { try await scope.run { try await command.perform(delivery) } }
         attempts.update { $0[id] = task }
         let deadline = Task { [weak self, time, instant = time.now.advanced(by: policy.attemptTimeout)] in
             guard (try? await time.sleep(until: instant)) != nil else { return }
@@ -46,8 +62,15 @@ extension OutboxCore {
         }
         let result = await task.result
         deadline.cancel()
-        await finish(id, attempt, result)
+        await finish(delivery, of: item, result)
         attempts.update { $0[id] = nil }
+        Self.performing.update { $0.remove(id) }
+    }
+
+    func release(_ id: UUID) {
+        machine.woke(time.now)
+        machine.release(id)
+        carryOut()
     }
 
     func passedDeadline(_ id: UUID, _ task: Task<PerformedCommand, any Error>) {
@@ -60,8 +83,9 @@ extension OutboxCore {
     }
 
     /// Logs the end of an attempt, and retries until this succeeds: a command with a success that is not logged would be delivered again.
-    func finish(_ id: UUID, _ attempt: Int, _ result: Result<PerformedCommand, any Error>) async {
-        var (fact, event) = fact(attempt, result)
+    func finish(_ delivery: Delivery, of performed: OutboxMachine.Item, _ result: Result<PerformedCommand, any Error>) async {
+        let id = performed.id
+        var (fact, event) = fact(performed, attempt: delivery.attempt, result)
         if case .success(let performed) = result { responses[id] = performed }
         if fact == nil, !isShutDown {
             machine.halt()
@@ -71,11 +95,16 @@ extension OutboxCore {
         if isShutDown, case .failure = result { fact = nil }
         while let pending = fact {
             do {
-                let isLogged = try transact {
-                    guard let item = machine.items[id], item.status == .pending, machine.isActive(id) else { return [] }
-                    let isDone = registrations[item.submission.name]?.engines.isEmpty == true
-                    if case .delivered = pending, isDone { return [entry(item, pending), entry(item, .retired)] }
-                    return [entry(item, pending)]
+                let isLogged = try transact(.result) {
+                    // Another process may have replaced the command meanwhile, which then has another identity.
+                    guard let item = machine.items[id], item.status == .pending, machine.isActive(id),
+                        item.submission.delivery == delivery.id
+                    else { return [] }
+                    guard case .delivered(let replacement, _) = pending else { return [entry(item, pending)] }
+                    if registrations[item.submission.name]?.engines.isEmpty == true {
+                        return [entry(item, pending), entry(item, .retired)]
+                    }
+                    return [entry(item, pending)] + rewrites(after: item, replacement)
                 }
                 if isLogged { report(event, id) } else { responses[id] = nil }
                 fact = nil
@@ -88,16 +117,17 @@ extension OutboxCore {
         }
         machine.ended(id)
         carryOut()
-        if isShutDown, attempts.current.count <= 1 { lease = nil }
     }
 
     /// Returns the fact to log at the end of an attempt, and the event; no fact for a fatal failure.
     func fact(
-        _ attempt: Int, _ result: Result<PerformedCommand, any Error>
+        _ item: OutboxMachine.Item, attempt: Int, _ result: Result<PerformedCommand, any Error>
     ) -> (OutboxEntry.Fact?, OutboxEvent.Kind) {
         let error: any Error
         switch result {
-        case .success(let performed): return (.delivered(replacement: performed.replacement?.text), .delivered)
+        case .success(let performed):
+            let hasContent = if case .content = performed.response { true } else { false }
+            return (.delivered(replacement: performed.replacement?.text, hasContent: hasContent), .delivered)
         case .failure(let failure): error = failure
         }
         let advice = error as? any FailureAdvising
@@ -105,9 +135,16 @@ extension OutboxCore {
         let text = String("\(error)".prefix(500))
         switch advice?.failureKind ?? .transient {
         case .transient, .cancelled:
-            let delay = advice?.retryAfter.map { max(.zero, $0) } ?? policy.delay(after: attempt, unit: .random(in: 0..<1))
-            let deferral = OutboxEntry.Deferral(
-                attempts: attempt, date: time.date, delay: delay, isRequested: advice?.retryAfter != nil, error: text)
+            let date = time.date
+            if policy.givesUp(after: attempt, age: Duration(saturating: date.timeIntervalSince(item.submission.date))) {
+                let failure = OutboxEntry.Failure(attempts: attempt, date: date, error: text, isGivenUp: true)
+                return (.failed(failure), .gaveUp(attempts: attempt, error))
+            }
+            func delay(own: Duration) -> Duration {
+                RetryPolicy.delay(own: own, advised: advice?.retryAfter, limit: policy.adviceLimit)
+            }
+            let (requested, delay) = (delay(own: .zero), delay(own: policy.delay(after: attempt, unit: .random(in: 0..<1))))
+            let deferral = OutboxEntry.Deferral(attempts: attempt, date: date, delay: delay, requested: requested, error: text)
             return (.deferred(deferral), .deferred(attempt: attempt, delay: delay, error))
         case .permanent:
             return (.failed(OutboxEntry.Failure(attempts: attempt, date: time.date, error: text)), .failed(error))
@@ -128,7 +165,8 @@ extension OutboxCore {
             return
         }
         guard lease == nil, leasing == nil else { return }
-        leasing = Task { [weak self, log, leaseNumber] in
+        leasing = Task { [weak self, log, leaseNumber, scope = DeliveryScope(running)] in
+            defer { scope.end() }
             do {
                 let lease = try await log.acquireDelivery()
                 await self?.granted(lease, leaseNumber)

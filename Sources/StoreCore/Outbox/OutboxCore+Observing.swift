@@ -14,10 +14,10 @@ extension OutboxCore {
                 undecodableCount: machine.undecodableCount, isStopped: machine.isStopped,
                 commands: commands(after: 0, limit: 100))
         }
-        let items = machine.commands(changing: subject.replaced(machine.replacements).text).filter { item in
-            // Contents of other stores may have a type of the same name, and the same key.
+        let items = machine.commands(changing: subject.content.replaced(machine.replacements)).filter { item in
+            // Other stores without a name may have the same key.
             let engine = registrations[item.submission.name]?.engines.first.map { ObjectIdentifier($0) }
-            return item.status != .delivered && (engine == nil || subject.engine == nil || engine == subject.engine)
+            return item.status != .delivered && (engine == nil || engine == subject.engine)
         }
         let commands = items.map { command($0) }
         func count(_ status: OutboxCommand.Status) -> Int { commands.count { $0.status == status } }
@@ -37,9 +37,14 @@ extension OutboxCore {
             } else if machine
                 .isUndecodable(item)
             { .undecodable } else { .pending }
-        let next = item.notBefore.flatMap { _ in item.deferral.map { $0.date.addingTimeInterval($0.delay.timeInterval) } }
+        let next = item.notBefore.flatMap { notBefore in
+            item.deferral.map { deferral in
+                let delay = notBefore == item.requestedUntil ? deferral.requested : deferral.delay
+                return deferral.date.addingTimeInterval(min(delay, machine.rules.longestDelay).timeInterval)
+            }
+        }
         return OutboxCommand(
-            id: item.id, name: item.submission.name, lane: item.lane, submittedAt: item.submission.date, status: status,
+            id: item.id, name: item.submission.name, lane: item.lane.text, submittedAt: item.submission.date, status: status,
             attempts: item.attempts, nextAttempt: status == .pending ? next : nil,
             lastError: item.failure?.error ?? item.deferral?.error, payload: item.submission.payload, order: item.order)
     }
@@ -62,12 +67,15 @@ extension OutboxCore {
 
     var undelivered: Int { machine.pendingCount - machine.undecodableCount }
 
+    /// The number of commands that a drain waits for.
+    var awaited: Int { isClosed ? 0 : undelivered }
+
     func drain(until timeout: Duration) async -> DrainOutcome {
         let instant = time.now.advanced(by: timeout)
         await withTaskGroup { [version, time] group in
             group.addTask { [weak self] in
                 var seen: UInt64 = 0
-                while let count = await self?.undelivered, count > 0 {
+                while let count = await self?.awaited, count > 0 {
                     let known = seen
                     // The waits fail only if the group is canceled.
                     guard let next = try? await version.wait(until: { $0 > known ? $0 : nil }) else { return }

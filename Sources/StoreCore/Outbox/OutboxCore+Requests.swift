@@ -8,6 +8,7 @@ internal import Foundation
 
 extension OutboxCore {
     func register(_ registration: OutboxRegistration) {
+        guard !isClosed else { return }
         precondition(
             registrations[registration.name] == nil,
             "a command named \(registration.name) is registered twice; register each type once, and give each type its own name")
@@ -35,6 +36,7 @@ extension OutboxCore {
     }
 
     func start() {
+        guard !isClosed else { return }
         machine.woke(time.now)
         if !machine.isStarted {
             var names: Set<String> = []
@@ -48,6 +50,7 @@ extension OutboxCore {
 
     func start<Trigger: AsyncSequence & Sendable>(_ trigger: Trigger) {
         start()
+        guard !isClosed else { return }
         triggers.append(
             Task.detached { [weak self] in
                 do {
@@ -69,6 +72,7 @@ extension OutboxCore {
     }
 
     func resume() {
+        guard !isClosed else { return }
         machine.woke(time.now)
         machine.resume()
         carryOut()
@@ -116,11 +120,13 @@ extension OutboxCore {
     /// The command with identifiers replaced that are no longer temporary, and its payload; `nil` if it has none.
     func upToDate(_ command: BoundCommand, _ registration: OutboxRegistration) throws -> (command: BoundCommand, payload: Data)? {
         guard command.references.contains(where: { machine.replacements[$0] != nil }) else { return nil }
-        return try replaceIdentifiers(of: command, registration)
+        return try replaceIdentifiers(of: command, registration, machine.replacements)
     }
 
-    func replaceIdentifiers(of command: BoundCommand, _ registration: OutboxRegistration) throws -> (command: BoundCommand, payload: Data) {
-        let command = registration.bindValue(command.value.replacing(IdentifierReplacement(texts: machine.replacements)))
+    func replaceIdentifiers(
+        of command: BoundCommand, _ registration: OutboxRegistration, _ replacements: [String: String]
+    ) throws -> (command: BoundCommand, payload: Data) {
+        let command = registration.bindValue(command.value.replacing(IdentifierReplacement(texts: replacements)))
         return (command, try encoder.encode(command.value))
     }
 
@@ -154,20 +160,37 @@ extension OutboxCore {
         try change(id, .retried) { $0.status == .failed ? .retried : nil }
     }
 
-    func discard(_ id: UUID) throws -> Bool {
-        try change(id, .discarded) { item in
-            item.status == .failed || (item.status == .pending && machine.isUndecodable(item)) ? .discarded : nil
+    func discard(_ id: UUID) throws -> DiscardOutcome {
+        defer { carryOut() }
+        var outcome = DiscardOutcome.unknown
+        let isDiscarded = try transact {
+            outcome = self.outcome(ofDiscarding: id)
+            guard outcome.isDone, let item = machine.items[id] else { return [] }
+            return [entry(item, .discarded)]
         }
+        if isDiscarded { report(.discarded, id) }
+        return outcome
     }
 
-    func replace<Value: Command>(_ id: UUID, with command: Value) throws -> Bool {
+    /// The outcome of discarding or replacing a command now.
+    private func outcome(ofDiscarding id: UUID) -> DiscardOutcome {
+        guard let item = machine.items[id], item.status != .delivered else { return .unknown }
+        // An attempt that has passed its deadline counts as failed. If it never returns, nothing else would remove the command.
+        if machine.isActive(id), !machine.overdue.contains(id) { return .delivering }
+        // After a refusal, the origin has not performed the command.
+        let isRefused = item.status == .failed && item.failure?.isGivenUp != true
+        return item.isAttempted && !isRefused ? .perhapsPerformed : .discarded
+    }
+
+    func replace<Value: Command>(_ id: UUID, with command: Value) throws -> DiscardOutcome {
         let registration = try registration(Value.name)
         let bound = registration.bindValue(command)
         let payload = try encoder.encode(command)
         defer { carryOut() }
+        var outcome = DiscardOutcome.unknown
         let isReplaced = try transact {
-            guard let item = machine.items[id], item.status == .failed || (item.status == .pending && machine.isUndecodable(item))
-            else { return [] }
+            outcome = self.outcome(ofDiscarding: id)
+            guard outcome.isDone, let item = machine.items[id] else { return [] }
             let (bound, payload) = try upToDate(bound, registration) ?? (bound, payload)
             let submission = submission(of: bound, registration, payload, date: item.submission.date)
             let growth = submission.payload.count - item.submission.payload.count
@@ -175,7 +198,7 @@ extension OutboxCore {
             return [OutboxEntry(id: id, lane: bound.lane, fact: .replaced(submission))]
         }
         if isReplaced { report(.replaced, id) }
-        return isReplaced
+        return outcome
     }
 
     func change(
@@ -208,6 +231,7 @@ extension OutboxCore {
             throw error
         }
         (foreign, recordCount, responses, unsettled, latest) = ([], 0, [:], [:], nil)
+        for key in moving.keys { moving[key] = [] }
         carryOut()
         report(.cleared(count: count), nil)
         for task in attempts.current.values { task.cancel() }

@@ -58,10 +58,14 @@ extension OutboxCore {
 
     func show(_ id: UUID, insteadOf superseded: UUID?) {
         if let superseded, superseded != id { report(.superseded, superseded) }
-        // Another process has replaced an identifier. The older change is visible under the temporary key until the entity has moved.
-        if superseded == id, !moving.isEmpty, shown[id] != nil { return heldShows.append(id) }
+        // An identifier was replaced. The older change is visible under the temporary key until the entity has moved.
+        if superseded == id, waitsForMove(id, .show(id)) { return }
+        show(machine.items[id], id, insteadOf: superseded)
+    }
+
+    private func show(_ item: OutboxMachine.Item?, _ id: UUID, insteadOf superseded: UUID?) {
         let old = superseded.flatMap { shown.removeValue(forKey: $0) } ?? []
-        guard let item = machine.items[id], item.status != .failed, let command = known(item) ?? bind(item) else {
+        guard let item, item.status != .failed, let command = known(item) ?? bind(item) else {
             for patch in old { patch.engine.dropCommands([superseded ?? id], of: patch.key) }
             return
         }
@@ -108,6 +112,8 @@ extension OutboxCore {
     /// Folds the change of a delivered command into the content of each store.
     func confirm(_ item: OutboxMachine.Item) {
         let id = item.id
+        // Another process may have delivered the command before its entity has moved here.
+        if waitsForMove(id, .confirm(item)) { return }
         let performed = responses.removeValue(forKey: id)
         let response = performed?.response ?? .none
         guard let patches = shown[id], let first = patches.first else {
@@ -134,23 +140,40 @@ extension OutboxCore {
     func move(_ item: OutboxMachine.Item, _ patch: BoundPatch, _ first: BoxedContent, _ performed: PerformedCommand?) {
         let decode = registrations[item.submission.name]?.decodeKey
         guard let key = performed?.replacement?.key ?? item.replacement.flatMap({ decode?($0) }) else { return retire([item.id]) }
-        let response: BoxedContent? = if case .content(let content)? = performed?.response { content } else { nil }
+        let content: CreatedContent<BoxedContent> =
+            if case .content(let content)? = performed?.response { .response(content) } else { item.hasContent ? .unknown : .kept }
         let id = item.id
-        moving.insert(id)
+        let temporary = patch.content
+        moving[temporary] = moving[temporary] ?? []
         Task.detached { [weak self] in
-            let moved: @Sendable () async -> Void = { [weak self] in await self?.moved(id) }
+            let moved: @Sendable () async -> Void = { [weak self] in await self?.moved(temporary) }
             let settled: @Sendable ([UUID]) async -> Void = { [weak self] folded in await self?.settled(folded, in: patch) }
-            await patch.engine.settleCreation(id, from: patch.key, to: key, response, first: first, moved: moved, saved: settled)
+            await patch.engine.settleCreation(id, from: patch.key, to: key, content, first: first, moved: moved, saved: settled)
         }
     }
 
-    func moved(_ id: UUID) {
-        moving.remove(id)
-        guard moving.isEmpty else { return }
-        let (shows, rewrites) = (heldShows, heldRewrites)
-        (heldShows, heldRewrites) = ([], [])
-        for id in shows where machine.items[id]?.status == .pending { show(id, insteadOf: id) }
-        for id in rewrites { rewrite(id) }
+    /// Keeps a change of a moving entity until the entity has moved. The command is not delivered before, so that its change is not folded.
+    private func waitsForMove(_ id: UUID, _ change: HeldChange) -> Bool {
+        let patch = shown[id]?.first { $0.first == nil && moving[$0.content] != nil }
+        guard let key = patch?.content else { return false }
+        machine.hold(id)
+        moving[key]?.append(change)
+        return true
+    }
+
+    func moved(_ temporary: PatchedContent) {
+        machine.woke(time.now)
+        for change in moving.removeValue(forKey: temporary) ?? [] {
+            switch change {
+            case .show(let id):
+                machine.release(id)
+                if machine.items[id]?.status == .pending { show(id, insteadOf: id) }
+            case .confirm(let item):
+                machine.release(item.id)
+                show(item, item.id, insteadOf: item.id)
+                confirm(item)
+            }
+        }
         carryOut()
     }
 
@@ -166,7 +189,7 @@ extension OutboxCore {
     }
 
     func retire(_ ids: [UUID]) {
-        guard !ids.isEmpty else { return }
+        guard !ids.isEmpty, !isClosed else { return }
         do {
             try transact { ids.compactMap { machine.items[$0] }.map { entry($0, .retired) } }
         } catch {
@@ -181,23 +204,42 @@ extension OutboxCore {
     }
 
     func rewrite(_ id: UUID) {
-        // The change is visible under the temporary key until the entity has moved.
-        guard moving.isEmpty else { return heldRewrites.append(id) }
-        guard let item = machine.items[id], isOutdated(item) else { return }
+        guard !isClosed, let item = machine.items[id], isOutdated(item) else { return }
         do {
             try transact {
                 // Another process may have replaced the identifiers, and its delivery may have begun.
                 guard let item = machine.items[id], isOutdated(item), let outdated = bind(item) else { return [] }
                 let registration = try registration(item.submission.name)
-                let (command, payload) = try replaceIdentifiers(of: outdated, registration)
-                let submission = submission(of: command, registration, payload, date: item.submission.date)
-                latest = (submission.delivery, command)
-                return [OutboxEntry(id: id, lane: command.lane, fact: .replaced(submission))]
+                return [try rewritten(item, outdated, registration, machine.replacements)]
             }
         } catch {
             report(.logFault(error), id)
             later { await $0.rewriteAgain(id) }
         }
+    }
+
+    /// Replaces the temporary identifier of an entity in the commands that refer to it.
+    ///
+    /// These entries belong in the append that logs the creation: another process then finds a lane with its new commands, or with none of
+    /// them, even if the lane's name contains the identifier. Commands of other types wait until these are registered.
+    func rewrites(after creator: OutboxMachine.Item, _ replacement: String?) -> [OutboxEntry] {
+        guard let temporary = creator.submission.creates, let replacement else { return [] }
+        return machine.pendingReferrers(to: temporary, of: creator.id).compactMap { id in
+            guard let item = machine.items[id], let registration = registrations[item.submission.name], let command = bind(item)
+            else { return nil }
+            // A command that cannot be encoded is rewritten later, which reports the error.
+            return try? rewritten(item, command, registration, [temporary: replacement])
+        }
+    }
+
+    /// The entry that replaces identifiers in a command.
+    private func rewritten(
+        _ item: OutboxMachine.Item, _ outdated: BoundCommand, _ registration: OutboxRegistration, _ replacements: [String: String]
+    ) throws -> OutboxEntry {
+        let (command, payload) = try replaceIdentifiers(of: outdated, registration, replacements)
+        let submission = submission(of: command, registration, payload, date: item.submission.date)
+        latest = (submission.delivery, command)
+        return OutboxEntry(id: item.id, lane: command.lane, fact: .replaced(submission))
     }
 
     /// Whether a pending command refers to a temporary identifier that was replaced.
@@ -221,22 +263,34 @@ extension OutboxCore {
     }
 }
 
+/// A change that waits until its entity has moved from a temporary key to its real key.
+enum HeldChange: Sendable {
+    /// The change of a command with a replaced identifier.
+    case show(UUID)
+    /// The change of a command that another process has delivered.
+    case confirm(OutboxMachine.Item)
+}
+
+/// The content that a patch changes.
+struct PatchedContent: Hashable, Sendable {
+    var engine: ObjectIdentifier
+    var key: BoxedKey
+}
+
+extension BoundPatch {
+    fileprivate var content: PatchedContent { PatchedContent(engine: ObjectIdentifier(engine), key: key) }
+}
+
 /// Values for patches, by the content that these change.
 private struct PatchGroups<Value> {
-    private struct Content: Hashable {
-        var engine: ObjectIdentifier
-        var key: BoxedKey
-    }
-
     private(set) var all: [(patch: BoundPatch, values: [Value])] = []
-    private var positions: [Content: Int] = [:]
+    private var positions: [PatchedContent: Int] = [:]
 
     mutating func add(_ value: Value, _ patch: BoundPatch) {
-        let content = Content(engine: ObjectIdentifier(patch.engine), key: patch.key)
-        if let position = positions[content] {
+        if let position = positions[patch.content] {
             all[position].values.append(value)
         } else {
-            positions[content] = all.count
+            positions[patch.content] = all.count
             all.append((patch, [value]))
         }
     }

@@ -34,10 +34,8 @@ actor OutboxCore {
     /// The patches of delivered commands, until the stores have saved the content that contains them.
     var unsettled: [UUID: [BoundPatch]] = [:]
     var responses: [UUID: PerformedCommand] = [:]
-    /// The commands with entities that move from a temporary key, and the commands that wait for such a move.
-    var moving: Set<UUID> = []
-    var heldRewrites: [UUID] = []
-    var heldShows: [UUID] = []
+    /// The temporary keys with entities that move to their real keys, and the changes that wait for the move of their entity.
+    var moving: [PatchedContent: [HeldChange]] = [:]
     /// The records of newer versions, which a compaction keeps.
     var foreign: [Data]
     /// The number of records in the log.
@@ -49,6 +47,10 @@ actor OutboxCore {
     var wake: (instant: MonotonicInstant, task: Task<Void, Never>)?
     var triggers: [Task<Void, Never>] = []
     var isShutDown = false
+    /// Whether the outbox was closed, so that it refuses requests.
+    var isClosed = false
+    /// The number of tasks that deliver or wait for the lease.
+    nonisolated let running = WatchedState(0)
 
     init(
         log: OutboxLog, policy: OutboxPolicy, time: any TimeSource, onEvent: (@Sendable (OutboxEvent) -> Void)?
@@ -71,6 +73,7 @@ actor OutboxCore {
             }
             machine.apply(entry, date: date)
         }
+        machine.forgetOldReplacements()
         // No type is registered yet, so there is nothing to show.
         _ = machine.takeActions()
         self.machine = machine
@@ -100,7 +103,8 @@ actor OutboxCore {
         wake?.task.cancel()
         leasing?.cancel()
         for task in attempts.current.values { task.cancel() }
-        if attempts.current.isEmpty { lease = nil }
+        // An attempt may never return. Until then, ``performing`` keeps the next outbox of this process from delivering its command.
+        lease = nil
     }
 
     // MARK: The log
@@ -152,16 +156,20 @@ actor OutboxCore {
     private static func newer(_ entry: OutboxEntry) -> OutboxEvent.Kind {
         let error = StoreError(
             .unreadableRecord,
-            "a newer version of this framework has written about a command of lane \(entry.lane); update the program to deliver the lane")
+            "a newer version of this framework has written about a command of lane \(entry.lane.text); update the program to deliver the lane"
+        )
         return .undecodable(name: "", error)
     }
 
     /// Decides on entries under the lock of the log, appends them, and applies them. The caller carries out the actions.
     ///
-    /// - Parameter decide: Returns the entries. The entries of other processes are applied before it is called.
+    /// - Parameters:
+    ///   - use: The purpose of the entries.
+    ///   - decide: Returns the entries. The entries of other processes are applied before it is called.
     /// - Returns: Whether there were any entries.
     @discardableResult
-    func transact(_ decide: () throws -> [OutboxEntry]) throws -> Bool {
+    func transact(_ use: LogUse = .request, _ decide: () throws -> [OutboxEntry]) throws -> Bool {
+        if use == .request { try checkOpen() }
         machine.woke(time.now)
         var entries: [OutboxEntry] = []
         try log.append(durability: policy.durability) { news in
@@ -181,7 +189,8 @@ actor OutboxCore {
 
     /// Replaces the log by a shorter one when most of its records are outdated.
     func compactIfNeeded() {
-        guard recordCount > 1_024, recordCount > 4 * machine.items.count else { return }
+        let kept = machine.items.count + machine.replacements.count + foreign.count
+        guard !isClosed, recordCount > 1_024, recordCount > 4 * kept else { return }
         do {
             try compact()
         } catch {
@@ -210,6 +219,8 @@ extension OutboxCore: CacheScopeMember {
     func prepareToClear() async throws { _ = try empty() }
 
     func clear() async throws { await waitForAttempts() }
+
+    func refuse() async { shut() }
 
     /// Returns at once, because a submitted command is on disk already.
     func waitUntilSaved() async throws {}

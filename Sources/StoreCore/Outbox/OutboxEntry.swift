@@ -9,25 +9,26 @@ internal import Foundation
 /// Identity and lane come first and have a fixed place in all versions. Therefore even a fact of a newer version blocks its lane.
 struct OutboxEntry: Hashable, Sendable {
     var id: UUID
-    var lane: String
+    var lane: OutboxLane
     var fact: Fact
 
     enum Fact: Hashable, Sendable {
         /// The command was submitted.
         case submitted(Submission)
-        /// A delivery begins. From now on the command cannot be taken back.
+        /// A delivery begins. From now on the origin may have performed the command.
         case attempted
         /// An attempt failed, and another one follows.
         case deferred(Deferral)
-        /// The origin has refused the command.
+        /// The origin has refused the command, or the outbox has given it up.
         case failed(Failure)
-        /// The origin has performed the command. The value is the text of the identifier that replaces the temporary one, if any.
-        case delivered(replacement: String?)
+        /// The origin has performed the command: the text of the identifier that replaces the temporary one, if any, and whether the origin
+        /// has responded with the content, which only the process that has delivered the command knows.
+        case delivered(replacement: String?, hasContent: Bool = false)
         /// The content that contains the change is saved.
         case retired
         /// The command was taken back before its first delivery.
         case canceled
-        /// A failed or unreadable command was discarded.
+        /// A command was discarded that was not being delivered.
         case discarded
         /// A failed command is pending again.
         case retried
@@ -43,8 +44,8 @@ struct OutboxEntry: Hashable, Sendable {
     struct Submission: Hashable, Sendable {
         var name: String
         var version: Int
-        /// The type and the key of the content that the command changes; empty if there is none.
-        var subject: String
+        /// The content that the command changes; `none` if there is none.
+        var subject: OutboxLane
         /// The identifiers that the command refers to.
         var references: [String]
         /// The temporary identifier of the entity that the command creates.
@@ -61,8 +62,8 @@ struct OutboxEntry: Hashable, Sendable {
         var attempts: Int
         var date: Date
         var delay: Duration
-        /// Whether the origin has asked for the delay, so that no trigger ends it.
-        var isRequested: Bool
+        /// The part of the delay that the origin has asked for, which no trigger ends.
+        var requested: Duration
         var error: String
     }
 
@@ -72,6 +73,8 @@ struct OutboxEntry: Hashable, Sendable {
         var error: String
         /// The failed command that creates the entity which this command refers to.
         var cause: UUID?
+        /// Whether the outbox has given the command up, so that the origin may have performed it.
+        var isGivenUp = false
     }
 }
 
@@ -96,16 +99,18 @@ extension OutboxEntry {
         case .deferred(let deferral):
             writer.put(deferral.attempts)
             writer.put(deferral.date)
-            writer.put(deferral.delay.timeInterval.bitPattern)
-            writer.put(deferral.isRequested ? 1 as UInt8 : 0)
+            writer.put(deferral.delay)
+            writer.put(deferral.requested)
             writer.put(deferral.error)
         case .failed(let failure):
             writer.put(failure.attempts)
             writer.put(failure.date)
             writer.put(failure.error)
             writer.put(failure.cause ?? Self.noCommand)
-        case .delivered(let replacement):
+            writer.put(failure.isGivenUp)
+        case .delivered(let replacement, let hasContent):
             writer.put(replacement)
+            writer.put(hasContent)
         case .mapped(let temporary, let replacement):
             writer.put(temporary)
             writer.put(replacement)
@@ -127,7 +132,7 @@ extension OutboxEntry {
         let version = try reader.byte()
         guard version >= Self.version else { return nil }
         let kind = Kind(rawValue: try reader.byte())
-        let (id, lane) = (try reader.id(), try reader.text())
+        let (id, lane) = (try reader.id(), try reader.lane())
         // A fact of a newer version still names its command.
         guard version == Self.version, let kind else { return OutboxEntry(id: id, lane: lane, fact: .unknown) }
         return OutboxEntry(id: id, lane: lane, fact: try fact(kind, &reader))
@@ -140,13 +145,14 @@ extension OutboxEntry {
         case .deferred:
             .deferred(
                 Deferral(
-                    attempts: try reader.number(), date: try reader.date(),
-                    delay: Duration(saturating: Double(bitPattern: try reader.word())), isRequested: try reader.byte() != 0,
-                    error: try reader.text()))
+                    attempts: try reader.attempts(), date: try reader.date(), delay: try reader.duration(),
+                    requested: try reader.duration(), error: try reader.text()))
         case .failed:
             .failed(
-                Failure(attempts: try reader.number(), date: try reader.date(), error: try reader.text(), cause: try reader.optionalID()))
-        case .delivered: .delivered(replacement: try reader.optionalText())
+                Failure(
+                    attempts: try reader.attempts(), date: try reader.date(), error: try reader.text(), cause: try reader.optionalID(),
+                    isGivenUp: try reader.bool()))
+        case .delivered: .delivered(replacement: try reader.optionalText(), hasContent: try reader.bool())
         case .retired: .retired
         case .canceled: .canceled
         case .discarded: .discarded
@@ -182,6 +188,10 @@ extension OutboxEntry {
 
         mutating func put(_ number: Int) { put(UInt64(bitPattern: Int64(number))) }
 
+        mutating func put(_ flag: Bool) { put(flag ? 1 as UInt8 : 0) }
+
+        mutating func put(_ duration: Duration) { put(duration.timeInterval.bitPattern) }
+
         mutating func put(_ date: Date) { put(date.timeIntervalSinceReferenceDate.bitPattern) }
 
         mutating func put(_ id: UUID) { withUnsafeBytes(of: id.uuid) { bytes.append(contentsOf: $0) } }
@@ -192,8 +202,13 @@ extension OutboxEntry {
         }
 
         mutating func put(_ text: String?) {
-            put(text == nil ? 0 as UInt8 : 1)
+            put(text != nil)
             if let text { put(text) }
+        }
+
+        mutating func put(_ lane: OutboxLane) {
+            put(lane.name)
+            put(lane.key)
         }
 
         mutating func put(_ data: Data) { data.withUnsafeBytes { put($0) } }
@@ -233,6 +248,13 @@ extension OutboxEntry {
 
         mutating func number() throws(NoEntry) -> Int { Int(truncatingIfNeeded: Int64(bitPattern: try word())) }
 
+        /// A number of attempts; bounded, because further attempts are added to it.
+        mutating func attempts() throws(NoEntry) -> Int { min(max(0, try number()), 1_000_000) }
+
+        mutating func bool() throws(NoEntry) -> Bool { try byte() != 0 }
+
+        mutating func duration() throws(NoEntry) -> Duration { Duration(saturating: Double(bitPattern: try word())) }
+
         mutating func date() throws(NoEntry) -> Date { Date(timeIntervalSinceReferenceDate: Double(bitPattern: try word())) }
 
         mutating func id() throws(NoEntry) -> UUID { UUID(uuid: try take(16).loadUnaligned(as: uuid_t.self)) }
@@ -248,10 +270,12 @@ extension OutboxEntry {
 
         mutating func text() throws(NoEntry) -> String { String(decoding: try raw(), as: UTF8.self) }
 
-        mutating func optionalText() throws(NoEntry) -> String? { try byte() == 0 ? nil : try text() }
+        mutating func optionalText() throws(NoEntry) -> String? { try bool() ? try text() : nil }
+
+        mutating func lane() throws(NoEntry) -> OutboxLane { OutboxLane(name: try text(), key: try text()) }
 
         mutating func submission() throws(NoEntry) -> Submission {
-            let (name, version, subject) = (try text(), try number(), try text())
+            let (name, version, subject) = (try text(), try number(), try lane())
             let count = try number()
             guard count >= 0, count <= bytes.count else { throw NoEntry() }
             var references: [String] = []

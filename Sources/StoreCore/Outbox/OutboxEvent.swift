@@ -31,9 +31,13 @@ public struct OutboxEvent: Sendable {
         case delivered
         /// The origin has refused the command for good.
         case failed(any Error)
+        /// The command has failed as often or as long as ``OutboxPolicy/attemptLimit`` or ``OutboxPolicy/ageLimit`` allows.
+        ///
+        /// It counts as failed. The error is that of its last attempt; the origin may have performed the command.
+        case gaveUp(attempts: Int, any Error)
         /// The command was taken back before its first attempt.
         case canceled
-        /// The failed or undecodable command was discarded.
+        /// The command was discarded.
         case discarded
         /// The failed command is pending again.
         case retried
@@ -73,6 +77,7 @@ extension OutboxEvent.Kind: CustomStringConvertible {
         case .deferred(let attempt, let delay, let error): "attempt \(attempt) failed, retrying in \(delay.inWords): \(error)"
         case .delivered: "delivered"
         case .failed(let error): "failed: \(error)"
+        case .gaveUp(let attempts, let error): "gave up after \(attempts) attempts: \(error)"
         case .canceled: "canceled"
         case .discarded: "discarded"
         case .retried: "retried"

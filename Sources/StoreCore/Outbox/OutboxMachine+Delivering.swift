@@ -7,10 +7,10 @@ internal import Foundation
 #endif
 
 extension OutboxMachine {
-    /// Deliveries may begin.
+    /// Deliveries may begin. Ends the delays that the origin has not asked for: a new launch is a sign of success like a trigger.
     mutating func start() {
         isStarted = true
-        reviewAll()
+        triggered()
     }
 
     mutating func stop() { isStarted = false }
@@ -79,6 +79,16 @@ extension OutboxMachine {
         fill()
     }
 
+    /// This process must not deliver the command now.
+    mutating func hold(_ id: UUID) { held.insert(id) }
+
+    /// This process may deliver the command again.
+    mutating func release(_ id: UUID) {
+        guard held.remove(id) != nil, let item = items[id] else { return }
+        review(item.lane)
+        fill()
+    }
+
     /// A fatal failure stops all lanes until ``resume()``.
     mutating func halt() { isStopped = true }
 
@@ -89,7 +99,7 @@ extension OutboxMachine {
 
     /// An external event makes success more likely: ends the delays that the origin has not asked for.
     mutating func triggered() {
-        for (id, item) in items where item.notBefore != nil && item.deferral?.isRequested != true { items[id]?.notBefore = nil }
+        for (id, item) in items where item.notBefore != nil { items[id]?.notBefore = item.requestedUntil }
         reviewAll()
     }
 
@@ -98,10 +108,10 @@ extension OutboxMachine {
         fill()
     }
 
-    func firstOrder(_ key: String) -> UInt64 { lanes[key]?.ids.first.flatMap { items[$0]?.order } ?? 0 }
+    func firstOrder(_ key: OutboxLane) -> UInt64 { lanes[key]?.ids.first.flatMap { items[$0]?.order } ?? 0 }
 
     /// Adds a lane to the ready ones if its first command can be delivered, or sets a timer.
-    mutating func review(_ key: String) {
+    mutating func review(_ key: OutboxLane) {
         guard let lane = lanes[key], lane.active == nil, !lane.isQueued, let item = deliverable(lane, key) else { return }
         if let notBefore = item.notBefore, notBefore > now {
             guard lane.timer ?? .distantFuture > notBefore else { return }
@@ -114,9 +124,9 @@ extension OutboxMachine {
     }
 
     /// The first command of a lane, if nothing but time keeps it from being delivered.
-    func deliverable(_ lane: Lane, _ key: String) -> Item? {
+    func deliverable(_ lane: Lane, _ key: OutboxLane) -> Item? {
         guard let id = lane.ids.first, let item = items[id], item.status == .pending, !isUndecodable(item), !heldLanes.contains(key),
-            running[id] == nil
+            running[id] == nil, !held.contains(id)
         else { return nil }
         return item.submission.references.isEmpty ? item : nil
     }
@@ -148,12 +158,23 @@ extension OutboxMachine {
     mutating func replaceAll(_ entries: [OutboxEntry], date: Date) {
         let (old, wasStarted) = (self, isStarted)
         let oldActions = actions
-        clear()
+        forgetCommands()
         isStarted = false
+        // A screen of this process may have a temporary identifier that the new log no longer names.
+        for temporary in old.replacementOrder where !entries.isEmpty {
+            if let replacement = old.replacements[temporary] { map(temporary, to: replacement) }
+        }
         for entry in entries { apply(entry, date: date) }
         actions = oldActions
         isStarted = wasStarted
-        for (id, lane) in running where items[id]?.lane == lane { lanes[lane]?.active = id }
+        for id in running.keys {
+            guard let item = items[id], item.status == .pending else {
+                overdue.insert(id)
+                continue
+            }
+            running[id] = item.lane
+            if lanes[item.lane]?.active == nil { lanes[item.lane]?.active = id }
+        }
         for item in old.commands() where items[item.id] == nil && item.status == .pending { actions.append(.hide(item.id)) }
         for item in commands() {
             let before = old.items[item.id]
@@ -175,11 +196,11 @@ extension OutboxMachine {
 
 /// The lanes that wait for a time, earliest first.
 struct TimerHeap: Sendable {
-    private var nodes: [(instant: MonotonicInstant, lane: String)] = []
+    private var nodes: [(instant: MonotonicInstant, lane: OutboxLane)] = []
 
     var first: MonotonicInstant? { nodes.first?.instant }
 
-    mutating func add(_ instant: MonotonicInstant, _ lane: String) {
+    mutating func add(_ instant: MonotonicInstant, _ lane: OutboxLane) {
         nodes.append((instant, lane))
         var child = nodes.count - 1
         while child > 0, nodes[child].instant < nodes[(child - 1) / 2].instant {
@@ -188,7 +209,7 @@ struct TimerHeap: Sendable {
         }
     }
 
-    mutating func takeDue(_ now: MonotonicInstant) -> (MonotonicInstant, String)? {
+    mutating func takeDue(_ now: MonotonicInstant) -> (MonotonicInstant, OutboxLane)? {
         guard let first = nodes.first, first.instant <= now else { return nil }
         nodes.swapAt(0, nodes.count - 1)
         nodes.removeLast()

@@ -23,15 +23,16 @@ extension OutboxMachine {
             deferred(id, deferral, date)
         case .failed(let failure):
             failed(id, failure)
-        case .delivered(let replacement):
-            delivered(id, replacement)
+        case .delivered(let replacement, let hasContent):
+            delivered(id, replacement, hasContent: hasContent)
         case .retired:
             if items[id]?.status == .delivered { remove(id) }
         case .canceled:
             guard let item = items[id], item.status == .pending, !item.isAttempted else { break }
             takeBack(id)
         case .discarded:
-            guard let item = items[id], item.status == .failed || (item.status == .pending && running[id] == nil) else { break }
+            // Another process may have discarded a command that is being delivered here. The result of the delivery is dropped.
+            guard let item = items[id], item.status != .delivered else { break }
             takeBack(id)
         case .retried:
             retried(id)
@@ -40,13 +41,14 @@ extension OutboxMachine {
         case .mapped(let temporary, let replacement):
             map(temporary, to: replacement)
         case .unknown:
-            heldLanes.insert(entry.lane)
+            heldLanes.insert(entry.lane.replaced(replacements))
         }
         fill()
     }
 
-    mutating func submitted(_ id: UUID, _ lane: String, _ submission: OutboxEntry.Submission) {
+    mutating func submitted(_ id: UUID, _ lane: OutboxLane, _ submission: OutboxEntry.Submission) {
         guard items[id] == nil else { return }
+        let (lane, submission) = renamed(lane, submission)
         var superseded: UUID?
         if let earlier = submission.supersedes, supersedable(in: lane)?.id == earlier {
             superseded = earlier
@@ -87,50 +89,71 @@ extension OutboxMachine {
         }
     }
 
-    mutating func failWithCreator(_ id: UUID, _ creator: UUID?, _ date: Date) {
+    mutating func failWithCreator(_ id: UUID, _ creator: UUID?, _ date: Date) { failed(id, failureWithCreator(id, creator, date)) }
+
+    private func failureWithCreator(_ id: UUID, _ creator: UUID?, _ date: Date) -> OutboxEntry.Failure {
         let message = "the command that creates the entity has failed or was removed; retry that command, or discard this one"
-        failed(id, OutboxEntry.Failure(attempts: items[id]?.attempts ?? 0, date: date, error: message, cause: creator))
+        return OutboxEntry.Failure(attempts: items[id]?.attempts ?? 0, date: date, error: message, cause: creator)
     }
 
     mutating func deferred(_ id: UUID, _ deferral: OutboxEntry.Deferral, _ date: Date) {
         guard let item = items[id], item.status == .pending else { return }
-        // A clock that was set back must not prolong the delay, and the delay of an earlier process continues.
-        let elapsed = Duration(saturating: date.timeIntervalSince(deferral.date))
-        let remaining = min(deferral.delay, deferral.delay - max(.zero, elapsed))
+        // A clock that was set back must not prolong the delay, and the delay of an earlier process continues. The entry may be of a process
+        // with other limits.
+        let elapsed = max(.zero, Duration(saturating: date.timeIntervalSince(deferral.date)))
+        func end(of delay: Duration) -> MonotonicInstant {
+            now.advanced(by: max(.zero, min(max(.zero, delay), rules.longestDelay) - elapsed))
+        }
         items[id]?.attempts = deferral.attempts
         items[id]?.isAttempted = true
         items[id]?.deferral = deferral
-        items[id]?.notBefore = now.advanced(by: max(.zero, remaining))
+        items[id]?.notBefore = end(of: deferral.delay)
+        items[id]?.requestedUntil = deferral.requested > .zero ? end(of: deferral.requested) : nil
         review(item.lane)
     }
 
+    /// Fails a command, and the commands that refer to its entity.
     mutating func failed(_ id: UUID, _ failure: OutboxEntry.Failure) {
-        guard let item = items[id], item.status == .pending else {
-            // The cause is known only from this entry if the creator comes later in the log.
-            if items[id]?.status == .failed { items[id]?.failure = failure }
-            return
+        // A list instead of recursion: a chain of creations may be as long as the log.
+        var failing = [(id: id, failure: failure)]
+        var next = 0
+        while next < failing.count {
+            let (id, failure) = failing[next]
+            next += 1
+            guard let item = items[id], item.status == .pending else {
+                // The cause is known only from this entry if the creator comes later in the log.
+                if items[id]?.status == .failed { items[id]?.failure = failure }
+                continue
+            }
+            setStatus(.failed, of: id)
+            items[id]?.failure = failure
+            items[id]?.attempts = failure.attempts
+            items[id]?.notBefore = nil
+            items[id]?.deferral = nil
+            actions.append(.hide(id))
+            if rules.continuesAfterFailure { leaveLane(id) }
+            for referrer in pendingReferrers(to: item.submission.creates, of: id) {
+                failing.append((referrer, failureWithCreator(referrer, id, failure.date)))
+            }
+            review(item.lane)
         }
-        setStatus(.failed, of: id)
-        items[id]?.failure = failure
-        items[id]?.attempts = failure.attempts
-        items[id]?.notBefore = nil
-        items[id]?.deferral = nil
-        actions.append(.hide(id))
-        if rules.continuesAfterFailure { leaveLane(id) }
-        failReferrers(to: item.submission.creates, of: id, failure.date)
-        review(item.lane)
+    }
+
+    func pendingReferrers(to temporary: String?, of creator: UUID) -> [UUID] {
+        guard let temporary, creators[temporary] == creator else { return [] }
+        return (referrers[temporary] ?? []).filter { items[$0]?.status == .pending }
     }
 
     mutating func failReferrers(to temporary: String?, of creator: UUID, _ date: Date) {
-        guard let temporary, creators[temporary] == creator else { return }
-        for id in referrers[temporary] ?? [] where items[id]?.status == .pending { failWithCreator(id, creator, date) }
+        for id in pendingReferrers(to: temporary, of: creator) { failWithCreator(id, creator, date) }
     }
 
-    mutating func delivered(_ id: UUID, _ replacement: String?) {
+    mutating func delivered(_ id: UUID, _ replacement: String?, hasContent: Bool) {
         guard let item = items[id], item.status != .delivered else { return }
         if item.status == .failed { actions.append(.show(id, insteadOf: nil)) }
         setStatus(.delivered, of: id)
         items[id]?.replacement = replacement
+        items[id]?.hasContent = hasContent
         items[id]?.isAttempted = true
         leaveLane(id)
         // First, so that the entity moves before the commands that refer to it.
@@ -149,19 +172,22 @@ extension OutboxMachine {
 
     mutating func map(_ temporary: String, to replacement: String) {
         if replacements.updateValue(replacement, forKey: temporary) == nil { replacementOrder.append(temporary) }
-        // Bounded. A screen that still has a forgotten temporary identifier reads its content from the store, which knows the replacement.
-        if replacementOrder.count > 1_000 { replacements[replacementOrder.removeFirst()] = nil }
+        rename(temporary, to: replacement)
         for id in referrers.removeValue(forKey: temporary) ?? [] where items[id]?.submission.references.contains(temporary) == true {
             if items[id]?.status == .pending { actions.append(.rewrite(id)) }
         }
     }
 
+    /// Makes a failed command pending again, and the commands that failed because of it.
     mutating func retried(_ id: UUID) {
-        guard let item = items[id], item.status == .failed else { return }
-        makePending(id)
-        // The commands that failed because of this command are retried with it.
-        let others = (referrers[item.submission.creates ?? ""] ?? []).compactMap { items[$0] }.filter { $0.failure?.cause == id }
-        for other in others.sorted(by: { $0.order < $1.order }) { retried(other.id) }
+        // A stack instead of recursion: a chain of creations may be as long as the log.
+        var retrying = [id]
+        while let id = retrying.popLast() {
+            guard let item = items[id], item.status == .failed else { continue }
+            makePending(id)
+            let others = (referrers[item.submission.creates ?? ""] ?? []).compactMap { items[$0] }.filter { $0.failure?.cause == id }
+            retrying += others.sorted { $0.order > $1.order }.map(\.id)
+        }
     }
 
     /// Returns a failed command to the end of its lane.
@@ -180,8 +206,9 @@ extension OutboxMachine {
         review(item.lane)
     }
 
-    mutating func replaced(_ id: UUID, _ lane: String, _ submission: OutboxEntry.Submission) {
+    mutating func replaced(_ id: UUID, _ lane: OutboxLane, _ submission: OutboxEntry.Submission) {
         guard let item = items[id], item.status != .delivered else { return }
+        let (lane, submission) = renamed(lane, submission)
         pendingByName[item.submission.name, default: 0] -= item.status == .pending ? 1 : 0
         pendingByName[submission.name, default: 0] += item.status == .pending ? 1 : 0
         byteCount += submission.payload.count - item.submission.payload.count
@@ -199,8 +226,14 @@ extension OutboxMachine {
             if item.status == .pending { insert(id, item.order, into: lane) }
             review(item.lane)
         }
-        if item.status == .failed {
+        // Under its new identity, no delivery was attempted.
+        if submission.delivery != item.submission.delivery {
             items[id]?.isAttempted = false
+            items[id]?.attempts = 0
+            items[id]?.deferral = nil
+            items[id]?.notBefore = nil
+        }
+        if item.status == .failed {
             if submission.creates == item.submission.creates { retried(id) } else { makePending(id) }
         } else {
             actions.append(.show(id, insteadOf: id))
@@ -226,7 +259,7 @@ extension OutboxMachine {
     }
 
     /// Adds a command that comes from another lane, in the order of submission.
-    mutating func insert(_ id: UUID, _ order: UInt64, into key: String) {
+    mutating func insert(_ id: UUID, _ order: UInt64, into key: OutboxLane) {
         var lane = lanes[key] ?? Lane()
         let position = lane.ids.firstIndex { items[$0]?.order ?? 0 > order } ?? lane.ids.endIndex
         lane.ids.insert(id, at: position)
@@ -265,9 +298,16 @@ extension OutboxMachine {
     /// All commands were dropped; the log is empty.
     mutating func clear() {
         for item in commands() where item.status != .failed { actions.append(.hide(item.id)) }
+        forgetCommands()
+        held = []
+        // The running deliveries belong to no lane any longer, and their results do not count.
+        overdue = Set(running.keys)
+    }
+
+    /// Forgets everything that is in the log.
+    mutating func forgetCommands() {
         (items, timeline, creators, referrers, replacements, replacementOrder, heldLanes) = ([:], [], [:], [:], [:], [], [])
         (failedCount, deliveredCount, pendingByName, unreadable, byteCount, bySubject) = (0, 0, [:], [], 0, [:])
-        // The running deliveries belong to no lane any longer.
         lanes = [:]
         (ready, timers) = ([], TimerHeap())
     }
@@ -306,7 +346,8 @@ extension OutboxMachine {
         entries.reserveCapacity(items.count * 2)
         for temporary in replacementOrder {
             guard let replacement = replacements[temporary] else { continue }
-            entries.append(OutboxEntry(id: OutboxEntry.noCommand, lane: "", fact: .mapped(temporary: temporary, replacement: replacement)))
+            let fact = OutboxEntry.Fact.mapped(temporary: temporary, replacement: replacement)
+            entries.append(OutboxEntry(id: OutboxEntry.noCommand, lane: .none, fact: fact))
         }
         var late: [OutboxEntry] = []
         for item in commands() {
@@ -322,7 +363,7 @@ extension OutboxMachine {
             if item.isAttempted { add(.attempted) }
             if let deferral = item.deferral { add(.deferred(deferral)) }
             if let failure = item.failure { add(.failed(failure)) }
-            if item.status == .delivered { add(.delivered(replacement: item.replacement)) }
+            if item.status == .delivered { add(.delivered(replacement: item.replacement, hasContent: item.hasContent)) }
         }
         return entries + late
     }

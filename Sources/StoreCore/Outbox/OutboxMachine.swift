@@ -20,6 +20,8 @@ struct OutboxMachine: Sendable {
         var width = 4
         /// Whether a lane continues after a permanent failure.
         var continuesAfterFailure = true
+        /// The longest delay that an entry of the log may cause.
+        var longestDelay = RetryPolicy.defaultAdviceLimit
     }
 
     /// An effect that the machine requests.
@@ -47,7 +49,7 @@ struct OutboxMachine: Sendable {
         let id: UUID
         /// The place in the order of all commands.
         var order: UInt64
-        var lane: String
+        var lane: OutboxLane
         var submission: OutboxEntry.Submission
         var status = Status.pending
         /// The number of failed attempts.
@@ -57,9 +59,13 @@ struct OutboxMachine: Sendable {
         var deferral: OutboxEntry.Deferral?
         /// The earliest time of the next attempt.
         var notBefore: MonotonicInstant?
+        /// The end of the delay that the origin has asked for.
+        var requestedUntil: MonotonicInstant?
         var failure: OutboxEntry.Failure?
         /// The text of the identifier of the created entity.
         var replacement: String?
+        /// Whether the origin has responded with the content.
+        var hasContent = false
         /// Whether the payload cannot be decoded.
         var isUnreadable = false
     }
@@ -78,18 +84,20 @@ struct OutboxMachine: Sendable {
 
     let rules: Rules
     var items: [UUID: Item] = [:]
-    var lanes: [String: Lane] = [:]
+    var lanes: [OutboxLane: Lane] = [:]
     /// The commands in their order. An element is skipped if its command was removed or has another place now.
     var timeline: [(order: UInt64, id: UUID)] = []
     var lastOrder: UInt64 = 0
     /// The commands that create an entity under a temporary identifier, and the commands that refer to it.
     var creators: [String: UUID] = [:]
     var referrers: [String: [UUID]] = [:]
-    /// The replacements of temporary identifiers.
+    /// The replacements of temporary identifiers, as long as this process runs: a screen may still have the temporary identifier.
     var replacements: [String: String] = [:]
     var replacementOrder: [String] = []
     /// The lanes that wait because the log has facts of a newer version about them.
-    var heldLanes: Set<String> = []
+    var heldLanes: Set<OutboxLane> = []
+    /// The names of the stores with contents that commands change.
+    var storeNames: Set<String> = []
 
     var failedCount = 0
     var deliveredCount = 0
@@ -97,7 +105,7 @@ struct OutboxMachine: Sendable {
     /// The commands with a payload that cannot be decoded.
     var unreadable: Set<UUID> = []
     /// The commands that change one content.
-    var bySubject: [String: [UUID]] = [:]
+    var bySubject: [OutboxLane: [UUID]] = [:]
     /// The sum of the sizes of all payloads.
     var byteCount = 0
 
@@ -113,10 +121,12 @@ struct OutboxMachine: Sendable {
     /// The newest version of each registered command.
     var registered: [String: Int] = [:]
     /// The commands that are being delivered, with their lanes.
-    var running: [UUID: String] = [:]
+    var running: [UUID: OutboxLane] = [:]
     /// The running commands that have passed their deadline, and no longer count toward the limit of lanes.
     var overdue: Set<UUID> = []
-    var ready: ArraySlice<String> = []
+    /// The commands that this process must not deliver now, so that their lanes wait.
+    var held: Set<UUID> = []
+    var ready: ArraySlice<OutboxLane> = []
     var timers = TimerHeap()
     var actions: [Action] = []
 
@@ -149,12 +159,12 @@ struct OutboxMachine: Sendable {
 
     /// Whether a delivery of the command may begin, decided under the lock of the log.
     func mayBegin(_ id: UUID) -> Bool {
-        guard let item = items[id], item.status == .pending, isStarted, isDeliverer, !isStopped else { return false }
+        guard let item = items[id], item.status == .pending, !held.contains(id), isStarted, isDeliverer, !isStopped else { return false }
         return running[id] == item.lane
     }
 
     /// The command that a new command of the lane may supersede.
-    func supersedable(in lane: String) -> Item? {
+    func supersedable(in lane: OutboxLane) -> Item? {
         guard let last = lanes[lane]?.ids.last, let item = items[last], item.status == .pending, !item.isAttempted else { return nil }
         return item
     }
@@ -172,7 +182,7 @@ struct OutboxMachine: Sendable {
     }
 
     /// The commands that change one content, in their order.
-    func commands(changing subject: String) -> [Item] {
+    func commands(changing subject: OutboxLane) -> [Item] {
         (bySubject[subject] ?? []).compactMap { items[$0] }.sorted { $0.order < $1.order }
     }
 

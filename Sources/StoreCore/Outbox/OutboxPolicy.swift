@@ -12,6 +12,22 @@ public struct OutboxPolicy: Sendable {
     /// The largest bound of a delay.
     public var longestBackOff = Duration.seconds(300)
 
+    /// The largest delay that an origin may ask for; after it, the next attempt begins all the same.
+    ///
+    /// It never shortens the outbox's own delay.
+    public var adviceLimit = RetryPolicy.defaultAdviceLimit
+
+    /// The number of attempts after which a command that still fails transiently is given up; `nil` never gives up.
+    ///
+    /// A command that is given up counts as failed, and its change is taken back. The origin may have performed it. A retry begins to count
+    /// again.
+    public var attemptLimit: Int?
+
+    /// The age from which a command is given up when an attempt fails transiently; `nil` never gives up.
+    ///
+    /// The age counts from the submission, by the wall clock. A command that is retried after this age has one further attempt.
+    public var ageLimit: Duration?
+
     /// The time after which a running attempt is canceled and counts as a transient failure.
     ///
     /// The next attempt waits until the canceled one has returned. If the canceled attempt succeeds after all, the command is delivered.
@@ -47,7 +63,20 @@ public struct OutboxPolicy: Sendable {
     }
 
     var rules: OutboxMachine.Rules {
-        OutboxMachine.Rules(width: max(1, concurrentLanes), continuesAfterFailure: afterFailure == .laneContinues)
+        OutboxMachine.Rules(
+            width: max(1, concurrentLanes), continuesAfterFailure: afterFailure == .laneContinues,
+            longestDelay: max(.zero, longestBackOff, adviceLimit))
+    }
+
+    /// Whether a command is given up that has failed transiently.
+    ///
+    /// - Parameters:
+    ///   - attempts: The number of attempts.
+    ///   - age: The time since the submission.
+    func givesUp(after attempts: Int, age: Duration) -> Bool {
+        if let attemptLimit, attempts >= attemptLimit { return true }
+        if let ageLimit, age >= ageLimit { return true }
+        return false
     }
 
     /// The delay after a failed attempt.
@@ -58,7 +87,8 @@ public struct OutboxPolicy: Sendable {
     func delay(after attempt: Int, unit: Double) -> Duration {
         let cap = max(.zero, longestBackOff).timeInterval
         var bound = max(.zero, backOff).timeInterval
-        for _ in 1..<max(1, attempt) where bound < cap {
+        // Bounded, because a saved number of attempts may be any number.
+        for _ in 1..<min(max(1, attempt), 1_000) where bound < cap {
             bound *= max(1, backOffMultiplier)
             if backOffMultiplier <= 1 { break }
         }

@@ -20,8 +20,8 @@ struct OutboxRegistration: Sendable {
 
 /// A decoded command with everything that depends on its type.
 struct BoundCommand: Sendable {
-    var lane: String
-    var subject: String
+    var lane: OutboxLane
+    var subject: OutboxLane
     /// The text of the temporary identifier of the entity that the command creates.
     var creates: String?
     /// The identifiers that the command refers to.

@@ -95,12 +95,29 @@ public enum CancelOutcome: Hashable, Sendable {
     /// The command is removed, and will never be delivered.
     case canceled
     /// A delivery was attempted, so the origin may have performed the command; nothing has changed.
+    ///
+    /// ``Outbox/discard(_:)`` removes the command all the same.
     case alreadyDelivering
     /// The outbox has no such command: it was delivered, canceled or discarded before.
     case unknown
 }
 
-/// The states of an outbox over time; never ends by itself.
+/// The outcome of an attempt to discard or replace a command.
+public enum DiscardOutcome: Hashable, Sendable {
+    /// The old command is removed. The origin has refused it, or no delivery was attempted.
+    case discarded
+    /// The old command is removed. A delivery was attempted and has brought no response, so the origin may have performed the command.
+    case perhapsPerformed
+    /// The command is being delivered, and its attempt has not passed ``OutboxPolicy/attemptTimeout``; nothing has changed.
+    case delivering
+    /// The outbox has no such command: it was delivered, canceled or discarded before.
+    case unknown
+
+    /// Whether the old command is removed.
+    public var isDone: Bool { self == .discarded || self == .perhapsPerformed }
+}
+
+/// The states of an outbox over time; ends when the outbox is closed.
 ///
 /// A slow observer misses intermediate states, never the newest one.
 public struct OutboxStates: AsyncSequence, Sendable {
@@ -130,7 +147,7 @@ public struct OutboxStates: AsyncSequence, Sendable {
 
         /// Waits for a state that this observer has not seen yet.
         ///
-        /// - Returns: The newest state; `nil` once the task is canceled.
+        /// - Returns: The newest state; `nil` once the task is canceled or the outbox is closed.
         public mutating func next() async -> OutboxState? {
             while true {
                 let known = seen
@@ -138,6 +155,7 @@ public struct OutboxStates: AsyncSequence, Sendable {
                 let version = try? await outbox.core.version.wait { $0 > known ? $0 : nil }
                 guard let version else { return nil }
                 seen = version
+                guard await !outbox.core.isClosed else { return nil }
                 let state = await outbox.core.state(of: subject)
                 guard state != last else { continue }
                 last = state

@@ -128,6 +128,16 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
         try await lists.waitUntilSaved()
     }
 
+    /// Ends all work of the store for good, for example when the user signs out.
+    ///
+    /// See ``Store/close(clearing:)``.
+    ///
+    /// - Parameter clearing: Whether the cacher is emptied. Otherwise the call first saves everything accepted so far.
+    /// - Throws: ``StoreError/Code/cacherFailed`` if the cacher failed; `CancellationError` if the task is canceled.
+    public func close(clearing: Bool = false) async throws {
+        try await lists.close(clearing: clearing)
+    }
+
     /// Fetches observed lists at each element of a sequence.
     ///
     /// See ``Store/revalidate(on:)``.

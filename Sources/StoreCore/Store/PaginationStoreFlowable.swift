@@ -35,6 +35,25 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
         await engine.requestPage(.prev, of: key, continueWhenError: continueWhenError)
     }
 
+    /// Requests pages until one adds an element, there is no page, or 20 pages have added none.
+    func requestElements(_ direction: PageDirection) async -> PageRequest {
+        // Bounded, because an origin may return empty pages without end.
+        for _ in 1..<20 {
+            let outcome = await engine.requestPage(direction, of: key, continueWhenError: true)
+            switch outcome {
+            case .loaded, .joined: if !engine.hasEmptyPage(direction, of: key) { return outcome }
+            case .noPage, .notLoadedYet, .failed, .superseded: return outcome
+            }
+        }
+        return await engine.requestPage(direction, of: key, continueWhenError: true)
+    }
+
+    /// The reason for which the loaded list has no next page, if its fetcher has guessed the end (C25).
+    ///
+    /// `nil` if the origin has stated the end, if there is a next page, and for a list that is not in memory. Cost: one look-up under the
+    /// store's lock.
+    public var guessedEnd: GuessedEnd? { engine.guessedEnd(of: key) }
+
     /// Sets the list and both of its page keys; a page request made before is superseded.
     ///
     /// - Parameters:

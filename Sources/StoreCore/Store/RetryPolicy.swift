@@ -102,7 +102,12 @@ public struct RetryPolicy: Sendable {
         max(.zero, own, min(advised ?? .zero, limit))
     }
 
-    private func backOff(attempt: Int, unit: Double) -> Duration {
+    /// Returns the policy's own delay after an attempt, without any advice of the origin.
+    ///
+    /// - Parameters:
+    ///   - attempt: The number of the last attempt, from 1.
+    ///   - unit: A random number in `0..<1`.
+    package func backOff(attempt: Int, unit: Double) -> Duration {
         // Bounded, because a saved count of failures may be any number.
         let growth = repeatElement(multiplier, count: min(max(1, attempt), 1_000) - 1).reduce(base.timeInterval, *)
         let bound = min(cap.timeInterval, growth.isFinite ? max(0, growth) : cap.timeInterval)

@@ -28,23 +28,25 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     ///   - policy: The rules for retries, intervals and other automatic behavior.
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group of stores that are cleared together.
+    ///   - name: The name of the store on disk, for the lanes of an ``Outbox``; never change it, and give no other store the same name.
     ///   - onEvent: Receives every event, outside all locks and on any thread; it must return quickly. With a listener, hits go through the
     ///     engine, so that they can be reported.
     @inlinable
     public convenience init(
         cacher: some Cacher<Param, Content>, fetcher: some Origin<Param, Content>, policy: StorePolicy = .default,
-        time: some TimeSource = .system, scope: CacheScope? = nil, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
+        time: some TimeSource = .system, scope: CacheScope? = nil, name: String = "",
+        onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
     ) {
         self.init(
             cacher: cacher, respond: fetcher.boxed(), accept: fetcher.acceptance(), follow: fetcher.boxedStreams(), policy: policy,
-            time: time, scope: scope, list: nil, onEvent: onEvent)
+            time: time, scope: scope, list: nil, name: name, onEvent: onEvent)
     }
 
     /// Creates a store whose content may consist of pages.
     @usableFromInline
     init(
         cacher: some Cacher<Param, Content>, respond: @escaping Respond, accept: @escaping Accept<Param>, follow: Follow? = nil,
-        policy: StorePolicy, time: some TimeSource, scope: CacheScope?, list: ListRules<BoxedContent>?,
+        policy: StorePolicy, time: some TimeSource, scope: CacheScope?, list: ListRules<BoxedContent>?, name: String = "",
         onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)?
     ) {
         let fronted = cacher as? any FrontedCacher<Param, Content>
@@ -52,11 +54,13 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
         engine = StoreEngine(
             respond: respond, follow: follow, front: fronted?.front,
             backing: backing.map { BoxedCacher(cacher: $0, accept: accept) }, expiry: cacher.expiry, policy: policy, time: time,
-            list: list, onEvent: Self.listener(onEvent))
+            list: list, name: name, onEvent: Self.listener(onEvent))
         memory = fronted?.table
         front = onEvent == nil ? memory : nil
         clock = HitClock(time)
-        scope?.add(engine)
+        guard let scope else { return }
+        scope.add(engine)
+        if scope.isClosed { engine.shut() }
     }
 
     private static func listener(
@@ -73,16 +77,17 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     ///   - policy: The rules for retries, intervals and other automatic behavior.
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group of stores that are cleared together.
+    ///   - name: The name of the store on disk, for the lanes of an ``Outbox``; never change it, and give no other store the same name.
     ///   - onEvent: Receives every event, outside all locks and on any thread; it must return quickly.
     ///   - fetch: Fetches the content of a key.
     @inlinable
     public convenience init(
         cacher: some Cacher<Param, Content>, policy: StorePolicy = .default, time: some TimeSource = .system,
-        scope: CacheScope? = nil, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil,
+        scope: CacheScope? = nil, name: String = "", onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil,
         fetch: @escaping @Sendable (_ param: Param) async throws -> Content
     ) {
         self.init(
-            cacher: cacher, fetcher: ClosureFetcher(fetch), policy: policy, time: time, scope: scope, onEvent: onEvent)
+            cacher: cacher, fetcher: ClosureFetcher(fetch), policy: policy, time: time, scope: scope, name: name, onEvent: onEvent)
     }
 
     /// The handle on one key. It holds the key and one reference, so it costs nothing to create or discard.
@@ -161,6 +166,22 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     ///   store, so call the method again once the cause is fixed. `CancellationError` as soon as the task is canceled; no save is affected.
     public func waitUntilSaved() async throws {
         try await engine.waitUntilSaved()
+    }
+
+    /// Ends all work of the store for good, for example when the user signs out.
+    ///
+    /// The observations end. Each later call that needs the store fails with ``StoreError/Code/closed``; methods that cannot throw do
+    /// nothing. Running fetches are canceled, and their results are dropped. The memory of the cacher is emptied. The call returns when
+    /// nothing runs; from then on, the store changes no file.
+    ///
+    /// A fetcher that ignores its cancellation delays the call, unless it makes the call itself. The `perform` of a running mutation
+    /// belongs to its caller: it continues, and its result is not kept.
+    ///
+    /// - Parameter clearing: Whether the cacher is emptied. Otherwise the call first saves everything accepted so far.
+    /// - Throws: ``StoreError/Code/cacherFailed`` if the cacher failed, after everything has ended. `CancellationError` if the task is
+    ///   canceled; the store is closed even then, and only the wait ends early. Call the method again to wait.
+    public func close(clearing: Bool = false) async throws {
+        try await engine.close(clearing: clearing)
     }
 
     /// Fetches observed keys at each element of a sequence, such as network changes, app activations or a timer.

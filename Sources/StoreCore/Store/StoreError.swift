@@ -60,6 +60,8 @@ public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
         public static let nothingToConfirm = Code(rawValue: "nothingToConfirm")
         /// A fetcher and the fetch of another key wait for each other, so neither could end.
         public static let reentrantFetch = Code(rawValue: "reentrantFetch")
+        /// The store, the outbox, or its scope was closed.
+        public static let closed = Code(rawValue: "closed")
         /// The cacher failed in an operation whose caller relies on its success.
         public static let cacherFailed = Code(rawValue: "cacherFailed")
         /// A record on disk could not be read: it is damaged, foreign, or of another schema.

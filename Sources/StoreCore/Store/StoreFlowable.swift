@@ -25,8 +25,8 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     /// When an iterator joins, the store fetches content that is missing or expired, and retries a failed fetch.
     ///
     /// - Parameter forceRefresh: Whether each iterator fetches when it joins, regardless of the cache.
-    /// - Returns: A sequence that never ends by itself; each of its iterators is an observer. Inside the fetcher of this key it ends at
-    ///   once.
+    /// - Returns: A sequence that ends when the store is closed; each of its iterators is an observer. Inside the fetcher of this key it
+    ///   ends at once.
     @inlinable
     public func publish(forceRefresh: Bool = false) -> LoadingStateSequence<Content> {
         LoadingStateSequence(engine: engine, key: key, forceRefresh: forceRefresh)

@@ -35,7 +35,9 @@ public struct ScriptedAnswer<Content: Sendable>: Sendable {
     public static func page<Element>(_ page: Page<Element>) -> ScriptedAnswer where Content == [Element] {
         ScriptedAnswer(
             result: .success(
-                OriginResponse(.modified(page.elements, page.freshness, page.validator), nextKey: page.nextKey, prevKey: page.prevKey)))
+                OriginResponse(
+                    .modified(page.elements, page.freshness, page.validator), nextKey: page.nextKey, prevKey: page.prevKey,
+                    guessedEnd: page.guessedEnd)))
     }
 
     /// Returns a page of a list.

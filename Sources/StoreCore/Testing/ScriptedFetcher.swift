@@ -123,6 +123,7 @@ public final class ScriptedPaginationFetcher<Param: Hashable & Sendable, Element
             throw StoreError(.nothingToConfirm, "answering \(request) with .notModified: it carried no validator")
         }
         return Page(
-            elements, nextKey: response.nextKey, prevKey: response.prevKey, freshness: freshness, validator: validator)
+            elements, nextKey: response.nextKey, prevKey: response.prevKey, freshness: freshness, validator: validator,
+            guessedEnd: response.guessedEnd)
     }
 }

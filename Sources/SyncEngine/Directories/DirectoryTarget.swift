@@ -146,8 +146,9 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         try session?.places.verify()
         try session?.saw(scan)
         let isRebuilding = journal.isRebuilding
-        // While a lost journal is rebuilt, a file without a record may come from an earlier sync. It is compared but never removed.
-        let mayRemove = foreignFiles == .remove && !isRebuilding
+        // While a lost journal is rebuilt, a file without a record may come from an earlier sync. It is compared but never removed. In a
+        // first run it is the user's: it counts as edited, and is not removed either.
+        let mayRemove = foreignFiles == .remove && !isRebuilding && !journal.isBeginning
         var inventory = LocalInventory<Item>(order: .unsorted) {
             var rows = scan.unchanged
             var rest: [DirectoryScan.Entry]? = scan.entries
@@ -172,11 +173,13 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     }
 
     private func journal(in root: DirectoryHandle) throws -> TargetJournal {
+        var first = TargetJournal()
+        first.apply(.beginning)
+        guard let own = try root.directory(RelativePath.reserved), let file = try OpenFile(reading: TargetSession.journalName, in: own)
+        else { return first }
+        let reading = try TargetJournal.read(file)
         var lost = TargetJournal()
         lost.apply(.rebuilding)
-        guard let own = try root.directory(RelativePath.reserved), let file = try OpenFile(reading: TargetSession.journalName, in: own)
-        else { return lost }
-        let reading = try TargetJournal.read(file)
         return reading.isWhole ? reading.journal : lost
     }
 
@@ -362,7 +365,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
 public enum ForeignFiles: Hashable, Sendable {
     /// Foreign files are kept.
     case keep
-    /// Foreign files are removed, beginning with the second complete pass. Without a valid journal, none is removed.
+    /// Foreign files are removed, beginning with the second complete pass. In a first run and without a valid journal, none is removed.
     case remove
 }
 
@@ -384,4 +387,6 @@ enum TargetStep: Hashable, Sendable {
     case renames(String)
     /// A complete download was renamed to its final name.
     case renamed(String)
+    /// An installed file is removed.
+    case removes(String)
 }

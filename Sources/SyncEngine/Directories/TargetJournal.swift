@@ -10,6 +10,8 @@ struct TargetJournal: Sendable {
     private(set) var records = RecordTable()
     /// Whether an older journal was lost, so that files without a record may come from an earlier sync.
     private(set) var isRebuilding = false
+    /// Whether no pass has completed since the first one began, so that no file without a record may be removed.
+    private(set) var isBeginning = false
     /// The last line up to which all names are known to be on the disk. For later lines, the digest decides after a power loss.
     private var settledThrough = 0
     /// The number of records with a later line; `nil` if it must be counted.
@@ -31,6 +33,8 @@ struct TargetJournal: Sendable {
         case removed(PathKey)
         /// An older journal was lost.
         case rebuilding
+        /// There was no journal, so that every file without a record is the user's.
+        case beginning
         /// The directory equals the source, so that every file without a record is foreign.
         case rebuilt
         /// Every file installed so far is on the disk, and so is its name.
@@ -58,7 +62,8 @@ struct TargetJournal: Sendable {
             if !isSettled(path), let count = knownUnsettledCount { knownUnsettledCount = count - 1 }
             records.remove(path)
         case .rebuilding: isRebuilding = true
-        case .rebuilt: isRebuilding = false
+        case .beginning: isBeginning = true
+        case .rebuilt: (isRebuilding, isBeginning) = (false, false)
         case .synchronized: settle(through: lineCount)
         case .synchronizedThrough(let line): settle(through: line)
         }
@@ -197,6 +202,7 @@ struct TargetJournal: Sendable {
         case UInt8(ascii: "+"): return FileRecord.read(body).map { .put($0.path, $0.record) }
         case UInt8(ascii: "-"): return LineText.unescape(body.dropFirst(2)).map { .removed(PathKey($0)) }
         case UInt8(ascii: "!"): return .rebuilding
+        case UInt8(ascii: "?"): return .beginning
         case UInt8(ascii: "."): return .rebuilt
         case UInt8(ascii: "="):
             if body.count == 1 { return .synchronized }
@@ -210,6 +216,7 @@ struct TargetJournal: Sendable {
         var fresh = TargetJournal()
         var text = fresh.line(for: .header)
         if isRebuilding { text += fresh.line(for: .rebuilding) }
+        if isBeginning { text += fresh.line(for: .beginning) }
         for path in records.paths.sorted() {
             guard let record = records[path] else { continue }
             if let before = record.before {
@@ -236,6 +243,7 @@ extension TargetJournal.Lines {
             body += "- ".utf8
             LineText.escape(path.path, to: &body)
         case .rebuilding: body += "!".utf8
+        case .beginning: body += "?".utf8
         case .rebuilt: body += ".".utf8
         case .synchronized: body += "=".utf8
         case .synchronizedThrough(let line): body += "= \(line)".utf8

@@ -100,10 +100,8 @@ extension TargetSession {
     private func replace(_ key: PathKey, upTo depth: Int = 1) throws {
         guard state.withLock({ $0.removable.contains(key) && !$0.replaced.contains(key) }) else { return }
         let path = try RelativePath(existing: key)
-        let found = try places.inDirectory(of: path, isMaking: false) { try $0.status(of: $1) } ?? nil
-        guard let found else { return }
-        guard state.withLock({ $0.knows(FileStamp(found), of: key) }) else { throw SyncError.changedLocally(.contents) }
-        try remove(path, key: key, upTo: depth)
+        guard try places.inDirectory(of: path, isMaking: false, { try $0.status(of: $1) }) ?? nil != nil else { return }
+        try remove(path, key: key, upTo: depth, in: .contents)
         state.withLock { _ = $0.replaced.insert(key) }
     }
 }

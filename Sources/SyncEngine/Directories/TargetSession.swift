@@ -59,6 +59,7 @@ final class TargetSession: Sendable {
         let folding = try folding ?? NameFolding.probe(places.own)
         self.folding = folding
         let clashes = NameClashes(folding)
+        if try places.own.status(of: Self.journalName) == nil { try Self.writeFirstJournal(places) }
         let file = try WritableFile.unshared(Self.journalName, in: places.own, isCopied: true)
         let reading = try TargetJournal.read(file)
         state = Lock(
@@ -66,6 +67,28 @@ final class TargetSession: Sendable {
         // An unfinished line follows if the process ended while it was written.
         try file.truncate(to: reading.length)
         if !reading.isWhole { try write([.header, .rebuilding]) }
+    }
+
+    /// Writes the journal of a directory that has none.
+    ///
+    /// It gets its name when it is complete. An incomplete one would count as a lost one, whose files are not edits.
+    private static func writeFirstJournal(_ places: TargetPlaces) throws {
+        var journal = TargetJournal()
+        try replaceJournal(journal.line(for: .header) + journal.line(for: .beginning), in: places)
+    }
+
+    /// Replaces the journal by another one.
+    ///
+    /// - Returns: The open file.
+    @discardableResult
+    private static func replaceJournal(_ text: [UInt8], in places: TargetPlaces) throws -> WritableFile {
+        let power = places.durability == .power
+        try places.own.remove("journal.new")
+        let file = try WritableFile("journal.new", in: places.own)
+        try text.withUnsafeBytes { try file.write($0, at: 0) }
+        if power { try file.synchronize() }
+        try places.own.rename("journal.new", to: places.own, as: journalName)
+        return file
     }
 
     /// Takes the lock on a file without other links; the file contains the process identifier.
@@ -165,23 +188,26 @@ final class TargetSession: Sendable {
         if places.durability == .power, state.withLock({ $0.journal.unsettledCount }) >= Self.mostUnsettled { try await flush() }
     }
 
-    /// Gives a complete file its name, if the name is still as the plan recorded it.
+    /// Gives a complete file its name, if the name is still as the plan recorded it right before.
     ///
     /// - Parameter isMaking: Whether missing directories are created.
     /// - Returns: `false` if a directory is missing.
     @discardableResult
     private func install(_ whole: FilePart.Whole, as path: RelativePath, of item: some FileItem, isMaking: Bool) throws -> Bool {
-        let key = item.key
-        return try places.inDirectory(of: path, isMaking: isMaking) { directory, name in
-            let found = try directory.status(of: name)
-            if let found, found.kind != .regular { throw SyncError.taken(key, by: found.kind.words) }
-            if let expected = state.withLock({ $0.expected[key] }), expected != found.map({ FileStamp($0) }) {
-                throw SyncError.changedLocally(.contents)
-            }
+        try places.inDirectory(of: path, isMaking: isMaking) { directory, name in
             try rename(whole, to: directory, as: name, of: item)
             places.touch(path)
             return true
         } ?? false
+    }
+
+    /// Throws unless a name is as the plan recorded it.
+    private func verify(_ name: String, in directory: DirectoryHandle, key: PathKey) throws {
+        let found = try directory.status(of: name)
+        if let found, found.kind != .regular { throw SyncError.taken(key, by: found.kind.words) }
+        if let expected = state.withLock({ $0.expected[key] }), expected != found.map({ FileStamp($0) }) {
+            throw SyncError.changedLocally(.contents)
+        }
     }
 
     private func rename(_ whole: FilePart.Whole, to directory: DirectoryHandle, as name: String, of item: some FileItem) throws {
@@ -196,6 +222,8 @@ final class TargetSession: Sendable {
         defer { state.withLock { _ = $0.renaming.remove(line) } }
         do {
             try places.probe?(.renames(key.path))
+            // Checked last, because writing the journal may have waited for the disk.
+            try verify(name, in: directory, key: key)
             if let inner = whole.directory, let working = try places.parts.directory(inner) {
                 try working.rename(whole.name, to: directory, as: name)
             } else {
@@ -209,13 +237,23 @@ final class TargetSession: Sendable {
         }
     }
 
-    /// Removes a file and the directories that this leaves empty.
+    /// Removes a file that is still as the inventory found it, and the directories that this leaves empty.
     ///
-    /// - Parameter depth: The depth of the outermost directory that may be removed.
-    func remove(_ path: RelativePath, key: PathKey, upTo depth: Int = 1) throws {
+    /// - Parameters:
+    ///   - path: The path of the file.
+    ///   - key: The key of the file.
+    ///   - depth: The depth of the outermost directory that may be removed.
+    ///   - stage: The stage of the error.
+    /// - Throws: ``SyncError/Code/changedLocally`` if the file has changed.
+    func remove(_ path: RelativePath, key: PathKey, upTo depth: Int = 1, in stage: SyncStage = .removals) throws {
         if state.withLock({ $0.replaced.contains(key) }) { return }
         _ = try places.inDirectory(of: path, isMaking: false) { directory, name in
-            if let found = try directory.status(of: name), found.kind != .regular { throw SyncError.taken(key, by: found.kind.words) }
+            try places.probe?(.removes(key.path))
+            if let found = try directory.status(of: name) {
+                guard found.kind == .regular else { throw SyncError.taken(key, by: found.kind.words) }
+                // The engine has checked a whole batch before, and a user may have saved the file since.
+                guard state.withLock({ $0.knows(FileStamp(found), of: key) }) else { throw SyncError.changedLocally(stage) }
+            }
             places.touch(path)
             try directory.remove(name)
         }
@@ -275,7 +313,9 @@ final class TargetSession: Sendable {
         if isComplete {
             try forgetVanished()
             // A pass over an empty list has recorded nothing, so the files that are here keep their protection.
-            if state.withLock({ $0.journal.isRebuilding && !$0.journal.records.isEmpty }) { try write([.rebuilt]) }
+            if state.withLock({ ($0.journal.isRebuilding || $0.journal.isBeginning) && !$0.journal.records.isEmpty }) {
+                try write([.rebuilt])
+            }
         }
         let power = places.durability == .power
         // With `.crash` nothing is flushed, so the journal relies on the state that the system reports.
@@ -308,15 +348,10 @@ final class TargetSession: Sendable {
         try await settle(isComplete: isComplete)
         try state.withLock { state throws in
             guard state.journal.isMostlyStale else { return }
-            let power = places.durability == .power
             let (journal, text) = state.journal.compacted()
-            try places.own.remove("journal.new")
-            let file = try WritableFile("journal.new", in: places.own)
-            try text.withUnsafeBytes { try file.write($0, at: 0) }
-            if power { try file.synchronize() }
-            try places.own.rename("journal.new", to: places.own, as: Self.journalName)
+            let file = try Self.replaceJournal(text, in: places)
             (state.journal, state.file, state.length) = (journal, file, text.count)
-            if power { try places.own.synchronize() }
+            if places.durability == .power { try places.own.synchronize() }
         }
     }
 

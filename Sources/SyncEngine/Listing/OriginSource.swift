@@ -6,7 +6,8 @@ public import StoreCore
 /// let list = OriginSource(photoFetcher, param: album)
 /// ```
 ///
-/// A page without a next key ends the list, as it does for a store. If a response of the origin can be cut unnoticed, the list should also
+/// A page without a next key ends the list, as it does for a store, unless the fetcher has only guessed the end (`Page.guessedEnd`): such a
+/// list counts as cut, because a guess must not remove anything. If a response of the origin can be cut unnoticed, the list should also
 /// give its number of items. Use ``ListedSource`` or ``PagedSource`` for that.
 public struct OriginSource<Item: SyncItem, Param: Hashable & Sendable>: SourceList {
     /// The order of the items.
@@ -57,23 +58,34 @@ public struct OriginSource<Item: SyncItem, Param: Hashable & Sendable>: SourceLi
             guard let request else { return nil }
             let response = try await origin.respond(to: request)
             guard case .modified(let items, _, _) = response.result else {
-                throw SyncError(
-                    .incompleteList,
-                    "cannot read the remote list: the origin returned “not modified” to a request without a validator; correct the fetcher",
-                    stage: .sourceList)
+                throw Self.incomplete(
+                    "the origin returned “not modified” to a request without a validator", remedy: "correct the fetcher")
+            }
+            // Only the first page can have pages before it that are not read.
+            if case .content = request, let key = response.prevKey, !key.isEmpty {
+                throw Self.incomplete(
+                    "its first page names a page before it, “\(key.shownSafely)”", remedy: "begin with the first page of the whole list")
             }
             guard let key = response.nextKey, !key.isEmpty else {
+                if let guess = response.guessedEnd {
+                    throw Self.incomplete(
+                        "the origin did not state its end, and the fetcher guessed it (\(guess.rawValue.shownSafely))",
+                        remedy: "use a list with a stated end, such as one that gives its number of items or pages, with PagedSource")
+                }
                 self.request = nil
                 return SourcePage(items, end: .complete())
             }
             guard followed.insert(key).inserted else {
-                throw SyncError(
-                    .incompleteList,
-                    "cannot read the remote list: the origin repeated the page key “\(key)”, so the list would never end; correct the origin",
-                    stage: .sourceList)
+                throw Self.incomplete(
+                    "the origin repeated the page key “\(key.shownSafely)”, so the list would never end", remedy: "correct the origin")
             }
             self.request = .page(.next, key: key, param)
             return SourcePage(items)
+        }
+
+        private static func incomplete(_ reason: String, remedy: String) -> SyncError {
+            SyncError(
+                .incompleteList, "cannot read the remote list: \(reason); nothing was replaced or removed; \(remedy)", stage: .sourceList)
         }
     }
 }

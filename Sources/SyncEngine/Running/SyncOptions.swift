@@ -25,6 +25,8 @@ public struct SyncOptions: Sendable {
     public var stopsOnError = true
     /// The time at which items that the source no longer has are removed.
     public var removalTiming = RemovalTiming.afterDownloads
+    /// The condition under which a pass with failed downloads removes items.
+    public var removalCondition = RemovalCondition.afterSuccess
     /// The largest number of local items that one pass may remove.
     public var removalLimit = ChangeLimit.share(0.5)
     /// The largest number of local items that one pass may replace.
@@ -50,6 +52,7 @@ public struct SyncOptions: Sendable {
     ///   - startsEarly: Whether the download of new items begins while the remote list is still being read.
     ///   - stopsOnError: Whether the first failed item ends the pass.
     ///   - removalTiming: The time at which items are removed.
+    ///   - removalCondition: The condition under which a pass with failed downloads removes items.
     ///   - removalLimit: The largest number of local items that one pass may remove.
     ///   - updateLimit: The largest number of local items that one pass may replace.
     ///   - retry: The policy for retries after transient failures.
@@ -58,8 +61,9 @@ public struct SyncOptions: Sendable {
     ///   - duplicates: The treatment of a list that contains a key more than once.
     public init(
         concurrency: Int = 0, downloadsPreviews: Bool = false, downloadsContents: Bool = true, startsEarly: Bool = false,
-        stopsOnError: Bool = true, removalTiming: RemovalTiming = .afterDownloads, removalLimit: ChangeLimit = .share(0.5),
-        updateLimit: ChangeLimit = .share(0.5), retry: RetryPolicy = .exponential(attempts: 3), order: DownloadOrder = .asListed,
+        stopsOnError: Bool = true, removalTiming: RemovalTiming = .afterDownloads,
+        removalCondition: RemovalCondition = .afterSuccess, removalLimit: ChangeLimit = .share(0.5), updateLimit: ChangeLimit = .share(0.5),
+        retry: RetryPolicy = .exponential(attempts: 3), order: DownloadOrder = .asListed,
         localEdits: LocalEdits = .overwrite,
         duplicates: DuplicateKeys = .refuse
     ) {
@@ -69,6 +73,7 @@ public struct SyncOptions: Sendable {
         self.startsEarly = startsEarly
         self.stopsOnError = stopsOnError
         self.removalTiming = removalTiming
+        self.removalCondition = removalCondition
         self.removalLimit = removalLimit
         self.updateLimit = updateLimit
         self.retry = retry
@@ -83,9 +88,20 @@ public struct SyncOptions: Sendable {
     }
 }
 
+/// The condition under which a pass with failed downloads removes the items that the source no longer has.
+public enum RemovalCondition: Hashable, Sendable {
+    /// All downloads must have succeeded. Otherwise the removals stay pending, because a removed item may be an earlier form of a failed one.
+    case afterSuccess
+    /// Failed and refused downloads do not matter, so that one item that can never be downloaded does not hold up all removals.
+    ///
+    /// The removals must pass the safety gate as always. A failure that ends the pass still prevents them: a fatal one, or any with
+    /// ``SyncOptions/stopsOnError``.
+    case despiteFailures
+}
+
 /// The time at which items that the source no longer has are removed.
 public enum RemovalTiming: Hashable, Sendable {
-    /// After all downloads, and only if every download succeeded.
+    /// After all downloads, and by default only if every download succeeded (``SyncOptions/removalCondition``).
     case afterDownloads
     /// Before the first download, to free space.
     case beforeDownloads

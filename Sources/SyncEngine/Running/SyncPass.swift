@@ -75,11 +75,11 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
             let leftOut = plan.leftOut.map { SyncKey($0) }
             board.change { $0.leaveOut(leftOut, downloadsContents: options.downloadsContents) }
             // A removed item may be the previous form of a refused one.
-            if options.removalTiming == .beforeDownloads, plan.refusals.isEmpty { try await remove(plan) }
+            if options.removalTiming == .beforeDownloads, mayRemove(despite: plan.refusals.count) { try await remove(plan) }
             try await download(plan)
         }
         // A removed item may be the previous form of a failed one.
-        if options.removalTiming == .afterDownloads, board.report.failures.isEmpty { try await remove(plan) }
+        if options.removalTiming == .afterDownloads, mayRemove(despite: board.report.failures.count) { try await remove(plan) }
         try Task.checkCancellation()
         // The processor can detect a replaced target here, before the report claims success.
         if board.report.failures.isEmpty {
@@ -169,6 +169,8 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
 
     /// The number of items removed in one call: small enough to find a failing item, large enough that the calls are cheap.
     private static var removalsInOneCall: Int { 256 }
+
+    private func mayRemove(despite failureCount: Int) -> Bool { failureCount == 0 || options.removalCondition == .despiteFailures }
 
     private func remove(_ plan: SyncPlan<Item>) async throws {
         let removals = plan.removals

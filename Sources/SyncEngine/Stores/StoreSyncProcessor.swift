@@ -15,6 +15,11 @@ public import StoreCore
 /// All changes go through the store. A download is published, saved in order, and shared with other fetches of the same key. A removal is a
 /// `clear()`; a removed key that is still observed is fetched again, as after any `clear()`. If the cacher fails to save a record, the
 /// store reports an event, and the next pass downloads the item again.
+///
+/// The list is as old as the begin of its request. A change that the store accepts after that, such as an update, a removal or a command
+/// that the origin has performed, is newer than the list. The pass leaves such keys alone and lists them in ``SyncReport/leftOut`` if the
+/// list would have changed them; the next pass compares them. A pass looks at accepted content only. Mutations and commands that wait are
+/// applied on top of it, and the temporary keys of entities that commands create are no local items.
 public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncProcessor {
     /// An item of the remote list.
     public typealias Item = Source.Item
@@ -24,6 +29,7 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
     private let version: @Sendable (Content) -> Item.Version?
     private let isEdited: @Sendable (Content) -> Bool
     private let download: @Sendable (Item) async throws -> Void
+    private let ages = ListAges<Item.Key>()
 
     /// Creates a processor that lets the store fetch the content of each item.
     ///
@@ -71,7 +77,16 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
     // MARK: The two sides
 
     /// The remote list.
-    public func sourceList() async throws -> Source { list }
+    public func sourceList() async throws -> Source {
+        ages.begin(store.watchChanges())
+        return list
+    }
+
+    /// Returns whether a user of the store has changed a key since the list was requested.
+    private func isNewer(_ key: Item.Key) -> Bool { ages.current?.hasChanged(key) ?? false }
+
+    /// Forgets which keys have changed since the list was requested.
+    public func syncDidEnd(_ report: SyncReport) async { ages.end() }
 
     /// The items in the store, in ascending order of their keys; records are read a few hundred at a time.
     ///
@@ -96,20 +111,19 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
     private static var recordsInOnePage: Int { 256 }
 
     private func entry(of key: Item.Key) async throws -> LocalEntry<Item>? {
-        guard let content = try await content(of: key) else { return nil }
-        return LocalEntry(key, version: version(content), isEdited: isEdited(content))
-    }
-
-    /// Returns the content of a key, even if it has expired, because the expiry concerns only the store.
-    private func content(of key: Item.Key) async throws -> Content? {
-        do {
-            return try await store[key].requireData(from: .cache)
-        } catch let error as StoreError where error.code == .noValidCache {
-            return error.staleContent as? Content
-        }
+        // Expired content counts, because the expiry concerns only the store.
+        guard let content = try await store.acceptedContent(of: key) else { return nil }
+        // The list cannot contain an item that was created after its request, so it must not remove the item either.
+        return LocalEntry(key, version: version(content), isEdited: isEdited(content), isForeign: isNewer(key))
     }
 
     // MARK: Changing the store
+
+    /// Leaves out the items that users of the store have changed since the list was requested.
+    public func prepareDownload(_ plan: SyncPlan<Item>) async throws -> [SyncPlan<Item>.Download] {
+        defer { if plan.isDryRun { ages.end() } }
+        return plan.downloads.filter { !isNewer($0.item.key) }
+    }
 
     /// Fetches the content of an item through the store, or updates the store with the item.
     ///
@@ -120,23 +134,52 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
 
     /// Clears keys of the store.
     ///
-    /// - Throws: `CancellationError` if the task is canceled.
+    /// - Throws: ``SyncError/Code/changedLocally`` if a user of the store has changed one of them since the list was requested;
+    ///   `CancellationError` if the task is canceled.
     public func remove(_ keys: Set<Item.Key>) async throws {
+        var isChanged = false
         for key in keys {
             try Task.checkCancellation()
-            await store[key].clear()
+            if !isNewer(key) {
+                await store[key].clear()
+            } else if try await store.acceptedContent(of: key) != nil {
+                // A change by a user, unlike a removal by an earlier call.
+                isChanged = true
+            }
         }
+        if isChanged { throw SyncError.changedLocally(.removals) }
     }
 
     /// Returns whether the store's content is still as the plan recorded it.
     ///
-    /// Content that has disappeared does not block an item. For an item that was missing, neither does unedited content from an ordinary
-    /// fetch.
+    /// A change by a user of the store since the request of the list blocks an item. Content that has disappeared, because it was evicted
+    /// for example, does not. For an item that was missing, neither does unedited content from an ordinary fetch.
     ///
     /// - Throws: `StoreError` if the cacher cannot read the record.
     public func isUnchanged(_ key: Item.Key, since entry: LocalEntry<Item>?) async throws -> Bool {
-        guard let present = try await self.entry(of: key) else { return true }
+        let present = try await self.entry(of: key)
+        // Last, because reading a record may wait for the cacher.
+        if isNewer(key) { return false }
+        guard let present else { return true }
         guard let entry else { return !present.isEdited }
         return present.version == entry.version && present.isEdited == entry.isEdited
     }
+}
+
+/// The changes of a store since each pass and each plan has requested its list.
+private final class ListAges<Key: Hashable & Sendable>: Sendable {
+    /// A pass or a plan.
+    private struct Reading: Hashable, Sendable {
+        var pass = PassMark.all
+        var isDryRun = DryRun.isOn
+    }
+
+    private let watches = Lock<[Reading: ChangeWatch<Key>]>([:])
+
+    /// The changes since the calling pass or plan has requested its list; `nil` if it has not.
+    var current: ChangeWatch<Key>? { watches.withLock { $0[Reading()] } }
+
+    func begin(_ watch: ChangeWatch<Key>) { watches.withLock { $0[Reading()] = watch } }
+
+    func end() { watches.withLock { _ = $0.removeValue(forKey: Reading()) } }
 }

@@ -11,6 +11,10 @@ public struct Acceptance: Hashable, Codable, Sendable {
     public var digest: String
     /// The time of the acceptance.
     public var date: Date
+    /// Whether a digest or a verifier had confirmed that the accepted text belongs to the version.
+    ///
+    /// Otherwise the text may be older than its version, and the acceptance covers no other wording of the same version.
+    public var isVerified: Bool
 
     /// The size of a change that requires another acceptance.
     public enum Granularity: Hashable, Sendable {
@@ -24,16 +28,41 @@ public struct Acceptance: Hashable, Codable, Sendable {
         case digest
     }
 
+    /// Makes the acceptance of a text.
+    package init(of text: VersionedText, at date: Date) {
+        self.init(identifier: text.identifier, version: text.version, digest: text.digest, date: date, isVerified: text.isVerified)
+    }
+
+    init(identifier: String, version: SemanticVersion?, digest: String, date: Date, isVerified: Bool = true) {
+        self.identifier = identifier
+        self.version = version
+        self.digest = digest
+        self.date = date
+        self.isVerified = isVerified
+    }
+
+    /// Decodes an acceptance; one without ``isVerified`` counts as verified, so that no user is asked again.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        identifier = try values.decode(String.self, forKey: .identifier)
+        version = try values.decodeIfPresent(SemanticVersion.self, forKey: .version)
+        digest = try values.decode(String.self, forKey: .digest)
+        date = try values.decode(Date.self, forKey: .date)
+        isVerified = try values.decodeIfPresent(Bool.self, forKey: .isVerified) ?? true
+    }
+
     /// Returns whether this acceptance covers a shown text, so that no other one is needed.
     ///
     /// An acceptance of the same or a higher version covers a text. An unversioned text cannot be compared, so only an acceptance of its
-    /// wording covers it.
+    /// wording covers it. An acceptance of an unverified text covers no other wording of the same version.
     ///
     /// - Parameters:
     ///   - text: The shown text.
     ///   - granularity: The size of a change that requires another acceptance.
     func covers(_ text: VersionedText, _ granularity: Granularity) -> Bool {
         guard let version, let shown = text.version else { return digest == text.digest }
+        // The accepted bytes may be those of an older version, which the origin replaced after it had published the version.
+        if !isVerified, version == shown, digest != text.digest { return false }
         switch granularity {
         case .any: return version >= shown
         case .major: return version >= shown || version.agrees(with: shown, upTo: .major)
@@ -58,7 +87,12 @@ struct AcceptanceHistory: Hashable, Codable, Sendable {
 
     /// Adds an acceptance in place of one with the same wording and version.
     mutating func add(_ acceptance: Acceptance) {
-        all.removeAll { $0.version?.description == acceptance.version?.description && $0.digest == acceptance.digest }
+        var acceptance = acceptance
+        all.removeAll { old in
+            guard old.version?.description == acceptance.version?.description, old.digest == acceptance.digest else { return false }
+            acceptance.isVerified = acceptance.isVerified || old.isVerified
+            return true
+        }
         all.append(acceptance)
     }
 

@@ -17,7 +17,9 @@ struct TextRequest: Sendable {
     ///   field.
     init(_ file: RemoteFile, _ validator: Validator?) throws(TextStoreError) {
         guard let url = TextRequest.address(file.url.absoluteURL) else {
-            throw TextStoreError(.unreachable, "cannot get \(file.url.absoluteString): it is not an HTTP address; correct the address")
+            let reason = "it is not an HTTP address; correct the address"
+            throw TextStoreError(
+                .unreachable, "cannot get \(file.url.absoluteString): \(reason)", underlyingError: WireFailure(.invalidRequest, reason))
         }
         self.url = url
         var own: [(name: String, value: String)] = []
@@ -103,12 +105,17 @@ extension WireHead {
     }
 
     /// Returns the `Retry-After` delay, given in seconds or as a date (RFC 9110 §10.2.3); zero after that date.
+    ///
+    /// A date is relative to the response's own date, because the device's clock may be wrong.
+    ///
+    /// - Parameter now: The device's date, for a response without a date.
     func retryAfter(at now: Date) -> Duration? {
         guard let value = value(of: "Retry-After") else { return nil }
         if !value.isEmpty, value.utf8.allSatisfy({ $0 &- 0x30 <= 9 }) {
             // RFC 9111 §1.2.2 allows larger numbers to count as 2³¹.
             return .seconds(min(Int64(value) ?? .max, 1 << 31))
         }
+        let now = self.value(of: "Date").flatMap(RFC3339.httpDate) ?? now
         // HTTP dates have whole seconds; rounding up keeps the next request from being early.
         return RFC3339.httpDate(value).map { .seconds(max(0, Int64($0.timeIntervalSince(now).rounded(.up)))) }
     }

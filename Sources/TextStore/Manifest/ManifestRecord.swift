@@ -38,6 +38,15 @@ struct ManifestRecord: Codable, Hashable, Sendable {
         pause = policy.checkInterval.timeInterval
     }
 
+    /// Bounds a saved pause by the policy, which may be stricter than the one of the process that saved it.
+    func bounded(by policy: TextStorePolicy) -> ManifestRecord {
+        var copy = self
+        let limit = failures > 0 ? policy.longestDelay : policy.checkInterval
+        copy.pause = min(max(0, pause), limit.timeInterval)
+        copy.failures = min(max(0, failures), 1_000_000)
+        return copy
+    }
+
     mutating func failed(_ error: TextStoreError, at now: Date, _ policy: TextStorePolicy) {
         attemptedAt = now
         failures += 1

@@ -5,6 +5,9 @@ struct Edition: Hashable, Comparable, Sendable {
     var epoch: UInt64 = 0
     var revision: UInt64 = 0
 
+    /// The highest first revision that is no jump; the nanoseconds since 1970 stay below it until the year 2116.
+    static let highestFirstRevision: UInt64 = (1 << 62) - 1
+
     static func < (lhs: Edition, rhs: Edition) -> Bool { (lhs.epoch, lhs.revision) < (rhs.epoch, rhs.revision) }
 }
 

@@ -32,7 +32,8 @@ enum BundleReading {
     static func manifest(of source: VersionSource, in bundle: Bundle) async -> (VersionManifest?, TextStoreError?) {
         guard let file = source.bundleFile else { return (nil, nil) }
         do throws(TextStoreError) {
-            return (try VersionManifest(parsing: try data(of: file, in: bundle), mode: source.mode), nil)
+            // The app's own file needs no limit, and the app could not raise one.
+            return (try VersionManifest(parsing: try data(of: file, in: bundle), mode: source.mode, limit: .max), nil)
         } catch {
             return (
                 nil,

@@ -64,19 +64,21 @@ extension SessionState {
     }
 
     /// Returns whether a newer text should be fetched.
-    private func wants(_ identifier: String, at moment: SessionMoment) -> Bool {
-        wants(identifier, offer(for: identifier), at: moment)
+    private func wants(_ identifier: String, at moment: SessionMoment, isForced: Bool) -> Bool {
+        wants(identifier, offer(for: identifier), at: moment, isForced: isForced)
     }
 
     /// Returns the request that confirms the bytes of an active text once; `nil` if they need no confirmation.
     ///
     /// Without a digest, the origin may have published the version before the bytes, so the next check confirms them.
-    private func confirmation(_ identifier: String, _ offer: Offer?) -> SetPlan.Item? {
-        guard let offer, let entry = offer.entry, entry.sha256 == nil, let text = held[identifier], text.checked == nil,
+    ///
+    /// - Parameter isRepeated: Whether a refresh has overtaken the fetch of these bytes, so that they are confirmed now.
+    private func confirmation(_ identifier: String, _ offer: Offer?, isRepeated: Bool = false) -> SetPlan.Item? {
+        guard let offer, let entry = offer.entry, entry.sha256 == nil, let text = held[identifier], text.checked == nil || isRepeated,
             let record = text.active, !record.facts.isVerified, record.rank == offer.rank,
             // A waiting record of this rank replaces the active text, and is confirmed after the switch.
             text.pending[set(of: identifier)]?.rank != offer.rank, let manifestRecord, manifestRecord.failures == 0,
-            let askedAt = manifestRecord.attemptedAt, askedAt > record.facts.fetchedAt,
+            let askedAt = manifestRecord.attemptedAt, askedAt > record.facts.fetchedAt || isRepeated,
             // The address was valid when the text was fetched; if it no longer is, the text stays.
             let source = sources[identifier], let file = try? address(of: entry, source)
         else { return nil }
@@ -97,17 +99,22 @@ extension SessionState {
 
     /// Returns why a text of a group is not acceptable as published; `nil` if it is.
     private func refusal(of identifier: String, in manifest: VersionManifest) -> TextStoreError? {
-        if let problem = unusable[identifier] {
-            return TextStoreError(.malformedEntry, "cannot use its entry in the manifest: \(problem.reason)")
-        }
-        guard let offer = offer(for: identifier), let entry = offer.entry else {
-            return TextStoreError(.incompleteSet, "the manifest lists other texts of the set but not this one; list all of them")
-        }
-        guard let floor = held[identifier]?.floor, offer.rank < floor.rank else { return nil }
-        return .belowFloor(identifier, offered: entry.version, floor: floor)
+        if let refusal = refusalOfEntry(identifier) { return refusal }
+        guard offer(for: identifier)?.entry == nil else { return nil }
+        return TextStoreError(.incompleteSet, "the manifest lists other texts of the set but not this one; list all of them")
     }
 
-    private func wants(_ identifier: String, _ offer: Offer?, at moment: SessionMoment) -> Bool {
+    /// Returns why a set is not as the manifest lists it, although no newer text of it is to be fetched; `nil` if it is.
+    private func contradiction(of set: String) -> TextStoreError? {
+        guard manifest != nil else { return nil }
+        guard set.hasPrefix("group/") else { return members(of: set).first.flatMap { refusalOfEntry($0)?.about($0) } }
+        guard hasMember(of: set, where: { isRefused($0) }) else { return nil }
+        return members(of: set).first(where: isRefused).flatMap { identifier in
+            refusalOfEntry(identifier).map { .incomplete(set, because: $0.about(identifier)) }
+        }
+    }
+
+    private func wants(_ identifier: String, _ offer: Offer?, at moment: SessionMoment, isForced: Bool) -> Bool {
         guard let offer else { return false }
         guard let entry = offer.entry else {
             guard !isForced, let expiry = expiry(ofUnversioned: identifier, at: moment) else { return true }
@@ -141,14 +148,16 @@ extension SessionState {
 
     /// Begins the fetches that are due.
     ///
-    /// - Parameter keys: The sets to examine; `nil` for all.
+    /// - Parameters:
+    ///   - keys: The sets to examine; `nil` for all.
+    ///   - isAwaited: Whether a caller waits for the origin.
     mutating func begin(
-        _ keys: Set<String>? = nil, at moment: SessionMoment
+        _ keys: Set<String>? = nil, isAwaited: Bool = false, at moment: SessionMoment
     ) -> [SessionAction] {
         if let source = versionSource, let file = source.remoteFile {
             guard manifestFlight == nil else { return [] }
             let record = manifestRecord ?? ManifestRecord(url: file.url.absoluteString)
-            if isForced || record.isDue(at: moment.date) {
+            if isForced || isCheckDue(at: moment) || (isAwaited && isExpiryDue(at: moment)) {
                 let number = ticket()
                 manifestFlight = number
                 return [.fetchManifest(ticket: number, source, file, record)]
@@ -157,9 +166,24 @@ extension SessionState {
         return beginSets(keys?.sorted() ?? sets, at: moment)
     }
 
-    /// Begins all fetches, due or not.
+    /// Returns whether an expired manifest is to be checked for a caller that waits for the origin (T8).
+    ///
+    /// The first check follows the expiry at once. If the origin still has the expired manifest, each further check waits as long as the
+    /// manifest had been expired at the last one, within the policy's first pause and its interval.
+    private func isExpiryDue(at moment: SessionMoment) -> Bool {
+        guard let record = manifestRecord, record.failures == 0, let checkedAt = record.attemptedAt,
+            let expiredAt = manifestExpired(at: moment.date)
+        else { return false }
+        guard checkedAt >= expiredAt else { return true }
+        let pause = max(checkedAt.timeIntervalSince(expiredAt), moment.policy.backOff.base.timeInterval)
+        return checkedAt.addingTimeInterval(pause) <= moment.date
+    }
+
+    /// Begins all fetches, due or not. Fetches in flight began before, so they are repeated after their end (T17).
     mutating func beginForced(at moment: SessionMoment) -> [SessionAction] {
         isForced = true
+        overtaken.formUnion(flights.keys)
+        isManifestOvertaken = manifestFlight != nil
         retryAll(at: moment.instant)
         return begin(at: moment)
     }
@@ -171,7 +195,8 @@ extension SessionState {
         for key in keys where flights[key] == nil {
             if let retryAt = failures[key]?.retryAt, retryAt > moment.instant { continue }
             let items: [SetPlan.Item]
-            if hasMember(of: key, where: { wants($0, at: moment) }) {
+            let isRepeated = overtaken.remove(key) != nil
+            if hasMember(of: key, where: { wants($0, at: moment, isForced: isForced || isRepeated) }) {
                 if let obstacle = obstacle(of: key, at: moment.date) {
                     hold(key, obstacle)
                     continue
@@ -180,13 +205,19 @@ extension SessionState {
                 items = members(of: key).compactMap { item($0, kept[$0], moment.date) }
                 guard !items.isEmpty else { continue }
             } else {
+                if let contradiction = contradiction(of: key) {
+                    hold(key, contradiction)
+                    continue
+                }
+                func confirmation(_ identifier: String) -> SetPlan.Item? {
+                    self.confirmation(identifier, offer(for: identifier), isRepeated: isRepeated)
+                }
                 // Confirms no bytes of a set that is held back.
-                guard hasMember(of: key, where: { confirmation($0, offer(for: $0)) != nil }), obstacle(of: key, at: moment.date) == nil
-                else {
+                guard hasMember(of: key, where: { confirmation($0) != nil }), obstacle(of: key, at: moment.date) == nil else {
                     setFailure(nil, of: key)
                     continue
                 }
-                items = members(of: key).compactMap { confirmation($0, offer(for: $0)) }
+                items = members(of: key).compactMap(confirmation)
             }
             let number = ticket()
             setFlight(number, of: key)
@@ -276,13 +307,16 @@ extension SessionState {
     ) -> [SessionAction]? {
         guard manifestFlight == ticket else { return nil }
         manifestFlight = nil
-        manifestRecord = record
+        setManifestRecord(record, at: moment)
         manifestFailure = failure
+        if failure == nil { foreign = [] }
         if let manifest { replaceManifest(manifest) } else { touchAll() }
         // The floors that this raises are saved by the shelf's next publication, which follows immediately.
         _ = resolve()
         touchAll()
-        return beginSets(sets, at: moment)
+        guard isManifestOvertaken else { return beginSets(sets, at: moment) }
+        isManifestOvertaken = false
+        return begin(at: moment)
     }
 
     /// Takes the result of a set's fetch, unless it was abandoned meanwhile.
@@ -291,8 +325,8 @@ extension SessionState {
     mutating func setEnded(
         _ plan: SetPlan, _ failure: TextStoreError?, keeping kept: [TextRecord] = [], at moment: SessionMoment
     ) {
-        // An outdated fetch stays in flight until `restart` replaces it.
-        guard flights[plan.key] == plan.ticket, !isOutdated(plan) else { return }
+        // An outdated or overtaken fetch stays in flight until `restart` replaces it.
+        guard flights[plan.key] == plan.ticket, !isOutdated(plan), !overtaken.contains(plan.key) else { return }
         setFlight(nil, of: plan.key)
         let failure = failure.map { failure in
             let count = (failures[plan.key]?.count ?? 0) + 1
@@ -333,7 +367,10 @@ extension SessionState {
         var next: MonotonicInstant?
         func add(_ deadline: MonotonicInstant) { if deadline > moment.instant { next = min(next ?? deadline, deadline) } }
         func add(_ date: Date) { add(moment.instant.advanced(by: Duration(saturating: date.timeIntervalSince(moment.date)))) }
-        if versionSource?.remoteFile != nil, let record = manifestRecord { add(record.dueAt(moment.date)) }
+        if versionSource?.remoteFile != nil, let record = manifestRecord {
+            add(record.dueAt(moment.date))
+            if let manifestRetryAt { add(manifestRetryAt) }
+        }
         if let expires = manifest?.expires { add(expires) }
         func add(_ identifier: String) {
             if let retryAt = failures[set(of: identifier)]?.retryAt { add(retryAt) }
@@ -354,10 +391,12 @@ extension SessionState {
         if let expires = manifest?.expires, expires > moment.date { end = expires }
         // A fetch in flight ends this period itself, and nothing else begins before the manifest has arrived.
         guard manifestFlight == nil else { return end }
-        if versionSource?.remoteFile != nil { end = min(end, manifestRecord?.dueAt(moment.date) ?? .distantPast) }
+        if versionSource?.remoteFile != nil {
+            end = isCheckDue(at: moment) ? .distantPast : min(end, manifestRecord?.dueAt(moment.date) ?? .distantPast)
+        }
         guard flights.isEmpty || flights[set(of: identifier)] == nil else { return end }
         let offer = offer(for: identifier)
-        if wants(identifier, offer, at: moment)
+        if wants(identifier, offer, at: moment, isForced: isForced)
             || (confirmation(identifier, offer) != nil && obstacle(of: set(of: identifier), at: moment.date) == nil)
         {
             guard !failures.isEmpty, let failure = failures[set(of: identifier)] else { return .distantPast }
@@ -365,6 +404,14 @@ extension SessionState {
         }
         guard let offer, offer.entry == nil else { return end }
         return min(end, expiry(ofUnversioned: identifier, at: moment) ?? .distantPast)
+    }
+
+    /// Returns the instant at which a failed fetch for a text is repeated; `nil` if none is, or if a fetch is in flight.
+    func retryDeadline(of identifier: String) -> MonotonicInstant? {
+        guard manifestFlight == nil else { return nil }
+        let manifestRetryAt = versionSource?.remoteFile == nil ? nil : manifestRetryAt
+        guard !failures.isEmpty, case let set = set(of: identifier), flights[set] == nil else { return manifestRetryAt }
+        return [manifestRetryAt, failures[set]?.retryAt].compactMap { $0 }.min()
     }
 }
 

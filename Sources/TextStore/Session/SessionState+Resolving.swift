@@ -58,6 +58,12 @@ extension SessionState {
     func fallbackReason(of identifier: String, at now: Date, askedSince start: Date, _ awaiting: TextAwaiting) -> TextStoreError? {
         if let failure = failure(of: identifier) { return failure }
         if let date = manifestExpired(at: now), manifest?.entries[identifier] != nil { return .expiredManifest(date) }
+        if let doubt = doubt(of: identifier) { return doubt }
+        if versionSource?.remoteFile != nil, let record = manifestRecord, record.failures > 0, let checkedAt = record.attemptedAt {
+            return TextStoreError(
+                .checkedRecently, identifier: identifier,
+                "cannot confirm the text: the last check, at \(checkedAt.formatted(.iso8601)), failed; call refresh() to check now")
+        }
         guard case .remote(let timeout) = awaiting, let checkedAt = checkedAt(identifier) else { return nil }
         guard start.timeIntervalSince(checkedAt) > timeout.timeInterval else { return nil }
         return TextStoreError(
@@ -98,8 +104,10 @@ extension SessionState {
         resolved[identifier] = found
         changed.insert(identifier)
         guard let found, origin == .bundle, found.rank.version != nil else { return }
-        if let floor = held[identifier]?.floor, found.rank <= floor.rank { return }
-        risen.append(Risen(identifier: identifier, rank: found.rank, digest: found.text.digestBits))
+        let digest = found.text.digestBits
+        // A text at the floor may have another wording than the last one, for example after the bundle ordered a rollback.
+        if let floor = held[identifier]?.floor, found.rank < floor.rank || (found.rank == floor.rank && floor.digest == digest) { return }
+        risen.append(Risen(identifier: identifier, rank: found.rank, digest: digest))
     }
 
     /// Returns the source of a text without a group.
@@ -187,9 +195,7 @@ extension SessionState {
             return nil
         }
         text.isBelowFloor = floor.map { rank < $0.rank } ?? false
-        let isNewer = offer(for: identifier).map { $0.rank > rank } ?? false
-        // A malformed entry holds the whole set back, so the text may be as outdated as the others.
-        if isNewer || (groupOf[identifier] != nil && unusable[identifier] != nil) { text.staleSince = manifestRecord?.receivedAt }
+        if !isConfirmed(identifier, rank, origin) { text.staleSince = manifestRecord?.receivedAt }
         return Resolved(text: text, rank: rank)
     }
 }

@@ -81,17 +81,20 @@ extension SessionState {
         let era: UInt64
         let from: Date
         let until: Date
+        /// The instant at which a failed fetch is repeated, even if the clock is set back; `nil` without one.
+        let deadline: MonotonicInstant?
         /// The time at which the manifest expired.
         let expiredSince: Date?
         /// Whether the period has no end; stored, because every read needs it.
         let isEndless: Bool
 
-        init(era: UInt64, from: Date, until: Date, expiredSince: Date?) {
+        init(era: UInt64, from: Date, until: Date, deadline: MonotonicInstant?, expiredSince: Date?) {
             self.era = era
             self.from = from
             self.until = until
+            self.deadline = deadline
             self.expiredSince = expiredSince
-            isEndless = until == .distantFuture && expiredSince == nil
+            isEndless = until == .distantFuture && deadline == nil && expiredSince == nil
         }
 
         func contains(_ date: Date) -> Bool { from <= date && date < until }

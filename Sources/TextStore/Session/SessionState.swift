@@ -19,6 +19,10 @@ struct SessionState: Sendable {
     /// Texts with an unusable entry in the manifest.
     private(set) var unusable: [String: VersionManifest.Problem] = [:]
     var manifestRecord: ManifestRecord? { didSet { stir() } }
+    /// When a failed check is repeated at the latest, even if the clock is set back; `nil` if the last check succeeded.
+    private(set) var manifestRetryAt: MonotonicInstant?
+    /// The texts that another process has switched since this one last checked the manifest, which it did for a newer manifest.
+    var foreign: Set<String> = []
     /// The digests of texts that were fetched in this process.
     var fetched: [String: SHA256.Digest] = [:]
 
@@ -28,7 +32,13 @@ struct SessionState: Sendable {
     var manifestFailure: TextStoreError? { didSet { stir() } }
     private(set) var failures: [String: SetFailure] = [:]
     /// Whether sets are fetched even if they are not due, once the manifest has arrived.
-    var isForced = false
+    var isForced = false { didSet { if isForced != oldValue { stir() } } }
+    /// Whether a refresh was called after the manifest's fetch in flight began, so that the fetch is repeated.
+    var isManifestOvertaken = false
+    /// The sets with a fetch that began before the last refresh, and that is repeated.
+    var overtaken: Set<String> = []
+    /// The number of refreshes that wait for the end of their fetches.
+    var refreshing = 0
     var observers: [String: Int] = [:]
     /// The callers with a timeout that has passed.
     private(set) var expired: Set<UInt64> = []
@@ -105,6 +115,11 @@ struct SessionState: Sendable {
         (shelved, shelvedGroups) = groups
         held.reserveCapacity(held.count + texts.count)
         for text in texts {
+            if let known = held[text.identifier], let active = text.held.active, active.rank != known.active?.rank,
+                fetched[text.identifier] != active.facts.digest
+            {
+                foreign.insert(text.identifier)
+            }
             held[text.identifier] = text.held
             if text.held.isDamaged { damaged.insert(text.identifier) } else { damaged.remove(text.identifier) }
             if loaded.contains(text.identifier) { join(text.identifier) }
@@ -180,6 +195,21 @@ struct SessionState: Sendable {
 
     // MARK: Fetches
 
+    /// Sets the record of the last check, and with it the instant of the next one after a failure.
+    mutating func setManifestRecord(_ record: ManifestRecord?, at moment: SessionMoment) {
+        manifestRecord = record
+        manifestRetryAt = record.flatMap { record in
+            guard record.failures > 0 else { return nil }
+            return moment.instant.advanced(by: Duration(saturating: record.dueAt(moment.date).timeIntervalSince(moment.date)))
+        }
+    }
+
+    /// Returns whether the manifest is to be checked.
+    func isCheckDue(at moment: SessionMoment) -> Bool {
+        guard let manifestRecord else { return true }
+        return manifestRecord.isDue(at: moment.date) || manifestRetryAt.map { $0 <= moment.instant } ?? false
+    }
+
     /// Sets or clears the fetch of a set.
     mutating func setFlight(_ flight: UInt64?, of set: String) {
         flights[set] = flight
@@ -205,6 +235,10 @@ struct SessionState: Sendable {
         flights = [:]
         manifestFailure = nil
         failures = [:]
+        isManifestOvertaken = false
+        overtaken = []
+        // A waiting refresh still needs its fetches.
+        if refreshing > 0 { isForced = true }
     }
 
     /// Records that a caller's timeout has passed, or that the caller no longer waits.
@@ -247,8 +281,10 @@ struct SessionState: Sendable {
         guard let found = resolved[identifier] else { return nil }
         let expiredSince = manifestExpired(at: moment.date)
         let end = endOfQuiet(of: identifier, at: moment)
-        resolved[identifier] = found.with(Quiet(era: era, from: moment.date, until: end, expiredSince: expiredSince))
-        return (found.text(ifExpired: expiredSince), isDue: end <= moment.date)
+        let quiet = Quiet(era: era, from: moment.date, until: end, deadline: retryDeadline(of: identifier), expiredSince: expiredSince)
+        resolved[identifier] = found.with(quiet)
+        let isOver = quiet.deadline.map { $0 <= moment.instant } ?? false
+        return (found.text(ifExpired: expiredSince), isDue: isOver || end <= moment.date)
     }
 }
 

@@ -47,7 +47,10 @@ extension TextEngine {
         }
         if taken != nil {
             let held = session.read { $0.failures.sorted { $0.key < $1.key }.map(\.value).filter { $0.retryAt == nil } }
-            for failure in held { report(.refused(failure.error)) }
+            // Refused entries were reported above.
+            for failure in held where failure.error.code != .malformedEntry && failure.error.code != .belowFloor {
+                report(.refused(failure.error))
+            }
         }
         // Bundled texts may have become part of another set.
         report(await shelf.change())

@@ -55,7 +55,7 @@ extension TextEngine {
             return !following.isDelayed
         }
         guard isNew else { return }
-        DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(Int(delay.saturatedNanoseconds))) { [weak self] in
+        DispatchQueue.global().asyncAfter(deadline: .after(delay)) { [weak self] in
             guard let self else { return }
             following.withLock { $0.isDelayed = false }
             updateFollowing()

@@ -8,6 +8,8 @@ extension TextEngine {
         // Reading the clock would take half of the time of this method, so it is skipped when time changes nothing.
         if quiet.isEndless { return found.text }
         guard quiet.contains(quickDate) else { return nil }
+        // Only after a failure, so that the usual read takes no second clock.
+        if let deadline = quiet.deadline, deadline <= time.now { return nil }
         return found.text(ifExpired: quiet.expiredSince)
     }
 
@@ -21,7 +23,7 @@ extension TextEngine {
         let sight = session.read { $0.look(identifier, at: moment.date) }
         if case .unknown = sight { throw TextStoreError.unknown(identifier) }
         if case .loading = sight { try await waitUntilLoaded(identifier) }
-        begin([identifier])
+        begin([identifier], isAwaited: awaiting != .nothing)
         var timeIsOver = false
         if case .remote(let timeout) = awaiting { timeIsOver = try await waitUntilSettled(identifier, timeout) }
         let end = time.date
@@ -65,24 +67,27 @@ extension TextEngine {
     }
 
     func refresh() async throws {
+        session.update { $0.refreshing += 1 }
+        defer { session.update { $0.refreshing -= 1 } }
         begin(isForced: true)
-        try await session.wait { $0.manifestFlight == nil && $0.flights.isEmpty ? () : nil }
-        let failure = session.read { session in
-            session.manifestFailure ?? session.failures.sorted { $0.key < $1.key }.first?.value.error
+        let failure = try await session.wait { session -> TextStoreError?? in
+            guard session.manifestFlight == nil, session.flights.isEmpty, !session.isForced else { return nil }
+            return .some(session.manifestFailure ?? session.failures.sorted { $0.key < $1.key }.first?.value.error)
         }
         if let failure { throw failure }
     }
 
     func clear() async throws {
+        let moment = moment
         let outcome = try await shelf.clear { session in
             // Fetches in flight belong to the deleted state.
             session.forgetFetches()
             session.replaceManifest(nil)
-            session.manifestRecord = nil
+            session.setManifestRecord(nil, at: moment)
             session.fetched = [:]
         }
         report(outcome)
-        if session.read({ !$0.observers.isEmpty }) { begin(isForced: true) }
+        if session.read({ !$0.observers.isEmpty || $0.refreshing > 0 }) { begin(isForced: true) }
     }
 }
 

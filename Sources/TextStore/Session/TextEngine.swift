@@ -77,15 +77,22 @@ final class TextEngine: Sendable {
         if let fault { report(.refused(fault)) }
         for refusal in bundled?.refusals ?? [] { report(.refused(refusal)) }
         if session.read({ $0.versionSource != source }) { await shelf.forgetManifest() }
+        var ordered: [String] = []
+        if let bundled {
+            let (changed, outcome) = await shelf.carryOut(bundled)
+            ordered = changed
+            report(outcome)
+        }
         let (record, manifest) = await keptManifest(of: source)
-        let outcome = await shelf.change { session in
+        let moment = moment
+        let outcome = await shelf.change(publishing: ordered) { session in
             // If the same source was set meanwhile, its manifest may be newer than the file read above.
             guard session.versionSource != source else { return }
             session.versionSource = source
             session.bundledManifest = bundled
             // Earlier fetches were planned without these versions.
             session.forgetFetches()
-            session.manifestRecord = record
+            session.setManifestRecord(record, at: moment)
             session.replaceManifest(manifest)
         }
         report(outcome)
@@ -98,7 +105,7 @@ final class TextEngine: Sendable {
         guard let file = source.remoteFile else { return (nil, nil) }
         let (copies, faults) = shelf.manifestFile.load()
         for fault in faults { report(.fault(fault)) }
-        guard let record = copies.first?.value, record.url == file.url.absoluteString else { return (nil, nil) }
+        guard let record = copies.first?.value.bounded(by: policy), record.url == file.url.absoluteString else { return (nil, nil) }
         guard let body = record.body else { return (record, nil) }
         if let refusal = await refusal(of: TextVerification(bytes: Array(body), headers: record.headers ?? [:])) {
             report(.refused(refusal))
@@ -129,9 +136,13 @@ final class TextEngine: Sendable {
     }
 
     /// Begins the fetches that are due for some texts; the cost does not depend on the other texts.
-    func begin(_ identifiers: [String]) {
+    ///
+    /// - Parameters:
+    ///   - identifiers: The texts.
+    ///   - isAwaited: Whether a caller waits for the origin.
+    func begin(_ identifiers: [String], isAwaited: Bool = false) {
         let actions = session.update { session in
-            session.begin(Set(identifiers.map { session.set(of: $0) }), at: moment)
+            session.begin(Set(identifiers.map { session.set(of: $0) }), isAwaited: isAwaited, at: moment)
         }
         perform(actions, of: identifiers)
     }

@@ -15,10 +15,14 @@ public struct TextStorePolicy: Sendable {
     /// The time after which an unversioned text is fetched again.
     public var textExpiry: Duration
     /// The growing pauses after failures; the policy's number of attempts is ignored.
+    ///
+    /// A delay that the origin names (`Retry-After`) can lengthen a pause up to its `adviceLimit`, and never shortens it.
     public var backOff: RetryPolicy
     /// The events that saved files survive.
     public var durability: Durability
     /// The highest epoch that the store accepts without verification; a store that verifies manifests accepts every epoch it verifies.
+    ///
+    /// The manifest of the app's bundle needs no verification, so its epoch is accepted in any case.
     public var acceptedEpoch: UInt64
     /// The largest increase of a manifest's revision without a `revisionJumped` event.
     public var revisionJump: UInt64
@@ -57,6 +61,9 @@ public struct TextStorePolicy: Sendable {
         self.durability = durability
     }
 
+    /// The longest pause after a failure, whatever delay the origin names (C24).
+    var longestDelay: Duration { max(.zero, backOff.cap, backOff.adviceLimit) }
+
     /// Returns the pause after a failure.
     func delay(after error: TextStoreError, failures: Int) -> Duration {
         var endless = backOff
@@ -72,6 +79,7 @@ public enum TextAwaiting: Hashable, Sendable {
     case nothing
     /// Waits for the newest text until the timeout, which covers manifest and text.
     ///
-    /// The store sends no request before the next check is due. A check that is not older than the timeout counts as a response.
+    /// The store sends no request before the next check is due, except for an expired manifest. A check that is not older than the timeout
+    /// counts as a response.
     case remote(timeout: Duration)
 }

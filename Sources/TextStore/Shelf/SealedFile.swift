@@ -92,7 +92,12 @@ enum SealedFile {
 
         private func open(_ name: String) throws(TextStoreError) -> OpenFile? {
             guard let handle else { return nil }
-            do throws(StoreError) { return try OpenFile(reading: name, in: handle) } catch { throw Self.failed(error) }
+            do throws(StoreError) { return try OpenFile(reading: name, in: handle) } catch {
+                guard error.isOfSocket else { throw Self.failed(error) }
+                throw TextStoreError(
+                    .damagedFile, "cannot use \(directory.path(of: name)): a socket is in its place; the file is ignored",
+                    underlyingError: error)
+            }
         }
 
         private mutating func readAtOnce<Value>(_ file: borrowing OpenFile, _ body: (UnsafeRawBufferPointer) -> Value) -> Value? {

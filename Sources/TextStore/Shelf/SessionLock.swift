@@ -25,15 +25,26 @@ struct SessionLock {
         do throws(StoreError) {
             guard let handle = try DirectoryHandle(opening: directory) else { return nil }
             let file = try WritableFile(Self.fileName, in: handle)
-            guard try file.lock(within: patience) else {
-                throw StoreError(
-                    .fileSystem, "another process has held \(directory.path(of: Self.fileName)) for \(patience); end that process")
-            }
+            guard try isLocked(file) else { return nil }
             return file
         } catch {
-            if let code = error.fileSystemErrno, [ENOLCK, ENOTSUP, EOPNOTSUPP, ENOSYS, EINVAL].contains(code) { return nil }
             throw TextStoreError(.fileSystem, "cannot lock the session: \(error.message)", underlyingError: error)
         }
+    }
+
+    /// Locks the open file; returns `false` if the disk supports no locks.
+    private func isLocked(_ file: WritableFile) throws(StoreError) -> Bool {
+        let isMine: Bool
+        do throws(StoreError) { isMine = try file.lock(within: patience) } catch {
+            // Opening fails with one of these too, on Apple's systems for a socket, and that is no disk without locks.
+            if let code = error.fileSystemErrno, [ENOLCK, ENOTSUP, EOPNOTSUPP, ENOSYS, EINVAL].contains(code) { return false }
+            throw error
+        }
+        guard isMine else {
+            throw StoreError(
+                .fileSystem, "another process has held \(directory.path(of: Self.fileName)) for \(patience); end that process")
+        }
+        return true
     }
 }
 

@@ -263,7 +263,11 @@ actor Shelf {
     }
 
     /// Changes the session without changing files; bundled texts that become visible raise their floors.
-    func change(_ change: Change = { _ in }) -> Outcome { publish([], Outcome(), change) }
+    ///
+    /// - Parameters:
+    ///   - identifiers: Texts with changed records or floors.
+    ///   - change: A change of the session in the same step.
+    func change(publishing identifiers: [String] = [], _ change: Change = { _ in }) -> Outcome { publish(identifiers, Outcome(), change) }
 
     /// Accepts a manifest, and removes the waiting sets that it withdraws.
     ///
@@ -286,11 +290,7 @@ actor Shelf {
             changed = try dropWithdrawn(by: manifest, &outcome)
             newest = manifest
             guard let found, found != seen else { return }
-            if let seen, seen.epoch < found.epoch {
-                outcome.events.append(.epochRaised(from: seen.epoch, to: found.epoch))
-            } else if let seen, found.revision - seen.revision > policy.revisionJump {
-                outcome.events.append(.revisionJumped(from: seen.revision, to: found.revision))
-            }
+            outcome.events += Self.events(from: seen, to: found, policy.revisionJump)
             floors.edition = found
             saveFloors([])
         }
@@ -323,6 +323,21 @@ actor Shelf {
             .unverifiedEpoch,
             "cannot accept the manifest: nothing has verified its epoch \(found.epoch); pass a verifier to the store, or accept that epoch "
                 + "in its policy")
+    }
+
+    /// Returns the events of a higher edition.
+    ///
+    /// - Parameter jump: The largest increase of the revision that causes no event.
+    static func events(from seen: Edition?, to found: Edition, _ jump: UInt64) -> [TextStoreEvent] {
+        var events: [TextStoreEvent] = []
+        if let seen, seen.epoch < found.epoch { events.append(.epochRaised(from: seen.epoch, to: found.epoch)) }
+        if let seen, seen.epoch == found.epoch {
+            if found.revision - seen.revision > jump { events.append(.revisionJumped(from: seen.revision, to: found.revision)) }
+        } else if found.revision > Edition.highestFirstRevision {
+            // The first revision of an epoch may be any number that leaves room for later ones.
+            events.append(.revisionJumped(from: 0, to: found.revision))
+        }
+        return events
     }
 
     /// Forgets the newest manifest, because the version source has changed.

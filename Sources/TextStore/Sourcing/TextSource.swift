@@ -10,6 +10,8 @@ public import Foundation
 /// ```
 public struct TextSource: Hashable, Sendable, TextSourceProvider {
     /// The name of the text in the session and in manifests; any string except the empty one.
+    ///
+    /// Names that are canonically equivalent in Unicode, such as two spellings of `é`, are one name.
     public var identifier: String
     /// The file in the app's bundle.
     public var bundleFile: BundleFile?

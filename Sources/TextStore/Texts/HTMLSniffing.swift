@@ -1,10 +1,15 @@
 /// Recognizes an HTML page by its first bytes, because a captive portal may send one as plain text.
 enum HTMLSniffing {
-    /// The start tags that begin a page: the table of the WHATWG's MIME Sniffing standard (section 7.1), and further elements of a head.
-    /// The latter begin a page without `<html>` and `<head>` (HTML, section 13.1.2.4).
+    /// The start tags that begin a page: the table of the WHATWG's MIME Sniffing standard (section 7.1), further elements of a head, and
+    /// elements of a body that portals begin with. The latter two begin a page without `<html>` and `<head>` (HTML, section 13.1.2.4).
+    ///
+    /// The list lacks elements with names that may begin other texts, such as the marks of a prompt: `article`, `data`, `details`, `output`,
+    /// `section`, `summary`.
     private static let tags = [
         "html", "head", "script", "iframe", "h1", "div", "font", "table", "a", "style", "title", "b", "body", "br", "p", "base", "link",
         "meta", "noscript",
+        "center", "form", "frameset", "noframes", "img", "span", "hr", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "dl", "input", "button",
+        "fieldset", "main", "nav", "header", "footer", "applet", "embed", "marquee", "basefont", "bgsound",
     ]
 
     /// Returns whether a text begins like a page. Costs one comparison unless the text begins with a bracket.

@@ -25,7 +25,10 @@ enum TextValidation {
             throw TextStoreError(error.code, "cannot use the response: \(error.message)")
         }
         if !allowsMarkup, HTMLSniffing.isPage(text) {
-            throw TextStoreError(.unexpectedMediaType, "cannot use the response: it is an HTML page; declare text/html if that is intended")
+            throw TextStoreError(
+                .unexpectedMediaType,
+                "cannot use the response: it begins like an HTML page; if that is intended, send it as text/html or text/markdown, and declare "
+                    + "that type")
         }
         return text
     }

@@ -13,7 +13,10 @@ public struct VersionedText: Hashable, Sendable {
     public let version: SemanticVersion?
     /// The source from which the text was taken.
     public let origin: Origin
-    /// The time at which a newer version became known or the manifest expired; `nil` for a current text.
+    /// The time since which the newest manifest does not confirm the text, or at which it expired; `nil` for a current text.
+    ///
+    /// A manifest confirms a text by listing its version, with its digest if the entry has one. `nil` also while no manifest is known, and
+    /// for a text without an origin.
     public var staleSince: Date?
     /// Whether a digest or a verifier has confirmed that the bytes belong to the version; bundled texts are verified.
     public var isVerified: Bool
@@ -21,7 +24,8 @@ public struct VersionedText: Hashable, Sendable {
     public var isBelowFloor: Bool
     /// The reason why an awaited text may not be the origin's newest; `nil` if the origin confirmed it.
     ///
-    /// ``TextStoreError/Code/checkedRecently`` if the store sent no request because the last check is recent.
+    /// ``TextStoreError/Code/checkedRecently`` if the store sent no request because the last check is recent,
+    /// ``TextStoreError/Code/unconfirmed`` and ``TextStoreError/Code/notActivated`` if the newest manifest lists another text than this one.
     public var fallbackReason: TextStoreError? {
         get { fallback?.reason }
         set { fallback = newValue.map(Fallback.init) }
@@ -116,7 +120,9 @@ public enum TextStoreEvent: Sendable {
     /// A manifest was fetched and accepted, or confirmed.
     case checked(revision: UInt64?)
     /// A manifest's revision exceeds the last one by more than the policy's `revisionJump`; the store uses the manifest.
+    ///
+    /// From 0 if the very first revision is 2⁶² or more.
     case revisionJumped(from: UInt64, to: UInt64)
-    /// A manifest of a higher epoch was accepted; its revisions start again.
+    /// A manifest of a higher epoch was accepted, from the origin or from the app's bundle; its revisions start again.
     case epochRaised(from: UInt64, to: UInt64)
 }

@@ -172,7 +172,7 @@ struct DocCommentTests {
         try await users.clear()
         _ = try await users[1].requireData()
 
-        try await scope.clear()
+        try await scope.close(clearing: true)
 
         await #expect(throws: StoreError.self) { try await users[1].requireData(from: .cache) }
         try FileManager.default.removeItem(at: scope.directory)

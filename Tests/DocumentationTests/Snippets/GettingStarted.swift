@@ -25,7 +25,7 @@ final class UserRepository: Sendable {
 
     func user(_ id: User.ID) -> StoreFlowable<User.ID, User> { users[id] }
 
-    func signOut() async throws { try await users.clear() }
+    func signOut() async throws { try await users.close(clearing: true) }
 }
 
 /// The printed output of GettingStarted.md.

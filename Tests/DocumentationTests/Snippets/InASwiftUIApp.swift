@@ -52,6 +52,21 @@ struct FeedScreen: View {
     }
 }
 
+/// Ends all work for the user before the screens change.
+struct SignOutButton: View {
+    let session: Session
+    let showSignIn: @MainActor () -> Void
+
+    var body: some View {
+        Button("Sign out") {
+            Task {
+                try await session.signOut()
+                showSignIn()
+            }
+        }
+    }
+}
+
 /// The end of the list: a spinner while the next page loads, and a button
 /// after it has failed.
 struct PageFooter: View {

@@ -236,6 +236,22 @@ struct PaginatingTests {
         #expect(fetcher.requests.map(\.pageKey) == [nil, "b", nil, "bb"])
     }
 
+    @Test func `a fetcher names the reason for a guessed end`() async throws {
+        @Sendable func page(of lines: [String]) -> Page<String> {
+            return Page(lines, guessedEnd: lines.isEmpty ? .emptyPage : nil)
+        }
+        let logs = PaginationStore(
+            cacher: MemoryCacher<String, [String]>(), fetcher: PaginationClosureFetcher { _, _ in page(of: []) })
+        _ = try await logs["today"].requireData()
+        #expect(logs["today"].guessedEnd == .emptyPage)
+
+        let rows: [Int] = []
+
+        let page = Page(rows, guessedEnd: rows.isEmpty ? .emptyPage : nil)
+
+        #expect(page.guessedEnd == .emptyPage)
+    }
+
     @Test func `both directions load concurrently`() async throws {
         let rooms = store()
         fetcher.enqueue(page(5, next: "after 5", prev: "before 5"))

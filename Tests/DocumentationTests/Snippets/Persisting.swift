@@ -167,7 +167,8 @@ struct PersistingTests {
         #expect(repos.isEmpty)
         try await session.scope.waitUntilSaved()
         try await session.signOut()
-        #expect(await session.users[1].getData(from: .cache) == nil)
+        let error = await #expect(throws: StoreError.self) { try await session.users[1].requireData() }
+        #expect(error?.code == .closed)
     }
 }
 
@@ -187,7 +188,7 @@ final class Session: Sendable {
     }
 
     func signOut() async throws {
-        try await scope.clear()
+        try await scope.close(clearing: true)
     }
 }
 

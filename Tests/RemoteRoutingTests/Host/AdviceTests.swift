@@ -7,7 +7,7 @@ import Trials
 @testable import RemoteRouting
 
 /// Connectivity, recordings, and the texts of errors.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct AdviceTests {
     @Test func `H15: a reader receives the current status and then each change`() async {
         let manual = ManualConnectivity(.offline)

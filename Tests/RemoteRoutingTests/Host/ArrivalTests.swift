@@ -2,12 +2,13 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 import Wire
 
 @testable import RemoteRouting
 
 /// The reports of errors about requests that may have reached the server.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct ArrivalTests {
     private static let unsafe: [HTTPMethod] = [.post, .patch]
 

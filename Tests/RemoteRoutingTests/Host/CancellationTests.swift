@@ -7,7 +7,7 @@ import Trials
 @testable import RemoteRouting
 
 /// Canceled calls at every point: nothing more is sent, and the permit is released for the next call.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct CancellationTests {
     private struct Waiting: RequestInterceptor, ResponseInterceptor {
         var gate: WatchedState<Bool>

@@ -2,6 +2,7 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
@@ -11,7 +12,7 @@ struct Token: BearerToken, Codable, Hashable {
 }
 
 /// The credential machine, and storms of 401.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct CredentialTests {
     struct Failed: Error {}
 

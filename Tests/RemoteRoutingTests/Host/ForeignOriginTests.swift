@@ -2,11 +2,12 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// The fields that another origin never receives.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct ForeignOriginTests {
     private struct Changing: RequestInterceptor {
         var change: @Sendable (inout HTTPRequest) throws -> Void

@@ -7,6 +7,8 @@ struct HostTextTests {
     private static let addresses: [(text: String, address: String)] = [
         ("api.example.com", "https://api.example.com/x"),
         ("API.Example.com", "https://api.example.com/x"),
+        ("bücher.example:8443", "https://xn--bcher-kva.example:8443/x"),
+        ("localhost.:8080", "https://localhost:8080/x"),
         ("api.example.com:8443", "https://api.example.com:8443/x"),
         ("api.example.com:443", "https://api.example.com/x"),
         ("localhost:8080", "https://localhost:8080/x"),
@@ -51,7 +53,8 @@ struct HostTextTests {
         ("api.example.com\r\nX: y", .invalidOrigin, "port"),
         ("api..example.com", .invalidOrigin, "host"),
         (".example.com", .invalidOrigin, "host"),
-        ("bücher.example", .invalidOrigin, "host"),
+        ("bücher..example", .invalidOrigin, "host"),
+        ("büch er.example", .invalidOrigin, "host"),
         ("api%2eexample.com", .invalidOrigin, "host"),
         ("api.example.com/v1", .invalidOrigin, "host"),
         ("api.example.com?a=b", .invalidOrigin, "host"),

@@ -2,11 +2,12 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// The order of interceptors, and the secrets that logs omit.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct InterceptorTests {
     private struct Marking: RequestInterceptor, ResponseInterceptor {
         var name: String

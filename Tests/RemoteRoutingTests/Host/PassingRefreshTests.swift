@@ -2,11 +2,12 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// Refreshes that fail transiently, end too late, or are triggered by another origin.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct PassingRefreshTests {
     private func guarded(_ bench: Bench, _ path: String = "/x") {
         bench.on("GET", path) { asked in asked["Authorization"] == "Bearer new" ? .json([1]) : .status(401) }
@@ -14,7 +15,7 @@ struct PassingRefreshTests {
 
     private func host(_ bench: Bench) -> RemoteHost {
         // On a busy machine an exchange may exceed the usual deadlines, and its retry would be an extra request.
-        bench.host().with { $0.timeouts = .init(head: .seconds(600), idle: .seconds(600), overall: .seconds(600)) }.authorized(
+        bench.host().with { $0.timeouts = .untilHang }.authorized(
             by: .bearer(Token(accessToken: "old")) { current, unauthenticated in
                 try await unauthenticated.send("/refresh", method: .post, parameters: ["credential": current.refreshToken])
             })

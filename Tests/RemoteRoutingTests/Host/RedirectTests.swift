@@ -2,11 +2,12 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// The decision as a table, and redirects over the wire.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct RedirectTests {
     struct Row: Sendable, CustomTestStringConvertible {
         var status: Int
@@ -41,6 +42,16 @@ struct RedirectTests {
         Row(status: 302, location: "https://a.example", expected: "GET https://a.example/"),
         Row(status: 302, location: "HTTPS://A.example/X", expected: "GET https://A.example/X"),
         Row(status: 302, from: "http://a.example/", location: "https://a.example/x", expected: "GET https://a.example/x"),
+        // Characters that an address cannot contain are escaped, and escapes stay.
+        Row(status: 302, location: "/a b", expected: "GET https://a.example/a%20b"),
+        Row(status: 302, location: "/caf%C3%A9/\u{E9}", expected: "GET https://a.example/caf%C3%A9/%C3%A9"),
+        Row(status: 302, location: "/%zz/%C3%A9?%&a=%20|", expected: "GET https://a.example/%25zz/%C3%A9?%25&a=%20%7C"),
+        Row(
+            status: 302, location: "/a\"<>^`{|}[]?q=\"<>^`{|}[]\\",
+            expected:
+                "GET https://a.example/a%22%3C%3E%5E%60%7B%7C%7D%5B%5D?q=%22%3C%3E%5E%60%7B%7C%7D%5B%5D%5C"),
+        Row(status: 302, location: "/x#a b", expected: "GET https://a.example/x"),
+        Row(status: 302, location: "//b\u{FC}cher.example/x", expected: "GET https://xn--bcher-kva.example/x"),
         // Redirects that are never followed.
         Row(status: 302, location: "http://a.example/x", expected: "redirectRefused"),
         Row(status: 302, location: "file:///etc/passwd", expected: "redirectRefused"),
@@ -50,7 +61,8 @@ struct RedirectTests {
         Row(status: 302, location: "https://user:pw@a.example/", expected: "redirectRefused"),
         Row(status: 302, location: "https:///x", expected: "redirectRefused"),
         Row(status: 302, location: "https://a.example:99999/", expected: "redirectRefused"),
-        Row(status: 302, location: "/a b", expected: "redirectRefused"),
+        Row(status: 302, location: "https://a.example:99999999999999999999/", expected: "redirectRefused"),
+        Row(status: 302, location: "/a\tb", expected: "redirectRefused"),
         Row(status: 302, location: "\\\\evil.example\\x", expected: "redirectRefused"),
     ]
 

@@ -2,11 +2,12 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// Which failures are retried, when, and how often.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct RetryTests {
     @Test(arguments: TransportKind.allCases, [408, 429, 502, 503, 504])
     func `H7: transient statuses are retried`(_ kind: TransportKind, _ status: Int) async throws {
@@ -79,7 +80,7 @@ struct RetryTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H7: Retry-After is respected exactly`(_ kind: TransportKind) async throws {
+    func `H7: Retry-After delays the next attempt`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         let time = ManualTime()
         bench.on("GET", "/x", inTurn: .status(503).setting("Retry-After", to: "7"), .json([1]))
@@ -119,6 +120,30 @@ struct RetryTests {
         #expect(error.status == 503)
         #expect(bench.asked.count == 1)
         #expect(error.failureKind == .transient)
+    }
+
+    @Test(arguments: [
+        ("0", 1.0, Duration.milliseconds(200)), ("Sun, 06 Nov 1994 08:49:37 GMT", 1, .milliseconds(200)),
+        ("2147483647", 0, .seconds(3_600)), ("30", 1, .seconds(30)),
+    ])
+    func `C24: a Retry-After delays at least by the policy's own back-off and at most by its limit`(
+        _ value: String, _ unit: Double, _ delay: Duration
+    ) async throws {
+        let memory = MemoryTransport { _ in .status(503).adding("Retry-After", value) }
+        let time = ManualTime()
+        let host = RemoteHost("a.example", transport: memory, time: time).with {
+            $0.timeouts = .init()
+            $0.random = { unit }
+        }
+        let task = Task { try await host.send("/x") }
+        for count in 1...2 {
+            try await time.sleepers(atLeast: 1)
+            #expect(memory.requests.count == count)
+            if count == 1 { #expect(time.nextDeadline == time.now.advanced(by: delay)) }
+            time.advanceToNextDeadline()
+        }
+        let error = try await remoteError { try await task.value }
+        #expect(error.status == 503 && memory.requests.count == 3)
     }
 
     @Test(arguments: RealTransport.available)

@@ -27,6 +27,8 @@ struct HTTPDateTests {
         "Sun, 00 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 24:00:00 GMT", "Sun, 06 Nov 1994 08:60:37 GMT", "Sun, 06 Nov 1994 08:49:61 GMT",
         "Sun, 06 Nov 1994 8:49:37 GMT", "Sun, 06 Nov 94 08:49:37 GMT", "Sun, 06 Nov 19940 08:49:37 GMT", "1994-11-06T08:49:37Z",
         "Sun, 06 Nov 1994 08:49:37:00 GMT", "Sun, 06 Nov 1994 08:4٣:37 GMT", "Thu, 29 Feb 1900 00:00:00 GMT",
+        "Sun,  06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994  08:49:37 GMT", "Sunday,  06-Nov-94 08:49:37 GMT", "Sun Nov 6 08:49:37 1994",
+        "Sun  Nov 06 08:49:37 1994", " Sun, 06 Nov 1994 08:49:37 GMT",
     ])
     func `a malformed date is rejected`(text: String) {
         #expect(HTTPDate.parse(text, now: now) == nil)
@@ -71,6 +73,17 @@ struct RetryAfterTests {
     @Test func `H7: the longest of several Retry-After fields applies`() throws {
         #expect(RetryAfter.delay(in: try fields(["Retry-After": "1", "retry-after": "5"]), now: now) == .seconds(5))
         #expect(RetryAfter.delay(in: HTTPFields(), now: now) == nil)
+    }
+
+    @Test(arguments: [-86_400.0, 0, 86_400, 1e9])
+    func `C24: a date in Retry-After counts from the Date of the response, not from this machine's clock`(offset: Double) throws {
+        let fields = try fields(["Date": "Sun, 06 Nov 1994 08:49:37 GMT", "Retry-After": "Sun, 06 Nov 1994 08:51:37 GMT"])
+        #expect(RetryAfter.delay(in: fields, now: now.addingTimeInterval(offset)) == .seconds(120))
+    }
+
+    @Test func `C24: without a valid Date, a date in Retry-After counts from this machine's clock`() throws {
+        let fields = try fields(["Date": "yesterday", "Retry-After": "Sun, 06 Nov 1994 08:51:37 GMT"])
+        #expect(RetryAfter.delay(in: fields, now: now) == .seconds(120))
     }
 }
 
@@ -141,7 +154,16 @@ struct MimeTypeTests {
         #expect(MimeType(rawValue: text)?.rawValue == expected)
     }
 
-    @Test(arguments: ["", "json", "a/", "/b", "a/b c", "a/b;c", "a/b;c=", "a/b; c=\"d", "a /b", "a/b\r\n", "a/b, c/d", "a/b;=c"])
+    @Test(arguments: [
+        ("a/b;c", "a/b"), ("a/b;c=", "a/b"), ("a/b; c=\"d", "a/b"), ("a/b;=c", "a/b"), ("a/b; c = d; e=f", "a/b; e=f"),
+        ("application/json; charset", "application/json"), ("text/html;charset=utf-8, text/html", "text/html; charset=utf-8"),
+        ("a/b; c=d e; f=\"g;h\"; i", "a/b; c=d; f=\"g;h\""), ("a/b; \u{E4}=c; d=e", "a/b; d=e"), ("a/b; c=\u{E4}; d=e", "a/b; d=e"),
+    ])
+    func `H10: a malformed parameter does not hide the media type`(text: String, expected: String) {
+        #expect(MimeType(rawValue: text)?.rawValue == expected)
+    }
+
+    @Test(arguments: ["", "json", "a/", "/b", "a/b c", "a /b", "a/b\r\n", "a/b, c/d", "a/b; c=\"\u{1}\""])
     func `a malformed media type is rejected`(text: String) {
         #expect(MimeType(rawValue: text) == nil)
     }

@@ -1,11 +1,12 @@
 import Foundation
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// The conditions that a fetcher adds to a route, and the page keys that it returns.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct ConditionTests {
     private let memory = MemoryTransport { request in
         .json("[1]").adding("Link", "<?page=3>; rel=next, <?page=1>; rel=prev")

@@ -6,7 +6,7 @@ import Testing
 import Trials
 
 /// Routes as the deliveries of an outbox, against a real origin.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct DeliveryTests {
     @Test(arguments: RealTransport.available)
     func `O4, H7: every attempt carries the identity of the command, and the outbox alone repeats it`(_ transport: RealTransport)
@@ -48,7 +48,7 @@ struct DeliveryTests {
         #expect(try await desk.posts[7].requireData().isLiked == (way.event != "failed"))
     }
 
-    @Test(arguments: RealTransport.available, [409, 429, 503])
+    @Test(arguments: RealTransport.available, [403, 409, 413, 429, 503])
     func `O5: the delay of Retry-After is the delay of the next attempt`(_ transport: RealTransport, _ status: Int) async throws {
         let desk = try await Desk(transport)
         desk.bench.on("POST", "/likes/7", inTurn: .status(status).adding("Retry-After", "700"), .status(204))

@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import Wire
 
 @testable import RemoteRouting
 
@@ -72,6 +73,9 @@ struct OriginReferenceTests {
         ("?page=2", "/v1/repos?page=2"), ("repos?page=2", "/v1/repos?page=2"), ("../z", "/z"), ("//api.example.com/x", "/x"),
         ("https://api.example.com", "/"), ("https://api.example.com?x=1", "/?x=1"), ("/x?a=b%20c&d=e+f/../g", "/x?a=b%20c&d=e+f/../g"),
         ("/x?f[a]=1", "/x?f%5Ba%5D=1"), ("/x#fragment", "/x"),
+        ("/x y?q=a b", "/x%20y?q=a%20b"), ("/\u{E4}?q=\u{E4}", "/%C3%A4?q=%C3%A4"), ("/caf%C3%A9?q=\u{E9}", "/caf%C3%A9?q=%C3%A9"),
+        ("/x?q=\"a\"", "/x?q=%22a%22"), ("/x?q=<a>", "/x?q=%3Ca%3E"), ("/x?q=50%", "/x?q=50%25"), (" /x ", "/x"),
+        ("/x?q=\\", "/x?q=%5C"), ("https://api.example.com:/x", "/x"),
     ])
     func `H9: a link within the origin is stored without its origin`(link: String, kept: String) throws {
         let reference = try OriginReference(link: link, from: base, at: origin)
@@ -86,7 +90,8 @@ struct OriginReferenceTests {
         "https://user@api.example.com/x",
         "https://api.example.com@evil.example/x", "ftp://api.example.com/x", "javascript:alert(1)", "https:///x",
         "https://api.example.com\\@evil/",
-        "/\\evil.example", "", "/x y", "/x\u{7}", "/ä", "/%2e%2e/x", "/a//..//%252e", "https://api.example.com.evil.example/",
+        "/\\evil.example", "", " ", "/x\u{7}", "/x\n", "/%2e%2e/x", "https://api.example.com:99999999999999999999/x", "/a//..//%252e",
+        "https://api.example.com.evil.example/",
         "file:///etc/passwd",
         "https:x",
     ])

@@ -2,11 +2,12 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// Stores that follow server-sent events.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct LiveRouteFetcherTests {
     struct Price: Codable, Hashable, Sendable { var cents: Int }
 
@@ -135,5 +136,20 @@ struct LiveRouteFetcherTests {
             }) { (_: String) in Route(path: "/x") })
         let observer = RecordingObserver(store["A"].publish())
         try await observer.next { $0.content == "Hello, world" }
+    }
+
+    @Test func `H20: a store that follows a POST is complete when its stream ends`() async throws {
+        let bench = try Bench(.memory)
+        bench.on("POST", "/x") { _ in events("event: start\ndata: Hello\n\ndata:  world\n\n") }
+        let store = Store(
+            cacher: MemoryCacher<String, String>(),
+            fetcher: bench.host().liveFetcher(reading: { event in
+                event.type == "start" ? .content(event.data) : .change { $0 += event.data }
+            }) { (_: String) in Route(path: "/x", method: .post, body: .json(["prompt": "hello"])) },
+            policy: StorePolicy(retry: RetryPolicy(attempts: .max, base: .zero)))
+        let observer = RecordingObserver(store["A"].publish())
+        try await observer.next { $0.isCompleted && $0.content == "Hello world" }
+        try await observer.stopAndLeave()
+        #expect(bench.asked.count == 1)
     }
 }

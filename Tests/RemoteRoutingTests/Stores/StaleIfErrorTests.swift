@@ -2,11 +2,12 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// The failures after which a store may serve expired content (RFC 5861 §4), with a real origin.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct StaleIfErrorTests {
     private static let fresh = Bench.Response.json(User(id: 1, name: "fresh")).setting("Cache-Control", to: "max-age=1")
 
@@ -20,7 +21,7 @@ struct StaleIfErrorTests {
 
     private func patient(_ host: inout RemoteHost) {
         host.retry = .never
-        host.timeouts = RouteOptions.Timeouts(head: .seconds(600), idle: .seconds(600), overall: .seconds(600))
+        host.timeouts = .untilHang
     }
 
     private func store(

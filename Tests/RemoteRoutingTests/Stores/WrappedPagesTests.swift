@@ -2,11 +2,12 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// Lists wrapped in objects, numbered pages, and pages of other formats.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct WrappedPagesTests {
     private struct Hits: Codable, Sendable {
         var total: Int
@@ -94,8 +95,9 @@ struct WrappedPagesTests {
     enum Ending: CaseIterable, Sendable { case empty, short, repeated, ignored }
 
     @Test(arguments: RealTransport.available, Ending.allCases)
-    func `H9: a list of numbered pages ends at an empty, short or repeated page`(_ transport: RealTransport, _ ending: Ending) async throws
-    {
+    func `C25, H9: a list of numbered pages ends at an empty, short or repeated page, as a guess`(
+        _ transport: RealTransport, _ ending: Ending
+    ) async throws {
         let bench = try Bench(transport.kind)
         bench.on("GET", "/items") { request in
             let page = Self.number(request) ?? 0
@@ -123,6 +125,13 @@ struct WrappedPagesTests {
         #expect(try await items[1].requireData() == elements)
         #expect(bench.asked.map { Self.number($0) } == Array(1...requests))
         #expect(await items[1].requestNextData() == .noPage)
+        let guess: GuessedEnd =
+            switch ending {
+            case .empty: .emptyPage
+            case .short: .shortPage
+            case .repeated, .ignored: .repeatedPage
+            }
+        #expect(items[1].guessedEnd == guess)
     }
 
     @Test func `H9: a server that always has another page gets a single request per requested page`() async throws {
@@ -187,7 +196,7 @@ struct WrappedPagesTests {
 
     // MARK: Circular keys
 
-    @Test func `H9: a page that links to itself as the next page ends the list`() async throws {
+    @Test func `C25, H9: a page that links to itself as the next page ends the list, as a guess`() async throws {
         let bench = try Bench(.memory)
         bench.on("GET", "/linked") { request in .json([Self.number(request) ?? 1]).setting("Link", to: "<?page=2>; rel=next") }
         bench.on("GET", "/cursors") { _ in .json(["again": "c"]) }
@@ -200,7 +209,31 @@ struct WrappedPagesTests {
             #expect(try await list[1].requireData() == [1])
             #expect(await list[1].requestNextData() == .loaded)
             #expect(await list[1].requestNextData() == .noPage)
+            #expect(list[1].guessedEnd == .repeatedKey)
         }
+    }
+
+    @Test func `C25: the end that a server states is no guess`() async throws {
+        let bench = try Bench(.memory)
+        bench.on("GET", "/cursors") { _ in .json(["last": "c"]) }
+        let fetcher = host(bench).pages(in: [String: String].self, elements: { [$0.count] }, next: { $0["again"] }) {
+            (_: Int, cursor: PageCursor?) in Route(path: "/cursors", query: ["c": cursor?.next])
+        }
+        let list = store(fetcher)
+        #expect(try await list[1].requireData() == [1])
+        #expect(list[1].guessedEnd == nil)
+        #expect(try await fetcher.fetch(param: 1).guessedEnd == nil)
+    }
+
+    @Test func `C25: a page that is fetched without a store names its guess too`() async throws {
+        let bench = try Bench(.memory)
+        bench.on("GET", "/cursors") { _ in .json(["again": "c"]) }
+        let fetcher = host(bench).pages(in: [String: String].self, elements: { [$0.count] }, next: { $0["again"] }) {
+            (_: Int, cursor: PageCursor?) in Route(path: "/cursors", query: ["c": cursor?.next])
+        }
+        #expect(try await fetcher.fetch(param: 1).nextKey == "c")
+        let page = try await fetcher.fetchNext(nextKey: "c", param: 1)
+        #expect(page.nextKey == nil && page.guessedEnd == .repeatedKey)
     }
 
     // MARK: Other formats

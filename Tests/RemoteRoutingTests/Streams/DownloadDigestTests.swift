@@ -7,7 +7,7 @@ import Trials
 @testable import RemoteRouting
 
 /// The digest of a download, which is computed while the bytes arrive.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct DownloadDigestTests {
     private let directory: TemporaryDirectory
 

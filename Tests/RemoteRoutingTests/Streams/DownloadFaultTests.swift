@@ -7,7 +7,7 @@ import Trials
 @testable import RemoteRouting
 
 /// Downloads from misleading servers, and into missing, damaged or occupied places.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct DownloadFaultTests {
     private let content = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) })
 

@@ -7,7 +7,7 @@ import Trials
 @testable import RemoteRouting
 
 /// Complete and resumed downloads.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct DownloadTests {
     private let content = Data((0..<400_000).map { UInt8(truncatingIfNeeded: $0 &* 17 >> 4) })
 

@@ -2,11 +2,12 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// Event streams of misbehaving servers.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct EventFaultTests {
     private func event(_ text: String) -> LoopbackOrigin.Response { .data(Data(text.utf8), type: "text/event-stream") }
 
@@ -14,7 +15,10 @@ struct EventFaultTests {
         let bench = try Bench(.memory)
         bench.on("GET", "/x", inTurn: event("retry: 0\n\ndata: a\n\n"), event(": nothing\n\n"), event(""), .status(204))
         let time = ManualTime()
-        let host = bench.host(time: time) { $0.timeouts = .init() }
+        let host = bench.host(time: time) {
+            $0.timeouts = .init()
+            $0.random = { 0 }
+        }
         let task = Task {
             var seen: [String] = []
             for try await event in host.events(for: Route(path: "/x")) { seen.append(event.data) }
@@ -31,29 +35,148 @@ struct EventFaultTests {
         #expect(bench.asked.count == 4)
     }
 
-    @Test(arguments: [(nil, Duration.seconds(3)), ("1", .seconds(3)), ("60", .seconds(60))])
-    func `H7: a refused stream is retried within the host's policy and after Retry-After`(
+    @Test(arguments: [(nil, Duration.seconds(3)), ("1", .seconds(3)), ("60", .seconds(60)), ("2147483647", .seconds(3_600))])
+    func `H20, C24: a refused stream is requested again until it is canceled, after Retry-After within its limit`(
         _ retryAfter: String?, _ wait: Duration
     ) async throws {
         let memory = MemoryTransport { _ in
             retryAfter.map { .status(503).adding("Retry-After", $0) } ?? .status(503)
         }
         let time = ManualTime()
-        let host = RemoteHost("a.example", transport: memory, time: time).with { $0.timeouts = .init() }
+        let host = RemoteHost("a.example", transport: memory, time: time).with {
+            $0.timeouts = .init()
+            $0.random = { 0 }
+        }
         let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }
-        for count in 1...2 {
+        for count in 1...20 {
             try await time.sleepers(atLeast: 1)
             #expect(memory.requests.count == count)
             #expect(time.nextDeadline == time.now.advanced(by: wait))
             time.advance(by: wait)
         }
+        try await time.sleepers(atLeast: 1)
+        task.cancel()
         let error = try await remoteError { try await task.value }
-        #expect(error.status == 503 && error.attempts == 3)
-        #expect(memory.requests.count == 3)
+        #expect(error.code == .cancelled)
+    }
+
+    @Test func `H20, C24: the delays between lost connections grow as in the policy`() async throws {
+        let memory = MemoryTransport { _ in throw TransportFailure(.connectionRefused, "refused") }
+        let time = ManualTime()
+        let host = RemoteHost("a.example", transport: memory, time: time).with {
+            $0.timeouts = .init()
+            $0.random = { 1 }
+            $0.retry = .exponential(attempts: 2, base: .seconds(2), cap: .seconds(20))
+        }
+        let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }
+        for wait in [3, 4, 8, 16, 20, 20] {
+            try await time.sleepers(atLeast: 1)
+            #expect(time.nextDeadline == time.now.advanced(by: .seconds(wait)))
+            time.advanceToNextDeadline()
+        }
+        try await time.sleepers(atLeast: 1)
+        task.cancel()
+        _ = try await remoteError { try await task.value }
+        #expect(memory.requests.count == 7)
+    }
+
+    @Test func `H20: a policy that refuses to retry an error ends the stream with it`() async throws {
+        let memory = MemoryTransport { _ in .status(503) }
+        let host = RemoteHost("a.example", transport: memory).with { $0.retry.shouldRetry = { _ in false } }
+        let error = try await remoteError { for try await _ in host.events(for: Route(path: "/x")) {} }
+        #expect(error.status == 503 && memory.requests.count == 1)
+    }
+
+    @Test(arguments: [("0", 200), ("99999999999999999999", 3_600_000), ("1500", 1_500)])
+    func `C24: the retry time of a stream is at least the policy's back-off and at most its limit`(
+        _ retry: String, _ milliseconds: Int
+    ) async throws {
+        let bench = try Bench(.memory)
+        bench.on("GET", "/x", inTurn: event("retry: \(retry)\n\ndata: a\n\n"), .status(204))
+        let time = ManualTime()
+        let host = bench.host(time: time) {
+            $0.timeouts = .init()
+            $0.random = { 1 }
+        }
+        let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }
+        try await time.sleepers(atLeast: 1)
+        #expect(time.nextDeadline == time.now.advanced(by: .milliseconds(milliseconds)))
+        time.advanceToNextDeadline()
+        try await task.value
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H20: a POST with a body streams events, and is sent once`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("POST", "/chat") { _ in event("retry: 0\n\ndata: a\n\ndata: b\n\n") }
+        let route = Route(path: "/chat", method: .post, body: .json(["prompt": "hello"]))
+        var seen: [String] = []
+        for try await event in bench.host().events(for: route) { seen.append(event.data) }
+        #expect(seen == ["a", "b"])
+        #expect(bench.asked.map(\.body) == [Data(#"{"prompt":"hello"}"#.utf8)])
+        #expect(bench.asked.first?["Accept"] == "text/event-stream")
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H20: a POST with a cut stream fails, and is not sent again`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("POST", "/chat") { _ in event("retry: 0\n\ndata: a\n\ndata: b").misbehaving(.truncate(afterBodyBytes: 22)) }
+        var seen: [String] = []
+        let error = try await remoteError {
+            for try await event in bench.host().events(for: Route(path: "/chat", method: .post)) { seen.append(event.data) }
+        }
+        #expect(error.code == .connectionLost && error.mayHaveArrived)
+        #expect(seen == ["a"] && bench.asked.count == 1)
+    }
+
+    @Test func `H20: a POST with an idempotency key reconnects with the last id, and a one-shot body does not`() async throws {
+        let bench = try Bench(.memory)
+        bench.on("POST", "/chat", inTurn: event("retry: 0\nid: 1\ndata: a\n\n"), event("data: b\n\n"), .status(204))
+        let host = bench.host {
+            $0.timeouts = .init()
+            $0.random = { 0 }
+        }
+        var route = Route(path: "/chat", method: .post, body: .data(Data("x".utf8)), options: RouteOptions(idempotencyKey: .key("k")))
+        var seen: [String] = []
+        for try await event in host.events(for: route) { seen.append(event.data) }
+        #expect(seen == ["a", "b"])
+        #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "1", "1"])
+        #expect(bench.asked.allSatisfy { $0.body == Data("x".utf8) && $0["Idempotency-Key"] == "\"k\"" })
+
+        bench.on("POST", "/once") { _ in event("data: c\n\n") }
+        let parts = Parts([Data("x".utf8)])
+        route = Route(
+            path: "/once", method: .post, body: .stream(HTTPBodyStream(length: 1, isReplayable: false) { { _ in parts.next() } }),
+            options: RouteOptions(idempotencyKey: .key("k")))
+        for try await event in host.events(for: route) { seen.append(event.data) }
+        #expect(seen == ["a", "b", "c"] && bench.asked("/once").count == 1)
+    }
+
+    @Test(arguments: [201, 205, 206, 299])
+    func `H20: only 200 begins a stream of events`(_ status: Int) async throws {
+        let memory = MemoryTransport { _ in
+            .init(status: status, headers: [("Content-Type", "text/event-stream")], body: Data("data: a\n\n".utf8))
+        }
+        let host = RemoteHost("a.example", transport: memory)
+        let error = try await remoteError { for try await _ in host.events(for: Route(path: "/x")) { Issue.record("an event") } }
+        #expect(error.code == .badStatus && error.status == status)
+        #expect(memory.requests.count == 1)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H20: the events of a body are read once, and an event over the limit is an error`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("POST", "/x") { _ in event("data: a\n\ndata: 0123456789\n\n") }
+        let route = Route(path: "/x", method: .post)
+        var seen: [String] = []
+        for try await event in try await bench.host().bytes(for: route).events() { seen.append(event.data) }
+        #expect(seen == ["a", "0123456789"])
+        let error = try await remoteError { for try await _ in try await bench.host().bytes(for: route).events(limit: 10) {} }
+        #expect(error.code == .bodyTooLarge)
     }
 
     @Test func `the parser of the next connection keeps the id and the delay, but no incomplete event`() throws {
-        var parser = EventStreamParser()
+        var parser = ServerSentEvents()
         _ = try parser.consume("retry: 7\nid: 1\ndata: a\n\nid: 2\ndata: b\nevent: e".utf8)
         var next = parser.forNextConnection()
         #expect((next.lastEventID, next.reconnectionTime) == ("1", .milliseconds(7)))
@@ -69,11 +192,20 @@ struct EventFaultTests {
         #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, sent])
     }
 
-    @Test func `H3: an invalid id is a typed error`() async throws {
+    @Test func `H20: an id with a control character is ignored, and does not end the stream`() async throws {
         let bench = try Bench(.memory)
-        bench.on("GET", "/x", inTurn: event("retry: 0\nid: a\u{1}b\ndata: a\n\n"), .status(204))
-        let host = bench.host { $0.timeouts = .init() }
-        let error = try await remoteError { for try await _ in host.events(for: Route(path: "/x")) {} }
+        bench.on("GET", "/x", inTurn: event("retry: 0\nid: 1\n\nid: a\u{1}b\ndata: a\n\n"), .status(204))
+        let host = bench.host {
+            $0.timeouts = .init()
+            $0.random = { 0 }
+        }
+        for try await event in host.events(for: Route(path: "/x")) { #expect(event.lastEventID == "1") }
+        #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "1"])
+    }
+
+    @Test func `H3: an invalid id of the caller is a typed error`() async throws {
+        let bench = try Bench(.memory)
+        let error = try await remoteError { for try await _ in bench.host().events(for: Route(path: "/x"), after: "a\u{1}b") {} }
         #expect((error.underlyingError as? RouteFault)?.part == "header Last-Event-ID")
     }
 
@@ -101,7 +233,7 @@ struct EventFaultTests {
     }
 
     @Test func `a byte order mark in the middle is content`() throws {
-        var parser = EventStreamParser()
+        var parser = ServerSentEvents()
         let events = try parser.consume("\u{FEFF}data: a\n\n\u{FEFF}data: b\n\ndata: \u{FEFF}c\n\n".utf8)
         #expect(events.map(\.data) == ["a", "\u{FEFF}c"])
     }

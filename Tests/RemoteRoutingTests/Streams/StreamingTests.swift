@@ -7,7 +7,7 @@ import Trials
 @testable import RemoteRouting
 
 /// Bodies, lines and events while they arrive.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct StreamingTests {
     @Test(arguments: TransportKind.allCases)
     func `a body that is read in chunks is complete`(_ kind: TransportKind) async throws {

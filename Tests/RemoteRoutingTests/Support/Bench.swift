@@ -60,7 +60,11 @@ final class Bench: Sendable {
 
     /// Creates a host for the server.
     func host(time: any TimeSource = .system, _ change: (inout RemoteHost) -> Void = { _ in }) -> RemoteHost {
-        RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport, time: time).with(change)
+        RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport, time: time).with {
+            // A test of a deadline sets its own one, or controls the time.
+            if time is SystemTime { $0.timeouts = .untilHang }
+            change(&$0)
+        }
     }
 
     /// The requests, in order.

@@ -90,15 +90,21 @@ struct RawConnection: Sendable {
     /// Closes the sending direction of the connection.
     func endSending() { _ = shutdown(socket, Int32(SHUT_WR)) }
 
-    func send(_ text: String) { send(Array(text.utf8)) }
+    func send(_ text: String) { _ = sends(text) }
 
-    func send(_ bytes: [UInt8]) {
+    func send(_ bytes: [UInt8]) { _ = sends(bytes) }
+
+    /// Sends a text; returns whether the connection has taken it.
+    func sends(_ text: String) -> Bool { sends(Array(text.utf8)) }
+
+    private func sends(_ bytes: [UInt8]) -> Bool {
         var sent = 0
         while sent < bytes.count {
             let count = bytes[sent...].withUnsafeBytes { Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-            guard count > 0 else { return }
+            guard count > 0 else { return false }
             sent += count
         }
+        return true
     }
 }
 

@@ -1,6 +1,7 @@
 import Foundation
 import RemoteRouting
 import Testing
+import Trials
 import Wire
 
 /// A transport that uses the network.
@@ -37,8 +38,16 @@ enum RealTransport: String, Sendable, CustomTestStringConvertible {
 
     /// Creates a host for a port of this machine.
     func host(_ port: UInt16, _ change: (inout RemoteHost) -> Void = { _ in }) throws -> RemoteHost {
-        RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(port)), transport: try make()).with(change)
+        RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(port)), transport: try make()).with {
+            $0.timeouts = .untilHang
+            change(&$0)
+        }
     }
+}
+
+extension RouteOptions.Timeouts {
+    /// Deadlines that only a hang reaches.
+    static let untilHang = RouteOptions.Timeouts(head: hangLimit, idle: hangLimit, overall: hangLimit)
 }
 
 /// A transport that counts its running exchanges.

@@ -14,7 +14,7 @@ func secureHost(_ port: Int, _ change: (inout RemoteHost) -> Void = { _ in }) th
         limits: HostLimits(concurrentExchanges: 20_000)
     ).with {
         $0.tls.authorities = authorities
-        $0.timeouts = RouteOptions.Timeouts(head: .seconds(600), idle: .seconds(600), overall: .seconds(600))
+        $0.timeouts = .untilHang
         change(&$0)
     }
 }
@@ -120,7 +120,8 @@ final class FrameServer {
 
     /// Starts a server.
     ///
-    /// - Parameter plan: What it does with the requests of a connection; see the script.
+    /// - Parameter plan: What it does with the requests of a connection; see the script. With `+`, it offers HTTP/1.1 too, whose responses
+    ///   are complete.
     init(_ plan: String) throws {
         let certificates = try TestCertificates.made.get()
         process = try ChildProcess(
@@ -150,7 +151,8 @@ final class FrameServer {
         certificate, key, plan = sys.argv[1:4]
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
-        context.set_alpn_protocols(['h2'])
+        context.set_alpn_protocols(['h2', 'http/1.1'] if plan.endswith('+') else ['h2'])
+        plan = plan.rstrip('+')
         server = socket.socket()
         server.bind(('127.0.0.1', 0))
         server.listen(500)
@@ -175,7 +177,22 @@ final class FrameServer {
                     if not more: raise EOFError
                     data += more
                 return data
+            if wire.selected_alpn_protocol() == 'http/1.1':
+                data = b''
+                while more := wire.recv(65536):
+                    data += more
+                    if not data.endswith(b'\r\n\r\n'): continue
+                    print('P', number, flush=True)
+                    wire.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwhole')
+                    data = b''
+                return
             count = 0
+            def part(stream): wire.sendall(frame(1, 4, stream, b'\x88') + frame(0, 0, stream, b'part'))
+            floods = {
+                'empty data': lambda stream: frame(0, 0, stream), 'priority': lambda stream: frame(2, 0, 1001, b'\0\0\0\0\x10'),
+                'pings': lambda stream: frame(6, 0, 0, b'12345678'), 'ping responses': lambda stream: frame(6, 1, 0, b'12345678'),
+                'windows': lambda stream: frame(8, 0, 0, b'\0\0\0\1') + frame(8, 0, stream, b'\0\0\0\1'),
+                'unknown types': lambda stream: frame(238, 0, 0), 'settings': lambda stream: frame(4, 0, 0)}
             def good(stream):
                 # 0x88 is ":status: 200" of HPACK's static table.
                 wire.sendall(frame(1, 4, stream, b'\x88') + frame(0, 1, stream, b'%d' % number))
@@ -223,6 +240,32 @@ final class FrameServer {
                         for _ in range(12): wire.sendall(frame(9, 0, stream, b'\x90' * 16000))
                         while plan == 'flood': wire.sendall(frame(9, 0, stream, b'\x90' * 16000))
                         wire.sendall(frame(9, 4, stream, b'\x90'))
+                    elif plan in floods:
+                        frames = floods[plan](stream) * 2000
+                        wire.sendall(frame(1, 4, stream, b'\x88'))
+                        while True: wire.sendall(frames)
+                    elif plan == 'no-error':
+                        part(stream)
+                        reset(0)
+                    elif plan == 'no-error-at-once':
+                        wire.sendall(frame(1, 4, stream, b'\x88') + frame(0, 0, stream, b'part') + frame(3, 0, stream, b'\0\0\0\0'))
+                    elif plan == 'too-long-frame':
+                        part(stream)
+                        wire.sendall(frame(0, 1, stream, b'x' * 20000))
+                    elif plan == 'garbage-in-body':
+                        part(stream)
+                        wire.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello')
+                    elif plan == 'wrong-padding':
+                        part(stream)
+                        wire.sendall(frame(0, 9, stream, b'\xff'))
+                    elif plan == 'whole-and-goaway':
+                        wire.sendall(frame(1, 4, stream, b'\x88') + frame(0, 1, stream, b'whole')
+                            + frame(7, 0, 0, struct.pack('>II', stream, 0)))
+                    elif plan == 'empty-last-frame':
+                        wire.sendall(frame(1, 4, stream, b'\x88') + frame(0, 0, stream, b'whole'))
+                        wire.sendall(frame(0, 1, stream))
+                    elif plan == 'goaway-below':
+                        wire.sendall(frame(7, 0, 0, struct.pack('>II', 0, 0)))
                     elif plan == 'close': return wire.close()
                     elif plan == 'garbage':
                         wire.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello')

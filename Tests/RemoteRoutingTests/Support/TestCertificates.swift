@@ -6,6 +6,8 @@ import Testing
 import Trials
 
 /// Certificates for servers on loopback and for their clients, made once for each process by OpenSSL's command line.
+///
+/// They have what Apple's systems demand of a server: the usage `serverAuth`, the subject's alternative names, and at most 825 days.
 struct TestCertificates: Sendable {
     /// The certificates; those of servers are for localhost and 127.0.0.1.
     enum Name: String, CaseIterable, Sendable {
@@ -18,6 +20,8 @@ struct TestCertificates: Sendable {
         case expired, selfSigned
         /// For other.example.
         case misnamed
+        /// With localhost as common name, and without alternative names.
+        case nameless
         /// Signed by an intermediate of the authority, which the file holds too, or which is missing.
         case chained, chainless
         /// Signed by a key that is not the authority's, in the authority's name.
@@ -73,12 +77,10 @@ struct TestCertificates: Sendable {
     private init() throws {
         #if os(Linux)
         guard TLSFront.isAvailable else { throw Missing(description: "libssl is missing") }
+        #endif
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         let process = try ChildProcess("/bin/sh", ["-c", TestCertificates.script, "sh", directory.path])
         guard process.wait() else { throw Missing(description: "openssl is missing, or cannot make certificates") }
-        #else
-        throw Missing(description: "the server for TLS runs on Linux only")
-        #endif
     }
 
     private static let script = """
@@ -94,8 +96,11 @@ struct TestCertificates: Sendable {
         # Name, authority, names of the subject, arguments of the signing.
         leaf() {
             name=$1 signer=$2
-            printf "subjectAltName=$3\\nbasicConstraints=CA:FALSE\\n" > $name.ext
-            printf "subjectKeyIdentifier=none\\nauthorityKeyIdentifier=none\\n" >> $name.ext
+            printf "subjectAltName=$3\\nbasicConstraints=CA:FALSE\\nextendedKeyUsage=$usage\\n" > $name.ext
+            # Only OpenSSL 3 adds the identifiers by itself.
+            case "$(openssl version)" in
+                OpenSSL*) printf "subjectKeyIdentifier=none\\nauthorityKeyIdentifier=none\\n" >> $name.ext ;;
+            esac
             shift 3
             [ -e $name.key ] || key $name
             openssl req -new -key $name.key -subj "/CN=$name" -out $name.csr
@@ -106,6 +111,7 @@ struct TestCertificates: Sendable {
                 | openssl base64 > $1.pin
         }
         loopback=DNS:localhost,IP:127.0.0.1
+        usage=serverAuth
         authority a "/CN=Authority A"
         authority b "/CN=Authority B"
         authority c "/C=US/O=Internet Security Research Group/CN=ISRG Root X2" secp384r1
@@ -118,11 +124,18 @@ struct TestCertificates: Sendable {
         # The form of newer versions, and that of older ones.
         leaf expired a $loopback -not_before 20200101000000Z -not_after 20200201000000Z || leaf expired a $loopback -days -1
         leaf misnamed a DNS:other.example -days 30
+        usage=clientAuth
         leaf client a DNS:client -days 30
         leaf foreignClient b DNS:client -days 30
         leaf expiredClient a DNS:client -not_before 20200101000000Z -not_after 20200201000000Z || leaf expiredClient a DNS:client -days -1
+        key nameless
+        openssl req -new -key nameless.key -subj /CN=localhost -out nameless.csr
+        printf "basicConstraints=CA:FALSE\\n" > nameless.ext
+        openssl x509 -req -in nameless.csr -CA a.pem -CAkey a.key -CAcreateserial -extfile nameless.ext -days 30 -out nameless.pem
+        usage=serverAuth
         key selfSigned
-        openssl req -x509 -new -key selfSigned.key -subj /CN=localhost -days 30 -addext subjectAltName=$loopback -out selfSigned.pem
+        openssl req -x509 -new -key selfSigned.key -subj /CN=localhost -days 30 -addext subjectAltName=$loopback \\
+            -addext extendedKeyUsage=$usage -out selfSigned.pem
         key middle
         printf "basicConstraints=critical,CA:TRUE\\n" > middle.ext
         openssl req -new -key middle.key -subj "/CN=Middle" -out middle.csr
@@ -170,7 +183,7 @@ final class TrustBench: Sendable {
         return RemoteHost(configuration, transport: try transport ?? RealTransport.curl.make()).with { host in
             host.tls = tls
             host.retry = .never
-            host.timeouts = RouteOptions.Timeouts(head: .seconds(600), idle: .seconds(600), overall: .seconds(600))
+            host.timeouts = .untilHang
         }
     }
 }

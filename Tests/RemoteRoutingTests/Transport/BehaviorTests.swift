@@ -6,7 +6,7 @@ import Testing
 import Trials
 
 /// The same behavior over a real socket and in memory.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct BehaviorTests {
     @Test(arguments: TransportKind.allCases)
     func `a value is sent and returned`(_ kind: TransportKind) async throws {

@@ -2,12 +2,13 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 import Wire
 
 @testable import RemoteRouting
 
 /// The metrics of exchanges: times, bytes, version and connection.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct MetricsTests {
     @Test(arguments: TransportKind.allCases)
     func `W10: every transport reports total time, first byte and decoded bytes`(_ kind: TransportKind) async throws {

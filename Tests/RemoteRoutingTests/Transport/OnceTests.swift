@@ -3,9 +3,10 @@ import LoopbackOrigin
 import RemoteRouting
 import StoreCore
 import Testing
+import Trials
 
 /// Requests on a connection that the server has closed meanwhile.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct OnceTests {
     private static let methods: [(HTTPMethod, RouteBody)] = [
         (.post, .data(Data("abc".utf8))), (.post, .none), (.delete, .none), (.put, .data(Data("abc".utf8))), (.patch, .none),

@@ -8,7 +8,7 @@ import Wire
 @testable import RemoteRouting
 
 /// The pure parts of an exchange.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct PartsTests {
     private let start = MonotonicInstant(nanoseconds: 0)
 

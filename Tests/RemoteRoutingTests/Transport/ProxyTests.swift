@@ -49,7 +49,7 @@ struct ProxyOptionTests {
 
 #if os(Linux)
 /// Requests through proxies that the app names.
-@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(10)))
+@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(hangMinutes)))
 struct ProxyTests {
     private let origin: LoopbackOrigin
     private static let credentials = ProxyOptions.Credentials(user: "ada", password: "se:cr et\u{E9}")

@@ -2,11 +2,12 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// Redirects as each transport reports them, byte by byte.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct RedirectResponseTests {
     private func origin(_ text: @escaping @Sendable (UInt16) -> String) throws -> LoopbackOrigin {
         let port = Lock<UInt16>(0)

@@ -6,7 +6,7 @@ import Testing
 import Trials
 
 /// Faults that appear only under load. `STOREHOUSE_SEEDS=10` runs the suite in full.
-@Suite(.serialized, .timeLimit(.minutes(usually(10))))
+@Suite(.serialized, .timeLimit(.minutes(hangMinutes)))
 struct StormTests {
     private static let width = isLongRun ? 2000 : 300
 
@@ -48,7 +48,7 @@ struct StormTests {
             #expect(counts.values.reduce(0, +) == StormTests.width)
             #expect(Set(counts.keys).isSubset(of: ["done", "cancelled"]), "round \(round): \(counts)")
             // Neither an exchange nor a permit is leaked.
-            try await origin.waitUntil(within: .seconds(120)) { $0.requests.allSatisfy { $0.ending != nil } }
+            try await origin.waitUntil { $0.requests.allSatisfy { $0.ending != nil } }
             try await until("no exchange is left") { transport.exchangeCount == 0 }
             #expect(try await host.data(for: routes[0]) == Data("0123456789".utf8))
             origin.forget()

@@ -2,18 +2,19 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// Exact bytes of responses, over a real socket.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct WireFormTests {
     private func answer(_ text: String, _ transport: RealTransport, method: HTTPMethod = .get) async throws -> RemoteResponse<Data> {
         let origin = try LoopbackOrigin { _ in .verbatim(text.replacing("\n", with: "\r\n")) }
         defer { withExtendedLifetime(origin) {} }
         let host = try transport.host(origin.port)
         return try await host.with {
-            $0.retry = .never; $0.timeouts = .init(head: .seconds(10), idle: .seconds(10))
+            $0.retry = .never; $0.timeouts = .untilHang
         }
         .dataResponse(for: Route(path: "/x", method: method))
     }

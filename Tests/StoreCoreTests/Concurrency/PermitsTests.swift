@@ -4,7 +4,7 @@ import Trials
 @testable import StoreCore
 
 /// Tests the counting semaphore that limits exchanges and transfers.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct PermitsTests {
     private func waiting(_ permits: Permits, count: Int = 1) async throws -> [Task<Permits.Permit, any Error>] {
         let others = permits.waiterCount

@@ -2,7 +2,7 @@
 import Testing
 import Trials
 
-@Suite(.timeLimit(.minutes(usually(10))))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct ClearingTests {
     @Test(arguments: Backing.withCacher)
     func `C6: clearing the store is a barrier for saves`(_ backing: Backing) async throws {

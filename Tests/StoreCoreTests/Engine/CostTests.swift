@@ -5,7 +5,7 @@ import Trials
 @testable import StoreCore
 
 /// Tests costs, limits and sizes at the limits of their range.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct CostTests {
     private static func record(_ content: Int) -> CacheRecord<Int> {
         CacheRecord(content: content, fetchedAt: Date(timeIntervalSince1970: 0))

@@ -4,7 +4,7 @@ import Trials
 @testable import StoreCore
 
 /// Tests callers that wait for one key's content as a crowd, of which the machine sees a single caller.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct CrowdTests {
     private func wait(_ crowd: Reply<Int>, _ ticket: Reply<Int>.Ticket) -> Task<Int?, Never> {
         Task {

@@ -3,7 +3,7 @@ import StoreCore
 import Testing
 import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct DecidedTests {
     @Test(arguments: Backing.allCases)
     func `valid content is returned at once, even while a refresh runs`(_ backing: Backing) async throws {

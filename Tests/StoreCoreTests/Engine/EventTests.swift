@@ -1,8 +1,9 @@
 import Testing
+import Trials
 
 @testable import StoreCore
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct EventTests {
     @Test(arguments: Backing.allCases)
     func `C17: events are numbered from one without gaps`(_ backing: Backing) async throws {

@@ -3,7 +3,7 @@ import StoreCore
 import Testing
 import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct ExpiryTests {
     private static var revalidating: StorePolicy {
         var policy = StorePolicy()

@@ -4,7 +4,7 @@ import Trials
 @testable import StoreCore
 
 /// Tests a failing cacher.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct FaultTests {
     // MARK: Failed saves and removals
 

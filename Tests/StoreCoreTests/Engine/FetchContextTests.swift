@@ -5,7 +5,7 @@ import Trials
 @testable import StoreCore
 
 /// Tests the task-local values of fetches.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct FetchContextTests {
     @TaskLocal static var span = "none"
 

@@ -1,6 +1,7 @@
 import Dispatch
 import StoreCore
 import Testing
+import Trials
 
 /// Runs jobs one at a time and counts them. A suspended task resumes as another job.
 private final class CountingExecutor: SerialExecutor {
@@ -28,7 +29,7 @@ private actor Caller {
     }
 }
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct HitTests {
     @Test(arguments: [Backing.memory, .tiered], [Expiry.never, .after(.seconds(10))])
     func `a hit in memory does not suspend`(_ backing: Backing, _ expiry: Expiry) async throws {

@@ -5,7 +5,7 @@ import Trials
 @testable import StoreCore
 
 /// Tests hostile conditions: reentrant calls, cachers that hang, numbers at the limits of their range.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct HostileTests {
     private typealias Box = WatchedState<Store<Int, Int>?>
 

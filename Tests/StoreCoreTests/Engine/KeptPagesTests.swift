@@ -5,7 +5,7 @@ import Trials
 @testable import StoreCore
 
 /// Tests the loaded pages of an observed list during implicit fetches.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct KeptPagesTests {
     /// An origin with six pages of two rows each; every edition has different rows.
     final class Shelf: Sendable {

@@ -2,7 +2,7 @@ import StoreCore
 import Testing
 import Trials
 
-@Suite(.serialized, .timeLimit(.minutes(10)))
+@Suite(.serialized, .timeLimit(.minutes(hangMinutes)))
 struct LeakTests {
     typealias Life = LifeCounter.Life
 

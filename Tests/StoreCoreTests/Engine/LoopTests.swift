@@ -4,7 +4,7 @@ import Testing
 import Trials
 
 /// Tests loops in which an automatic action of the store would cause itself again.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct LoopTests {
     enum Writing: CaseIterable, Sendable { case clear, clearAll, invalidate, update, mutate, other }
 
@@ -63,7 +63,7 @@ struct LoopTests {
         let observer = RecordingObserver(store[2].publish())
         try await observer.next { $0.isCompleted }
         _ = try await store[1].requireData()
-        try await until("the key was fetched again", patience: .seconds(20)) { log.current == [2, 1, 2] }
+        try await until("the key was fetched again") { log.current == [2, 1, 2] }
         withExtendedLifetime(observer) {}
     }
 
@@ -74,7 +74,7 @@ struct LoopTests {
         let observer = RecordingObserver(bench.store[1].publish())
         for number in 1...3 {
             try await observer.next { $0.summary == "completed(\(number))" }
-            try await until("the timer is set", patience: .seconds(20)) {
+            try await until("the timer is set") {
                 bench.time.nextDeadline == bench.time.now.advanced(by: .milliseconds(100))
             }
             bench.time.advance(by: .milliseconds(99))
@@ -126,7 +126,7 @@ struct LoopTests {
         try await observer.next { $0.summary == "completed(2)" }
         #expect(bench.fetcher.startedCount == 2)
         trigger.cancel()
-        try await until("the trigger ends", patience: .seconds(20)) { endless.ended.current }
+        try await until("the trigger ends") { endless.ended.current }
     }
 
     @Test func `C15: a trigger that never suspends ends with its store`() async throws {
@@ -135,7 +135,7 @@ struct LoopTests {
         bench?.store.revalidate(on: endless)
         try await until("the trigger was called") { endless.calls.current > 0 }
         bench = nil
-        try await until("the trigger ends", patience: .seconds(20)) { endless.ended.current }
+        try await until("the trigger ends") { endless.ended.current }
     }
 
     /// A cacher that never accepts a record as fresh.

@@ -1,8 +1,9 @@
 import Foundation
 import StoreCore
 import Testing
+import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct LostUpdateTests {
     @Test(arguments: Backing.allCases, [ScriptedCancellation.honoured, .ignored])
     func `C5: a fetch older than an update has no effect`(_ backing: Backing, _ cancellation: ScriptedCancellation) async throws {

@@ -4,7 +4,7 @@ import Trials
 @testable import StoreCore
 
 /// Tests content that the origin returns for mutations, and the fetch that it saves.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct MutationResponseTests {
     struct Post: Identifiable, Hashable, Sendable {
         var id: Int

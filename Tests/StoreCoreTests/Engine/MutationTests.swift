@@ -1,7 +1,8 @@
 import StoreCore
 import Testing
+import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct MutationTests {
     /// A mutation that ends when the test says so.
     private final class Work: Sendable {

@@ -3,7 +3,7 @@ import Testing
 import Trials
 
 /// Tests observers that join, wait and leave on real threads while the state changes.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct ObserverRaceTests {
     /// Observes the given number of states and returns their contents.
     private static func look(_ handle: StoreFlowable<Int, Int>, times: Int) async -> [Int] {

@@ -2,7 +2,7 @@
 import Testing
 import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct ObservingTests {
     @Test(arguments: Backing.allCases)
     func `C7: each observer sees a subsequence of one order, and each state carries its own content`(_ backing: Backing) async throws {

@@ -5,7 +5,7 @@ import Trials
 @testable import StoreCore
 
 /// Tests two-way lists that hold a limited number of pages.
-@Suite(.timeLimit(.minutes(usually(10))))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct PageWindowTests {
     /// A row of a list; rows with one identity may differ in their edition.
     struct Row: Hashable, Identifiable, Sendable, Codable {

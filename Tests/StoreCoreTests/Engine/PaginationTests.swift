@@ -2,7 +2,7 @@ import StoreCore
 import Testing
 import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct PaginationTests {
     typealias Fetcher = ScriptedPaginationFetcher<Int, Int>
 

@@ -3,7 +3,7 @@ import Testing
 import Trials
 
 /// Tests fetchers that wait for their own result, directly or through other keys and stores.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct ReentrantFetchTests {
     /// Stores by name, for use in fetchers.
     final class World: Sendable {
@@ -36,7 +36,7 @@ struct ReentrantFetchTests {
             ended.update { $0 = outcome }
         }
         defer { task.cancel() }
-        try await until("\(name) ends", patience: .seconds(20)) { ended.current != nil }
+        try await until("\(name) ends") { ended.current != nil }
         return ended.current ?? ""
     }
 

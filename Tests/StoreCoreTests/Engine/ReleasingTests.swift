@@ -5,7 +5,7 @@ import Trials
 @testable import StoreCore
 
 /// Tests objects of the user that call their store in `deinit`: none may be released while the engine's lock is held.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct ReleasingTests {
     /// Runs a closure when it is released, as an app's model may.
     private final class Guest: Error, Sendable {

@@ -1,7 +1,8 @@
 import StoreCore
 import Testing
+import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct RetryTests {
     private struct Advice: FailureAdvising {
         var failureKind = FailureKind.transient

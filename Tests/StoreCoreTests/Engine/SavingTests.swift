@@ -3,7 +3,7 @@ import StoreCore
 import Testing
 import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct SavingTests {
     @Test(arguments: Backing.withCacher)
     func `C6: content is accepted and published before it is saved`(_ backing: Backing) async throws {

@@ -1,7 +1,8 @@
 import StoreCore
 import Testing
+import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct SingleFlightTests {
     @Test(arguments: Backing.allCases, [1_000, 10_000])
     func `C1: any number of concurrent callers cause one fetch, even during a slow cache read`(

@@ -3,7 +3,7 @@ import Testing
 import Trials
 
 /// Runs random operations on a few keys in many tasks on real threads, and checks the laws afterwards.
-@Suite(.serialized, .timeLimit(.minutes(10)))
+@Suite(.serialized, .timeLimit(.minutes(hangMinutes)))
 struct StressTests {
     /// Content that shows its origin: a unique number, and the patches over it.
     struct Stamp: Hashable, Sendable {
@@ -117,7 +117,7 @@ struct StressTests {
         until wish: String, _ store: Store<Int, Stamp>, _ time: ManualTime, _ holds: () -> Bool
     ) async throws {
         do {
-            try await until(wish, patience: .seconds(200)) {
+            try await until(wish) {
                 if !holds() { time.advance(by: .microseconds(10)) }
                 return holds()
             }

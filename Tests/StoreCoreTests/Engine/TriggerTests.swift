@@ -2,7 +2,7 @@ import StoreCore
 import Testing
 import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct TriggerTests {
     /// A sequence that a test rings, and that reports when an element has been handled.
     final class Bell: AsyncSequence, Sendable {

@@ -2,7 +2,7 @@ import StoreCore
 import Testing
 import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct ValidatingTests {
     private func failedBench(_ backing: Backing = .memory, errorExpiry: Duration = .zero) async throws -> (Bench, RecordingObserver<Int>) {
         var policy = StorePolicy()

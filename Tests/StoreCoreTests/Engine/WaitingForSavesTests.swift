@@ -5,7 +5,7 @@ import Trials
 @testable import StoreCore
 
 /// Tests `waitUntilSaved()`.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct WaitingForSavesTests {
     /// The object that the test calls.
     enum Asked: CaseIterable, Sendable {

@@ -43,7 +43,7 @@ private struct Batching {
     }
 }
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct BatchFetcherTests {
     @Test func `C21: 1 000 keys of a store in batches of 100 are 10 requests`() async throws {
         let test = Batching()

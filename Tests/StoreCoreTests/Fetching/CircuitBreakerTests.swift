@@ -32,7 +32,7 @@ private struct Guarded {
     }
 }
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct CircuitBreakerTests {
     @Test func `C20: failures in a row open the breaker, and it refuses every key at once`() async throws {
         let test = Guarded()

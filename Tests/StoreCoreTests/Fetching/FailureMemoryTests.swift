@@ -34,7 +34,7 @@ private struct Remembering {
     }
 }
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct FailureMemoryTests {
     @Test func `C19: a key that has failed is not fetched again within the time, not by refresh() either`() async throws {
         let test = Remembering()

@@ -122,11 +122,11 @@ struct AtomicFileTests {
         }.value
         defer { isDone.withLock { $0 = true } }
         // The size identifies the version.
-        for size in 1...rounds(3_000) {
+        for size in 1...rounds(3_000, quick: 300) {
             try AtomicFile.write([UInt8](repeating: 0, count: size), as: "file", in: directory, kind: "test", options: options)
             if try directory.status(of: "file") == nil {
                 // The removal may not have returned yet.
-                try await until("version \(size) was removed and not hidden", patience: .seconds(10)) {
+                try await until("version \(size) was removed and not hidden") {
                     removed.withLock { $0.contains(size) }
                 }
             }

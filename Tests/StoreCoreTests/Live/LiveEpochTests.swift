@@ -2,7 +2,7 @@ import StoreCore
 import Testing
 import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct LiveEpochTests {
     enum Change: CaseIterable, Sendable { case clear, clearAll, invalidate, refresh, forceRefresh }
 

@@ -4,7 +4,7 @@ import Trials
 @testable import StoreCore
 
 /// Tests streams that use their own store, and policies that invite loops.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct LiveHostileTests {
     @TaskLocal static var span = "none"
 
@@ -24,7 +24,7 @@ struct LiveHostileTests {
                     isDone = true
                     return .content(try await before(key))
                 }
-                try await Task.sleep(for: .seconds(86_400))
+                try await untilCanceled()
                 return nil
             }
         }

@@ -5,7 +5,7 @@ import Trials
 
 @testable import StoreCore
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct LiveInputTests {
     /// An origin that delivers numbers without pause, and counts them.
     struct Flood: LiveFetcher {
@@ -25,7 +25,7 @@ struct LiveInputTests {
                 let number = taken.value.wrappingAdd(1, ordering: .relaxed).newValue
                 if number <= count { return .content(number) }
                 // Connected until the task is canceled.
-                try await Task.sleep(for: .seconds(86_400))
+                try await untilCanceled()
                 return nil
             }
         }
@@ -38,7 +38,7 @@ struct LiveInputTests {
         let store = Store(cacher: MemoryCacher<Int, Int>(), fetcher: flood)
         let before = Memory.resident()
         // An observer that takes only the first state, and one that takes as many as it can.
-        let slow = Task { for await _ in store[1].publish() { try await Task.sleep(for: .seconds(86_400)) } }
+        let slow = Task { for await _ in store[1].publish() { try await untilCanceled() } }
         let last = await store[1].publish().first { $0.content == flood.count }
         #expect(last?.content == flood.count)
         Memory.expectFlat(since: before)
@@ -69,7 +69,8 @@ struct LiveInputTests {
                 guard last <= count else { return nil }
                 state.pending.add(1, ordering: .relaxed)
                 return .change { [state] value in
-                    Thread.sleep(forTimeInterval: 0.002)
+                    // Gives the origin time to be asked too early.
+                    for _ in 0..<200 { sched_yield() }
                     value += 1
                     state.pending.subtract(1, ordering: .releasing)
                 }

@@ -3,7 +3,7 @@ import StoreCore
 import Testing
 import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct LiveLifetimeTests {
     @Test func `L4: the stream runs while the key is observed, and for the grace period after`() async throws {
         let bench = LiveBench()

@@ -2,7 +2,7 @@ import StoreCore
 import Testing
 import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct LiveSavingTests {
     private func contents(_ bench: LiveBench) -> [String?] { bench.cacher.calls(.save).map(\.content) }
 

@@ -2,7 +2,7 @@ import StoreCore
 import Testing
 import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct LiveUpstreamTests {
     @Test(arguments: Backing.allCases)
     func `L1: one stream serves all observers and callers of a key`(_ backing: Backing) async throws {

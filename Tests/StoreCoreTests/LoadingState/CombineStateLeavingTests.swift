@@ -1,8 +1,9 @@
 import StoreCore
 import Testing
+import Trials
 
 /// Tests how observers leave a combination and how a combination ends.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct CombineStateLeavingTests {
     let numbers = ManualStates<Int>()
     let words = ManualStates<String>()

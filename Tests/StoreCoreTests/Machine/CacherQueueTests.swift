@@ -7,11 +7,11 @@ import Trials
 /// Checks the cacher's queue in every order of a few requests and ends of calls, against a list of requests in plain order.
 ///
 /// `STOREHOUSE_SEEDS=N` searches N times as many states.
-@Suite(.timeLimit(.minutes(usually(10))))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct CacherQueueTests {
     @Test func `C6: every order of requests and ends starts the calls that the rules allow`() async {
         var search = QueueSearch()
-        await search.run(maxStates: 10_000 * max(1, rounds(1)))
+        await search.run(maxStates: states(10_000))
         if isLongRun { print("\(search.states) states\(search.isComplete ? ", complete" : "")") }
         if let failure = search.failure { Issue.record("\(failure)") }
     }

@@ -1,9 +1,10 @@
 import Testing
+import Trials
 
 @testable import StoreCore
 
 /// Tests page requests in every state of the list.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct MachinePagesTests {
     private static let list: [ModelEvent] = [.join, .read]
     private static let pageUnlessFailed = ModelEvent.arrive(.page(.next, continueWhenError: false))

@@ -1,9 +1,10 @@
 import Testing
+import Trials
 
 @testable import StoreCore
 
 /// Tests optimistic mutations: their order, their effect on fetches, and their outcome.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct MachinePatchTests {
     private static let observed: [ModelEvent] = [.join, .read]
     private static let held: [ModelEvent] = [.arrive(.acceptedContent), .read]

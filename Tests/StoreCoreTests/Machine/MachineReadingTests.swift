@@ -1,10 +1,11 @@
 internal import Foundation
 import Testing
+import Trials
 
 @testable import StoreCore
 
 /// Tests the states and results that observers and callers get for each record in the cacher.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct MachineReadingTests {
     @Test(arguments: [
         MachinePlay(name: "nothing", holds: .nothing, events: [.join, .read], shows: "loading(nothing)", begins: 1),

@@ -1,9 +1,10 @@
 import Testing
+import Trials
 
 @testable import StoreCore
 
 /// Tests grace, expiry and triggers.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct MachineTimeTests {
     @Test(arguments: [
         MachinePlay(

@@ -1,9 +1,10 @@
 import Testing
+import Trials
 
 @testable import StoreCore
 
 /// Tests lists with a window of pages in every state of the list.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct MachineWindowTests {
     private static let list: [ModelEvent] = [.join, .read]
     /// A list of two pages, the initial one and the next one.

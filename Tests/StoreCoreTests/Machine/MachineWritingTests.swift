@@ -1,9 +1,10 @@
 import Testing
+import Trials
 
 @testable import StoreCore
 
 /// Tests updates, clearing and invalidation while fetches run and callers wait, and the calls of the cacher.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct MachineWritingTests {
     @Test(arguments: [
         MachinePlay(name: "update, no fetch running", events: [.join, .read, .update], shows: "completed(mine)"),

@@ -7,7 +7,7 @@ private struct Row: Identifiable, Hashable {
 }
 
 @MainActor
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct ObservedListTests {
     private let script = ScriptedPaginationFetcher<String, Row>(.page((1...10).map(Row.init), nextKey: "n", prevKey: "p"))
 
@@ -149,6 +149,59 @@ struct ObservedListTests {
                 #expect(view.invalidations == (changed.contains(reader.name) ? 1 : 0), "\(reader.name) at \(next), \(prev)")
             }
         }
+        task.cancel()
+        await task.value
+    }
+
+    @Test(arguments: PageDirection.allCases)
+    func `V3: loading continues until a page adds a row`(_ direction: PageDirection) async throws {
+        let (list, task) = try await followed()
+        func page(_ ids: ClosedRange<Int>?, _ key: String?) -> ScriptedAnswer<[Row]> {
+            .page(ids.map { $0.map(Row.init) } ?? [], nextKey: direction == .next ? key : nil, prevKey: direction == .prev ? key : nil)
+        }
+        let new = direction == .next ? 11...20 : -9...0
+        script.enqueue(page(nil, "a"), page(1...10, "b"), page(new, "c"), page(nil, nil))
+        let load = { await direction == .next ? list.loadNext() : list.loadPrevious() }
+        #expect(await load() == .loaded)
+        try await until("the new rows are shown") { list.content?.count == 20 }
+        #expect(script.requests.map(\.pageKey) == [nil, direction == .next ? "n" : "p", "a", "b"])
+        #expect(await load() == .noPage, "the last page is empty, and there is none after it")
+        #expect(script.startedCount == 5)
+        task.cancel()
+        await task.value
+    }
+
+    @Test func `V3: loading ends after twenty pages without a row`() async throws {
+        let (list, task) = try await followed()
+        for _ in 1...50 { script.enqueue(.page([], nextKey: "more")) }
+        #expect(await list.loadNext() == .loaded)
+        #expect(script.startedCount == 21)
+        #expect(await list.loadNext() == .loaded, "the next call continues")
+        #expect(script.startedCount == 41)
+        task.cancel()
+        await task.value
+    }
+
+    @Test func `V3: loading ends at a page that fails`() async throws {
+        let (list, task) = try await followed()
+        script.enqueue(.page([], nextKey: "a"), .failure(Offline()))
+        #expect(await list.loadNext() == .failed(Offline()))
+        #expect(script.startedCount == 3)
+        task.cancel()
+        await task.value
+    }
+
+    @Test func `V3: a list of plain keys loads at its end, and contains each key once`() async throws {
+        let fetcher = ScriptedPaginationFetcher<Int, Int>(.page([1, 2, 3], nextKey: "n", prevKey: "p"), .page([3, 4], nextKey: nil))
+        let lists = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: fetcher)
+        let list = ObservedList<Int>()
+        let task = Task { await list.follow(lists[1]) }
+        try await until("the list is shown") { list.content == [1, 2, 3] }
+        #expect(!list.shouldLoadNext(at: 1, within: 2) && list.shouldLoadNext(at: 2, within: 2))
+        #expect(list.shouldLoadPrevious(at: 1, within: 1) && !list.shouldLoadPrevious(at: 2, within: 1))
+        #expect(await list.loadNext() == .loaded)
+        try await until("the page is added") { list.content == [1, 2, 3, 4] }
+        #expect(!list.shouldLoadNext(at: 4))
         task.cancel()
         await task.value
     }

@@ -25,7 +25,7 @@ final class ReadingView {
 }
 
 @MainActor
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct ObservedTests {
     private func following<Content>(
         _ observed: Observed<Content>, _ states: ManualStates<Content>, as id: Int = 1

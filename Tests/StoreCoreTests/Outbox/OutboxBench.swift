@@ -19,6 +19,14 @@ struct Draft: Command, Hashable {
     func supersedes(_ earlier: Draft) -> Bool { true }
 }
 
+extension OutboxLane: ExpressibleByStringLiteral {
+    /// A lane that the app has named.
+    public init(stringLiteral name: String) { self.init(name: name) }
+
+    /// The lane of a key of a store without a name.
+    static func ofKey(_ key: Int) -> OutboxLane { OutboxLane(name: "", key: "\(key)") }
+}
+
 /// A refusal of the origin.
 struct Refusal: Error, FailureAdvising, Hashable {
     var failureKind = FailureKind.permanent

@@ -5,11 +5,11 @@ import Trials
 @testable import StoreCore
 
 /// What stores show between the submission of a command and the content that contains its change.
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct OutboxContentTests {
     private func submission(_ command: Add) throws -> OutboxEntry.Submission {
         OutboxEntry.Submission(
-            name: "add", version: 1, subject: "Int \(command.key)", references: [], creates: nil, supersedes: nil, delivery: UUID(),
+            name: "add", version: 1, subject: .ofKey(command.key), references: [], creates: nil, supersedes: nil, delivery: UUID(),
             date: Date(timeIntervalSince1970: 1_000_000_000), payload: try JSONEncoder().encode(command))
     }
 
@@ -26,7 +26,7 @@ struct OutboxContentTests {
         let facts: [OutboxEntry.Fact] = [
             .submitted(try submission(Add(key: 1, amount: 5))), .attempted, .delivered(replacement: nil),
         ]
-        _ = try log.append(facts.map { OutboxEntry(id: id, lane: "Int 1", fact: $0).record }, durability: .crash)
+        _ = try log.append(facts.map { OutboxEntry(id: id, lane: .ofKey(1), fact: $0).record }, durability: .crash)
         return directory
     }
 

@@ -22,7 +22,7 @@ private struct MoveCard: Command, Hashable {
 }
 
 /// Temporary keys beside superseding, refreshes, triggers and reentrant fetches; commands with several patches; full outboxes.
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct OutboxCornerTests {
     private struct Unknown: Error {}
 
@@ -158,7 +158,8 @@ struct OutboxCornerTests {
         let date = Date(timeIntervalSinceReferenceDate: 0)
         func submission(_ name: String, version: Int = 1, references: [String] = [], creates: String? = nil) -> OutboxEntry.Submission {
             OutboxEntry.Submission(
-                name: name, version: version, subject: name, references: references, creates: creates, supersedes: nil, delivery: UUID(),
+                name: name, version: version, subject: OutboxLane(name: name), references: references, creates: creates, supersedes: nil,
+                delivery: UUID(),
                 date: date, payload: Data())
         }
         let (poisoned, creator) = (UUID(), UUID())

@@ -6,7 +6,7 @@ import Trials
 /// Explores the interleavings of the events of an outbox, breadth first, so that the first violation has the shortest history.
 ///
 /// `STOREHOUSE_SEEDS=N` visits N times as many states, and plays N times as many random histories.
-@Suite(.timeLimit(.minutes(usually(60))))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct OutboxModelTests {
     struct Setting: CustomTestStringConvertible, Sendable {
         var name: String

@@ -7,7 +7,7 @@ import Trials
 #if os(macOS) || os(Linux)
 
 /// A program with an outbox that is killed at random moments, and an origin in another process that records what it performs.
-@Suite(.serialized, .timeLimit(.minutes(usually(120))))
+@Suite(.serialized, .timeLimit(.minutes(hangMinutes)))
 struct OutboxProcessTests {
     /// The number of kills; `STOREHOUSE_SEEDS=1000` for a long run.
     @Test func `O1, O3, O4, O7, O14: a killed program loses, reorders and repeats no change`() async throws {

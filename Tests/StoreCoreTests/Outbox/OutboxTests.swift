@@ -4,7 +4,7 @@ import Trials
 
 @testable import StoreCore
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct OutboxTests {
     @Test func `O1: a submitted command is on disk and visible when submit returns`() async throws {
         let bench = try OutboxBench()

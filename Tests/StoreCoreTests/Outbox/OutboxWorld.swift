@@ -124,7 +124,10 @@ struct OutboxWorld {
         }
         for item in expected {
             switch item.status {
-            case .pending: steps.append(.cancel(item.number))
+            case .pending:
+                steps.append(.cancel(item.number))
+                // Without an attempt, discarding is the same as canceling.
+                if item.isAttempted, !performing.contains(item.number) { steps.append(.discard(item.number)) }
             case .failed: steps += [.retry(item.number), .discard(item.number)]
             case .delivered: steps.append(.retire(item.number))
             case .gone: break
@@ -199,8 +202,8 @@ struct OutboxWorld {
         }
         expected.append(item)
         let submission = OutboxEntry.Submission(
-            name: "c", version: 1, subject: "", references: item.creator.map { ["t\($0)"] } ?? [], creates: isCreating ? "t\(number)" : nil,
-            supersedes: superseded, delivery: UUID(), date: date, payload: Data())
+            name: "c", version: 1, subject: .none, references: item.creator.map { ["t\($0)"] } ?? [],
+            creates: isCreating ? "t\(number)" : nil, supersedes: superseded, delivery: UUID(), date: date, payload: Data())
         write(number, .submitted(submission))
     }
 
@@ -264,7 +267,10 @@ struct OutboxWorld {
         case .transient, .requested:
             write(
                 number,
-                .deferred(.init(attempts: 1, date: date, delay: .seconds(10), isRequested: ending == .requested, error: "offline")))
+                .deferred(
+                    .init(
+                        attempts: 1, date: date, delay: .seconds(10), requested: ending == .requested ? .seconds(10) : .zero,
+                        error: "offline")))
         case .permanent:
             write(number, .failed(.init(attempts: 1, date: date, error: "refused")))
             expected[number].status = .failed
@@ -276,7 +282,7 @@ struct OutboxWorld {
     }
 
     private mutating func write(_ number: Int, _ fact: OutboxEntry.Fact) {
-        let entry = OutboxEntry(id: Self.id(number), lane: "\(expected[number].lane)", fact: fact)
+        let entry = OutboxEntry(id: Self.id(number), lane: OutboxLane(name: "\(expected[number].lane)"), fact: fact)
         // What is written must be what is read.
         guard let read = OutboxEntry(entry.record), read == entry else { return violate("O14", "\(entry) is read as something else") }
         log.append(entry)
@@ -359,7 +365,7 @@ struct OutboxWorld {
     private mutating func violate(_ law: String, _ text: String) { violations.append("\(law): \(text)") }
 
     private mutating func check() {
-        let real = machine.commands().map { "\($0.id) \($0.lane) \($0.status) \($0.isAttempted)" }
+        let real = machine.commands().map { "\($0.id) \($0.lane.text) \($0.status) \($0.isAttempted)" }
         let wanted = expected.filter { $0.status != .gone }.sorted { $0.order < $1.order }
             .map { "\(Self.id($0.number)) \($0.lane) \($0.status) \($0.isAttempted)" }
         if real != wanted { violate("O1-O11", "the machine has \(real), expected are \(wanted)") }
@@ -390,7 +396,7 @@ struct OutboxWorld {
         let items = machine.commands().map { item in
             var item = item
             // Compaction renumbers the order, and a delay continues from the time at which it is read.
-            (item.order, item.notBefore, item.isUnreadable) = (0, nil, false)
+            (item.order, item.notBefore, item.requestedUntil, item.isUnreadable) = (0, nil, nil, false)
             return item
         }
         return Durable(items: items, replacements: machine.replacements)
@@ -398,11 +404,11 @@ struct OutboxWorld {
 
     /// Everything that distinguishes two states, without names.
     var fingerprint: String {
-        let items = machine.commands().map { item in
-            let number = number(of: item.id) ?? -1
+        let items = machine.commands().map { item -> String in
+            let (number, lane) = (number(of: item.id) ?? -1, item.lane.text)
             let wait = item.notBefore.map { now.duration(to: $0) > .zero }
-            return "\(number)/\(item.lane)/\(item.status)/\(item.isAttempted)/\(item.submission.references)/\(String(describing: wait))/"
-                + "\(item.deferral?.isRequested == true)/\(String(describing: item.failure?.cause))/\(machine.isActive(item.id))"
+            return "\(number)/\(lane)/\(item.status)/\(item.isAttempted)/\(item.submission.references)/\(String(describing: wait))/"
+                + "\(item.requestedUntil != nil)/\(String(describing: item.failure?.cause))/\(machine.isActive(item.id))"
         }
         return
             "\(items) \(expected.map(\.status)) \(performing) \(machine.isStopped) \(machine.isDeliverer) \(machine.replacements.keys.sorted())"

@@ -5,7 +5,7 @@ import Trials
 @testable import StoreCore
 
 /// Changes of other users of a shared cacher, beside streams and beside fetches that wait for a lease.
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct SharedCornerTests {
     @Test(arguments: [nil, Duration.seconds(3_600)])
     func `L3, D1: an invalidation by another process ends the stream, and a wanted key starts a new one`(_ lifetime: Duration?) async throws

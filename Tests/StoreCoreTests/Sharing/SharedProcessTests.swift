@@ -144,8 +144,15 @@ struct SharedProcessTests {
     @Test func `D5: a failure reaches the waiters in another process`() async throws {
         let holder = try start("lease", "1", "100000", "fail")
         #expect(try await holder.nextLine() == "granted")
-        let waiter = try start("lease", "1", "100000")
-        #expect(try await waiter.nextLine() == "failed permanent out of order")
+        let cacher = FileCacher<Int, Int>(directory: place.url, sharing: .processes)
+        let waiter = Task { try await cacher.lease(1, for: .seconds(100_000)) }
+        try await until("this process waits") { cacher.shared?.leaseEvents.current.waited.count == 1 }
+        try holder.write("fail")
+        guard case .failed(let failure) = try await waiter.value() else {
+            Issue.record("the waiter did not fail")
+            return
+        }
+        #expect(failure.failureKind == .permanent && failure.message == "out of order" && failure.retryAfter == .seconds(7))
     }
 
     @Test func `D8: while a process is stopped in the middle of a write, a store continues, and saves later`() async throws {

@@ -156,9 +156,12 @@ struct SharedStoreTests {
     @Test func `D5: only one of several stores with many callers fetches a missing key`() async throws {
         let log = Lock(0)
         let processes = (0..<4).map { _ in
-            Store(cacher: TieredCacher(over: FileCacher<Int, Int>(directory: place.url, sharing: .processes))) { key in
+            Store(
+                cacher: TieredCacher(over: FileCacher<Int, Int>(directory: place.url, sharing: .processes)),
+                policy: StorePolicy(leaseDuration: hangLimit)
+            ) { key in
                 log.withLock { $0 += 1 }
-                try await Task.sleep(for: .milliseconds(20))
+                await otherTasksRun()
                 return key
             }
         }
@@ -234,7 +237,7 @@ struct SharedStoreTests {
             cacher: FileCacher<Int, Int>(directory: place.url, sharing: .processes),
             policy: StorePolicy(unwantedFetch: .cancel(after: .zero))
         ) { _ in
-            try await Task.sleep(for: .seconds(600))
+            try await untilCanceled()
             return 1
         }
         let cacher = FileCacher<Int, Int>(directory: place.url, sharing: .processes)

@@ -3,7 +3,7 @@ import Trials
 @testable import StoreCore
 
 /// Tests changes that a shared cacher fails to take while other users change the key.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct UnsavedChangeTests {
     private let cacher = ScriptedSharedCacher()
     private let events = EventLog()

@@ -5,7 +5,7 @@ import Trials
 @testable import StoreCore
 
 /// Tests how a record tracks the pages of its list.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct LoadedPagesTests {
     private static let identified = ElementIdentity<Int>.by { $0 }
 

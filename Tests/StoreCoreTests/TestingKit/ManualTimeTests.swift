@@ -1,8 +1,9 @@
 import Foundation
 import StoreCore
 import Testing
+import Trials
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct ManualTimeTests {
     @Test(
         arguments: [

@@ -1,8 +1,9 @@
 import StoreCore
 import Testing
+import Trials
 
 /// Tests the failures of waits with conditions that are never met.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct TimeoutTests {
     let feed = ManualStates<Int>(.loading(content: nil))
     let fetcher = ScriptedFetcher<Int, Int>(.success(1))
@@ -107,7 +108,7 @@ struct TimeoutTests {
 }
 
 /// Tests the order of waits and states, and waiting for callers that join a fetch.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct PositionTests {
     let feed = ManualStates<Int>(.loading(content: nil))
 

@@ -3,7 +3,7 @@ import Trials
 
 @testable import StoreCore
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct SleepQueueTests {
     private let time = ManualTime()
     /// Uses `time` as its clock: each alarm is one of its sleepers.

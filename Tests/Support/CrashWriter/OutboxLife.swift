@@ -34,20 +34,20 @@ enum OutboxLife {
         await outbox.register(AppendNumber.self, patching: store, at: \.lane) { command, list in
             list.append(command.number)
         } perform: { command, delivery in
-            try await Task.sleep(for: .microseconds(Int.random(in: 0...500)))
+            await otherTasksRun(turns: .random(in: 0...500))
             if Int.random(in: 0..<20) == 0 { throw POSIXError(.ETIMEDOUT) }
             // Shorter than the system's limit for writes that are not divided.
             try origin.write(contentsOf: Data("\(delivery.id) \(command.lane) \(command.number)\n".utf8))
             // The response may be lost, too.
             if Int.random(in: 0..<20) == 0 { throw POSIXError(.ETIMEDOUT) }
-            try await Task.sleep(for: .microseconds(Int.random(in: 0...500)))
+            await otherTasksRun(turns: .random(in: 0...500))
         }
         outbox.start()
         say("started")
         guard let first else {
             let outcome = await outbox.drain(until: .seconds(600))
             // The last changes are being saved.
-            while await !outbox.isEmpty { try await Task.sleep(for: .milliseconds(1)) }
+            try await until("the outbox is empty") { await outbox.isEmpty }
             try await store.waitUntilSaved()
             return say("\(outcome)")
         }

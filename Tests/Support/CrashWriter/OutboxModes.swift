@@ -118,7 +118,7 @@ enum OutboxModes {
         let log = try OutboxLog(directory: directory)
         let lease = try await log.acquireDelivery()
         say("delivering")
-        while await lease.isHeld() { try await Task.sleep(for: .milliseconds(10)) }
+        try await until("the lease is lost") { await !lease.isHeld() }
         say("lost")
     }
 

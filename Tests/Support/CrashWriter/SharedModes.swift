@@ -92,7 +92,7 @@ enum SharedModes {
         say("fetched \(try await store[2].requireData())")
         await store[2].update(3)
         say("updated \(try await store[2].requireData())")
-        try await Task.sleep(for: .seconds(4))
+        try await leaveIdle(seconds: 4)
         say("follow \(faults.withLock { $0 })")
     }
 
@@ -129,7 +129,7 @@ enum SharedModes {
         for _ in 0..<count {
             let now = Int(Date().timeIntervalSince1970 * 1_000_000)
             try await cacher.save(record(now), param: key)
-            try await Task.sleep(for: .milliseconds(1))
+            await otherTasksRun(turns: 100)
         }
         say("done")
     }
@@ -140,17 +140,18 @@ enum SharedModes {
             say("granted")
             switch ending {
             case "hold":
-                while true { try await Task.sleep(for: .seconds(1000)) }
+                try await untilCanceled()
             case "fail":
-                try await Task.sleep(for: .milliseconds(200))
+                // The test writes a line when another process waits.
+                _ = readLine()
                 let failure = FetchFailedElsewhere(
                     failureKind: .permanent, retryAfter: .seconds(7), allowsStale: false, message: "out of order")
                 lease.end(.failed(failure))
             default:
                 lease.end(.saved)
             }
-            // Ending is asynchronous.
-            try await Task.sleep(for: .seconds(1))
+            // Ending is asynchronous: the process lives until the test ends it.
+            try await untilCanceled()
         case .failed(let failure): say("failed \(failure.failureKind) \(failure.message)")
         case .notNeeded: say("not needed")
         }
@@ -173,13 +174,13 @@ enum SharedModes {
     static func race(_ cacher: FileCacher<Int, Int>, key: Int, log: String) async throws {
         say("began")
         while try await cacher.load(param: key) == nil {
-            guard case .granted(let lease) = try await cacher.lease(key, for: .seconds(30)) else { continue }
+            guard case .granted(let lease) = try await cacher.lease(key, for: hangLimit) else { continue }
             guard try await cacher.load(param: key) == nil else {
                 lease.end(.abandoned)
                 break
             }
             appendLine(log, "fetched")
-            try await Task.sleep(for: .milliseconds(20))
+            await otherTasksRun()
             _ = try await cacher.save(record(1), param: key, over: lease.position)
             lease.end(.saved)
         }

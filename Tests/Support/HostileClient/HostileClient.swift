@@ -16,6 +16,10 @@ struct HostileClient {
         case "deadlines" where numbers.count == 1: run { try await Surroundings(port: numbers[0]).meetDeadlines() }
         case "fork" where numbers.count == 1: Surroundings(port: numbers[0]).fork(isUsed: words.last == "used")
         case "errors" where numbers.count == 1: run { await Surroundings(port: numbers[0]).showErrors() }
+        case "names" where numbers.count == 1 && words.count == 3: run { await Surroundings(port: numbers[0]).lookUp(words[2]) }
+        case "unanswered" where numbers.count == 1 && words.count == 3:
+            run { await Surroundings(port: numbers[0]).lookUpUnanswered(words[2]) }
+        case "narrow" where numbers.count == 1: run { await Surroundings(port: numbers[0]).useFewDescriptors() }
         case "descriptors" where numbers.count == 1: run { await Surroundings(port: numbers[0]).useLastDescriptors() }
         case "leave" where numbers.count == 1 && words.count == 3: Surroundings(port: numbers[0]).leave(words[2])
         case "share" where numbers.count == 1 && words.count == 3:

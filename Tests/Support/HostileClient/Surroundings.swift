@@ -108,6 +108,55 @@ struct Surroundings: Sendable {
         }
     }
 
+    /// Prints the ends of exchanges whose name server is silent, and of exchanges with this machine beside them.
+    func lookUp(_ name: String) async {
+        let near = host()
+        let far = RemoteHost(HostConfiguration(name, scheme: .http, port: port), transport: near.transport).with { $0.retry = .never }
+        let late = far.with { $0.timeouts = .init(overall: .milliseconds(50)) }
+        for _ in 0..<3 { say(await word(late)) }
+        let endless = far.with { $0.timeouts = .init() }
+        let lookup = Task { await word(endless) }
+        say(await word(near))
+        lookup.cancel()
+        say(await lookup.value)
+        say(await word(near))
+        // Ends the process while the lookups wait.
+        exit(0)
+    }
+
+    /// The same with a name server of this machine that reads no question.
+    func lookUpUnanswered(_ name: String) async {
+        #if os(Linux)
+        let server = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = UInt16(53).bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let isBound = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0 }
+        }
+        guard isBound else { return say("port 53 is not free") }
+        await lookUp(name)
+        #endif
+    }
+
+    /// Sends many requests at once while the process may have 40 descriptors, of which other code uses some.
+    func useFewDescriptors() async {
+        #if os(Linux)
+        var limit = rlimit(rlim_cur: 40, rlim_max: 40)
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        let fillers = (0..<12).map { _ in open("/dev/null", O_RDONLY) }
+        let host = host().with { $0.limits.concurrentExchanges = 256 }
+        var words: Set<String> = []
+        await withTaskGroup(of: String.self) { group in
+            for _ in 0..<512 { group.addTask { await word(host) } }
+            for await word in group { words.insert(word) }
+        }
+        say(words.sorted().joined(separator: " "))
+        for filler in fillers { close(filler) }
+        #endif
+    }
+
     /// Makes transports while few descriptors are left: each fails with a reason, or works once there are descriptors again.
     func useLastDescriptors() async {
         #if os(Linux)

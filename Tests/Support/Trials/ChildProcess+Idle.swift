@@ -7,9 +7,9 @@ extension ChildProcess {
     /// - Parameter control: A process with nothing to wait for: the runtime wakes every process about once a second.
     public func wakes(beside control: ChildProcess) async throws -> (Int, control: Int) {
         // The threads of the pool end after some seconds without work.
-        try await Task.sleep(for: .seconds(7))
+        try await leaveIdle(seconds: 7)
         let (own, other) = (try switches(), try control.switches())
-        try await Task.sleep(for: .seconds(isLongRun ? 10 : 4))
+        try await leaveIdle(seconds: isLongRun ? 10 : 4)
         return (try switches() - own, try control.switches() - other)
     }
 

@@ -1,28 +1,48 @@
 internal import Foundation
 
-/// Returns the number of rounds of a randomized test: a quick default, or the number from the environment.
+/// Returns the number of rounds of a randomized test: `STOREHOUSE_SEEDS=300` sets it, and `STOREHOUSE_ROUNDS=all` selects the whole number.
 ///
-/// - Parameter usual: The number without `STOREHOUSE_SEEDS`.
-public func rounds(_ usual: Int) -> Int { environment("STOREHOUSE_SEEDS") ?? usual }
+/// - Parameters:
+///   - whole: The number of a whole run.
+///   - quick: The number without either, for tests that otherwise take long; by default the whole number.
+public func rounds(_ whole: Int, quick: Int? = nil) -> Int {
+    environment("STOREHOUSE_SEEDS") ?? (isWholeRun ? whole : quick ?? whole)
+}
+
+/// Returns the largest number of states that a search visits: a tenth of a whole run, all of it, or `STOREHOUSE_SEEDS` times as many.
+///
+/// - Parameter whole: The number of a whole run.
+public func states(_ whole: Int) -> Int {
+    if let factor: Int = environment("STOREHOUSE_SEEDS") { return whole * max(1, factor) }
+    return isWholeRun ? whole : max(1, whole / 10)
+}
 
 /// Returns the seeds of a randomized test: `STOREHOUSE_SEEDS=300` sets their number, and `STOREHOUSE_SEED=7` selects a single one.
 ///
 /// - Parameters:
-///   - usual: The number without either.
+///   - whole: The number of a whole run.
+///   - quick: The number without either variable, for tests that otherwise take long; by default the whole number.
 ///   - sanitized: The number under the thread sanitizer, which makes each round ten times slower.
-public func seeds<Seed: FixedWidthInteger>(_ usual: Seed, sanitized: Seed? = nil) -> ClosedRange<Seed> {
+public func seeds<Seed: FixedWidthInteger>(_ whole: Seed, quick: Seed? = nil, sanitized: Seed? = nil) -> ClosedRange<Seed> {
     if let seed: Seed = environment("STOREHOUSE_SEED") { return seed...seed }
+    let usual = isWholeRun ? whole : quick ?? whole
     return 1...max(1, environment("STOREHOUSE_SEEDS") ?? (isSanitized ? sanitized : nil) ?? usual)
 }
 
 /// Whether the tests run under the thread sanitizer: `.ci/sanitize` sets the variable.
 public var isSanitized: Bool { ProcessInfo.processInfo.environment["TSAN_OPTIONS"] != nil }
 
-/// Whether the environment asks for more rounds than usual.
+/// Whether the environment asks for whole runs: `.ci/night` sets the variable.
+private var isWholeRun: Bool { ProcessInfo.processInfo.environment["STOREHOUSE_ROUNDS"] == "all" }
+
+/// Whether the environment sets the number of rounds.
 public var isLongRun: Bool { ProcessInfo.processInfo.environment["STOREHOUSE_SEEDS"] != nil }
 
-/// Returns the time limit of a randomized test in minutes: the usual one, or a day where the environment asks for more rounds.
-public func usually(_ minutes: Int) -> Int { isLongRun ? 24 * 60 : minutes }
+/// The time limit of every test in minutes, and a day where the environment sets the number of rounds: only a hang reaches it.
+public var hangMinutes: Int { isLongRun ? 24 * 60 : 30 }
+
+/// The longest wait for something that happens in a moment: only a hang reaches it, also on a machine that does much else.
+public let hangLimit = Duration.seconds(900)
 
 private func environment<Number: FixedWidthInteger>(_ name: String) -> Number? {
     ProcessInfo.processInfo.environment[name].flatMap { Number($0) }

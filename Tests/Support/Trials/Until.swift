@@ -10,11 +10,11 @@ public struct NeverHappened: Error, CustomStringConvertible {
 ///
 /// - Parameters:
 ///   - wish: The condition in words, for the error.
-///   - patience: The limit on the real clock; generous, because all tests share few threads.
+///   - patience: The limit on the real clock.
 ///   - holds: Checks the condition.
 /// - Throws: ``NeverHappened``; `CancellationError` when the test's time limit passes.
 public func until(
-    _ wish: String = "the condition holds", patience: Duration = .seconds(300), _ holds: () async throws -> Bool, fileID: String = #fileID,
+    _ wish: String = "the condition holds", patience: Duration = hangLimit, _ holds: () async throws -> Bool, fileID: String = #fileID,
     line: Int = #line
 ) async throws {
     let start = ContinuousClock.now
@@ -32,16 +32,33 @@ public func until(
     }
 }
 
+/// Suspends until the task is canceled, for work that never ends by itself.
+///
+/// - Throws: `CancellationError`.
+public func untilCanceled() async throws {
+    _ = try await WatchedState(()).wait { _ -> Bool? in nil }
+}
+
+/// Lets other tasks run for a while, which depends on no clock: for tests that nothing more happens, and for work that takes a moment.
+public func otherTasksRun(turns: Int = 2_000) async {
+    for _ in 0..<turns { await Task.yield() }
+}
+
+/// Waits in real time, for measurements of an idle program: nothing else may depend on the time that has passed.
+public func leaveIdle(seconds: Int) async throws {
+    try await Task.sleep(for: .seconds(seconds))
+}
+
 extension Task where Failure == any Error {
     /// Waits for the result of a task that may never end, for example because it waits for a lock.
     ///
     /// - Parameters:
     ///   - wish: The result in words, for the error.
-    ///   - patience: The limit on the real clock, after which the task is canceled; generous, because all tests share few threads.
+    ///   - patience: The limit on the real clock, after which the task is canceled.
     /// - Returns: The result.
     /// - Throws: ``NeverHappened`` after that time; the error of the task.
     public func value(
-        of wish: String = "the task ends", within patience: Duration = .seconds(300), fileID: String = #fileID, line: Int = #line
+        of wish: String = "the task ends", within patience: Duration = hangLimit, fileID: String = #fileID, line: Int = #line
     ) async throws -> Success {
         let ended = Ended<Success>()
         Task<Void, Never> { ended.set(await result) }

@@ -6,7 +6,7 @@ import Trials
 @testable import SyncEngine
 
 /// The times at which flushes of the disk begin, and their waiters.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct GroupedFlushTests {
     @Test func `S9: flushes begin at least the interval apart`() async throws {
         let flushes = GroupedFlush(interval: .milliseconds(100))

@@ -80,6 +80,20 @@ struct RetryTests {
         #expect(try await caller.value.addedCount == 1)
     }
 
+    @Test(arguments: [Bench.Call.list, .content(1), .remove([9])])
+    func `C24: a retry waits for an hour at most, whatever delay the origin names`(call: Bench.Call) async throws {
+        let time = ManualTime()
+        let tries = Tries()
+        let wish = Trouble(failureKind: .transient, retryAfter: .seconds(2_147_483_647))
+        let bench = Bench(source: [Thing(1)], local: [9: 1], act: { if $0 == call, tries.next(call) == 1 { throw wish } })
+        let synchronizer = OneWaySynchronizer(processor: bench, time: time)
+        let caller = Task { try await synchronizer.sync() }
+        try await time.sleepers(atLeast: 1)
+        #expect(time.nextDeadline == time.now.advanced(by: .seconds(3600)))
+        time.advance(by: .seconds(3600))
+        #expect(try await caller.value.isComplete)
+    }
+
     @Test(
         arguments: [
             Trouble(failureKind: .permanent), Trouble(failureKind: .fatal), Trouble(failureKind: .cancelled),

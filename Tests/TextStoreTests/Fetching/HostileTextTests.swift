@@ -9,7 +9,7 @@ import Trials
 
 /// Malformed responses to the text fetcher over libcurl. `URLSession` ends the process for some of them, as `SessionCrashTests` of
 /// RemoteRouting shows in child processes.
-@Suite(.enabled(if: RealTextTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(usually(10))))
+@Suite(.enabled(if: RealTextTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(hangMinutes)))
 struct HostileTextTests {
     /// `STOREHOUSE_SEEDS=20000` sets the number of mutations after the truncations.
     @Test func `W1, T5: a response that is truncated anywhere, or mutated, is a text or a typed error`() async throws {

@@ -76,4 +76,38 @@ struct AcceptanceTests {
         #expect(unversioned.newest?.digest == sha256("b"))
         #expect(!unversioned.isNeeded(for: VersionedText(identifier: "eula", text: "a", version: nil), .digest))
     }
+
+    @Test func `T13: an acceptance of an unverified text covers no other wording of its version, and other versions as before`() {
+        func needs(_ history: AcceptanceHistory, _ version: String, _ text: String) -> [Bool] {
+            [.any, .major, .minor, .digest].map {
+                history.isNeeded(for: VersionedText(identifier: "eula", text: text, version: SemanticVersion(version)), $0)
+            }
+        }
+        var history = AcceptanceHistory()
+        var unverified = acceptance("2.0.0", "old")
+        unverified.isVerified = false
+        history.add(unverified)
+        #expect(needs(history, "2.0.0", "new") == [true, true, true, true])
+        #expect(needs(history, "2.0.0", "old") == [false, false, false, false])
+        #expect(needs(history, "1.9.0", "new") == [false, false, false, true])
+        #expect(needs(history, "2.0.1", "new") == [true, false, false, true])
+        // A verified acceptance of the same wording stays one, in any order.
+        for order in [[true, false], [false, true]] {
+            var history = AcceptanceHistory()
+            for isVerified in order {
+                unverified.isVerified = isVerified
+                history.add(unverified)
+            }
+            #expect(history.all.count == 1 && needs(history, "2.0.0", "new") == [false, false, false, true])
+        }
+    }
+
+    @Test func `T13: a saved acceptance keeps its properties, and one without verification counts as verified`() throws {
+        var saved = acceptance("2.0.0", "old")
+        saved.isVerified = false
+        let bytes = try JSONEncoder().encode(saved)
+        #expect(try JSONDecoder().decode(Acceptance.self, from: bytes) == saved)
+        let earlier = String(decoding: bytes, as: UTF8.self).replacing(/,?"isVerified":false/, with: "").replacing("{,", with: "{")
+        #expect(try JSONDecoder().decode(Acceptance.self, from: Data(earlier.utf8)).isVerified)
+    }
 }

@@ -10,7 +10,7 @@ import Trials
 /// Processes that are killed while they save texts and switch sets, and processes that write concurrently.
 ///
 /// `STOREHOUSE_SEEDS=300` sets the number of rounds, and `STOREHOUSE_SEED=7` runs only that seed.
-@Suite(.serialized, .timeLimit(.minutes(usually(30))))
+@Suite(.serialized, .timeLimit(.minutes(hangMinutes)))
 struct CrashTests {
     let bench: Bench
     let program: String

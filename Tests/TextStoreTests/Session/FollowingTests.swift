@@ -6,7 +6,7 @@ import Trials
 @testable import TextStore
 
 /// Stores that follow the texts that other stores of their session switch.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct FollowingTests {
     let bench: Bench
     /// The store that follows; it has no server.
@@ -183,7 +183,7 @@ struct FollowingTests {
         for version in 1...3 {
             let text = VersionedText(identifier: "eula", text: "eula \(version)", version: SemanticVersion("\(version).0.0"))
             #expect(await store.needsAcceptance(of: text))
-            try await other.accept(text)
+            try await other.save(Acceptance(of: text, at: bench.time.date))
             #expect(await !store.needsAcceptance(of: text))
             #expect(try await store.acceptance(of: "eula")?.version == text.version)
         }
@@ -220,7 +220,7 @@ private final class Shown: Sendable {
 #if os(macOS) || os(Linux)
 
 /// Processes that follow the texts of another one.
-@Suite(.serialized, .timeLimit(.minutes(10)))
+@Suite(.serialized, .timeLimit(.minutes(hangMinutes)))
 struct FollowingProcessTests {
     let bench: Bench
     let program: String

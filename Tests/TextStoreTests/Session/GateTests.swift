@@ -150,7 +150,10 @@ struct GateTests {
     func `T13: an acceptance after a loss of the files keeps the acceptances that the process knows`(loss: Loss) async throws {
         let eula = bench.source("eula")
         bench.serve(manifest: #"{"eula":"1.0.0"}"#)
+        bench.serve("other", "Other terms")
         let store = try await started("1.0.0")
+        try await store.register(TextSource(identifier: "other", remoteFile: bench.source("other").remoteFile))
+        try await store.refresh()
         let shown = try await store.text(for: eula)
         try await store.accept(shown)
         switch loss {
@@ -161,7 +164,7 @@ struct GateTests {
             }
         }
         #expect(await !store.needsAcceptance(of: shown))
-        try await store.accept(VersionedText(identifier: "other", text: "Other terms", version: nil))
+        try await store.accept(store.text(for: bench.source("other")))
         #expect(await !store.needsAcceptance(of: shown))
         let next = try await started("1.0.0")
         #expect(await !next.needsAcceptance(of: shown))
@@ -185,5 +188,42 @@ struct GateTests {
         #expect(try await store.acceptance(of: "eula")?.version == newest.version)
         let error = await #expect(throws: TextStoreError.self) { try await store.text(for: "other") }
         #expect(error?.code == .unknownIdentifier)
+    }
+
+    @Test func `T13: a text that was made by hand is not accepted`() async throws {
+        let store = try await started("1.0.0")
+        let shown = try await store.text(for: "eula")
+        for text in [
+            VersionedText(identifier: "eula", text: shown.text, version: SemanticVersion("99.0.0")),
+            VersionedText(identifier: "eula", text: "Other terms", version: shown.version),
+            VersionedText(identifier: "unknown", text: "Other terms", version: nil, origin: .remote),
+        ] {
+            let error = await #expect(throws: TextStoreError.self) { try await store.accept(text) }
+            #expect(error?.code.rawValue == "notShown" && error?.identifier == text.identifier)
+        }
+        #expect(try await store.acceptance(of: "eula") == nil)
+        #expect(try await store.needsAcceptance(of: "eula"))
+    }
+
+    @Test func `T13: the acceptance of old bytes under a new version does not cover the corrected wording`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Old bytes")
+        let store = try await started("1.0.0")
+        let old = try await store.text(for: "eula")
+        #expect(line(old) == "2.0.0 remote: Old bytes" && !old.isVerified)
+        try await store.accept(old)
+        for granularity in Self.granularities { #expect(await !store.needsAcceptance(of: old, granularity: granularity)) }
+        bench.serve("eula", "Corrected terms 2")
+        bench.time.advance(by: .seconds(1))
+        try await store.refresh()
+        let corrected = try await store.text(for: "eula")
+        #expect(line(corrected) == "2.0.0 remote: Corrected terms 2")
+        for granularity in Self.granularities {
+            #expect(await store.needsAcceptance(of: corrected, granularity: granularity), "\(granularity)")
+        }
+        try await store.accept(corrected)
+        bench.origin.goDown()
+        let next = try await started("1.0.0")
+        for granularity in Self.granularities { #expect(await !next.needsAcceptance(of: corrected, granularity: granularity)) }
     }
 }

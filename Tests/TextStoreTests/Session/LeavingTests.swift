@@ -2,6 +2,7 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import TextStore
 
@@ -11,7 +12,7 @@ struct LeavingTests {
 
     init() throws { bench = try Bench() }
 
-    @Test(.timeLimit(.minutes(10)), arguments: ["versions.json", "eula.txt"])
+    @Test(.timeLimit(.minutes(hangMinutes)), arguments: ["versions.json", "eula.txt"])
     func `a released store cancels its fetch and writes nothing afterwards`(stalled: String) async throws {
         let begun = WatchedState(0), ended = WatchedState(0)
         let fetcher = RevalidatingClosureFetcher<RemoteFile, RemoteText> { file, _ in

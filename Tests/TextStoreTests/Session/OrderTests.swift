@@ -113,7 +113,8 @@ struct OrderTests {
         bench.serve(manifest: #"{"eula":"1.5.0"}"#)
         bench.serve("eula", "Remote terms 1.5")
         let store = try await bench.started()
-        try await store.refresh()
+        let refused = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(refused?.code == .belowFloor)
         #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
         #expect(bench.events.refusals.contains { $0.code == .belowFloor && $0.identifier == "eula" })
     }
@@ -127,7 +128,8 @@ struct OrderTests {
         bench.serve(manifest: #"{"eula":"1.5.0"}"#)
         bench.serve("eula", "Remote terms 1.5")
         let store = try await bench.started()
-        try await store.refresh()
+        let refused = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(refused?.code == .belowFloor)
         #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1 (below floor)")
         #expect(bench.events.faults.contains { $0.code == .damagedFile })
         #expect(bench.events.saved == ["eula 2.0.0"])
@@ -148,7 +150,8 @@ struct OrderTests {
         #expect(try bench.place.damage("floor") == 2)
         bench.serve(manifest: #"{"eula":"1.5.0"}"#)
         let store = try await bench.started()
-        try await store.refresh()
+        let refused = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(refused?.code == .belowFloor)
         #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
     }
 
@@ -157,7 +160,8 @@ struct OrderTests {
         bench.serve("eula", "Remote terms 1.5")
         bench.serve(manifest: #"{"revision":7,"texts":{"eula":{"version":"1.5.0"}}}"#)
         let store = try await bench.started()
-        try await store.refresh()
+        let refused = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(refused?.code == .belowFloor)
         #expect(try await store.text(for: bench.source("eula")).version == SemanticVersion("2.0.0"))
         bench.serve(manifest: #"{"revision":8,"texts":{"eula":{"version":"1.5.0","rollback":true}}}"#)
         try await store.refresh()

@@ -16,7 +16,7 @@ struct QuietTests {
         let expires = bench.time.date.addingTimeInterval(3600).formatted(.iso8601)
         bench.serve(manifest: #"{"expires":"\#(expires)","texts":{"eula":"1.0.0"}}"#)
         let store = try await bench.started(policy: TextStorePolicy(checkInterval: .seconds(86_400)))
-        try await store.refresh()
+        _ = try await store.text(for: bench.source("eula"), awaiting: patient)
         func staleSince() async throws -> Date? {
             // The second read uses the period that the first one has computed.
             _ = try await store.text(for: bench.source("eula"))

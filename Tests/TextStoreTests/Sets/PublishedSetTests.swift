@@ -149,15 +149,16 @@ struct PublishedSetTests {
         #expect(try await versions(store) == ["3.0.0", "2.0.0"])
     }
 
-    @Test func `T7: a set with nothing new reports no staleness if the manifest lists lower versions`() async throws {
+    @Test func `T7, T17: a set stays if the manifest lists lower versions, and reports that they do not confirm it`() async throws {
         let updated = try bench.bundle([
             "eula.txt": "Bundled terms 3", "privacy.txt": "Bundled privacy 3", "versions.json": #"{"eula":"3.0.0","privacy":"3.0.0"}"#,
         ])
         serve(2)
         let store = try await bench.started(bundle: updated, group: "legal")
-        try await store.refresh()
+        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(error?.code == .incompleteSet)
         #expect(try await versions(store) == ["3.0.0", "3.0.0"])
-        #expect(try await store.text(for: bench.source("eula")).staleSince == nil)
+        #expect(try await store.text(for: bench.source("eula")).staleSince != nil)
     }
 
     @Test func `T7: a damaged text returns its set to versions that were published together`() async throws {

@@ -66,7 +66,8 @@ struct RecoveryTests {
         try await store.refresh()
         #expect(try await version(store) == "99.0.0")
         serve("2.0.0", epoch: 1, revision: 1)
-        try await store.refresh()
+        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(error?.code == .incompleteSet)
         #expect(try await version(store) == "99.0.0", "the floor stays without a rollback")
         #expect(bench.events.refusals.contains { $0.code == .belowFloor })
         serve("2.0.0", epoch: 1, revision: 2, isRollback: true)
@@ -144,6 +145,6 @@ struct RecoveryTests {
 }
 
 extension Events {
-    fileprivate var epochs: [String] { described.filter { $0.hasPrefix("epoch ") }.map { String($0.dropFirst(6)) } }
+    var epochs: [String] { described.filter { $0.hasPrefix("epoch ") }.map { String($0.dropFirst(6)) } }
     fileprivate var jumps: [String] { described.filter { $0.hasPrefix("jump ") }.map { String($0.dropFirst(5)) } }
 }

@@ -161,7 +161,8 @@ struct VerifiedSetTests {
         try await refreshing.value
         try await store.refresh()
         #expect(line(try await store.text(for: "eula")) == "3.0.0 remote: Remote terms 3")
-        #expect(bench.events.checks == 2)
+        // The first refresh does not join the request that the other source has begun.
+        #expect(bench.events.checks == (isCleared ? 2 : 3))
     }
 
     @Test func `T7, T15: a waiting set that another process has saved stays until its records are verified`() async throws {

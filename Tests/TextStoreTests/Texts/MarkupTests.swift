@@ -17,7 +17,8 @@ struct MarkupTests {
 
     private static let tags = [
         "html", "head", "script", "iframe", "h1", "div", "font", "table", "a", "style", "title", "b", "body", "br", "p", "meta", "link",
-        "base", "noscript",
+        "base", "noscript", "center", "form", "frameset", "img", "span", "hr", "h2", "h6", "ul", "ol", "input", "button", "main", "nav",
+        "header", "footer", "fieldset", "applet", "marquee", "basefont",
     ]
 
     @Test(arguments: tags)
@@ -45,7 +46,9 @@ struct MarkupTests {
 
     @Test(arguments: [
         "<<< Notice >>>", "< html >", "<3 to all", "<", "<>", "<!", "<!-", "<? not XML", "<placeholder> is your name", "<abbr> and <bold>",
-        "<pre-release> terms", "<article 1>", "<tablet>", "<headline>", "<h10>", "<scripture>", "<you@example.org> wrote:",
+        "<pre-release> terms", "<article 1>", "<tablet>",
+        "<centered>", "<formula>", "<summary>\nof the terms", "<context>", "<h7>", "<image>", "<buttons>", "<headline>", "<h10>",
+        "<scripture>", "<you@example.org> wrote:",
         "<!ELEMENT note (to)>",
         "<?xml version=\"1.0\"?><config><html/></config>", "<?xml version=\"1.0\"?><!-- c --><!DOCTYPE plist><plist/>",
         "<?xml version=\"1.0\"",

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Wire
 
 /// The parts of a URL that cookies depend on.
 struct CookieRequest: Hashable, Sendable {

@@ -22,7 +22,9 @@ public final class CurlTransport: Transport, CustomStringConvertible {
 
     /// Creates a transport with its own connections and thread.
     ///
-    /// - Parameter width: The maximum number of concurrent exchanges; further ones wait in order. Exchanges with slow readers do not count.
+    /// - Parameter width: The maximum number of concurrent exchanges of one origin; further ones wait in order. Exchanges with slow readers do
+    ///   not count. All origins share one eighth more, by the number of their exchanges. Connections use at most half of the file descriptors
+    ///   of the process, which may lower the number.
     /// - Throws: `TransportFailure` with the code ``RemoteError/Code/unsupported`` if libcurl is missing, is older than 7.66, or resolves
     ///   names without threads.
     public convenience init(width: Int = 256) throws {
@@ -32,7 +34,8 @@ public final class CurlTransport: Transport, CustomStringConvertible {
     /// Creates a transport with the libcurl at a path, for tests.
     package init(width: Int, path: String?) throws {
         do {
-            client = try WireClient(path: path, width: width, connections: max(width, CurlTransport.descriptorLimit / 2))
+            let connections = CurlTransport.connectionLimit
+            client = try WireClient(path: path, width: min(width, connections), connections: connections)
         } catch let missing as WireLibrary.Missing {
             throw TransportFailure(.unsupported, "\(missing)", underlyingError: missing)
         } catch let failure as WireFailure {
@@ -85,7 +88,11 @@ public final class CurlTransport: Transport, CustomStringConvertible {
         exchange.onResume { engine.resume(ticket) }
     }
 
-    private static var descriptorLimit: Int { Int(clamping: sysconf(Int32(_SC_OPEN_MAX))) }
+    /// Half of the process's descriptors, without those of the engine itself. The rest is for other code, which may end the process without.
+    private static var connectionLimit: Int {
+        let limit = sysconf(Int32(_SC_OPEN_MAX))
+        return limit < 0 ? 1 << 16 : max(4, Int(limit) / 2 - 8)
+    }
 }
 
 /// A receiver that forwards received parts to an exchange.

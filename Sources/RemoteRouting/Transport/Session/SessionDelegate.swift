@@ -57,15 +57,24 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
             exchange(of: task)?.stop(failure)
             return completionHandler(.cancelAuthenticationChallenge, nil)
         }
-        #endif
+        switch challenge.protectionSpace.authenticationMethod {
+        case NSURLAuthenticationMethodNegotiate, NSURLAuthenticationMethodNTLM:
+            // The default would send the credentials of the system's user.
+            completionHandler(.rejectProtectionSpace, nil)
+        default:
+            // Without credentials, the 401 becomes the response, with its body.
+            completionHandler(.performDefaultHandling, nil)
+        }
+        #else
         guard let response = challenge.failureResponse as? HTTPURLResponse, let exchange = exchange(of: task) else {
             // The challenge concerns the connection (a server certificate or a proxy), not a response.
             return completionHandler(.performDefaultHandling, nil)
         }
-        // The 401 is the response. On Linux, its head and body precede the challenge, and an unresolved challenge would hang.
+        // The 401 is the response. Its head and body precede the challenge, and an unresolved challenge would hang.
         exchange.receive(HTTPResponse(response, fallback: task.originalRequest?.url))
         exchange.finish()
         completionHandler(.cancelAuthenticationChallenge, nil)
+        #endif
     }
 
     func urlSession(

@@ -1,8 +1,11 @@
-internal import Foundation
 internal import StoreCore
 
+// The configuration of the public initializer is declared here.
 #if canImport(FoundationNetworking)
+internal import Foundation
 public import FoundationNetworking
+#else
+public import Foundation
 #endif
 
 /// A transport that performs exchanges with Foundation's `URLSession`.
@@ -163,7 +166,11 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
                 if let whole = try smallBody(of: stream) {
                     wire.httpBody = whole
                 } else {
+                    #if canImport(Darwin)
+                    try BoundBody.attach(to: &wire, read: stream.open(), isOver: { exchange.isOver }) { exchange.stop(.unreadableBody($0)) }
+                    #else
                     wire.httpBodyStream = BodyInputStream(try stream.open()) { exchange.stop(.unreadableBody($0)) }
+                    #endif
                 }
             } catch {
                 throw .unreadableBody(error).beforeSending

@@ -36,6 +36,10 @@ package struct HeadReader {
         let text = line.trimmingEnd()
         if text.isEmpty { return try finish() }
         if isAtStart, text.starts(with: "HTTP/".utf8) {
+            // libcurl writes `HTTP/2` for frames. A server writes `HTTP/2.0` on a connection without frames.
+            if text.starts(with: "HTTP/2.".utf8) {
+                throw WireFailure(.protocolViolation, "the response claims HTTP/2 on a connection with HTTP/1.1; correct the server")
+            }
             isAtStart = false
             fields = []
             status = HeadReader.status(of: text)

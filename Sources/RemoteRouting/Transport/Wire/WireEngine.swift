@@ -20,11 +20,12 @@ package final class WireEngine: Sendable {
     /// - Parameters:
     ///   - library: The libcurl to use.
     ///   - width: The maximum number of concurrent exchanges; further ones wait in order.
-    ///   - connections: The maximum number of connections, including those of paused exchanges.
+    ///   - connections: The maximum number of connections, including those of paused exchanges. Idle ones are at most half of it.
     /// - Throws: `WireFailure` if no file descriptor is left.
     package init(_ library: WireLibrary, width: Int, connections: Int) throws(WireFailure) {
         // Created here, because the thread could report a failure only through each exchange.
-        guard let mailbox = Mailbox(), let handle = wire_loop_make(library.number, mailbox.event, min(connections, 64)) else {
+        let idle = max(1, min(connections / 2, max(width, 64)))
+        guard let mailbox = Mailbox(), let handle = wire_loop_make(library.number, mailbox.event, idle) else {
             throw WireFailure(
                 .engineFailed, "no file descriptor is left for the network thread; close some, or raise the limit", mayHaveArrived: false)
         }

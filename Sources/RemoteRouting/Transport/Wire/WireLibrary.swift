@@ -40,7 +40,19 @@ package struct WireLibrary: Sendable {
         /// Whether libcurl asks before sending, which prevents an unsafe request from being sent twice on a reused connection.
         package var asksBeforeSending: Bool { version >= UInt32(WIRE_ASKS_BEFORE_SENDING) }
 
-        /// Returns whether the library may offer HTTP/2 for a request.
+        /// Whether HTTP/2 is built in and tested here.
+        var hasTestedHTTP2: Bool { hasHTTP2 && version >= UInt32(WIRE_HAS_TESTED_HTTP2) }
+
+        /// Returns whether the library may offer HTTP/2 for a request to an origin.
+        func mayOfferHTTP2(isSecure: Bool, isStream: Bool, _ known: KnownProtocols.Support?) -> Bool {
+            switch known {
+            case .brokenHTTP2: false
+            case .onlyHTTP2: hasTestedHTTP2 && isSecure
+            case .http1, nil: mayOfferHTTP2(isSecure: isSecure, isStream: isStream)
+            }
+        }
+
+        /// Returns whether the library may offer HTTP/2 for a request to an unknown origin.
         ///
         /// Streams do not use HTTP/2. libcurl would buffer a whole window of a paused stream, which may also block other streams.
         ///
@@ -48,7 +60,7 @@ package struct WireLibrary: Sendable {
         ///   - isSecure: Whether the request uses https; HTTP/2 without TLS is not offered.
         ///   - isStream: Whether the reader consumes the body at its own pace.
         package func mayOfferHTTP2(isSecure: Bool, isStream: Bool) -> Bool {
-            hasHTTP2 && version >= UInt32(WIRE_HAS_TESTED_HTTP2) && isSecure && !isStream
+            hasTestedHTTP2 && isSecure && !isStream
         }
 
         /// The reason why the library cannot be used; `nil` if it can.

@@ -9,13 +9,21 @@ final class WireLoop {
     private let mailbox: Mailbox
     private var machine: WireMachine
     private let handle: OpaquePointer
+    /// The maximum number of descriptors of connections.
+    private let descriptors: Int
     private var transfers: [WireMachine.Ticket: WireTransfer] = [:]
     private var commands: [Mailbox.Command] = []
+    /// The transfers that have received enough in their turn, and continue in the next one.
+    private var waiting: [WireTransfer] = []
+    /// What is known about the protocols of origins that use TLS.
+    private var protocols = KnownProtocols()
     /// The transfers with a head or a chunk that is not yet reported to their receivers.
     private var unreported: [WireTransfer] = []
     private var isDraining = false
     /// The time at the start of this turn.
     private(set) var now = SystemTime().now
+    /// The number of this turn.
+    private(set) var turn = 0
 
     /// Takes ownership of a libcurl loop, which no other thread may use afterward.
     init(_ library: WireLibrary, _ mailbox: Mailbox, _ handle: OpaquePointer, width: Int, connections: Int) {
@@ -23,6 +31,7 @@ final class WireLoop {
         self.mailbox = mailbox
         machine = WireMachine(width: width, connections: connections, cannotAsk: !library.build.asksBeforeSending)
         self.handle = handle
+        descriptors = connections
     }
 
     deinit { wire_loop_free(handle) }
@@ -35,17 +44,30 @@ final class WireLoop {
         while true {
             mailbox.take(into: &commands)
             now = SystemTime().now
+            turn += 1
+            continueTransfers()
             for command in commands { perform(command) }
             commands.removeAll(keepingCapacity: true)
             for (ticket, part) in machine.late(at: now) { end(ticket, WireFailure(.timedOut(part), "a deadline has passed")) }
-            while let (ticket, isFresh) = machine.beginNext(at: now) { begin(ticket, onFreshConnection: isFresh) }
+            while hasDescriptors, let (ticket, isFresh) = machine.beginNext(at: now) { begin(ticket, onFreshConnection: isFresh) }
             report()
-            if isDraining, machine.count == 0 { return }
+            // Freed earlier, libcurl would wait for its threads.
+            if isDraining, machine.count == 0, wire_loop_lookups(handle) == 0 { return }
             let mayWait = mailbox.mayFallAsleep(known: machine.count)
             wire_loop_turn(handle, mayWait ? waitingTime : 0)
             now = SystemTime().now
             collect()
         }
+    }
+
+    /// Whether another exchange may open a connection; idle connections alone never prevent it.
+    private var hasDescriptors: Bool { machine.isIdle || Int(wire_loop_descriptors(handle)) < descriptors }
+
+    private func continueTransfers() {
+        guard !waiting.isEmpty else { return }
+        let transfers = waiting
+        waiting.removeAll(keepingCapacity: true)
+        for transfer in transfers { transfer.continueReceiving() }
     }
 
     /// The number of milliseconds until the next deadline, rounded up; −1 if there is none.
@@ -75,12 +97,14 @@ final class WireLoop {
                     "the address and the fields of the request exceed \(WireRequest.headLimit) bytes; send large values in the body",
                     mayHaveArrived: false))
         }
-        transfers[ticket] = WireTransfer(ticket, request, receiver, loop: self, mailbox: mailbox)
+        let origin = request.origin
         let isOffered =
-            request.allowsHTTP2 && library.build.mayOfferHTTP2(isSecure: request.isSecure, isStream: request.isStream)
+            request.allowsHTTP2
+            && library.build.mayOfferHTTP2(isSecure: request.isSecure, isStream: request.isStream, protocols[origin])
+        transfers[ticket] = WireTransfer(ticket, request, receiver, loop: self, mailbox: mailbox, offersHTTP2: isOffered)
         machine.submitted(
-            ticket, mayRepeat: request.mayRepeat, isSecure: request.isSecure, isStream: request.isStream,
-            sharing: isOffered ? request.sharingKey : nil, request.deadlines, at: now)
+            ticket, to: origin, mayRepeat: request.mayRepeat, isSecure: request.isSecure, isStream: request.isStream,
+            sharing: isOffered && !request.isStream ? request.sharingKey : nil, request.deadlines, at: now)
     }
 
     private func begin(_ ticket: WireMachine.Ticket, onFreshConnection isFresh: Bool) {
@@ -116,12 +140,18 @@ final class WireLoop {
     /// Decides whether libcurl may open a connection, right before opening.
     func mayConnect(_ transfer: WireTransfer) -> Bool { machine.mayConnect(transfer.ticket) }
 
-    func headArrived(_ transfer: WireTransfer, isShared: Bool) { machine.headArrived(transfer.ticket, isShared: isShared, at: now) }
+    func headArrived(_ transfer: WireTransfer, isShared: Bool) {
+        if transfer.request.isSecure { protocols.responded(transfer, isShared: isShared) }
+        machine.headArrived(transfer.ticket, isShared: isShared, at: now)
+    }
 
     func paused(_ transfer: WireTransfer) { machine.paused(transfer.ticket) }
 
     /// Reports the transfer at the end of this turn, so that a small response wakes its receiver only once.
     func reportLater(_ transfer: WireTransfer) { unreported.append(transfer) }
+
+    /// Continues receiving with the next turn, so that other transfers proceed.
+    func continueLater(_ transfer: WireTransfer) { waiting.append(transfer) }
 
     private func collect() {
         var code: Int32 = 0
@@ -137,7 +167,23 @@ final class WireLoop {
         unreported.removeAll(keepingCapacity: true)
     }
 
+    private func beginAgain(_ transfer: WireTransfer, offeringHTTP2 isOffered: Bool) {
+        transfer.end()
+        transfer.repeats(offeringHTTP2: isOffered)
+        begin(transfer.ticket, onFreshConnection: false)
+    }
+
     private func conclude(_ transfer: WireTransfer, _ code: Int32) {
+        let isCut = transfer.isCut(code)
+        if isCut || transfer.wasShut { protocols.broke(transfer) }
+        if isCut, transfer.mayBeginAgain, protocols[transfer.request.origin] == .brokenHTTP2 {
+            return beginAgain(transfer, offeringHTTP2: false)
+        }
+        if isCut { transfer.failCut() }
+        if protocols.needsHTTP2(transfer, after: code, library.build) {
+            if !transfer.isRepeated { return beginAgain(transfer, offeringHTTP2: true) }
+            transfer.failCut()
+        }
         switch machine.ended(transfer.ticket) {
         case .ignore: transfer.end()
         case .beginAgain:
@@ -146,7 +192,7 @@ final class WireLoop {
         case .wait: transfer.end()
         case .conclude(let mayHaveArrived):
             transfers[transfer.ticket] = nil
-            transfer.conclude(code, mayHaveArrived: mayHaveArrived)
+            transfer.conclude(code, mayHaveArrived: mayHaveArrived && !transfer.isUnprocessed)
         }
     }
 }

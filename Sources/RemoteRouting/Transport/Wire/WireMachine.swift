@@ -30,11 +30,15 @@ package struct WireMachine {
     }
 
     private struct Entry {
+        /// The origin, which shares the places with others.
+        let origin: String
         var isRunning = false
         var isPaused = false
         let mayRepeat: Bool
         let isStream: Bool
         var sends = 0
+        /// Whether the server has refused to process the request.
+        var isRefused = false
         var restarts = false
         /// The exchanges that may share a connection with it; `nil` if it shares none.
         let sharing: ConnectionSharing.Key?
@@ -46,30 +50,16 @@ package struct WireMachine {
         var deadlines: Deadlines
     }
 
-    /// The maximum number of running exchanges. Paused ones do not count; otherwise a few unread streams would block all others.
-    private let width: Int
-    /// The maximum number of exchanges with a connection, including paused ones.
-    private let connections: Int
     /// Whether unsafe requests need a fresh connection, because the library cannot ask before sending.
     private let cannotAsk: Bool
     private var entries: [Ticket: Entry] = [:]
-    /// The waiting exchanges in order of arrival; canceled ones are skipped.
-    private var queue: ArraySlice<Ticket> = []
-    /// The waiting streams in order of arrival; canceled ones are skipped.
-    private var streams: ArraySlice<Ticket> = []
-    /// The exchanges that waited for the connection of another exchange and may begin.
-    private var released: ArraySlice<Ticket> = []
+    private var places: Places
     private var sharing = ConnectionSharing()
-    private var runningCount = 0
-    /// The number of streams with a connection.
-    private var streamCount = 0
-    private var pausedCount = 0
     /// A lower bound for all deadlines.
     private var nextCheck = MonotonicInstant.distantFuture
 
     package init(width: Int, connections: Int, cannotAsk: Bool = false) {
-        self.width = max(1, width)
-        self.connections = max(1, connections)
+        places = Places(width: width, connections: connections)
         self.cannotAsk = cannotAsk
     }
 
@@ -84,67 +74,60 @@ package struct WireMachine {
 
     // MARK: Beginning and ending
 
-    /// The maximum number of streams with a connection. Readers may pause all of them, and other exchanges need the rest.
-    private var streamLimit: Int { max(1, connections - min(width, connections / 2)) }
+    /// Whether no exchange is running.
+    package var isIdle: Bool { places.running == 0 }
 
     /// Records a submitted exchange; later exchanges have larger tickets.
     ///
-    /// - Parameter isStream: Whether the reader consumes the body at its own pace, which may mean never.
+    /// - Parameters:
+    ///   - origin: The origin, which shares the places with others.
+    ///   - isStream: Whether the reader consumes the body at its own pace, which may mean never.
     package mutating func submitted(
-        _ ticket: Ticket, mayRepeat: Bool, isSecure: Bool, isStream: Bool = false, _ limits: Deadlines.Limits, at now: MonotonicInstant
+        _ ticket: Ticket, to origin: String = "", mayRepeat: Bool, isSecure: Bool, isStream: Bool = false, _ limits: Deadlines.Limits,
+        at now: MonotonicInstant
     ) {
-        submitted(ticket, mayRepeat: mayRepeat, isSecure: isSecure, isStream: isStream, sharing: nil, limits, at: now)
+        submitted(ticket, to: origin, mayRepeat: mayRepeat, isSecure: isSecure, isStream: isStream, sharing: nil, limits, at: now)
     }
 
     /// Records a submitted exchange that may share a connection with others.
     mutating func submitted(
-        _ ticket: Ticket, mayRepeat: Bool, isSecure: Bool, isStream: Bool, sharing: ConnectionSharing.Key?, _ limits: Deadlines.Limits,
-        at now: MonotonicInstant
+        _ ticket: Ticket, to origin: String = "", mayRepeat: Bool, isSecure: Bool, isStream: Bool, sharing: ConnectionSharing.Key?,
+        _ limits: Deadlines.Limits, at now: MonotonicInstant
     ) {
         // Over TLS a readable socket may hold a session ticket, so readability does not show that it was closed.
         let isFresh = !mayRepeat && (isSecure || cannotAsk)
         entries[ticket] = Entry(
-            mayRepeat: mayRepeat, isStream: isStream, sharing: isFresh ? nil : sharing, needsFreshConnection: isFresh,
+            origin: origin, mayRepeat: mayRepeat, isStream: isStream, sharing: isFresh ? nil : sharing, needsFreshConnection: isFresh,
             deadlines: Deadlines(limits, started: now, isWaiting: true))
-        if isStream { streams.append(ticket) } else { queue.append(ticket) }
+        places.append(ticket, isStream ? .stream : .exchange, of: origin)
         expect(ticket)
     }
 
     /// Removes and returns the next exchange that may begin; `nil` if there is none or no capacity.
     package mutating func beginNext(at now: MonotonicInstant) -> (ticket: Ticket, onFreshConnection: Bool)? {
-        while runningCount < width, runningCount + pausedCount < connections {
-            let stream = streamCount < streamLimit ? WireMachine.first(of: &streams, in: entries) : nil
-            let other = WireMachine.first(of: &queue, in: entries)
-            let follower = WireMachine.first(of: &released, in: entries)
-            // No ticket equals `.max`, the placeholder for none.
-            let ticket = min(stream ?? .max, other ?? .max, follower ?? .max)
+        while let (ticket, kind) = takePlace() {
             guard let entry = entries[ticket] else { return nil }
-            if ticket == stream {
-                streams.removeFirst()
-            } else if ticket == other {
-                queue.removeFirst()
-            } else {
-                released.removeFirst()
-            }
             // Waiting for another exchange's connection counts toward the time for the head.
-            if ticket != follower { entries[ticket]?.deadlines.began(at: now) }
+            if kind != .follower { entries[ticket]?.deadlines.began(at: now) }
             expect(ticket)
             if let key = entry.sharing, !entry.needsFreshConnection, sharing.enter(ticket, key, at: now) == .waits { continue }
             entries[ticket]?.isRunning = true
-            runningCount += 1
-            if ticket == stream { streamCount += 1 }
+            places.began(entry.origin, isStream: entry.isStream)
             return (ticket, entry.needsFreshConnection)
         }
         return nil
     }
 
-    /// Returns the first exchange that was not canceled and drops those before it.
-    private static func first(of queue: inout ArraySlice<Ticket>, in entries: [Ticket: Entry]) -> Ticket? {
-        while let ticket = queue.first {
-            if entries[ticket] != nil { return ticket }
-            queue.removeFirst()
+    private mutating func takePlace() -> (ticket: Ticket, kind: Places.Kind)? {
+        let known = entries
+        return places.next { known[$0] != nil }
+    }
+
+    /// Lets exchanges begin that waited for the connection of another one.
+    private mutating func release(_ tickets: [Ticket]) {
+        for ticket in tickets {
+            if let origin = entries[ticket]?.origin { places.append(ticket, .follower, of: origin) }
         }
-        return nil
     }
 
     /// Removes an exchange that was canceled or that the loop failed; returns whether a running transfer must end.
@@ -153,16 +136,13 @@ package struct WireMachine {
     private mutating func remove(_ ticket: Ticket, isOver: Bool) -> Bool {
         guard let entry = entries.removeValue(forKey: ticket) else { return false }
         if let key = entry.sharing {
-            released +=
+            release(
                 entry.isRunning
-                ? sharing.ended(ticket, key, hasFailed: isOver && entry.sends == 0) : sharing.left(ticket, key)
+                    ? sharing.ended(ticket, key, hasFailed: isOver && entry.sends == 0) : sharing.left(ticket, key))
         }
         release(entry)
-        // Bounds the queues to twice their use, even if many exchanges are canceled before their turn.
-        if queue.count + streams.count > 2 * (entries.count - runningCount - pausedCount) + 64 {
-            queue.removeAll { entries[$0] == nil }
-            streams.removeAll { entries[$0] == nil }
-        }
+        let known = entries
+        places.compact(waitingCount: entries.count - places.running - places.paused) { known[$0] != nil }
         return entry.isRunning
     }
 
@@ -175,22 +155,21 @@ package struct WireMachine {
             return .beginAgain
         }
         if let key = entry.sharing, entry.isDeferred {
-            released += sharing.deferred(ticket, key)
             release(entry)
             entries[ticket]?.isDeferred = false
             entries[ticket]?.isRunning = false
             entries[ticket]?.isPaused = false
+            release(sharing.deferred(ticket, key))
             return .wait
         }
         _ = remove(ticket, isOver: true)
         // A library that cannot ask sends without a trace.
-        return .conclude(mayHaveArrived: entry.sends > 0 || cannotAsk)
+        return .conclude(mayHaveArrived: !entry.isRefused && (entry.sends > 0 || cannotAsk))
     }
 
     private mutating func release(_ entry: Entry) {
         guard entry.isRunning else { return }
-        if entry.isStream { streamCount -= 1 }
-        if entry.isPaused { pausedCount -= 1 } else { runningCount -= 1 }
+        places.ended(entry.origin, isStream: entry.isStream, isPaused: entry.isPaused)
     }
 
     // MARK: At most once
@@ -198,7 +177,12 @@ package struct WireMachine {
     /// Returns the action for a request that libcurl is about to send on a connection.
     package mutating func willSend(_ ticket: Ticket, isReused: Bool, isReadable: Bool) -> SendAction {
         guard let entry = entries[ticket] else { return .refuse }
-        if !entry.mayRepeat, entry.sends > 0 { return .refuse }
+        if !entry.mayRepeat, entry.sends > 0 {
+            // On a new connection, libcurl repeats only what the server has not processed: a refused stream, or one above the last stream of a
+            // GOAWAY (RFC 9113 §8.7).
+            entries[ticket]?.isRefused = entry.isOnNewConnection
+            return .refuse
+        }
         if isReused && isReadable {
             // libcurl would treat bytes that arrived before the request as its response.
             entries[ticket]?.restarts = true
@@ -206,7 +190,7 @@ package struct WireMachine {
         }
         entries[ticket]?.sends += 1
         entries[ticket]?.isOnNewConnection = !isReused
-        if let key = entry.sharing { released += sharing.sent(ticket, key, isReused: isReused) }
+        if let key = entry.sharing { release(sharing.sent(ticket, key, isReused: isReused)) }
         return .send
     }
 
@@ -214,7 +198,7 @@ package struct WireMachine {
     package mutating func mayConnect(_ ticket: Ticket) -> Bool {
         guard let entry = entries[ticket], let key = entry.sharing, !entry.needsFreshConnection else { return true }
         let (isAllowed, others) = sharing.mayConnect(ticket, key)
-        released += others
+        release(others)
         // After one address of the host was refused, another may be allowed.
         entries[ticket]?.isDeferred = !isAllowed
         return isAllowed
@@ -231,7 +215,7 @@ package struct WireMachine {
     package mutating func headArrived(_ ticket: Ticket, isShared: Bool = false, at now: MonotonicInstant) {
         entries[ticket]?.deadlines.headArrived(at: now)
         if let entry = entries[ticket], let key = entry.sharing {
-            released += sharing.headArrived(ticket, key, isShared: isShared, isNew: entry.isOnNewConnection)
+            release(sharing.headArrived(ticket, key, isShared: isShared, isNew: entry.isOnNewConnection))
         }
         // The idle deadline may precede the head deadline.
         expect(ticket)
@@ -242,8 +226,7 @@ package struct WireMachine {
         guard let entry = entries[ticket], entry.isRunning, !entry.isPaused else { return }
         entries[ticket]?.isPaused = true
         entries[ticket]?.deadlines.paused()
-        runningCount -= 1
-        pausedCount += 1
+        places.paused(entry.origin)
     }
 
     /// Records that the reader wants more; returns whether the transfer must resume.
@@ -251,15 +234,14 @@ package struct WireMachine {
         guard let entry = entries[ticket], entry.isPaused else { return false }
         entries[ticket]?.isPaused = false
         entries[ticket]?.deadlines.resumed(at: now)
-        pausedCount -= 1
-        runningCount += 1
+        places.resumed(entry.origin)
         expect(ticket)
         return true
     }
 
     /// Returns the exchanges whose deadline has passed; the loop ends each with ``left(_:)``.
     package mutating func late(at now: MonotonicInstant) -> [(ticket: Ticket, part: Deadlines.Part)] {
-        released += sharing.impatient(at: now)
+        release(sharing.impatient(at: now))
         guard now >= nextCheck else { return [] }
         // Scans all exchanges, but rarely: arriving bytes postpone deadlines.
         var late: [(ticket: Ticket, part: Deadlines.Part)] = []

@@ -39,6 +39,12 @@ package struct WireRequest: Sendable {
     package var localPort: Int32 = 0
     /// Whether HTTP/2 may be used if the server offers it.
     package var allowsHTTP2 = true
+    /// The scheme, the host and the port.
+    var origin: String {
+        let start = isSecure ? 8 : 7
+        let authority = url.utf8.dropFirst(start).prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
+        return String(decoding: url.utf8.prefix(start + authority.count), as: UTF8.self)
+    }
     /// The key of the exchanges that may share a connection with this one.
     var sharingKey: ConnectionSharing.Key {
         let authority = url.utf8.dropFirst("https://".utf8.count).prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }

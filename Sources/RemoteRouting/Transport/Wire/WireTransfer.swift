@@ -6,11 +6,19 @@ internal import Foundation
 final class WireTransfer {
     let ticket: WireMachine.Ticket
     let receiver: any WireReceiver
-    private let request: WireRequest
+    let request: WireRequest
     private let source: BodySource?
     /// The loop outlives its transfers.
     private unowned let loop: WireLoop
     private var handle: OpaquePointer?
+
+    /// Whether HTTP/2 is offered.
+    private(set) var offersHTTP2: Bool
+    /// Whether the exchange was begun again with another protocol.
+    private(set) var isRepeated = false
+    /// Whether a head has arrived, and whether a part of the response was reported to the receiver.
+    private(set) var hasHead = false
+    private var hasReported = false
 
     private var headReader = HeadReader()
     /// The received head, not yet reported to the receiver.
@@ -20,6 +28,9 @@ final class WireTransfer {
     /// Whether the reader is behind; the next chunk pauses libcurl.
     private var isPaused = false
     private var isReceivingPaused = false
+    /// The turn of the last chunk, and the chunks and bytes of that turn.
+    private var turn = 0
+    private var (chunks, bytes) = (0, 0)
 
     private var isSendingPaused = false
     private var sent: Int64 = 0
@@ -27,11 +38,15 @@ final class WireTransfer {
     /// The failure with which a callback ended the transfer.
     private var failure: WireFailure?
 
-    init(_ ticket: WireMachine.Ticket, _ request: WireRequest, _ receiver: any WireReceiver, loop: WireLoop, mailbox: Mailbox) {
+    init(
+        _ ticket: WireMachine.Ticket, _ request: WireRequest, _ receiver: any WireReceiver, loop: WireLoop, mailbox: Mailbox,
+        offersHTTP2: Bool
+    ) {
         self.ticket = ticket
         self.request = request
         self.receiver = receiver
         self.loop = loop
+        self.offersHTTP2 = offersHTTP2
         switch request.body {
         case .stream(let length, let open): source = BodySource(ticket, mailbox, length: length, open: open)
         case .bytes(let data) where data.count > WireTransfer.copiedBytes || request.reportsProgress: source = BodySource(data)
@@ -41,6 +56,10 @@ final class WireTransfer {
 
     /// The maximum size of a copied body.
     private static let copiedBytes = 16_384
+    /// The maximum number of chunks and bytes of one transfer in one turn; a body of tiny chunks would otherwise delay the others.
+    private static let (chunkLimit, byteLimit) = (512, 2 << 20)
+    /// The maximum size of chunks that are reported together.
+    private static let reportedBytes = 16_384
 
     // MARK: The loop's side
 
@@ -55,11 +74,43 @@ final class WireTransfer {
         return withRequest(isFresh, certificates) { wire_transfer_begin(handle, $0) }
     }
 
+    /// Prepares the exchange to begin again with another protocol.
+    func repeats(offeringHTTP2 isOffered: Bool) {
+        (isRepeated, offersHTTP2, hasHead) = (true, isOffered, false)
+        (headReader, head, first, isUnreported) = (HeadReader(), nil, Data(), false)
+        (isReceivingPaused, isSendingPaused) = (false, false)
+    }
+
+    /// Whether the server has refused the offered protocols in the TLS handshake.
+    var isRefusedProtocol: Bool {
+        guard let handle else { return false }
+        let text = String(cString: wire_transfer_error(handle))
+        return text.contains("no application protocol") || text.contains("reason(1120)")
+    }
+
+    /// Returns whether the response of the ended exchange was cut, although libcurl reports a success or an empty response.
+    func isCut(_ code: Int32) -> Bool {
+        guard let handle, failure == nil else { return false }
+        return wire_transfer_is_cut(handle, code) != 0
+    }
+
+    /// Whether the server has announced that it did not process the request.
+    var isUnprocessed: Bool { !hasHead && handle.map { wire_transfer_is_unprocessed($0) != 0 } ?? false }
+
+    /// Whether the connection was shut down because it kept the thread from other exchanges.
+    var wasShut: Bool { handle.map { wire_transfer_was_shut($0) != 0 } ?? false }
+
+    /// Whether the request may be sent again, because it is repeatable and nothing of its response was reported.
+    var mayBeginAgain: Bool { request.mayRepeat && !hasReported && !isRepeated && source == nil }
+
+    /// Fails the exchange whose body was cut.
+    func failCut() {
+        failure = WireFailure(
+            .connectionLost, "the HTTP/2 stream ended before the end of its body; try again, or correct the server")
+    }
+
     private func chooseConnection(_ handle: OpaquePointer) {
-        let build = self.loop.library.build
-        if request.allowsHTTP2, build.mayOfferHTTP2(isSecure: request.isSecure, isStream: request.isStream) {
-            wire_transfer_offer_http2(handle)
-        }
+        if offersHTTP2 { wire_transfer_offer_http2(handle) }
         switch request.proxy {
         case .system: break
         case .none: wire_transfer_use_proxy(handle, "", nil, nil)
@@ -148,6 +199,7 @@ final class WireTransfer {
 
     /// Reports the rest of the response and its end.
     func conclude(_ code: Int32, mayHaveArrived: Bool) {
+        let code = head?.status == 101 ? 0 : code
         var failure = code == 0 && self.failure == nil ? nil : explain(code, hasSent)
         // An unsafe request never begins on a used connection if the library cannot ask, so without a connection nothing was sent.
         let isUnconnected = !hasSent && !request.mayRepeat && WireTransfer.unconnected.contains(code)
@@ -186,7 +238,21 @@ final class WireTransfer {
             failure.mayHaveArrived = mayHaveArrived
             return failure
         }
+        if wasShut {
+            return WireFailure(
+                .protocolViolation, "the server sends frames without content and without a pause; correct the server",
+                mayHaveArrived: mayHaveArrived)
+        }
         guard let handle else { return WireFailure(.engineFailed, "the exchange ended twice") }
+        if wire_transfer_lacks_names(handle) != 0 {
+            let (code, message) = WireTLS.Fault.otherHost.failure
+            return WireFailure(code, message)
+        }
+        // The server may close the connection before libcurl has read its alert.
+        if !hasHead, code == 52 || code == 55 || code == 56, wire_transfer_met_alert(handle) != 0 {
+            let (code, message) = WireTLS.Fault.clientRefused.failure
+            return WireFailure(code, message, mayHaveArrived: mayHaveArrived)
+        }
         let (text, systemError) = (String(cString: wire_transfer_error(handle)), wire_transfer_system_error(handle))
         if !mayHaveArrived, let failure = WireFailure(proxyCode: code, text: text, systemError: systemError, traceProxy(handle)) {
             return failure
@@ -204,6 +270,7 @@ final class WireTransfer {
     }
 
     private func deliver() {
+        hasReported = true
         let (head, first) = (head, first)
         self.head = nil
         self.first = Data()
@@ -214,7 +281,12 @@ final class WireTransfer {
 
     func resumeReceiving() {
         isPaused = false
-        guard isReceivingPaused, let handle else { return }
+        continueReceiving()
+    }
+
+    /// Continues after a pause, unless the reader is behind.
+    func continueReceiving() {
+        guard isReceivingPaused, !isPaused, let handle else { return }
         isReceivingPaused = false
         wire_transfer_resume(handle, 0, isSendingPaused ? 1 : 0)
     }
@@ -233,30 +305,50 @@ final class WireTransfer {
         do throws(WireFailure) {
             guard let head = try headReader.take(line) else { return true }
             self.head = head
+            hasHead = true
+            if headReader.isShared, let handle, !endIsKnown(head) { wire_transfer_watch_end(handle) }
             loop.headArrived(self, isShared: headReader.isShared)
             delayReport()
+            // After an unrequested 101 nothing is HTTP, and the connection may never end.
+            return head.status != 101
         } catch {
             failure = error
             return false
         }
-        return true
     }
 
     private func received(body: UnsafeRawBufferPointer) -> Int {
-        if isPaused {
+        if isPaused || !hasTurn(for: body.count) {
             isReceivingPaused = true
             return Int(WIRE_PAUSE)
         }
         loop.moved(self)
-        // The first chunk waits for the end of the turn, because most responses are complete by then.
-        if isUnreported, first.isEmpty {
+        // The first chunks wait for the end of the turn, because most responses are complete by then.
+        if first.isEmpty {
             first = Data(body)
+        } else if first.count + body.count <= WireTransfer.reportedBytes {
+            first.append(contentsOf: body)
         } else {
-            if isUnreported { report() }
+            report()
             first = Data(body)
-            deliver()
         }
+        if !isUnreported { delayReport() }
         return body.count
+    }
+
+    /// Returns whether the transfer may receive more in this turn; otherwise it continues with the next one.
+    private func hasTurn(for count: Int) -> Bool {
+        if turn != loop.turn { (turn, chunks, bytes) = (loop.turn, 0, 0) }
+        (chunks, bytes) = (chunks + 1, bytes + count)
+        guard chunks > WireTransfer.chunkLimit || bytes > WireTransfer.byteLimit else { return true }
+        loop.continueLater(self)
+        return false
+    }
+
+    /// Whether the end of a body is recognizable: by its length, by its coding, or because there is none.
+    private func endIsKnown(_ head: WireHead) -> Bool {
+        request.method == "HEAD" || head.status == 204 || head.status == 304 || !head.values(of: "Content-Length").isEmpty
+            || head.values(of: "Content-Encoding").contains { $0.lowercased() == "gzip" }
     }
 
     private func delayReport() {

@@ -57,7 +57,7 @@ extension FileCacher {
             return try OpenFile(reading: directory.path(of: name))
         } catch {
             // A symbolic link, which is not followed, or a socket.
-            guard let code = error.fileSystemErrno, code == ELOOP || code == ENXIO else { throw error }
+            guard error.fileSystemErrno == ELOOP || error.isOfSocket else { throw error }
             report(.foreign, name, "reading a record: its path is not a regular file; nothing was changed", param, underlying: error)
             return nil
         }

@@ -199,7 +199,7 @@ extension FileCacher {
             return try FileRecordFormat.revision(of: key.fileName, in: directory)
         } catch {
             // A symbolic link or a socket, which the write handles.
-            guard let code = error.fileSystemErrno, code == ELOOP || code == ENXIO else { throw error }
+            guard error.fileSystemErrno == ELOOP || error.isOfSocket else { throw error }
             return nil
         }
     }

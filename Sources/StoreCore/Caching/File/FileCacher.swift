@@ -270,9 +270,11 @@ extension FileCacher {
         for observer in observers.withLock({ $0 }) { observer(notice) }
     }
 
-    /// Waits until no scan is running.
+    /// Waits until no scan runs and the ended leases are released.
     package func settle() async {
         while let sweep = state.withLock({ $0.sweep }) { await sweep.value }
+        // The closure cannot fail. The queue is serial, and a lease ends on it.
+        try? await shared?.perform {}
     }
 }
 

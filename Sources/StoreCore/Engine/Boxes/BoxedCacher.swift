@@ -53,6 +53,10 @@ struct BoxedCacher<Param: Hashable & Sendable, Value: Sendable>: NoticingCacher 
     }
 }
 
+extension BoxedCacher {
+    func settle() async { await (cacher as? any NoticingCacher<Param, Value>)?.settle() }
+}
+
 extension BoxedCacher: SharedCacher {
     var isShared: Bool { shared != nil }
 

@@ -47,13 +47,11 @@ extension ListRules where Content: Sendable {
             },
             count: { count($0.value(as: Content.self)) },
             resize: { sizes, old, new in resize(sizes, old.value(as: Content.self), new.value(as: Content.self)) },
-            isTwoWay: isTwoWay,
-            window: window.map { window in
-                PageWindow<BoxedContent>(maximumPages: window.maximumPages) { list, number, direction in
-                    var dropped: Content?
-                    list.change(as: Content.self) { dropped = window.drop(&$0, number, direction) }
-                    return dropped.map { BoxedContent($0) }
-                }
-            })
+            drop: { list, number, direction in
+                var dropped: Content?
+                list.change(as: Content.self) { dropped = drop(&$0, number, direction) }
+                return dropped.map { BoxedContent($0) }
+            },
+            isTwoWay: isTwoWay, window: window)
     }
 }

@@ -84,7 +84,7 @@ public final class BatchFetcher<Param: Hashable & Sendable, Content: Sendable>: 
         collected.timer?.cancel()
         // Detached: a batch belongs to many fetches, so it inherits no task-local values from any of them.
         let task = Task.detached(priority: Task.currentPriority) { [self] in
-            let result: Result<[Param: Content], any Error> = await FetchScope(collected.subject).run {
+            let result: Result<[Param: Content], any Error> = await FetchScope(collected.subject, WatchedState(0)).run {
                 do { return .success(try await request(collected.params)) } catch { return .failure(error) }
             }
             let unused = batches.update { $0.requestEnded(number, result) }

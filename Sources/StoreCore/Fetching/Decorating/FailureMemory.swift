@@ -10,7 +10,7 @@ extension Origin {
     /// A store forgets the failure of a key that has no observers or callers. This memory protects the origin even then, and also against
     /// `refresh()` and against other stores that share the fetcher. A refused fetch throws a ``FetchError`` of code
     /// ``FetchError/Code/failedRecently``. It carries the original error, and the time until the next fetch as its `retryAfter`. If the
-    /// origin asked for a longer delay, `retryAfter` is that delay, but the memory does not enforce it.
+    /// origin asked for a longer delay, `retryAfter` is that delay, at most one hour, but the memory does not enforce it.
     ///
     /// ```swift
     /// let users = Store(
@@ -56,7 +56,8 @@ private struct FailureMemory<Param: Hashable & Sendable>: FetchRule {
         guard let failure = failures.validContent(of: request.subject, by: clock) else { return { fetchEnded(request.subject, $0) } }
         let age = failure.instant.duration(to: time.now)
         let advised = (failure.error as? any FailureAdvising)?.retryAfter
-        let remaining = max(.zero, max(duration, advised ?? .zero) - age)
+        let delay = RetryPolicy.delay(own: duration, advised: advised, limit: RetryPolicy.defaultAdviceLimit)
+        let remaining = max(.zero, delay - age)
         throw FetchError(
             .failedRecently, "cannot fetch \(request.words): its last fetch failed \(age.inWords) ago; retry in \(remaining.inWords)",
             underlyingError: failure.error, retryAfter: remaining)

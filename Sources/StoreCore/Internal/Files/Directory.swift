@@ -164,7 +164,7 @@ package struct Directory: Hashable, Sendable {
 }
 
 /// Flushes a file's content to the disk; on Apple's systems also through the drive's cache.
-func synchronizeDescriptor(_ descriptor: Int32) -> Int32 {
+package func synchronizeDescriptor(_ descriptor: Int32) -> Int32 {
     #if canImport(Darwin)
     // `fsync` stops at the drive's cache. Some network volumes do not support the stronger call.
     if fcntl(descriptor, F_FULLFSYNC) == 0 { return 0 }

@@ -30,6 +30,12 @@ extension StoreError {
         return error.code.rawValue
     }
 
+    /// Whether the name belongs to a socket, which cannot be opened: `ENXIO` on Linux, `EOPNOTSUPP` on Apple's systems.
+    package var isOfSocket: Bool {
+        let code = fileSystemErrno
+        return code == ENXIO || code == EOPNOTSUPP
+    }
+
     /// Whether the disk, or the user's share of it, is full.
     var isFullDisk: Bool {
         let code = (underlyingError as? POSIXError)?.code

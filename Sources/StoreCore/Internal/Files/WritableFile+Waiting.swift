@@ -24,7 +24,7 @@ extension WritableFile {
             onEnd()
             hasEnded.signal()
         }
-        guard hasEnded.wait(timeout: .now() + .nanoseconds(Int(patience.saturatedNanoseconds))) == .success else { return false }
+        guard hasEnded.wait(timeout: .after(patience)) == .success else { return false }
         if let failure = failure.withLock({ $0 }) { throw failure }
         return true
     }

@@ -66,7 +66,7 @@ package final class DeliveryLease: Sendable {
     }
 
     private func prolongLater() {
-        leases.queue.asyncAfter(deadline: .now() + .nanoseconds(Int((duration / 3).saturatedNanoseconds))) { [weak self] in
+        leases.queue.asyncAfter(deadline: .after(duration / 3)) { [weak self] in
             guard let self, !isReleased.withLock({ $0 }) else { return }
             // A lease that was lost stays lost, and a directory that cannot be read now may be readable later.
             if (try? leases.prolong(held, for: duration)) != false { prolongLater() }

@@ -329,9 +329,11 @@ extension StoreError {
             self.init(.unreadableRecord, "\(path) is not the log of an outbox; move it away or choose another directory")
         case .version(let version):
             let known = OutboxLogFormat.version
-            self.init(
-                .unreadableRecord,
-                "the log \(path) has version \(version), and this program reads version \(known); update the program to send its changes")
+            let remedy =
+                version > known
+                ? "update the program to send its changes"
+                : "send its changes with the earlier version of the program, or move the log away"
+            self.init(.unreadableRecord, "the log \(path) has version \(version), and this program reads version \(known); \(remedy)")
         }
     }
 }

@@ -27,7 +27,7 @@ internal import Foundation
 ///
 /// An interrupted write leaves a part of an append at the end of the file: a torn tail, which was never acknowledged.
 enum OutboxLogFormat {
-    static let version: UInt32 = 1
+    static let version: UInt32 = 2
     static let headerSize = 16
     static let entryHeaderSize = 24
     /// The length of the longest record in bytes.

@@ -109,7 +109,10 @@ extension LeaseNote.Failure {
             case "cancelled": .cancelled
             default: .transient
             }
-        return FetchFailedElsewhere(
-            failureKind: kind, retryAfter: retryAfter.map { Duration(saturating: $0) }, allowsStale: allowsStale, message: message)
+        // The file may hold any number, and the failure may be older than the delay.
+        let delay = retryAfter.map {
+            RetryPolicy.delay(own: .zero, advised: Duration(saturating: $0), limit: RetryPolicy.defaultAdviceLimit)
+        }
+        return FetchFailedElsewhere(failureKind: kind, retryAfter: delay, allowsStale: allowsStale, message: message)
     }
 }

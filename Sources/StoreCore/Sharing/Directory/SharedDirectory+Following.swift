@@ -125,7 +125,7 @@ extension SharedDirectory {
             return !state.following.isDelayed
         }
         guard isNew else { return }
-        queue.asyncAfter(deadline: .now() + .nanoseconds(Int(delay.saturatedNanoseconds))) { [weak self] in
+        queue.asyncAfter(deadline: .after(delay)) { [weak self] in
             guard let self else { return }
             state.withLock { $0.following.isDelayed = false }
             update(creating: true)

@@ -23,7 +23,7 @@ enum Blog: Routable {
     }
 }
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct DeliveriesTests {
     let directory = temporaryURL()
     let time = ManualTime()

@@ -386,10 +386,36 @@ private func streams(_ api: RemoteHost, file: FileHandle, url: URL, digest: Stri
 }
 
 private func events(_ chunks: [Data], handle: (ServerSentEvent) -> Void) throws {
-    var parser = EventStreamParser()
+    var parser = ServerSentEvents()
     for chunk in chunks {
         for event in try parser.consume(chunk) { handle(event) }
     }
+}
+
+private func completions(
+    at api: RemoteHost, _ prompt: [String: String], show: (String) -> Void
+) async throws {
+    let completion = Route(
+        path: "/chat/completions", method: .post, body: .json(prompt))
+    for try await event in api.events(for: completion) {
+        show(event.data)
+    }
+    let body = try await api.bytes(for: completion)
+    for try await event in body.events() { show(event.data) }
+}
+
+private struct Profile { var photoURL: URL }
+
+private func addresses(at api: RemoteHost, _ profile: Profile) async throws {
+    let photo = try await api.data(for: Route(to: profile.photoURL))
+    print(photo.count)
+    let page = try await api.response(
+        for: Route(path: "/repos"), as: [Repo].self)
+    var repos = page.value
+    if let link = page.fields.link("next") {
+        repos += try await api.send(link: link, in: page)
+    }
+    print(repos.count)
 }
 
 private func links(_ response: RemoteResponse<Data>) {

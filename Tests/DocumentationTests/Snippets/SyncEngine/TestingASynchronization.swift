@@ -1,10 +1,11 @@
 internal import StoreCore
 internal import SyncEngine
 internal import Testing
+import Trials
 
 // The examples of the article on testing a synchronization.
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct NoteProcessorTests {
     let time = ManualTime()
     let origin = NoteOrigin()

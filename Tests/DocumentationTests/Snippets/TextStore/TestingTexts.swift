@@ -1,11 +1,12 @@
 internal import Foundation
 internal import StoreCore
 internal import Testing
+import Trials
 internal import TextStore
 
 // The examples of the article on testing.
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct TermsTests {
     let time = ManualTime()
     let server = ScriptedFetcher<RemoteFile, RemoteText> { request in

@@ -11,7 +11,7 @@ import FoundationNetworking
 #endif
 
 /// Calls of a host with a jar, over real sockets.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct CookieCallTests {
     private let jar = CookieJar()
 

@@ -10,7 +10,7 @@ import Trials
 ///
 /// For credentials, an origin is a scheme, a host and a port. Cookies do not isolate by port (RFC 6265, section 8.5), so their boundary is
 /// the host: `127.0.0.1` and `localhost`, each at three ports.
-@Suite(.timeLimit(.minutes(usually(10))))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct CookieChainTests {
     private struct Place: Hashable, Sendable {
         var host: String
@@ -129,7 +129,7 @@ struct CookieChainTests {
             let host = RemoteHost(HostConfiguration(first.host, scheme: .http, port: Int(first.port)), transport: transport).with {
                 $0.cookies = jar
                 $0.retry = .never
-                $0.timeouts = .init(head: .seconds(600), idle: .seconds(600), overall: .seconds(600))
+                $0.timeouts = .untilHang
                 $0.defaults.append("X-API-Key", "secret")
             }.authorized(by: .bearer("secret"))
             let path: RoutePath = "/\(number)/0"

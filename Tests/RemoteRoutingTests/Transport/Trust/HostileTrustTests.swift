@@ -8,7 +8,7 @@ import Testing
 import Trials
 
 /// Servers that truncate, change, delay or never finish the handshake.
-@Suite(.enabled(if: TrustBench.problem == nil, "\(TrustBench.problem ?? "")"), .timeLimit(.minutes(usually(10))))
+@Suite(.enabled(if: TrustBench.problem == nil, "\(TrustBench.problem ?? "")"), .timeLimit(.minutes(hangMinutes)))
 struct HostileTrustTests {
     private static let post = Route(path: "/x", method: .post, body: .data(Data("abc".utf8)))
 

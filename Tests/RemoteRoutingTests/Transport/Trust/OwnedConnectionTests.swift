@@ -7,7 +7,7 @@ import Testing
 import Trials
 
 /// Connections that were made with secrets, which not every libcurl compares before it uses a connection again.
-@Suite(.enabled(if: TrustBench.problem == nil, "\(TrustBench.problem ?? "")"), .timeLimit(.minutes(10)))
+@Suite(.enabled(if: TrustBench.problem == nil, "\(TrustBench.problem ?? "")"), .timeLimit(.minutes(hangMinutes)))
 struct OwnedConnectionTests {
     private static let get = Route(path: "/x")
 

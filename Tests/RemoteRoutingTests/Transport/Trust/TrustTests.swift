@@ -9,7 +9,7 @@ import Trials
 import Wire
 
 /// Hosts with TLS options and servers with various certificates, over real connections.
-@Suite(.enabled(if: TrustBench.problem == nil, "\(TrustBench.problem ?? "")"), .timeLimit(.minutes(usually(10))))
+@Suite(.enabled(if: TrustBench.problem == nil, "\(TrustBench.problem ?? "")"), .timeLimit(.minutes(hangMinutes)))
 struct TrustTests {
     private static let post = Route(path: "/x", method: .post, body: .data(Data("abc".utf8)))
 
@@ -42,6 +42,13 @@ struct TrustTests {
         }
         #expect(bench.front.record.receivedBytes == 0)
         #expect(bench.origin.requests.isEmpty)
+    }
+
+    @Test func `W8: a certificate with its name only in the common name is refused, and nothing is sent`() async throws {
+        let bench = try TrustBench(.nameless)
+        let error = try await remoteError { try await bench.host(named: "localhost").send(Self.post) }
+        #expect(error.code == .certificateNameMismatch && !error.mayHaveArrived && !error.isRetryable, "\(error)")
+        #expect(bench.front.record.receivedBytes == 0)
     }
 
     @Test func `W8: without options only the system's authorities are trusted`() async throws {
@@ -222,6 +229,17 @@ struct TrustTests {
         #expect(!error.isRetryable)
         #expect(!error.allowsStale)
         #expect(bench.origin.requests.isEmpty)
+    }
+
+    @Test(arguments: [0, 3, 3_000_000])
+    func `W8: in TLS 1.3, a refused client certificate is reported whenever the server closes the connection`(_ count: Int) async throws {
+        let bench = try demanding(.tls13)
+        let host = try bench.host(client(bench, .foreignClient))
+        for _ in 0..<rounds(30) {
+            let error = try await remoteError { try await host.send(Route(path: "/x", method: .post, body: .data(Data(count: count)))) }
+            #expect(error.code == .clientCertificateRefused, "\(error) \(String(describing: error.underlyingError))")
+            #expect(!error.allowsStale)
+        }
     }
 
     @Test func `W8: a server that requires a client certificate reports it`() async throws {

@@ -7,7 +7,7 @@ import Testing
 import Trials
 
 /// Connections that servers close at any time after the last response; `STOREHOUSE_SEEDS=1000` tests a thousand per method.
-@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(usually(10))))
+@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(hangMinutes)))
 struct ClosingTests {
     private static let forms =
         [

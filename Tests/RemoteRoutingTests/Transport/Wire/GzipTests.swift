@@ -10,7 +10,8 @@ import Wire
 
 /// Gzip bodies, which the transport decodes itself.
 @Suite(
-    .enabled(if: RealTransport.available.contains(.curl) && Inflater.isAvailable, "libcurl or zlib is missing"), .timeLimit(.minutes(10)))
+    .enabled(if: RealTransport.available.contains(.curl) && Inflater.isAvailable, "libcurl or zlib is missing"),
+    .timeLimit(.minutes(hangMinutes)))
 struct GzipTests {
     private static let text = "hello, hello, hello, hello"
 

@@ -7,7 +7,7 @@ import Testing
 import Trials
 
 /// Servers that send bytes at the wrong time or in an unrequested form.
-@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(10)))
+@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(hangMinutes)))
 struct HostileConnectionTests {
     private static let heads = [
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "HTTP/1.1 204 No Content\r\n\r\n",
@@ -65,6 +65,64 @@ struct HostileConnectionTests {
         #expect(error.retryAfter == .seconds(7))
         let streamed = try await remoteError { _ = try await host.bytes(for: Route(path: "/x")) }
         #expect(streamed.status == status)
+    }
+
+    @Test(arguments: ["aws-chunked", "utf-8", "none", "UTF-8, aws-chunked", "binary"])
+    func `H10: a name that is not a content coding does not lock the body away`(_ coding: String) async throws {
+        let origin = try LoopbackOrigin { _ in LoopbackOrigin.Response.text("x").setting("Content-Encoding", to: coding) }
+        let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
+        #expect(try await host.data(for: Route(path: "/x")) == Data("x".utf8))
+        var streamed = Data()
+        for try await chunk in try await host.bytes(for: Route(path: "/x")) { streamed.append(chunk) }
+        #expect(streamed == Data("x".utf8))
+    }
+
+    @Test func `W1: an unrequested change of the protocol ends at once`() async throws {
+        let server = try RawServer { connection in
+            guard connection.readHead() != nil else { return }
+            connection.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nabc")
+            connection.drain()
+        }
+        let host = try RealTransport.curl.host(server.port) {
+            ($0.retry, $0.timeouts) = (.never, .init(head: .seconds(600), idle: .seconds(600)))
+        }
+        let error = try await remoteError { _ = try await host.data(for: Route(path: "/x")) }
+        #expect(error.status == 101 && error.code == .badStatus)
+        let streamed = try await remoteError { _ = try await host.bytes(for: Route(path: "/x")) }
+        #expect(streamed.status == 101)
+    }
+
+    @Test func `W1: a response that claims HTTP 2 without its frames is refused`() async throws {
+        let server = try RawServer { connection in
+            guard connection.readHead() != nil else { return }
+            connection.send("HTTP/2.0 200 OK\r\nContent-Length: 1\r\n\r\nx")
+        }
+        let host = try RealTransport.curl.host(server.port) { $0.retry = .never }
+        let error = try await remoteError { _ = try await host.data(for: Route(path: "/x")) }
+        #expect(error.code == .protocolViolation, "\(error)")
+    }
+
+    @Test(arguments: [true, false])
+    func `H6: an error whose body never ends gives its status at the idle limit, with the part that arrived`(_ hasIdle: Bool) async throws {
+        let server = try RawServer { connection in
+            guard connection.readHead() != nil else { return }
+            connection.send("HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 60000\r\n\r\npart")
+            var look = pollfd(fd: connection.socket, events: 0, revents: 0)
+            // A byte arrives in time, again and again.
+            while hasIdle ? connection.sends(".") : true, poll(&look, 1, 5) == 0 {}
+        }
+        let host = try RealTransport.curl.host(server.port) {
+            ($0.retry, $0.timeouts) = (.never, hasIdle ? .init(idle: .milliseconds(200)) : .init(head: .milliseconds(200)))
+        }
+        let error = try await remoteError { _ = try await host.data(for: Route(path: "/x")) }
+        #expect(error.code == .badStatus && error.status == 503 && error.body.starts(with: Data("part".utf8)), "\(error)")
+    }
+
+    @Test func `H10: a 407 of an origin is a status like any other`() async throws {
+        let origin = try LoopbackOrigin { _ in LoopbackOrigin.Response.text("x", status: 407) }
+        let host = try RealTransport.curl.host(origin.port) { ($0.retry, $0.proxy) = (.never, .none) }
+        let error = try await remoteError { _ = try await host.data(for: Route(path: "/x")) }
+        #expect(error.code == .badStatus && error.status == 407)
     }
 
     @Test func `H4: a redirect is followed regardless of its body's coding`() async throws {

@@ -8,11 +8,11 @@ import Trials
 import Wire
 
 /// Invalid responses over `CurlTransport`; the tests of `WireFormTests` use both transports.
-@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(usually(10))))
+@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(hangMinutes)))
 struct HostileResponseTests {
     /// `STOREHOUSE_SEEDS=20000` tests that many mutations after the truncations.
     @Test func `W1: a truncated or mutated response yields a response or a typed error`() async throws {
-        let total = Mutations.cuts.count + rounds(8000)
+        let total = Mutations.cuts.count + rounds(8_000, quick: 800)
         let origin = try LoopbackOrigin { request in
             .verbatim(Data(Mutations.response(Int(request.path.dropFirst()) ?? 0)))
         }
@@ -20,7 +20,7 @@ struct HostileResponseTests {
         // The deadlines only detect hangs, because every response ends with its connection.
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport).with {
             $0.retry = .never
-            $0.timeouts = .init(head: .seconds(60), idle: .seconds(60), overall: .seconds(100))
+            $0.timeouts = .untilHang
             $0.limits.redirects = 0
         }
         let seen = WatchedState<[String: Int]>([:])

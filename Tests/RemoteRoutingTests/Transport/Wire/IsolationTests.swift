@@ -10,7 +10,7 @@ import Wire
 /// do not influence it.
 @Suite(
     .enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"),
-    .disabled(if: isSanitized, "the sanitizer's own work would be measured"), .serialized, .timeLimit(.minutes(10)))
+    .disabled(if: isSanitized, "the sanitizer's own work would be measured"), .serialized, .timeLimit(.minutes(hangMinutes)))
 struct IsolationTests {
     /// An exchange that records the processor time of the engine's thread at its end.
     final class Meter: WireReceiver {

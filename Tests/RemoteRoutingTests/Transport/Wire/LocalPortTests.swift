@@ -4,10 +4,11 @@ import Glibc
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 import Wire
 
 /// Connections with one local port, which Linux gives to several connections with different destinations.
-@Suite(.enabled(if: TrustBench.problem == nil, "\(TrustBench.problem ?? "")"), .timeLimit(.minutes(10)))
+@Suite(.enabled(if: TrustBench.problem == nil, "\(TrustBench.problem ?? "")"), .timeLimit(.minutes(hangMinutes)))
 struct LocalPortTests {
     /// The end of an exchange.
     private final class Outcome: WireReceiver {

@@ -93,6 +93,50 @@ struct MachineTests {
         #expect(begun(&machine) == [1])
     }
 
+    @Test func `W14: silent origins leave places to others, and one origin alone gets the whole width`() {
+        var machine = WireMachine(width: 256, connections: 500)
+        var ticket: UInt64 = 0
+        func submit(_ origin: String, _ count: Int) {
+            for _ in 0..<count {
+                ticket += 1
+                machine.submitted(ticket, to: origin, mayRepeat: true, isSecure: false, Deadlines.Limits(), at: start)
+            }
+        }
+        submit("a", 300)
+        let alone = begun(&machine)
+        #expect(alone.count == 256)
+        for ticket in alone { _ = machine.left(ticket) }
+        for ticket in UInt64(257)...300 { _ = machine.left(ticket) }
+        for number in 0..<40 { submit("silent \(number)", 32) }
+        #expect(begun(&machine).count >= 256)
+        submit("quiet", 2)
+        #expect(begun(&machine) == [ticket - 1, ticket])
+        for number in 0..<100 { submit("other \(number)", 1) }
+        #expect(begun(&machine).isEmpty == false)
+    }
+
+    @Test func `W14: a free place goes to the origin with the fewest exchanges`() {
+        var machine = WireMachine(width: 4, connections: 100)
+        for ticket in UInt64(1)...20 {
+            machine.submitted(ticket, to: ticket <= 10 ? "a" : "b", mayRepeat: true, isSecure: false, Deadlines.Limits(), at: start)
+        }
+        #expect(begun(&machine) == [1, 11, 2, 12])
+        _ = machine.ended(11)
+        #expect(begun(&machine) == [13])
+        _ = machine.ended(1)
+        _ = machine.ended(2)
+        #expect(begun(&machine) == [3, 4])
+    }
+
+    @Test func `H18: a request that the server has refused to process has not arrived`() {
+        var machine = machine(isSecure: true)
+        _ = begun(&machine)
+        #expect(machine.willSend(1, isReused: false, isReadable: false) == .send)
+        // libcurl repeats a request on a new connection only after a refused stream.
+        #expect(machine.willSend(1, isReused: false, isReadable: false) == .refuse)
+        #expect(machine.ended(1) == .conclude(mayHaveArrived: false))
+    }
+
     @Test func `W2: an unsafe request is sent once`() {
         var machine = machine()
         _ = begun(&machine)

@@ -7,7 +7,7 @@ import Testing
 import Trials
 
 /// Unsafe requests on reused connections that servers close.
-@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(usually(10))))
+@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(hangMinutes)))
 struct ReuseTests {
     struct Form: Sendable, CustomTestStringConvertible {
         var method: HTTPMethod

@@ -9,10 +9,10 @@ import Trials
 /// Runs on request: a defect of FoundationNetworking does not depend on changes of this package.
 @Suite(
     .enabled(if: isLongRun, "set STOREHOUSE_SEEDS to see which responses end a process that uses URLSession"),
-    .timeLimit(.minutes(usually(10))))
+    .timeLimit(.minutes(hangMinutes)))
 struct SessionCrashTests {
     @Test func `W1: some responses end a process that uses URLSession, and none hangs it`() async throws {
-        let end = Mutations.cuts.count + rounds(1000)
+        let end = Mutations.cuts.count + rounds(1_000, quick: 100)
         let step = 1
         let origin = try LoopbackOrigin { request in .verbatim(Data(Mutations.response(Int(request.path.dropFirst()) ?? 0))) }
         // The shell restarts the process after the response that ended it. Starting it from here would copy this process each time, and the

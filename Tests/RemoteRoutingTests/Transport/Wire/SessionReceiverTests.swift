@@ -10,7 +10,7 @@ import FoundationNetworking
 #endif
 
 /// The receivers of a session's tasks.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct SessionReceiverTests {
     /// A receiver that records its calls.
     private final class Calls: WireReceiver {

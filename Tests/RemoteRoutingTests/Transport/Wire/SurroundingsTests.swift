@@ -6,7 +6,7 @@ import Testing
 import Trials
 
 /// Processes with an unusual libcurl, clock or process state.
-@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(usually(10))))
+@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(hangMinutes)))
 struct SurroundingsTests {
     private let origin: LoopbackOrigin
 
@@ -30,7 +30,7 @@ struct SurroundingsTests {
             } else {
                 try ChildProcess("/usr/bin/env", environment + [program] + words)
             }
-        try await until("the client ends", patience: .seconds(60)) { !process.isRunning }
+        try await until("the client ends") { !process.isRunning }
         return (process.rest.split(separator: "\n").map(String.init), try await process.ending())
     }
 
@@ -122,6 +122,12 @@ struct SurroundingsTests {
             #expect(words.last == "x" || words == ["none"], "\(line)")
         }
         #expect(lines.last == "7 x x", "\(lines)")
+        #expect(!lines.joined().contains("unreachable"), "\(lines)")
+    }
+
+    @Test func `W14: no more than half of the file descriptors are used, at any width`() async throws {
+        let (lines, code) = try await client(["narrow", "\(origin.port)"])
+        #expect(lines == ["x"] && code == 0)
     }
 
     // MARK: Time

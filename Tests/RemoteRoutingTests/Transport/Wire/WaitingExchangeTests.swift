@@ -11,7 +11,7 @@ import Trials
 /// Exchanges that wait for the connection of another one, which comes to nothing.
 @Suite(
     .enabled(if: RealTransport.available.contains(.curl) && NginxServer.problem == nil, "libcurl, nginx or OpenSSL is missing"),
-    .timeLimit(.minutes(10)))
+    .timeLimit(.minutes(hangMinutes)))
 struct WaitingExchangeTests {
     private func codes(_ host: RemoteHost, _ count: Int) async -> [RemoteError.Code?] {
         await withTaskGroup(of: RemoteError.Code?.self) { group in
@@ -34,7 +34,7 @@ struct WaitingExchangeTests {
         let port = try #require(server?.port)
         let host = try secureHost(port) {
             $0.retry = .never
-            $0.timeouts.head = .seconds(30)
+            $0.timeouts = .untilHang
         }
         #expect(await codes(host, 50) == Array(repeating: nil, count: 50))
         server = nil
@@ -81,7 +81,7 @@ struct WaitingExchangeTests {
             $0.retry = .never
             $0.timeouts.head = .seconds(1)
         }
-        let patient = host.with { $0.timeouts.head = .seconds(600) }
+        let patient = host.with { $0.timeouts = .untilHang }
         _ = try await patient.data(for: Route(path: "/x"))
         isSilent.withLock { $0 = true }
         // Keeps the silent connection in use between the others.
@@ -104,9 +104,9 @@ struct WaitingExchangeTests {
         let server = try relay(to: nginx) { $0 == 1 }
         let host = try secureHost(Int(server.port)) {
             $0.retry = .never
-            $0.timeouts.head = .seconds(30)
+            $0.timeouts = .untilHang
         }
-        let patient = host.with { $0.timeouts.head = .seconds(600) }
+        let patient = host.with { $0.timeouts = .untilHang }
         let stalled = Task { try await patient.send("/x") }
         try await until("the first connection is there") { server.acceptedConnections == 1 }
         #expect(await codes(host, 20) == Array(repeating: nil, count: 20))

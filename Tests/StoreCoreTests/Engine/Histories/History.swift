@@ -95,7 +95,7 @@ struct History {
         model.finishStep()
         var unrest: String?
         do {
-            try await until("the store is quiet", patience: .seconds(120)) {
+            try await until("the store is quiet") {
                 unrest = world.unrest(begun: model.begun, cancelled: model.cancelled, observers: observers.count)
                 return unrest == nil
             }

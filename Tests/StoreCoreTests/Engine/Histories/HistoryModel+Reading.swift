@@ -189,7 +189,9 @@ extension HistoryModel {
         if self[key].accepted != nil, !isValid(key) { self[key].refetches = false }
         var flight = Flight(isExplicit: explicit)
         if let accepted = self[key].accepted, !(explicit && rules.resetsOnRefresh) { refetchPages(of: accepted, in: &flight) }
-        if flight.nextPages + flight.prevPages == 0, !flight.startsInside { flight.validator = self[key].accepted?.validator }
+        if flight.nextPages + flight.prevPages == 0, !flight.startsInside, self[key].accepted?.hasInitialPage == true {
+            flight.validator = self[key].accepted?.validator
+        }
         self[key].flight = flight
         self[key].isTriggered = false
         begun += 1
@@ -262,8 +264,8 @@ extension HistoryModel {
         } else if flight.prevPages > 0, loaded(.prev) < flight.prevPages, let prev = list.prevKey {
             (flight.asking, flight.askedKey) = (.prev, prev)
         } else {
-            list.fetchedAt = now
-            list.deadline = (list.lifetime ?? rules.lifetime).map { now + $0 }
+            // The list is as old as the page that arrived first.
+            list.deadline = (list.lifetime ?? rules.lifetime).map { list.fetchedAt + $0 }
             return fetched(key, list)
         }
         flight.soFar = list

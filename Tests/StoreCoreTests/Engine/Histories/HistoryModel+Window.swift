@@ -55,3 +55,18 @@ extension HistoryModel {
         }
     }
 }
+
+extension HistoryModel.Record {
+    /// Whether the initial page is in the list, so that its confirmation has a meaning.
+    var hasInitialPage: Bool { pages.contains { $0.direction == nil } }
+
+    /// Reduces the list to its initial page, because the origin has confirmed only that page.
+    mutating func keepInitialPage() {
+        guard let place = pages.firstIndex(where: { $0.direction == nil }) else { return }
+        let (front, back) = (pages[..<place], pages[(place + 1)...])
+        content = Array(content.dropFirst(front.reduce(0) { $0 + $1.count }).prefix(pages[place].count))
+        if let key = front.last?.key { prevKey = key }
+        if let key = back.first?.key { nextKey = key }
+        pages = [HistoryModel.Page(count: content.count)]
+    }
+}

@@ -336,7 +336,7 @@ struct LiveHistory {
         model.advance(by: 0)
         var unrest: String?
         do {
-            try await until("the store is quiet", patience: .seconds(60)) {
+            try await until("the store is quiet") {
                 unrest = self.unrest()
                 return unrest == nil
             }

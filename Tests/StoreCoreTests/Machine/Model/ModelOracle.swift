@@ -75,6 +75,20 @@ struct ModelOracle {
             return PageCounts(next: next, prev: min(most - next, loaded.prev))
         }
 
+        /// Whether a confirmation of the initial page can be applied: the page is part of the list (C25).
+        var isConfirmable: Bool { pages.isEmpty || pages.contains { $0.direction == nil } }
+
+        /// Reduces the list to its initial page, because the origin has confirmed only that page (C25).
+        mutating func keepInitialPage() {
+            guard let place = pages.firstIndex(where: { $0.direction == nil }) else { return }
+            let (front, back) = (pages[..<place], pages[(place + 1)...])
+            let start = front.map(\.count).reduce(0, +)
+            content = Array(content[start..<start + pages[place].count])
+            if let key = front.last?.key { prevKey = key }
+            if let key = back.first?.key { nextKey = key }
+            pages = []
+        }
+
         /// Drops the page at one end. Its key becomes the page key of that end (C18).
         ///
         /// - Returns: `false` if its key is unknown.

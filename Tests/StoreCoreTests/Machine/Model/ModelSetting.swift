@@ -72,7 +72,7 @@ final class ModelSetting: Sendable, CustomStringConvertible {
 
     var isList: Bool { rules.isList }
     /// The largest number of pages of the list.
-    var window: Int? { rules.list?.window?.maximumPages }
+    var window: Int? { rules.list?.window }
     var expiry: Int? { rules.expiry.lifetime.map(whole) }
     var description: String { name }
 
@@ -118,7 +118,7 @@ private final class ListCopy {
 private func checkedList(_ window: Int?) -> ListRules<[Int]> {
     ListRules(
         merge: checkedMerge, count: { $0.count }, resize: ElementIdentity<Int>.by { $0 }.resize,
-        window: window.map { .elements(PagingPolicy(maximumPages: $0)) })
+        drop: { list, count, direction in ListRules.drop(from: &list, count, direction) }, window: window)
 }
 
 /// Merges pages, and adds a marker element if the machine passes the index of another list.

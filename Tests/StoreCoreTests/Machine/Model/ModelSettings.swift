@@ -209,4 +209,18 @@ extension ModelSetting {
             "paging and writing", isList: true, world: [.writes, .patches], needs: [.page(.next, continueWhenError: true)], observers: 1,
             patches: 1),
     ]
+
+    /// Settings of lists whose initial page the origin may confirm.
+    static let confirmedLists = [StorePolicy.RefreshScope.firstPage, .loadedPages].flatMap { scope in
+        [nil, 1, 2, 3].map { window in confirmedList(scope, window) }
+    }
+
+    private static func confirmedList(_ scope: StorePolicy.RefreshScope, _ window: Int?) -> ModelSetting {
+        ModelSetting(
+            "refreshing \(scope) of \(window.map { "at most \($0)" } ?? "all") pages", isList: true, window: window,
+            world: [.validators, .patches],
+            needs: [.refresh, .origin, .page(.next, continueWhenError: true), .page(.prev, continueWhenError: true)], observers: 1,
+            callers: 1, patches: 1
+        ) { $0.refreshScope = scope }
+    }
 }

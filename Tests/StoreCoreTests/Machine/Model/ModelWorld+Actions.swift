@@ -84,7 +84,8 @@ extension ModelWorld {
         let resets = isAskedByName && setting.rules.policy.refreshScope == .firstPage
         let pages = resets ? PageCounts() : oracle.accepted?.refetched(setting.window) ?? PageCounts()
         check(fetch.pages == pages, "C13", "fetches \(fetch.pages) instead of \(pages)")
-        check(fetch.tag == (pages == PageCounts() ? oracle.accepted?.tag : nil), "C5", "sends a validator of another record")
+        let confirmable = oracle.accepted?.isConfirmable == true ? oracle.accepted?.tag : nil
+        check(fetch.tag == (pages == PageCounts() ? confirmable : nil), "C25", "sends a validator that confirms other pages")
         checkCause()
         if !oracle.isValid(setting) { oracle.isArmed = false }
         oracle.triggerWaits = false

@@ -45,6 +45,8 @@ extension ModelWorld {
                 check(
                     confirmed.tag == fetch.tag, "C5", "accepts not modified for a record other than the one with the validator sent")
                 confirmed.fetchedAt = oracle.now
+                if confirmed.pages.count > 1 { oracle.failedSides = [:] }
+                confirmed.keepInitialPage()
                 (confirmed.isInvalidated, confirmed.isForbidden) = (false, false)
                 acceptFetched(confirmed)
             } else {

@@ -110,10 +110,10 @@ struct OutboxLogFormatTests {
 
     @Test func `O14: a newer version and a foreign file are refused`() {
         var newer = Sample().bytes
-        newer[8] = 2
+        newer[8] = 3
         let sum = newer.withUnsafeBytes { Checksum64.of(UnsafeRawBufferPointer(rebasing: $0[..<12])) }
         newer.replaceSubrange(12..<16, with: withUnsafeBytes(of: UInt32(truncatingIfNeeded: sum).littleEndian) { Array($0) })
-        #expect(throws: OutboxLogFormat.Foreign.version(2)) { try OutboxLogFormat.read(newer, from: 0) }
+        #expect(throws: OutboxLogFormat.Foreign.version(3)) { try OutboxLogFormat.read(newer, from: 0) }
         // A damaged header of a newer version must not make its entries readable.
         for bytes in [Array("a text that some other program has written".utf8), [1], [UInt8](repeating: 255, count: 16)] {
             #expect(throws: OutboxLogFormat.Foreign.format) { try OutboxLogFormat.read(bytes, from: 0) }

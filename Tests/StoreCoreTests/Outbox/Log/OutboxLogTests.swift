@@ -72,7 +72,7 @@ struct OutboxLogTests {
                         if let newest = news.records.last { last = Int(String(decoding: newest, as: UTF8.self)) ?? -1 }
                         last += 1
                         // Gives the others time to decide meanwhile, if they can.
-                        usleep(100)
+                        for _ in 0..<20 { sched_yield() }
                         return [Data("\(last)".utf8)]
                     }
                 } catch {

@@ -38,7 +38,7 @@ extension LoopbackOrigin {
     /// - Throws: `CancellationError`, or `Failure` with code `timedOut` or `stopped`.
     @discardableResult
     public func waitForRequests(
-        count: Int, to path: String? = nil, within allowance: Duration = .seconds(300)
+        count: Int, to path: String? = nil, within allowance: Duration = .seconds(900)
     ) async throws -> [RecordedRequest] {
         let counted = { (record: Record) in path.map { record.requests(to: $0) } ?? record.requests }
         return counted(try await waitUntil(within: allowance) { counted($0).count >= count })
@@ -57,7 +57,7 @@ extension LoopbackOrigin {
     /// - Returns: The record that satisfied it.
     /// - Throws: `CancellationError`, or `Failure` with code `timedOut` or `stopped`.
     @discardableResult
-    public func waitUntil(within allowance: Duration = .seconds(300), _ isWanted: (Record) throws -> Bool) async throws -> Record {
+    public func waitUntil(within allowance: Duration = .seconds(900), _ isWanted: (Record) throws -> Bool) async throws -> Record {
         let deadline = ContinuousClock.now + allowance
         mailbox.post(.nudge(at: deadline))
         while true {

@@ -73,12 +73,15 @@ void wire_connection_leave(connection *connection) {
 
 int wire_connection_close(void *loop, int socket) {
     connection **buckets = ((wire_loop *)loop)->connections;
+    ((wire_loop *)loop)->closed[socket % CLOSED_SOCKETS] = (closed_socket){socket, wire_socket_received_bytes(socket)};
+    int was_shut = wire_watch_remove(&((wire_loop *)loop)->watch, socket);
     for (connection **first = buckets; first < buckets + CONNECTION_BUCKETS; first++) {
         for (connection **place = first; *place; place = &(*place)->next) {
             connection *closed = *place;
             if (closed->socket != socket) continue;
             *place = closed->next;
             closed->socket = -1;
+            closed->was_shut = was_shut;
             if (closed->users == 0) free(closed);
             return close(socket);
         }

@@ -29,6 +29,16 @@ static pthread_once_t default_once = PTHREAD_ONCE_INIT;
 
 wire_library *wire_library_of(int number) { return &libraries[number]; }
 
+/// Finds OpenSSL's functions among the library's dependencies.
+static void find_openssl(wire_library *library, void *handle) {
+    // The first name is that of OpenSSL 3, the second that of 1.1.
+    void *certificate_of = dlsym(handle, "SSL_get1_peer_certificate");
+    if (!certificate_of) certificate_of = dlsym(handle, "SSL_get_peer_certificate");
+    *(void **)&library->certificate_of = certificate_of;
+    *(void **)&library->find_extension = dlsym(handle, "X509_get_ext_by_NID");
+    *(void **)&library->free_certificate = dlsym(handle, "X509_free");
+}
+
 /// Takes all functions from one handle, because a process may contain two libcurls with different structures.
 static int fill(wire_library *library, void *handle) {
 #define WIRE_LOOK(result, name, parameters)                                                                                            \
@@ -36,6 +46,7 @@ static int fill(wire_library *library, void *handle) {
     if (!library->name) return 0;
     WIRE_FUNCTIONS(WIRE_LOOK)
 #undef WIRE_LOOK
+    find_openssl(library, handle);
     return 1;
 }
 

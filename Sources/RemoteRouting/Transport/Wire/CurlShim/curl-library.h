@@ -73,6 +73,10 @@ typedef struct {
     int features;
     const char *tls;
     const char *certificates;
+    /// The functions of the library's OpenSSL; NULL if it has none, or hides them.
+    void *(*certificate_of)(const void *);
+    int (*find_extension)(const void *, int, int);
+    void (*free_certificate)(void *);
     int is_initialized;
     int initialization;
 } wire_library;

@@ -70,11 +70,16 @@ static int on_timer(CURLM *multi, long milliseconds, void *context) {
     return 0;
 }
 
-wire_loop *wire_loop_make(int library, int event, long cached_connections) {
+wire_loop *wire_loop_make(int library, int event, long idle_connections) {
     wire_loop *loop = calloc(1, sizeof *loop);
     if (!loop) return NULL;
+    if (wire_watch_make(&loop->watch) < 0) {
+        free(loop);
+        return NULL;
+    }
     loop->curl = wire_library_of(library);
     loop->event = event;
+    loop->idle_connections = idle_connections;
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event wake = {.events = EPOLLIN, .data.u64 = (uint32_t)event};
     if (loop->epoll < 0 || epoll_ctl(loop->epoll, EPOLL_CTL_ADD, event, &wake) < 0) goto failed;
@@ -86,8 +91,6 @@ wire_loop *wire_loop_make(int library, int event, long cached_connections) {
         loop->curl->curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, each);
         loop->curl->curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, on_timer);
         loop->curl->curl_multi_setopt(multi, CURLMOPT_TIMERDATA, each);
-        // The number of idle connections to keep.
-        loop->curl->curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, cached_connections);
         // As many as the server allows; the machine limits the running exchanges.
         loop->curl->curl_multi_setopt(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, 10000L);
     }
@@ -96,9 +99,20 @@ failed:
     for (pool *each = loop->pools; each < loop->pools + POOLS; each++)
         if (each->multi) loop->curl->curl_multi_cleanup(each->multi);
     if (loop->epoll >= 0) close(loop->epoll);
+    wire_watch_free(&loop->watch);
     free(loop);
     return NULL;
 }
+
+int wire_loop_descriptors(wire_loop *loop) {
+    pthread_mutex_lock(&loop->watch.lock);
+    int sockets = loop->watch.count;
+    pthread_mutex_unlock(&loop->watch.lock);
+    // A lookup has two descriptors, and so have two addresses of a host that race.
+    return sockets + 2 * loop->starting_count;
+}
+
+int wire_loop_lookups(const wire_loop *loop) { return loop->abandoned_count; }
 
 void wire_loop_free(wire_loop *loop) {
     wire_process_enter();
@@ -110,6 +124,7 @@ void wire_loop_free(wire_loop *loop) {
     for (pool *each = loop->pools; each < loop->pools + POOLS; each++) loop->curl->curl_multi_cleanup(each->multi);
     wire_process_leave();
     close(loop->epoll);
+    wire_watch_free(&loop->watch);
     wire_connections_free(loop);
     free(loop);
 }
@@ -137,12 +152,16 @@ void wire_loop_turn(wire_loop *loop, int milliseconds) {
         uint32_t what = events[index].events;
         int mask = (what & EPOLLIN ? CURL_CSELECT_IN : 0) | (what & EPOLLOUT ? CURL_CSELECT_OUT : 0)
             | (what & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
+        wire_watch_begin(&loop->watch);
         loop->curl->curl_multi_socket_action(loop->pools[events[index].data.u64 >> 32].multi, socket, mask, &running);
+        wire_watch_end(&loop->watch);
     }
     for (pool *each = loop->pools; each < loop->pools + POOLS; each++) {
         if (each->timer < 0 || (each->timer > 0 && each->timer > now())) continue;
         each->timer = -1;
+        wire_watch_begin(&loop->watch);
         loop->curl->curl_multi_socket_action(each->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+        wire_watch_end(&loop->watch);
     }
     wire_process_leave();
 }
@@ -158,8 +177,11 @@ void *wire_loop_finished(wire_loop *loop, int *code) {
             *code = message->data.result;
             loop->curl->curl_easy_getinfo(message->easy, CURLINFO_PRIVATE, &context);
             if (!context) continue;
-            ((wire_transfer *)context)->is_over = 1;
-            return ((wire_transfer *)context)->context;
+            wire_transfer *transfer = (wire_transfer *)context;
+            transfer->is_over = 1;
+            if (!transfer->is_abandoned) return transfer->context;
+            loop->abandoned_count--;
+            wire_transfer_end(transfer);
         }
     }
     return NULL;

@@ -4,6 +4,11 @@
 
 #include "curl-library.h"
 
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <time.h>
+
 enum { IDLE_TRANSFERS = 64, CONNECTION_BUCKETS = 1024 };
 
 /// An end of a connection, without padding.
@@ -35,12 +40,55 @@ struct connection {
     uint32_t arrivals;
     /// The number of transfers that sent a request on it and have not ended.
     uint32_t users;
+    /// Whether the watch has shut it down.
+    int was_shut;
+    /// Whether the server has announced its end (RFC 9113 §6.8).
+    int has_goaway;
 };
+
+/// An open socket of a loop, and the results of the last looks at it.
+typedef struct {
+    int number;
+    /// The number of bytes that were read from it.
+    uint64_t read;
+    /// The number of consecutive looks during which it was read.
+    int looks;
+    /// Whether the watch has shut it down.
+    int is_shut;
+} open_socket;
+
+/// A closed socket, and the number of bytes that had arrived on it.
+typedef struct {
+    int number;
+    uint64_t received;
+} closed_socket;
+
+enum { CLOSED_SOCKETS = 64 };
+
+/// The watch of a loop.
+typedef struct {
+    pthread_t thread;
+    int is_running;
+    /// The clock of the loop's processor time.
+    clockid_t clock;
+    /// Wakes the thread while it is asleep.
+    sem_t wake;
+    atomic_int is_asleep;
+    atomic_int is_over;
+    /// Odd while libcurl handles one socket or its timers.
+    atomic_uint step;
+    /// Guards the sockets. A socket is closed only after it was removed.
+    pthread_mutex_t lock;
+    open_socket *sockets;
+    int count, capacity;
+} watch;
 
 /// Connections and the transfers that use them.
 typedef struct {
     wire_loop *loop;
     CURLM *multi;
+    /// The number of running transfers.
+    int running;
     /// The time at which libcurl must be called next, in milliseconds of the monotonic clock; negative for never.
     int64_t timer;
 } pool;
@@ -59,6 +107,14 @@ struct wire_transfer {
     int is_running;
     /// Whether libcurl has reported the end.
     int is_over;
+    /// Whether a thread of libcurl looks up a name for the transfer.
+    int is_resolving;
+    /// Whether the exchange has ended, and the transfer only waits for that thread.
+    int is_abandoned;
+    /// Whether it has neither opened nor found a connection.
+    int is_starting;
+    /// The reason why no socket could be opened; 0 without one.
+    int open_error;
     int offers_http2;
     /// A hash of the secrets with which the connection must have been made; 0 without secrets.
     uint64_t owner;
@@ -68,6 +124,18 @@ struct wire_transfer {
     uint32_t arrivals;
     /// The connection of the request; NULL before the request is sent.
     connection *connection;
+    /// Whether the end of the body must be observed, and the number of bytes that were read from the connection up to its last chunk.
+    int watches_end;
+    uint64_t read;
+    /// The socket of a connection that was opened for the request, and the number of bytes that were read before the request; 0 for none.
+    int is_secure;
+    /// Whether the request was sent as frames, and whether the server has announced that it did not process it.
+    int has_stream;
+    int is_unprocessed;
+    /// Whether the server's certificate was refused, because it names its host only in the common name.
+    int lacks_names;
+    int new_socket;
+    uint64_t read_before;
     /// The remote port of the last connection attempt.
     int remote_port;
     /// The sockets opened for the transfer; several if addresses race.
@@ -80,12 +148,21 @@ struct wire_transfer {
 struct wire_loop {
     const wire_library *curl;
     pool pools[POOLS];
+    watch watch;
     int epoll;
     int event;
     /// The open connections, by local port.
     connection *connections[CONNECTION_BUCKETS];
+    /// The last closed sockets, by number.
+    closed_socket closed[CLOSED_SOCKETS];
     wire_transfer *idle[IDLE_TRANSFERS];
     int idle_count;
+    /// The number of transfers that wait for the end of their name lookup only.
+    int abandoned_count;
+    /// The number of transfers that have neither opened nor found a connection.
+    int starting_count;
+    /// The maximum number of idle connections.
+    long idle_connections;
 };
 
 /// Reads the addresses that libcurl reports; 0 if they are not numeric.
@@ -100,6 +177,24 @@ connection *wire_connection_add(wire_loop *loop, const endpoints *ends, int sock
 void wire_connection_leave(connection *connection);
 /// Closes a socket of libcurl and forgets its connection.
 int wire_connection_close(void *loop, int socket);
+/// Initializes a watch; negative on failure.
+int wire_watch_make(watch *watch);
+/// Ends the thread of a watch.
+void wire_watch_free(watch *watch);
+/// Marks the start and the end of a step.
+void wire_watch_begin(watch *watch);
+void wire_watch_end(watch *watch);
+/// Adds a socket; negative if memory is exhausted.
+int wire_watch_add(watch *watch, int socket);
+/// Returns whether the watch has shut an open socket down.
+int wire_watch_has_shut(watch *watch, int socket);
+/// Removes a socket; returns whether the watch has shut it down.
+int wire_watch_remove(watch *watch, int socket);
+/// The number of bytes that were read from a socket, and that have arrived on it.
+uint64_t wire_socket_read_bytes(int socket);
+uint64_t wire_socket_received_bytes(int socket);
+/// Checks a new connection's certificate; returns whether it has no subject alternative names.
+int wire_tls_lacks_names(const wire_library *curl, CURL *easy);
 /// Frees all connections.
 void wire_connections_free(wire_loop *loop);
 

@@ -18,6 +18,26 @@ static int set_blob(const wire_library *curl, CURL *easy, int option, const wire
     return curl->curl_easy_setopt(easy, option, &blob);
 }
 
+/// libcurl's description of the TLS state of a connection.
+typedef struct {
+    int backend;
+    void *state;
+} curl_tls_session;
+
+/// `CURLSSLBACKEND_OPENSSL`, and the number of the extension for alternative names in OpenSSL.
+enum { OPENSSL = 1, ALTERNATIVE_NAMES = 85 };
+
+int wire_tls_lacks_names(const wire_library *curl, CURL *easy) {
+    curl_tls_session *session = NULL;
+    if (!curl->certificate_of || !curl->find_extension || !curl->free_certificate) return 0;
+    if (curl->curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &session) || !session || session->backend != OPENSSL || !session->state) return 0;
+    void *certificate = curl->certificate_of(session->state);
+    if (!certificate) return 0;
+    int place = curl->find_extension(certificate, ALTERNATIVE_NAMES, -1);
+    curl->free_certificate(certificate);
+    return place < 0;
+}
+
 int wire_tls_apply(const wire_library *curl, CURL *easy, const wire_tls *tls) {
     int code = CURLE_OK;
     if (tls->authorities.count) {

@@ -6,6 +6,7 @@
 #include "curl-loop.h"
 #include "curl-options.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -26,9 +27,15 @@ static size_t on_header(char *bytes, size_t size, size_t count, void *transfer) 
     return own->callbacks.header(own->context, bytes, size * count);
 }
 
+/// Notes how much was read from the connection with the last chunk of a body.
+static void note_read(wire_transfer *own) {
+    if (own->watches_end && own->connection) own->read = wire_socket_read_bytes(own->connection->socket);
+}
+
 static size_t on_body(char *bytes, size_t size, size_t count, void *transfer) {
     wire_transfer *own = transfer;
     if (own->connection) own->connection->arrivals++;
+    note_read(own);
     return own->callbacks.body(own->context, bytes, size * count);
 }
 
@@ -61,15 +68,54 @@ static int bind_port(int socket, int family, int port) {
     return bind(socket, (struct sockaddr *)&local, family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
 }
 
+/// Notes that the transfer has a connection, or needs none any more.
+static void end_start(wire_transfer *own) {
+    own->is_resolving = 0;
+    if (own->is_starting) own->loop->starting_count--;
+    own->is_starting = 0;
+}
+
+/// Receives libcurl's messages, which alone reveal the use of HTTP/2 before a response, and GOAWAY frames (RFC 9113 §6.8).
+static int on_text(CURL *easy, int kind, char *text, size_t count, void *transfer) {
+    (void)easy;
+    wire_transfer *own = transfer;
+    if (kind != CURLINFO_TEXT || !own->connection) return 0;
+    if (memmem(text, count, "Stream ID", 9)) own->has_stream = 1;
+    if (!memmem(text, count, "GOAWAY", 6)) return 0;
+    own->connection->has_goaway = 1;
+    // The first request of a connection is stream 1.
+    static const char none[] = "last_stream=0";
+    const char *found = memmem(text, count, none, sizeof none - 1);
+    if (!found) return 0;
+    const char *next = found + sizeof none - 1;
+    own->is_unprocessed = own->new_socket > 0 && (next == text + count || *next < '0' || *next > '9');
+    return 0;
+}
+
+static int on_lookup(void *resolver, void *reserved, void *transfer) {
+    (void)resolver;
+    (void)reserved;
+    ((wire_transfer *)transfer)->is_resolving = 1;
+    return 0;
+}
+
 static int on_open(void *transfer, int purpose, curl_address *address) {
     (void)purpose;
     wire_transfer *own = transfer;
-    if (!own->callbacks.may_connect(own->context)) return CURL_SOCKET_BAD;
+    end_start(own);
+    if (own->is_abandoned || !own->callbacks.may_connect(own->context)) return CURL_SOCKET_BAD;
     // The port has the same offset in both address families.
     own->remote_port = ntohs(((struct sockaddr_in *)&address->address)->sin_port);
     int made = socket(address->family, address->type | SOCK_CLOEXEC, address->protocol);
-    if (made < 0) return CURL_SOCKET_BAD;
+    if (made < 0) {
+        own->open_error = errno;
+        return CURL_SOCKET_BAD;
+    }
     if (own->local_port && bind_port(made, address->family, own->local_port) < 0) {
+        close(made);
+        return CURL_SOCKET_BAD;
+    }
+    if (wire_watch_add(&own->loop->watch, made) < 0) {
         close(made);
         return CURL_SOCKET_BAD;
     }
@@ -95,6 +141,8 @@ static void use_connection(wire_transfer *own, connection *connection) {
 
 static int on_will_send(void *transfer, char *remote, char *local, int remote_port, int local_port) {
     wire_transfer *own = transfer;
+    end_start(own);
+    if (own->is_abandoned) return 1;
     long made = 1;
     own->loop->curl->curl_easy_getinfo(own->easy, CURLINFO_NUM_CONNECTS, &made);
     own->remote_port = remote_port;
@@ -109,6 +157,12 @@ static int on_will_send(void *transfer, char *remote, char *local, int remote_po
         if (socket >= 0) connection = wire_connection_add(own->loop, &ends, socket, own->owner);
     }
     use_connection(own, connection);
+    if (is_new && own->opened_count > 0) {
+        own->new_socket = connection ? connection->socket : own->opened[(own->opened_count - 1) % 4];
+        own->read_before = wire_socket_read_bytes(own->new_socket);
+        own->lacks_names = own->is_secure && wire_tls_lacks_names(own->loop->curl, own->easy);
+        if (own->lacks_names) return 1;
+    }
     if (!is_new && (!connection || connection->owner != own->owner)) {
         // libcurl does not compare the client's key, the user of a tunnel's proxy, or the case of pins. The connection counts as closed, as
         // does one of unknown origin.
@@ -145,6 +199,15 @@ wire_transfer *wire_transfer_make(wire_loop *loop, const wire_callbacks *callbac
     transfer->opened_count = 0;
     transfer->offers_http2 = 0;
     transfer->is_over = 0;
+    transfer->is_resolving = 0;
+    transfer->is_abandoned = 0;
+    transfer->is_starting = 0;
+    transfer->watches_end = 0;
+    transfer->lacks_names = 0;
+    transfer->has_stream = 0;
+    transfer->is_unprocessed = 0;
+    transfer->new_socket = 0;
+    transfer->open_error = 0;
     transfer->connection = NULL;
     transfer->remote_port = 0;
     return transfer;
@@ -168,6 +231,11 @@ void wire_transfer_use_proxy(wire_transfer *transfer, const char *url, const cha
 
 void wire_transfer_offer_http2(wire_transfer *transfer) { transfer->offers_http2 = 1; }
 
+/// Sets how many connections libcurl keeps; it counts those in use too.
+static void limit_connections(const pool *pool) {
+    pool->loop->curl->curl_multi_setopt(pool->multi, CURLMOPT_MAXCONNECTS, pool->running + pool->loop->idle_connections);
+}
+
 int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     const wire_library *curl = transfer->loop->curl;
     CURL *easy = transfer->easy;
@@ -188,17 +256,28 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     curl->curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
     curl->curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
     curl->curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
+    curl->curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, on_lookup);
+    curl->curl_easy_setopt(easy, CURLOPT_RESOLVER_START_DATA, transfer);
+    // After its own limit of five minutes for a connection, libcurl would wait for the lookup. Versions before 7.87 ignore the option.
+    curl->curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
     curl->curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
     curl->curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer);
     // The connection outlives the transfer.
     curl->curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, wire_connection_close);
     curl->curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, transfer->loop);
+    // Messages cost some microseconds.
+    if (transfer->offers_http2 && (curl->version < WIRE_REPORTS_BROKEN_FRAMES || request->needs_fresh_connection)) {
+        curl->curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, on_text);
+        curl->curl_easy_setopt(easy, CURLOPT_DEBUGDATA, transfer);
+        curl->curl_easy_setopt(easy, CURLOPT_VERBOSE, 1L);
+    }
     if (curl->version >= WIRE_ASKS_BEFORE_SENDING) {
         curl->curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_will_send);
         curl->curl_easy_setopt(easy, CURLOPT_PREREQDATA, transfer);
     }
     if (request->needs_fresh_connection) curl->curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
     transfer->owner = request->owner;
+    transfer->is_secure = strncasecmp(request->url, "https:", 6) == 0;
     transfer->local_port = request->local_port;
     int code = request->tls ? wire_tls_apply(curl, easy, request->tls) : CURLE_OK;
     if (code) return code;
@@ -242,12 +321,17 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     }
     if (code) return code;
     if (!is_head) curl->curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
-    int is_http1 = !transfer->offers_http2 && strncasecmp(request->url, "https:", 6) == 0;
+    int is_http1 = !transfer->offers_http2 && transfer->is_secure;
     transfer->pool = &transfer->loop->pools[is_http1 ? POOL_OF_HTTP1 : POOL];
     wire_process_enter();
     code = curl->curl_multi_add_handle(transfer->pool->multi, easy) ? CURLE_FAILED_INIT : CURLE_OK;
     wire_process_leave();
     transfer->is_running = code == 0;
+    if (code) return code;
+    transfer->is_starting = 1;
+    transfer->loop->starting_count++;
+    transfer->pool->running++;
+    limit_connections(transfer->pool);
     return code;
 }
 
@@ -270,9 +354,21 @@ void wire_transfer_distrust(const wire_transfer *transfer) {
 void wire_transfer_end(wire_transfer *transfer) {
     wire_loop *loop = transfer->loop;
     const wire_library *curl = loop->curl;
+    if (transfer->is_running && !transfer->is_over && transfer->is_resolving) {
+        // Removing the handle would join the thread that waits for a name server, and block the loop until then. Instead, the transfer opens
+        // no connection after its lookup, and ends.
+        transfer->is_abandoned = 1;
+        loop->abandoned_count++;
+        return;
+    }
+    end_start(transfer);
     wire_process_enter();
     // Removed before it is freed or reused.
     if (transfer->is_running) curl->curl_multi_remove_handle(transfer->pool->multi, transfer->easy);
+    if (transfer->is_running) {
+        transfer->pool->running--;
+        limit_connections(transfer->pool);
+    }
     if (transfer->connection) close_connection(transfer);
     use_connection(transfer, NULL);
     transfer->is_running = 0;
@@ -330,7 +426,45 @@ long wire_transfer_verification(const wire_transfer *transfer) {
     return result;
 }
 
+void wire_transfer_watch_end(wire_transfer *transfer) {
+    transfer->watches_end = 1;
+    note_read(transfer);
+}
+
+int wire_transfer_is_unprocessed(const wire_transfer *transfer) { return transfer->is_unprocessed; }
+
+int wire_transfer_is_cut(const wire_transfer *transfer, int code) {
+    const connection *connection = transfer->connection;
+    if (!connection) return 0;
+    if (!transfer->watches_end) return code == CURLE_GOT_NOTHING && transfer->has_stream;
+    if (code) return 0;
+    // After malformed frames, these versions close the connection and report a success.
+    if (connection->socket < 0) return transfer->loop->curl->version < WIRE_REPORTS_BROKEN_FRAMES && !connection->has_goaway;
+    // No version reports a stream that is reset with NO_ERROR. A record with this frame alone has 13 bytes; one with an empty last DATA frame
+    // has 9. To both, TLS adds 22, 29 or 21 bytes.
+    uint64_t rest = wire_socket_read_bytes(connection->socket) - transfer->read;
+    return rest == 13 + 22 || rest == 13 + 29 || rest == 13 + 21;
+}
+
+int wire_transfer_lacks_names(const wire_transfer *transfer) { return transfer->lacks_names; }
+
+int wire_transfer_met_alert(const wire_transfer *transfer) {
+    const closed_socket *closed = &transfer->loop->closed[transfer->new_socket % CLOSED_SOCKETS];
+    if (!transfer->is_secure || transfer->new_socket <= 0 || closed->number != transfer->new_socket) return 0;
+    // An encrypted alert is a record of 24 bytes; a second one may announce the end of the connection.
+    uint64_t received = closed->received - transfer->read_before;
+    return received == 24 || received == 48;
+}
+
+int wire_transfer_was_shut(const wire_transfer *transfer) {
+    const connection *connection = transfer->connection;
+    if (!connection) return 0;
+    // libcurl keeps the connection of a failed stream open.
+    return connection->socket < 0 ? connection->was_shut : wire_watch_has_shut(&transfer->loop->watch, connection->socket);
+}
+
 int wire_transfer_system_error(const wire_transfer *transfer) {
+    if (transfer->open_error) return transfer->open_error;
     long number = 0;
     transfer->loop->curl->curl_easy_getinfo(transfer->easy, CURLINFO_OS_ERRNO, &number);
     return (int)number;

@@ -22,6 +22,8 @@
 #define WIRE_RESETS_HANDLES 0x080200
 /// 7.88 is the oldest version whose HTTP/2 is tested here.
 #define WIRE_HAS_TESTED_HTTP2 0x075800
+/// 8.1 reports malformed frames as errors.
+#define WIRE_REPORTS_BROKEN_FRAMES 0x080100
 /// 8.16 resets a stream at once; versions from 7.88 send the reset with the next request on the connection.
 #define WIRE_RESETS_STREAMS 0x081000
 /// 8.7 counts bodies among the bytes of a request.
@@ -65,8 +67,14 @@ typedef struct wire_loop wire_loop;
 typedef struct wire_transfer wire_transfer;
 
 /// Creates a loop; NULL if the system has no descriptors left.
-wire_loop *_Nullable wire_loop_make(int library, int event, long cached_connections);
-/// Frees a loop without transfers and closes its connections.
+///
+/// - idle_connections: The number of idle connections that it keeps.
+wire_loop *_Nullable wire_loop_make(int library, int event, long idle_connections);
+/// The number of descriptors that open sockets have, and that beginning transfers may need.
+int wire_loop_descriptors(wire_loop *loop);
+/// The number of ended exchanges whose name lookup still runs.
+int wire_loop_lookups(const wire_loop *loop);
+/// Frees a loop without transfers and lookups, and closes its connections.
 void wire_loop_free(wire_loop *loop);
 /// Waits for sockets, the event and libcurl's timer, then lets libcurl proceed; at most `milliseconds`, −1 for no limit.
 void wire_loop_turn(wire_loop *loop, int milliseconds);
@@ -151,7 +159,7 @@ void wire_transfer_offer_http2(wire_transfer *transfer);
 int wire_transfer_begin(wire_transfer *transfer, const wire_request *request);
 /// Retires the connection of a late exchange if nothing has arrived on it since the request was sent.
 void wire_transfer_distrust(const wire_transfer *transfer);
-/// Ends the exchange on the wire at once and keeps the handle for the next exchange.
+/// Ends the exchange on the wire at once and keeps the handle for the next exchange. During a name lookup, libcurl ends the transfer later.
 void wire_transfer_end(wire_transfer *transfer);
 /// Resumes a paused transfer.
 void wire_transfer_resume(wire_transfer *transfer, int stays_paused_for_receiving, int stays_paused_for_sending);
@@ -186,6 +194,18 @@ void wire_transfer_measure(const wire_transfer *transfer, wire_metrics *metrics)
 const char *wire_transfer_error(const wire_transfer *transfer);
 /// OpenSSL's number for the reason of a refused certificate.
 long wire_transfer_verification(const wire_transfer *transfer);
+/// Whether the server's certificate was refused, because it names its host only in the common name.
+int wire_transfer_lacks_names(const wire_transfer *transfer);
+/// Whether a TLS 1.3 alert is all that arrived on a new connection after the handshake.
+int wire_transfer_met_alert(const wire_transfer *transfer);
+/// Observes the end of an HTTP/2 body that nothing else proves.
+void wire_transfer_watch_end(wire_transfer *transfer);
+/// Whether an HTTP/2 response was cut, although libcurl reports a success, or an empty response.
+int wire_transfer_is_cut(const wire_transfer *transfer, int code);
+/// Whether the server has announced that it did not process the request.
+int wire_transfer_is_unprocessed(const wire_transfer *transfer);
+/// Whether the connection was shut down because it kept the thread from other exchanges.
+int wire_transfer_was_shut(const wire_transfer *transfer);
 /// The system's error number; 0 without one.
 int wire_transfer_system_error(const wire_transfer *transfer);
 

@@ -1,19 +1,21 @@
+import Foundation
 import Testing
 
 @testable import RemoteRouting
 
-struct EventStreamParserTests {
+/// The parser of server-sent events, without a connection.
+struct ServerSentEventsTests {
     private typealias Event = ServerSentEvent
 
     /// Parses a stream in chunks of a size, which must not affect the events.
     private func events(_ text: String, chunk: Int) throws -> [ServerSentEvent] {
-        var parser = EventStreamParser()
+        var parser = ServerSentEvents()
         let bytes = Array(text.utf8)
         return try stride(from: 0, to: bytes.count, by: chunk).flatMap { try parser.consume(bytes[$0..<min($0 + chunk, bytes.count)]) }
     }
 
     @Test func `comments are counted, so that a stream without events shows that it is alive`() throws {
-        var parser = EventStreamParser()
+        var parser = ServerSentEvents()
         for expected in 1...3 {
             #expect(try parser.consume(Array(": alive\n".utf8)[...]).isEmpty)
             #expect(parser.commentCount == expected)
@@ -42,6 +44,10 @@ struct EventStreamParserTests {
         ),
         ("id: 7\n\ndata: a\n\n", [Event(data: "a", lastEventID: "7")]),
         ("id: 7\ndata: a\n\nid: 8\u{0}\ndata: b\n\n", [Event(data: "a", lastEventID: "7"), Event(data: "b", lastEventID: "7")]),
+        (
+            "id: 7\ndata: a\n\nid: 8\u{1}\ndata: b\n\nid: 9\t9\ndata: c\n\n",
+            [Event(data: "a", lastEventID: "7"), Event(data: "b", lastEventID: "7"), Event(data: "c", lastEventID: "9\t9")]
+        ),
         ("data: a", []), ("data: a\n", []), ("data: a\nid: 3\n", []),
         ("Data: a\n\n", []), (" data: a\n\n", []), ("data : a\n\n", []), ("unknown: x\ndata: a\n\n", [Event(data: "a")]),
         ("data: a:b: c\n\n", [Event(data: "a:b: c")]), ("data: äöü👍\n\n", [Event(data: "äöü👍")]), ("", []), ("\n\n\n", []),
@@ -49,7 +55,7 @@ struct EventStreamParserTests {
 
     @Test(arguments: cases.indices, [1, 2, 3, 5, 1000])
     func `a stream yields the same events for every chunk size`(index: Int, chunk: Int) throws {
-        let (text, expected) = EventStreamParserTests.cases[index]
+        let (text, expected) = ServerSentEventsTests.cases[index]
         #expect(try events(text, chunk: chunk) == expected)
     }
 
@@ -59,13 +65,13 @@ struct EventStreamParserTests {
         ("retry: 99999999999999999999\n", .milliseconds(3_155_760_000_000)), ("retry: 10\nretry: x\n", .milliseconds(10)),
     ])
     func `a reconnection time with characters other than digits is ignored`(text: String, expected: Duration?) throws {
-        var parser = EventStreamParser()
+        var parser = ServerSentEvents()
         _ = try parser.consume(text.utf8)
         #expect(parser.reconnectionTime == expected)
     }
 
     @Test func `the id for a reconnection is that of the last complete event`() throws {
-        var parser = EventStreamParser(lastEventID: "5")
+        var parser = ServerSentEvents(lastEventID: "5")
         #expect(parser.lastEventID == "5")
         _ = try parser.consume("id: 6\ndata: x\n".utf8)
         #expect(parser.lastEventID == "5")
@@ -73,19 +79,28 @@ struct EventStreamParserTests {
         #expect(parser.lastEventID == "6")
     }
 
+    @Test func `H20: the parser reads any sequence of bytes`() throws {
+        var parser = ServerSentEvents()
+        let text = "data: a\n\ndata: b\n\n"
+        #expect(try parser.consume(text.utf8.lazy.map { $0 }).map(\.data) == ["a", "b"])
+        #expect(try parser.consume(Data(text.utf8)).map(\.data) == ["a", "b"])
+        #expect(try parser.consume(AnySequence(text.utf8)).map(\.data) == ["a", "b"])
+    }
+
     @Test func `invalid UTF-8 is replaced`() throws {
-        var parser = EventStreamParser()
+        var parser = ServerSentEvents()
         #expect(try parser.consume(Array("data: ".utf8) + [0xFF, 0x0A, 0x0A]) == [Event(data: "\u{FFFD}")])
     }
 
     @Test(arguments: ["data: 0123456789", "data: 01234\ndata: 56789", ": 012345678901234567890"])
     func `an event over the limit throws`(text: String) {
-        var parser = EventStreamParser(limit: 12)
-        #expect(throws: EventStreamParser.TooLarge(limit: 12)) { try parser.consume(text.utf8) }
+        var parser = ServerSentEvents(limit: 12)
+        let error = #expect(throws: RemoteError.self) { try parser.consume(text.utf8) }
+        #expect(error?.code == .bodyTooLarge)
     }
 
     @Test func `the limit applies to each event`() throws {
-        var parser = EventStreamParser(limit: 12)
+        var parser = ServerSentEvents(limit: 12)
         let count = try (0..<100).reduce(0) { count, _ in try count + parser.consume("data: 012\n\n".utf8).count }
         #expect(count == 100)
     }

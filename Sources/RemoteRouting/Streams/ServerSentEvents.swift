@@ -1,32 +1,25 @@
-/// A parser of `text/event-stream` bytes (HTML standard §9.2.6).
+internal import StoreCore
+
+/// A parser of server-sent events (`text/event-stream`, HTML standard §9.2.6), for any sequence of bytes.
 ///
 /// ```swift
-/// var parser = EventStreamParser()
+/// var parser = ServerSentEvents()
 /// for chunk in chunks {
 ///     for event in try parser.consume(chunk) { handle(event) }
 /// }
 /// ```
 ///
 /// Chunks may end anywhere, even inside a character or between CR and LF. At the end of the stream, the parser drops an event without a
-/// final empty line, so no call is needed at the end.
-package struct EventStreamParser: Sendable {
-    /// The error for an event that exceeds the parser's limit.
-    package struct TooLarge: Error, Hashable, Sendable, CustomStringConvertible {
-        /// The limit, in bytes.
-        package let limit: Int
-
-        /// A description of the error and its remedy.
-        package var description: String {
-            "a server-sent event is larger than \(limit) bytes; make the server send smaller events"
-        }
-    }
-
+/// final empty line, so no call is needed at the end. ``RemoteHost/events(for:after:)`` sends a route and parses its response.
+public struct ServerSentEvents: Sendable {
     /// The id for a reconnection (`Last-Event-ID`); empty if the stream contained none.
-    package private(set) var lastEventID: String
+    public private(set) var lastEventID: String
     /// The delay that the server requested before a reconnection; `nil` if it requested none.
-    package private(set) var reconnectionTime: Duration?
+    ///
+    /// The server may request any delay, so bound it before waiting.
+    public private(set) var reconnectionTime: Duration?
     /// The number of comments so far, which servers send to keep a connection open.
-    package private(set) var commentCount = 0
+    public private(set) var commentCount = 0
 
     private let limit: Int
     private var line: [UInt8] = []
@@ -39,17 +32,17 @@ package struct EventStreamParser: Sendable {
     /// Creates a parser for the beginning of a stream.
     ///
     /// - Parameters:
-    ///   - lastEventID: The id that was sent in the request.
+    ///   - lastEventID: The id that was sent in the request; empty if none was sent.
     ///   - limit: The maximum number of bytes of an event.
-    package init(lastEventID: String = "", limit: Int = 1 << 20) {
+    public init(lastEventID: String = "", limit: Int = 1 << 20) {
         self.lastEventID = lastEventID
         self.limit = limit
         pendingID = lastEventID
     }
 
     /// Returns a parser for the next connection, with the last id and the reconnection delay but no incomplete event.
-    func forNextConnection() -> EventStreamParser {
-        var next = EventStreamParser(lastEventID: lastEventID, limit: limit)
+    func forNextConnection() -> ServerSentEvents {
+        var next = ServerSentEvents(lastEventID: lastEventID, limit: limit)
         next.reconnectionTime = reconnectionTime
         return next
     }
@@ -58,8 +51,9 @@ package struct EventStreamParser: Sendable {
     ///
     /// - Parameter bytes: Any number of bytes.
     /// - Returns: The events that these bytes complete, in order.
-    /// - Throws: ``TooLarge``; the parser must not be used afterward.
-    package mutating func consume(_ bytes: some Sequence<UInt8>) throws(TooLarge) -> [ServerSentEvent] {
+    /// - Throws: ``RemoteError`` with the code ``RemoteError/Code/bodyTooLarge`` for an event over the limit. The parser must not be used
+    ///   afterward.
+    public mutating func consume(_ bytes: some Sequence<UInt8>) throws(RemoteError) -> [ServerSentEvent] {
         var events: [ServerSentEvent] = []
         for byte in bytes {
             let follows = lastWasCR
@@ -69,10 +63,16 @@ package struct EventStreamParser: Sendable {
             case 0x0A, 0x0D: if let event = endLine() { events.append(event) }
             default:
                 line.append(byte)
-                guard line.count + data.count <= limit else { throw TooLarge(limit: limit) }
+                guard line.count + data.count <= limit else { throw tooLarge }
             }
         }
         return events
+    }
+
+    private var tooLarge: RemoteError {
+        RemoteError(
+            .decode, .bodyTooLarge, operation: "parsing events",
+            "a server-sent event is larger than \(limit) bytes; make the server send smaller events")
     }
 
     private mutating func endLine() -> ServerSentEvent? {
@@ -100,10 +100,11 @@ package struct EventStreamParser: Sendable {
         case "data":
             data.append(contentsOf: value)
             data.append(0x0A)
-        case "id" where !value.contains(0):
+        // The standard ignores an id with NUL. Other control characters cannot be sent back in a field either (RFC 9110 §5.5).
+        case "id" where !value.contains(where: { $0.isControl && $0 != 0x09 }):
             pendingID = String(decoding: value, as: UTF8.self)
         case "retry":
-            if let milliseconds = EventStreamParser.digits(value) { reconnectionTime = .milliseconds(milliseconds) }
+            if let milliseconds = ServerSentEvents.digits(value) { reconnectionTime = .milliseconds(milliseconds) }
         default:
             break
         }
@@ -143,3 +144,50 @@ public struct ServerSentEvent: Hashable, Sendable {
         self.lastEventID = lastEventID
     }
 }
+
+extension RemoteBytes {
+    /// Returns the server-sent events of this body, without a reconnection at its end.
+    ///
+    /// ```swift
+    /// let body = try await api.bytes(for: completion)
+    /// for try await event in body.events() { show(event.data) }
+    /// ```
+    ///
+    /// - Parameter limit: The maximum number of bytes of an event.
+    /// - Returns: The events, which can be read once. Reading throws ``RemoteError``, with ``RemoteError/Code/bodyTooLarge`` for an event
+    ///   over the limit.
+    public func events(limit: Int = 1 << 20) -> some AsyncSequence<ServerSentEvent, any Error> & Sendable {
+        BodyEvents(bytes: self, limit: limit)
+    }
+}
+
+/// The server-sent events of one body.
+private struct BodyEvents: AsyncSequence, Sendable {
+    let bytes: RemoteBytes
+    let limit: Int
+
+    struct AsyncIterator: AsyncIteratorProtocol {
+        private var base: RemoteBytes.AsyncIterator
+        private var parser: ServerSentEvents
+        private var ready: [ServerSentEvent] = []
+
+        init(_ events: BodyEvents) {
+            base = events.bytes.makeAsyncIterator()
+            parser = ServerSentEvents(limit: events.limit)
+        }
+
+        mutating func next() async throws -> ServerSentEvent? {
+            while ready.isEmpty {
+                guard let piece = try await base.next() else { return nil }
+                // Reversed, because removing the last element takes constant time.
+                ready = try parser.consume(piece).reversed()
+            }
+            return ready.popLast()
+        }
+    }
+
+    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
+}
+
+@available(*, unavailable)
+extension BodyEvents.AsyncIterator: Sendable {}

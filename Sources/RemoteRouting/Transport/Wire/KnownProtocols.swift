@@ -1,0 +1,66 @@
+#if os(Linux)
+internal import CurlShim
+
+/// The protocols of origins that use TLS, as far as responses and failures have shown them.
+struct KnownProtocols {
+    /// The protocols that an origin supports.
+    enum Support {
+        /// HTTP/1.1, and perhaps HTTP/2.
+        case http1
+        /// HTTP/2 only, so that streams use it too.
+        case onlyHTTP2
+        /// HTTP/1.1; its HTTP/2 is broken.
+        case brokenHTTP2
+    }
+
+    /// The maximum number of remembered origins.
+    private static let limit = 1000
+
+    private var known: [String: Support] = [:]
+
+    /// What is known about an origin; `nil` for nothing.
+    subscript(origin: String) -> Support? { known[origin] }
+
+    private mutating func set(_ support: Support, of origin: String) {
+        if known.count >= KnownProtocols.limit { known.removeAll(keepingCapacity: true) }
+        known[origin] = support
+    }
+
+    /// Learns from a response.
+    mutating func responded(_ transfer: WireTransfer, isShared: Bool) {
+        let origin = transfer.request.origin
+        if isShared {
+            if transfer.isRepeated, known[origin] != .http1 { set(.onlyHTTP2, of: origin) }
+        } else if known[origin] == nil || known[origin] == .onlyHTTP2 {
+            set(.http1, of: origin)
+        }
+    }
+
+    /// Learns from HTTP/2 that was broken; further exchanges with the origin use HTTP/1.1.
+    mutating func broke(_ transfer: WireTransfer) {
+        guard transfer.offersHTTP2, known[transfer.request.origin] != .onlyHTTP2 else { return }
+        set(.brokenHTTP2, of: transfer.request.origin)
+    }
+
+    /// Returns whether a transfer without HTTP/2 failed because its server has nothing else, and learns from a repeated one.
+    mutating func needsHTTP2(_ transfer: WireTransfer, after code: Int32, _ build: WireLibrary.Build) -> Bool {
+        let request = transfer.request
+        guard !transfer.offersHTTP2, !transfer.hasHead, request.isSecure, request.allowsHTTP2, build.hasTestedHTTP2 else { return false }
+        guard known[request.origin] != .http1, isForeign(transfer, code) else { return false }
+        if transfer.isRepeated { set(.onlyHTTP2, of: request.origin) }
+        return true
+    }
+
+    /// Whether a failure without HTTP/2 may mean that the server has only HTTP/2.
+    private func isForeign(_ transfer: WireTransfer, _ code: Int32) -> Bool {
+        switch wire_curl_code(rawValue: code) {
+        // The server has refused the handshake, so nothing was sent.
+        case CURLE_SSL_CONNECT_ERROR: return transfer.isRefusedProtocol
+        // A server of frames closes the connection, or sends its settings, which are not HTTP/1.1.
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR:
+            return transfer.request.mayRepeat
+        default: return false
+        }
+    }
+}
+#endif

@@ -1,0 +1,74 @@
+// Closing (C23): nothing begins any longer, and the call returns when nothing runs.
+
+extension StoreEngine {
+    /// Refuses all later requests, ends the observations, cancels what runs, and waits until nothing runs.
+    ///
+    /// - Parameter clearing: Whether the cacher is emptied; otherwise the accepted content is saved first.
+    /// - Throws: The cacher's failure, after everything has ended; `CancellationError` if the task is canceled, which ends only the wait.
+    package func close(clearing: Bool) async throws {
+        shut()
+        try await ClosingCall.wait { [self] in
+            var failure: (any Error)?
+            do {
+                if clearing { try await clearEverything() } else { try await waitUntilSaved() }
+            } catch {
+                failure = error
+            }
+            try await waitUntilIdle()
+            if let failure { throw failure }
+        }
+    }
+
+    /// Refuses all later requests, ends the observations, and cancels what runs.
+    package func shut() {
+        var effects = Effects()
+        let (tasks, changes) = state.withLock { state -> ([Task<Void, Never>], ChangeObservation?) in
+            guard !state.isClosed else { return ([], nil) }
+            state.isClosed = true
+            // Hits are served from memory, without a look at the engine.
+            forgetMemory(&state, &effects)
+            for key in state.live.values {
+                for observer in key.value.observers.removeAll() {
+                    if let suspension = observer.suspension { effects.observers.append(suspension) }
+                }
+                take(key, &state, &effects) { key, transition in key.machine.closed(&transition) }
+            }
+            defer { (state.triggers, state.changes) = ([:], nil) }
+            return (Array(state.triggers.values) + state.prefetching.workers.values, state.changes)
+        }
+        effects.deliver(onEvent)
+        for task in tasks { task.cancel() }
+        // Released outside the lock, because the end of an observation takes the lock of its cacher.
+        _ = changes
+    }
+
+    /// Waits until no fetch and no call of the cacher runs, and the cacher does nothing in the background.
+    private func waitUntilIdle() async throws {
+        try await fetches.running.wait { $0 == 0 ? () : nil }
+        let idle = Reply<Bool>()
+        state.withLock { state in
+            state.idleWaiters.append(idle)
+            resumeIdleWaiters(&state)
+        }
+        guard await idle.value(onCancel: { idle.put(false) }) else { throw CancellationError() }
+        await (backing as? any NoticingCacher<BoxedKey, BoxedContent>)?.settle()
+    }
+
+    /// Resumes the calls that wait until the cacher is idle.
+    func resumeIdleWaiters(_ state: inout EngineState) {
+        guard state.queue.isIdle else { return }
+        for waiter in state.idleWaiters { waiter.put(true) }
+        state.idleWaiters = []
+    }
+
+    func checkOpen() throws {
+        if state.withLock({ $0.isClosed }) { throw StoreError.closedStore }
+    }
+}
+
+extension StoreError {
+    /// The error of every request to a closed store.
+    static var closedStore: StoreError {
+        StoreError(.closed, "the store was closed, so it neither fetches nor saves; create a new store")
+    }
+}

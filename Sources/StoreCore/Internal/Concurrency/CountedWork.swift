@@ -1,0 +1,64 @@
+/// One piece of running work that a call of `close()` waits for: a fetch of a store, or an attempt of an outbox.
+///
+/// Work that itself waits for a `close()` does not count meanwhile: otherwise the two would wait for each other.
+struct CountedWork {
+    private var hasEnded = false
+    /// The number of calls of `close()` that this work waits for.
+    private var closings = 0
+
+    private var isCounted: Bool { !hasEnded && closings == 0 }
+
+    /// Changes the work.
+    ///
+    /// - Returns: The change of the number of running pieces of work.
+    mutating func change(_ body: (inout CountedWork) -> Void) -> Int {
+        let before = isCounted
+        body(&self)
+        return (isCounted ? 1 : 0) - (before ? 1 : 0)
+    }
+
+    /// Records the end of the work.
+    mutating func end() { hasEnded = true }
+
+    /// The work begins to wait for a `close()`.
+    mutating func closingBegan() { closings += 1 }
+
+    /// The work no longer waits for a `close()`.
+    mutating func closingEnded() { closings -= 1 }
+}
+
+/// Running work that is bound to a task, and inherited by the child tasks of that task.
+protocol CountedScope: AnyObject, Sendable {
+    /// The number of running pieces of work of the same kind; it includes this one until the work ends.
+    var running: WatchedState<Int> { get }
+
+    /// Changes the state of the work under its lock.
+    func withWork<Result: Sendable>(_ body: (inout CountedWork) -> Result) -> Result
+}
+
+extension CountedScope {
+    /// Changes the work, and then the number of running pieces of work.
+    func change(_ body: (inout CountedWork) -> Void) {
+        let difference = withWork { $0.change(body) }
+        if difference != 0 { running.update { $0 += difference } }
+    }
+
+    /// Ends the work.
+    func end() { change { $0.end() } }
+}
+
+/// A call of `close()`, possibly from inside the work that it ends.
+enum ClosingCall {
+    /// Runs the wait of a call.
+    ///
+    /// A fetcher, or the `perform` of a command, may find that the user is signed out, and close the scope. The call cancels the work that
+    /// it comes from, which must not end the wait.
+    static func wait(_ body: @escaping @Sendable () async throws -> Void) async throws {
+        let (fetch, attempt): ((any CountedScope)?, (any CountedScope)?) = (FetchScope.active, DeliveryScope.current)
+        let scopes = [fetch, attempt].compactMap { $0 }
+        guard !scopes.isEmpty else { return try await body() }
+        for scope in scopes { scope.change { $0.closingBegan() } }
+        defer { for scope in scopes { scope.change { $0.closingEnded() } } }
+        try await Task { try await body() }.value
+    }
+}

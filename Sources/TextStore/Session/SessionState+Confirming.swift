@@ -1,0 +1,69 @@
+import StoreCore
+
+/// Compares the shown texts with the newest manifest (T17).
+extension SessionState {
+    /// Returns whether the newest manifest lists a text as it is shown; `true` for a text without a manifest or without an origin.
+    func isConfirmed(_ identifier: String, _ rank: Rank, _ origin: Resolution.Origin) -> Bool {
+        guard versionSource?.remoteFile != nil, manifest != nil else { return true }
+        if origin == .cache, isAhead(identifier) { return true }
+        guard unusable[identifier] == nil else { return false }
+        guard let offer = offer(for: identifier) else { return !hasOrigin(identifier) }
+        // An unversioned text is confirmed by its own requests.
+        guard let entry = offer.entry else { return true }
+        guard offer.rank == rank else { return false }
+        guard entry.sha256 != nil else { return true }
+        let digest = origin == .bundle ? bundled[identifier]?.fileDigest : record(identifier)?.facts.fileDigest
+        return digest.map(entry.allows) ?? false
+    }
+
+    /// Returns whether another process has switched a text by a newer manifest than this process knows. That manifest has confirmed it.
+    private func isAhead(_ identifier: String) -> Bool {
+        guard !foreign.isEmpty, foreign.contains(identifier), let record = record(identifier) else { return false }
+        return offer(for: identifier).map { record.rank > $0.rank } ?? true
+    }
+
+    private func hasOrigin(_ identifier: String) -> Bool {
+        sources[identifier]?.remoteFile != nil || held[identifier]?.active != nil
+    }
+
+    /// Returns why the newest manifest does not confirm the shown text; `nil` if it does.
+    func doubt(of identifier: String) -> TextStoreError? {
+        guard let found = resolved[identifier],
+            !isConfirmed(identifier, found.rank, found.text.origin == .bundle ? .bundle : .cache)
+        else { return nil }
+        if let refusal = refusalOfEntry(identifier) { return refusal.about(identifier) }
+        guard let offer = offer(for: identifier) else {
+            return TextStoreError(
+                .unconfirmed, identifier: identifier,
+                "cannot confirm the text: the newest manifest does not list it; list it, or remove its source from the app")
+        }
+        guard held[identifier]?.pending[set(of: identifier)]?.rank == offer.rank else {
+            return TextStoreError(
+                .unconfirmed, identifier: identifier,
+                "cannot confirm the text: the newest manifest lists it differently, and that text has not arrived; call refresh() to fetch it"
+            )
+        }
+        return TextStoreError(
+            .notActivated, identifier: identifier,
+            "cannot confirm the text: \(offer.rank.version.map { "version \($0)" } ?? "a newer text") waits for its activation; "
+                + "call activate(), or start the app again")
+    }
+
+    /// Returns whether the manifest's entry of a text is malformed, refused, or below the floor.
+    func isRefused(_ identifier: String) -> Bool {
+        guard !isAhead(identifier) else { return false }
+        if unusable[identifier] != nil { return true }
+        guard let floor = held[identifier]?.floor, let offer = offer(for: identifier), offer.entry != nil else { return false }
+        return offer.rank < floor.rank
+    }
+
+    /// Returns why the manifest's entry of a text is not used; `nil` if it is.
+    func refusalOfEntry(_ identifier: String) -> TextStoreError? {
+        guard isRefused(identifier) else { return nil }
+        if let problem = unusable[identifier] {
+            return TextStoreError(.malformedEntry, "cannot use its entry in the manifest: \(problem.reason)")
+        }
+        guard let floor = held[identifier]?.floor, let entry = offer(for: identifier)?.entry else { return nil }
+        return .belowFloor(identifier, offered: entry.version, floor: floor)
+    }
+}

@@ -1,0 +1,77 @@
+#if os(Linux)
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+import Trials
+
+/// Name servers that never respond.
+@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(usually(10))))
+struct LookupTests {
+    /// Runs a client to its end; returns its output.
+    private func client(_ program: String, _ words: [String]) async throws -> [String] {
+        let process = try ChildProcess(program, words)
+        try await until("the client ends", patience: .seconds(60)) { !process.isRunning }
+        #expect(try await process.ending() == 0)
+        return process.rest.split(separator: "\n").map(String.init)
+    }
+
+    @Test(.enabled(if: StubLibrary.canBeBuilt, "no C compiler"), arguments: [[], ["VERSION=0x074f01", "NAME=\"7.79.1\""]])
+    func `H6, H13, W14: a name lookup without an end delays no deadline, no cancellation and no other exchange`(
+        _ changes: [String]
+    ) async throws {
+        let origin = try LoopbackOrigin()
+        origin.on(.get, "/x") { _ in .text("x") }
+        let stub = try StubLibrary(StubLibrary.version + StubLibrary.names, defining: changes)
+        let program = try ChildProcess.path(of: "HostileClient")
+        let lines = try await client(
+            "/usr/bin/env", ["LD_PRELOAD=\(stub.url.path())", program, "names", "\(origin.port)", "silent.example"])
+        #expect(lines == Array(repeating: "overallTimedOut", count: 3) + ["x", "cancelled", "x"])
+    }
+
+    @Test(.enabled(if: Network.canBeMade, "`unshare` or `ip` is missing, or this system refuses network namespaces"))
+    func `H6, H13, W14: a silent name server delays no deadline, no cancellation and no other exchange`() async throws {
+        let program = try ChildProcess.path(of: "HostileClient")
+        let settings = temporaryURL("conf")
+        try Data("nameserver 127.0.0.1\noptions timeout:30 attempts:5\n".utf8).write(to: settings)
+        // The port of the name server is bound, but nothing reads from it. Nothing listens on port 1.
+        let script = """
+            mount --bind \(settings.path()) /etc/resolv.conf && ip link set lo up || exit 9
+            exec "$0" "$@"
+            """
+        let lines = try await client(
+            "/usr/bin/env", Network.words + ["sh", "-c", script, program, "unanswered", "1", "silent.example"])
+        #expect(lines == Array(repeating: "overallTimedOut", count: 3) + ["connectionRefused", "cancelled", "connectionRefused"])
+    }
+}
+
+/// A network namespace, which has no connection to other systems.
+private enum Network {
+    /// The command that runs a program in a new namespace.
+    static let words = ["unshare", "--map-root-user", "--net", "--mount"]
+
+    /// Whether this system allows a namespace with its own loopback interface and name server.
+    static let canBeMade: Bool = {
+        let script = "ip link set lo up && mount --bind /dev/null /etc/resolv.conf && echo made"
+        let output = try? ChildProcess.output(of: "/usr/bin/env", words + ["sh", "-c", script], showsErrors: false)
+        return output == Data("made\n".utf8)
+    }()
+}
+
+extension StubLibrary {
+    /// Lookups that never end.
+    fileprivate static let names = """
+
+        #include <netdb.h>
+        #include <unistd.h>
+
+        int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **found) {
+            int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+            real = (int (*)(const char *, const char *, const struct addrinfo *, struct addrinfo **))dlsym(RTLD_NEXT, "getaddrinfo");
+            while (name && strcmp(name, "silent.example") == 0) pause();
+            return real(name, service, hints, found);
+        }
+
+        """
+}
+#endif

@@ -1,0 +1,266 @@
+import Foundation
+import StoreCore
+import Testing
+import Trials
+
+/// Law C23 for a store: nothing begins after `close()`, and nothing runs when it has returned.
+@Suite(.timeLimit(.minutes(20)))
+struct ClosingTests {
+    @Test(arguments: Backing.allCases)
+    func `C23: a closed store refuses every call, and its observations end`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        let observer = RecordingObserver(bench.store[1].publish())
+        try await observer.next { $0.isCompleted }
+        try await bench.store.close()
+        try await observer.ended()
+        let fetches = bench.fetcher.startedCount
+        for source in GettingFrom.allCases {
+            #expect(await Task { try await bench.store[1].requireData(from: source) }.outcome == "StoreError")
+        }
+        let error = await #expect(throws: StoreError.self) { try await bench.store[1].requireData() }
+        #expect(error?.code == .closed)
+        await bench.store[1].update(9)
+        await bench.store[1].refresh()
+        await bench.store[1].validate()
+        await bench.store[1].invalidate()
+        await bench.store[1].clear()
+        bench.store.prefetch([1, 2, 3])
+        #expect(await bench.store[1].update { $0 += 1 } == false)
+        await #expect(throws: StoreError.self) {
+            try await bench.store[1].mutate {
+                $0 += 1
+            } perform: {
+                Issue.record("performed")
+            }
+        }
+        await #expect(throws: StoreError.self) { try await bench.store.clear() }
+        await #expect(throws: StoreError.self) { try await bench.store.invalidate { _ in true } }
+        for await _ in bench.store[1].publish() { Issue.record("a closed store has a state") }
+        bench.store.revalidate(on: AsyncStream<Void> { $0.finish() })
+        #expect(bench.store.triggerCount == 0)
+        #expect(bench.fetcher.startedCount == fetches)
+        #expect(bench.store.engineIsIdle)
+        #expect(bench.cacher.record(of: 1)?.content == (backing == .memory ? nil : 1))
+        try await bench.store.close()
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `C23: closing fails the callers at once, and waits for fetches that ignore it`(_ backing: Backing) async throws {
+        let bench = Bench(backing, fetcher: .counting(cancellation: .ignored))
+        bench.fetcher.hold()
+        let callers = (1...3).map { key in Task { try await bench.store[key].requireData() } }
+        try await bench.fetcher.started(count: 3)
+        let closing = Task { try await bench.store.close() }
+        for caller in callers { #expect(await caller.outcome == "StoreError") }
+        try await bench.fetcher.cancelled(count: 3)
+        let hasReturned = WatchedState(false)
+        let waiting = Task {
+            try await closing.value
+            hasReturned.update { $0 = true }
+        }
+        try await bench.fetcher.release(next: 2)
+        try await bench.fetcher.ended(count: 2)
+        #expect(!hasReturned.current)
+        bench.fetcher.release()
+        try await waiting.value
+        #expect(bench.fetcher.runningCount == 0)
+        #expect(bench.cacher.calls(.save).isEmpty)
+        #expect(bench.store.engineIsIdle)
+    }
+
+    @Test func `C23: closing waits for a fetch that was canceled before`() async throws {
+        let bench = Bench(policy: StorePolicy(unwantedFetch: .cancel(after: .zero)), fetcher: .counting(cancellation: .ignored))
+        bench.fetcher.hold()
+        let caller = Task { try await bench.store[1].requireData() }
+        try await bench.fetcher.started(count: 1)
+        caller.cancel()
+        try await bench.fetcher.cancelled(count: 1)
+        let closing = Task {
+            try await bench.store.close()
+            return bench.fetcher.runningCount
+        }
+        try await until("the store is closed") { await bench.store[2].update { _ in } == false && bench.store.engineIsIdle }
+        bench.fetcher.release()
+        #expect(try await closing.value == 0)
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C23: closing saves what was accepted before`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.cacher.hold(.save)
+        let changes = (1...3).map { key in Task { await bench.store[key].update(key * 10) } }
+        try await bench.cacher.began(.save, count: 3)
+        let newer = Task { await bench.store[1].update(11) }
+        try await until { bench.waiting(1) == 2 }
+        let closing = Task { try await bench.store.close() }
+        try await until("the store is closed") { await bench.store[4].getData() == nil && bench.fetcher.startedCount == 0 }
+        bench.cacher.release()
+        try await closing.value
+        for change in changes + [newer] { await change.value }
+        #expect((1...3).map { bench.cacher.record(of: $0)?.content } == [11, 20, 30])
+        #expect(bench.cacher.runningCount == 0)
+        #expect(bench.cacher.breaches.isEmpty)
+        #expect(bench.store.engineIsIdle)
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C23: closing and clearing leaves nothing in the cacher, not even a running save`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.cacher.put(bench.record(5), param: 5)
+        bench.cacher.hold(.save)
+        let change = Task { await bench.store[1].update(10) }
+        try await bench.cacher.began(.save)
+        let closing = Task { try await bench.store.close(clearing: true) }
+        try await until("the store is closed") { await bench.store[4].update { _ in } == false && bench.waiting(1) <= 1 }
+        bench.cacher.release()
+        try await closing.value
+        await change.value
+        #expect(bench.cacher.storedCount == 0)
+        #expect(bench.cacher.runningCount == 0)
+        #expect(bench.store.engineIsIdle)
+    }
+
+    @Test func `C23: a closed store can still be closed with clearing`() async throws {
+        let bench = Bench(.tiered)
+        await bench.store[1].update(10)
+        try await bench.store.close()
+        #expect(bench.cacher.storedCount == 1)
+        try await bench.store.close(clearing: true)
+        #expect(bench.cacher.storedCount == 0)
+    }
+
+    @Test(arguments: Backing.withCacher, [false, true])
+    func `C23: closing reports a cacher that fails, after everything has ended`(_ backing: Backing, _ clearing: Bool) async throws {
+        let bench = Bench(backing)
+        bench.cacher.fail(.save, .removeAll)
+        await bench.store[1].update(10)
+        let error = await #expect(throws: StoreError.self) { try await bench.store.close(clearing: clearing) }
+        #expect(error?.code == .cacherFailed)
+        #expect(bench.cacher.runningCount == 0)
+        #expect(await Task { try await bench.store[1].requireData() }.outcome == "StoreError")
+    }
+
+    @Test func `C23: a canceled call closes the store, and only its wait ends`() async throws {
+        let bench = Bench(.tiered, fetcher: .counting(cancellation: .ignored))
+        bench.fetcher.hold()
+        let caller = Task { try await bench.store[1].requireData() }
+        try await bench.fetcher.started(count: 1)
+        let closing = Task { try await bench.store.close() }
+        closing.cancel()
+        #expect(await closing.outcome == "CancellationError")
+        #expect(await caller.outcome == "StoreError")
+        bench.fetcher.release()
+        try await bench.store.close()
+        #expect(bench.fetcher.runningCount == 0)
+    }
+
+    @Test(arguments: 1...3)
+    func `C23: fetchers that close their scope wait for everything but each other`(_ count: Int) async throws {
+        let scope = CacheScope()
+        let cacher = GatedCacher<Int, Int>()
+        cacher.hold(.save)
+        let arrived = WatchedState(0)
+        let fetcher = ScriptedFetcher<Int, Int>(cancellation: .ignored) { request in
+            arrived.update { $0 += 1 }
+            try await arrived.wait { $0 == count ? () : nil }
+            try await scope.close()
+            return .success(request.number)
+        }
+        let store = Store(cacher: TieredCacher(over: cacher), fetcher: fetcher, scope: scope)
+        let change = Task { await store[0].update(7) }
+        try await cacher.began(.save)
+        let callers = (1...count).map { key in Task { try await store[key].requireData() } }
+        for caller in callers { #expect(await caller.outcome == "StoreError") }
+        #expect(fetcher.endedCount == 0)
+        cacher.release()
+        try await fetcher.ended(count: count)
+        await change.value
+        try await scope.close()
+        #expect(cacher.calls(.save).count == 1)
+    }
+
+    @Test func `C23: closing ends a stream, and saves its last value`() async throws {
+        let cacher = GatedCacher<Int, Int>()
+        let fetcher = ScriptedLiveFetcher<Int, Int>()
+        let store = Store(cacher: TieredCacher(over: cacher), fetcher: fetcher)
+        let observer = RecordingObserver(store[1].publish())
+        try await fetcher.connected(count: 1)
+        try await fetcher.send(LiveValue.content(41))
+        try await observer.next { $0.content == 41 }
+        try await store.close()
+        try await observer.ended()
+        #expect(cacher.record(of: 1)?.content == 41)
+        #expect(store.engineIsIdle)
+    }
+
+    @Test func `C23: closing ends the prefetch queue and the triggers`() async throws {
+        let bench = Bench(.tiered)
+        bench.fetcher.hold()
+        bench.store.prefetch(1...1_000)
+        bench.store.revalidate(on: AsyncStream<Void> { _ in })
+        try await bench.fetcher.started(count: 1)
+        try await bench.store.close()
+        #expect(bench.store.isPrefetchQueueEmpty)
+        #expect(bench.store.triggerCount == 0)
+        #expect(bench.fetcher.runningCount == 0)
+        let begun = bench.fetcher.startedCount
+        bench.fetcher.release()
+        try await until { bench.store.prefetchers == 0 }
+        #expect(bench.fetcher.startedCount == begun)
+    }
+
+    @Test func `C23: a mutation that runs during the call returns its result, and changes nothing`() async throws {
+        let bench = Bench(.tiered)
+        await bench.store[1].update(1)
+        let gate = WatchedState(false)
+        let mutation = Task {
+            try await bench.store[1].mutate {
+                $0 = 100
+            } perform: {
+                try await gate.wait { $0 ? () : nil }
+                return 200
+            }
+        }
+        try await until { await bench.store[1].getData() == 100 }
+        try await bench.store.close()
+        gate.update { $0 = true }
+        #expect(try await mutation.value == 200)
+        #expect(bench.cacher.record(of: 1)?.content == 1)
+        #expect(bench.store.engineIsIdle)
+    }
+
+    @Test func `C23: random calls against a store that is closed leave nothing behind`() async throws {
+        for seed in 1...rounds(200) {
+            var random = SplitMix(seed: seed)
+            let bench = Bench([.tiered, .plain][Int(random.next() % 2)], expiry: .after(.zero))
+            let tasks = (0..<20).map { _ in
+                let (key, kind) = (Int(random.next() % 3), random.next() % 6)
+                return Task {
+                    switch kind {
+                    case 0: _ = try? await bench.store[key].requireData()
+                    case 1: await bench.store[key].update(key)
+                    case 2: await bench.store[key].update { $0 += 1 }
+                    case 3: await bench.store[key].invalidate()
+                    case 4: for await _ in bench.store[key].publish() {}
+                    default:
+                        _ = try? await bench.store[key].mutate {
+                            $0 += 1
+                        } perform: {
+                            7
+                        }
+                    }
+                }
+            }
+            for _ in 0..<random.next() % 8 { await Task.yield() }
+            let isClearing = random.next().isMultiple(of: 2)
+            try await bench.store.close(clearing: isClearing)
+            let (calls, stored) = (bench.cacher.calls.count, bench.cacher.storedCount)
+            #expect(bench.cacher.runningCount == 0 && bench.fetcher.runningCount == 0)
+            if isClearing { #expect(stored == 0, "seed \(seed)") }
+            for task in tasks { await task.value }
+            #expect(bench.cacher.calls.count == calls, "seed \(seed)")
+            #expect(bench.cacher.breaches.isEmpty)
+            try await until { bench.store.engineIsIdle }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+import Foundation
+import Testing
+import Trials
+
+@testable import StoreCore
+
+/// The bounds of delays, of recursion, of what is forgotten, and of what a delivery that does not end can hold up.
+@Suite(.timeLimit(.minutes(20)))
+struct OutboxBoundsTests {
+    // MARK: Delays
+
+    /// The number of deliveries in an hour of failures.
+    private func deliveries(retryAfter: Duration?) async throws -> Int {
+        let refusal = Refusal(failureKind: .transient, retryAfter: retryAfter)
+        let bench = try OutboxBench(origin: ScriptedDeliveries { _ in .failure(refusal) })
+        await bench.register()
+        bench.outbox.start()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        let end = bench.time.now.advanced(by: .seconds(3_600))
+        var attempt = 0
+        while bench.time.now < end, attempt < 200 {
+            attempt += 1
+            try await bench.events.first("attempt \(attempt) failed")
+            try await until("the next attempt") {
+                if bench.origin.startedCount > attempt { return true }
+                if await bench.outbox.core.isQuiet { _ = bench.time.advanceToNextDeadline() }
+                return false
+            }
+        }
+        return bench.origin.startedCount
+    }
+
+    @Test(arguments: [Duration.zero, .seconds(-10)])
+    func `C24: an origin that advises no delay gets no more requests than one without advice`(_ delay: Duration) async throws {
+        // The delays are random between half of their bound and the bound, and double until 300 s.
+        let most = try await deliveries(retryAfter: nil)
+        #expect(most < 40)
+        #expect(try await deliveries(retryAfter: delay) < 40)
+    }
+
+    @Test func `C24: a delay that an origin asks for ends at the limit, also after a restart`() async throws {
+        let refusal = Refusal(failureKind: .transient, retryAfter: .seconds(Int64(Int32.max)))
+        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(refusal), .failure(refusal)))
+        await bench.register()
+        bench.outbox.start()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.events.first("attempt 1 failed")
+        try await bench.time.sleepers(atLeast: 1, timeout: .seconds(600))
+        bench.time.advance(by: .seconds(3_600))
+        try await bench.events.first("attempt 2 failed")
+        await bench.outbox.core.shutDown()
+        // The clock was set back by ten years before the next launch.
+        let later = ManualTime(date: bench.time.date.addingTimeInterval(-3_650 * 86_400))
+        let again = try OutboxBench(in: bench.directory, time: later)
+        await again.register()
+        again.outbox.start()
+        try await later.sleepers(atLeast: 1, timeout: .seconds(600))
+        #expect(again.origin.startedCount == 0)
+        later.advance(by: .seconds(3_600))
+        try await again.settled()
+        #expect(again.origin.startedCount == 1)
+    }
+
+    @Test func `C24: a delay in the log never outlives the limit`() throws {
+        var machine = OutboxMachine()
+        machine.register("c", version: 1)
+        let id = UUID()
+        let date = Date(timeIntervalSince1970: 1_000_000_000)
+        let submission = OutboxEntry.Submission(
+            name: "c", version: 1, subject: .none, references: [], creates: nil, supersedes: nil, delivery: UUID(), date: date,
+            payload: Data())
+        machine.apply(OutboxEntry(id: id, lane: "a", fact: .submitted(submission)), date: date)
+        let deferral = OutboxEntry.Deferral(
+            attempts: .max, date: .distantFuture, delay: .seconds(Int64.max / 2), requested: .seconds(Int64.max / 2), error: "")
+        let entry = OutboxEntry(id: id, lane: "a", fact: .deferred(deferral))
+        machine.apply(try #require(OutboxEntry(entry.record)), date: date)
+        machine.start()
+        #expect(machine.nextWake == machine.now.advanced(by: .seconds(3_600)))
+        // A number of attempts from a damaged log overflows nothing.
+        #expect(OutboxPolicy.default.delay(after: machine.items[id]?.attempts ?? 0, unit: 1) == .seconds(300))
+        #expect(OutboxPolicy.default.delay(after: .max, unit: 1) == .seconds(300))
+    }
+
+    @Test func `O5: a new launch ends the growing delays of the last one, and keeps a delay that the origin asked for`() async throws {
+        let bench = try OutboxBench(
+            origin: ScriptedDeliveries { delivery in
+                .failure(Refusal(failureKind: .transient, retryAfter: delivery.command.key == 1 ? nil : .seconds(100)))
+            })
+        await bench.register()
+        bench.outbox.start()
+        for key in 1...2 { try await bench.outbox.submit(Add(key: key, amount: 5)) }
+        try await bench.events.first("attempt 1 failed", count: 2)
+        await bench.outbox.core.shutDown()
+        let again = try OutboxBench(in: bench.directory, time: bench.time)
+        await again.register()
+        again.outbox.start()
+        try await again.events.first("delivered")
+        #expect(again.origin.commands.map(\.key) == [1])
+        #expect(await again.state.commands.map(\.attempts) == [1])
+        again.time.advance(by: .seconds(100))
+        try await again.settled()
+    }
+
+    // MARK: Chains
+
+    /// A log with commands of which each creates an entity and refers to that of the one before it.
+    private func chain(_ count: Int) -> (entries: [OutboxEntry], ids: [UUID]) {
+        let ids = (0..<count).map { _ in UUID() }
+        let date = Date(timeIntervalSince1970: 1_000_000_000)
+        return (
+            ids.indices.map { index in
+                let submission = OutboxEntry.Submission(
+                    name: "c", version: 1, subject: .none, references: index == 0 ? [] : ["t\(index - 1)"], creates: "t\(index)",
+                    supersedes: nil, delivery: UUID(), date: date, payload: Data())
+                return OutboxEntry(id: ids[index], lane: OutboxLane(name: "\(index)"), fact: .submitted(submission))
+            }, ids
+        )
+    }
+
+    @Test(arguments: [OutboxEntry.Fact.failed(.init(attempts: 1, date: .distantPast, error: "refused")), .canceled])
+    func `O8: a long chain of creations fails with its first one, and is retried with it`(_ end: OutboxEntry.Fact) {
+        let (entries, ids) = chain(50_000)
+        let date = Date(timeIntervalSince1970: 1_000_000_000)
+        var machine = OutboxMachine()
+        machine.register("c", version: 1)
+        for entry in entries { machine.apply(entry, date: date) }
+        machine.apply(OutboxEntry(id: ids[0], lane: "0", fact: end), date: date)
+        #expect(machine.pendingCount == 0)
+        #expect(machine.failedCount == (end == .canceled ? ids.count - 1 : ids.count))
+        guard end != .canceled else { return }
+        machine.apply(OutboxEntry(id: ids[0], lane: "0", fact: .retried), date: date)
+        #expect(machine.failedCount == 0)
+        #expect(machine.commands().map(\.id) == ids)
+    }
+
+    // MARK: Replaced keys
+
+    @Test func `O8: a temporary key is replaced however many others were replaced since, also after a restart`() async throws {
+        let directory = try TemporaryDirectory()
+        let count = 1_200
+        let performed = WatchedState<[String]>([])
+        func launch(registersAppends: Bool = true) async throws -> Outbox {
+            let store = Store(cacher: MemoryCacher<String, String>()) { (key: String) in key }
+            let outbox = try Outbox(directory: directory.file("outbox"), time: ManualTime())
+            await outbox.register(CreateNote.self, creating: store, at: \.id) {
+                $0.text
+            } perform: { command, _ in
+                Created("real-\(command.id)", content: command.text)
+            }
+            if registersAppends { await registerAppends(outbox, store) }
+            return outbox
+        }
+        func registerAppends(_ outbox: Outbox, _ store: Store<String, String>) async {
+            await outbox.register(AppendText.self, patching: store, at: \.note) {
+                $1 += $0.text
+            } perform: { command, _ in
+                performed.update { $0.append("\(command.note) \(command.text)") }
+            }
+        }
+        do {
+            let outbox = try await launch()
+            try await outbox.submit(CreateNote(id: "t0", text: ""))
+            try await outbox.submit(AppendText(note: "t0", text: "late"))
+            await outbox.core.shutDown()
+        }
+        do {
+            // The type of the change is registered only after many other keys were replaced.
+            let outbox = try await launch(registersAppends: false)
+            outbox.start()
+            for number in 1...count { try await outbox.submit(CreateNote(id: "t\(number)", text: "")) }
+            try await until { await outbox.core.machine.items.count == 1 }
+            try await outbox.core.compact()
+            await registerAppends(outbox, Store(cacher: MemoryCacher<String, String>()) { (key: String) in key })
+            try await until { await outbox.core.isEmpty }
+            #expect(performed.current == ["real-t0 late"])
+            try await outbox.submit(AppendText(note: "t0", text: "shown"))
+            try await until { await outbox.core.isEmpty }
+            await outbox.core.shutDown()
+        }
+        let outbox = try await launch()
+        outbox.start()
+        try await outbox.submit(AppendText(note: "t0", text: "restored"))
+        try await until { await outbox.core.isEmpty }
+        #expect(performed.current == ["real-t0 late", "real-t0 shown", "real-t0 restored"])
+        // Replaced keys alone are no reason to write the log again at every step.
+        #expect(await outbox.core.recordCount > count)
+    }
+
+    @Test func `O8: a new process forgets the oldest replaced keys, except those that commands name`() {
+        let date = Date(timeIntervalSince1970: 1_000_000_000)
+        var machine = OutboxMachine()
+        for number in 0..<5 {
+            let fact = OutboxEntry.Fact.mapped(temporary: "t\(number)", replacement: "r\(number)")
+            machine.apply(OutboxEntry(id: OutboxEntry.noCommand, lane: .none, fact: fact), date: date)
+        }
+        let submission = OutboxEntry.Submission(
+            name: "c", version: 1, subject: .none, references: ["t1"], creates: nil, supersedes: nil, delivery: UUID(), date: date,
+            payload: Data())
+        machine.apply(OutboxEntry(id: UUID(), lane: "a", fact: .submitted(submission)), date: date)
+        machine.forgetOldReplacements(keeping: 2)
+        #expect(machine.replacements == ["t1": "r1", "t3": "r3", "t4": "r4"])
+        #expect(machine.replacementOrder == ["t1", "t3", "t4"])
+    }
+
+    // MARK: Deliveries that do not end
+
+    @Test func `O17: a delivery that does not end holds only its own lane in the next outbox of the process`() async throws {
+        let bench = try OutboxBench(origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) })
+        bench.origin.hold()
+        await bench.register()
+        bench.outbox.start()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.outbox.submit(Add(key: 1, amount: 6))
+        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        await bench.outbox.core.shutDown()
+        let next = try OutboxBench(in: bench.directory)
+        await next.register()
+        next.outbox.start()
+        try await next.outbox.submit(Add(key: 2, amount: 7))
+        try await next.events.first("delivered")
+        #expect(next.origin.commands == [Add(key: 2, amount: 7)])
+        bench.origin.release()
+        try await until { await next.outbox.core.isEmpty }
+        #expect(bench.origin.commands == [Add(key: 1, amount: 5)])
+        #expect(next.origin.commands == [Add(key: 2, amount: 7), Add(key: 1, amount: 6)])
+    }
+
+    @Test func `O10, O17: after clearing, a delivery that does not end holds no lane`() async throws {
+        let bench = try OutboxBench(
+            policy: {
+                var policy = OutboxPolicy()
+                (policy.concurrentLanes, policy.clearTimeout) = (1, .zero)
+                return policy
+            }(), origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) })
+        bench.origin.hold()
+        await bench.register()
+        bench.outbox.start()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        #expect(try await bench.outbox.clear() == 1)
+        try await bench.outbox.submit(Add(key: 1, amount: 6))
+        try await bench.origin.started(count: 2, timeout: .seconds(600))
+        #expect(try await bench.outbox.clear() == 1)
+        await bench.outbox.core.shutDown()
+        let next = try OutboxBench(in: bench.directory)
+        await next.register()
+        next.outbox.start()
+        try await next.outbox.submit(Add(key: 1, amount: 7))
+        try await next.events.first("delivered")
+        bench.origin.release()
+        try await until { await bench.outbox.core.runningCount == 0 }
+    }
+}

@@ -1,0 +1,183 @@
+import Foundation
+import Testing
+import Trials
+
+@testable import StoreCore
+
+/// Law C23 for an outbox and a scope, on real files.
+@Suite(.timeLimit(.minutes(20)))
+struct OutboxClosingTests {
+    private func bench(
+        in directory: TemporaryDirectory? = nil, cancellation: ScriptedCancellation = .ignored, scope: CacheScope? = nil
+    ) throws -> OutboxBench {
+        try OutboxBench(in: directory, origin: ScriptedDeliveries(cancellation: cancellation) { _ in .success(()) }, scope: scope)
+    }
+
+    @Test(arguments: [false, true])
+    func `C23: after a scope is closed, no file changes, despite a screen and a delivery`(_ clearing: Bool) async throws {
+        let directory = try TemporaryDirectory()
+        let scope = CacheScope(directory: directory.url)
+        let bench = try bench(in: directory, scope: scope)
+        await bench.fill()
+        await bench.register()
+        bench.origin.hold()
+        bench.outbox.start()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.outbox.submit(Add(key: 1, amount: 7))
+        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        let screen = RecordingObserver(bench.store[1].publish())
+        try await screen.next { $0.content == 12 }
+        let closing = Task { try await scope.close(clearing: clearing) }
+        try await screen.ended()
+        try await bench.origin.cancelled(count: 1, timeout: .seconds(600))
+        bench.origin.release()
+        try await closing.value
+        #expect(bench.origin.endedCount == bench.origin.commands.count)
+        let files = try directory.fingerprint
+        // A screen of the former user stays for a moment, and tries everything.
+        let fetches = bench.fetcher.startedCount
+        await bench.store[1].update(99)
+        await bench.store[2].refresh()
+        _ = await bench.store[3].getData()
+        for await _ in bench.store[4].publish() { Issue.record("a closed store has a state") }
+        await #expect(throws: StoreError.self) { try await bench.outbox.submit(Add(key: 1, amount: 1)) }
+        try await bench.store.waitUntilSaved()
+        bench.outbox.start()
+        await bench.outbox.resume()
+        try await bench.outbox.core.log.leases.perform {}
+        #expect(try directory.fingerprint == files)
+        #expect(bench.fetcher.startedCount == fetches)
+        let records = files.keys.count { $0.hasSuffix(".record") }
+        #expect(records == (clearing ? 0 : 4))
+        try FileManager.default.removeItem(at: directory.url)
+        await bench.store[1].update(100)
+        #expect(!FileManager.default.fileExists(atPath: directory.url.path))
+    }
+
+    @Test func `C23: a closed outbox refuses every request, and the next one delivers what was pending`() async throws {
+        let bench = try bench(cancellation: .honoured)
+        await bench.fill()
+        await bench.register()
+        bench.origin.hold()
+        bench.outbox.start()
+        let first = try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.outbox.submit(Add(key: 1, amount: 7))
+        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        let states = Task { () -> Int in
+            var count = 0
+            for await _ in bench.outbox.publish() { count += 1 }
+            return count
+        }
+        let draining = Task { await bench.outbox.drain(until: .seconds(1_000)) }
+        try await bench.outbox.close()
+        #expect(await states.value >= 0)
+        #expect(await draining.value == .pending(2))
+        #expect(bench.origin.runningCount == 0)
+        for request: @Sendable () async throws -> Void in [
+            { try await bench.outbox.submit(Add(key: 1, amount: 1)) }, { _ = try await bench.outbox.cancel(first) },
+            { try await bench.outbox.retry(first) }, { try await bench.outbox.discard(first) },
+            { try await bench.outbox.replace(first, with: Add(key: 1, amount: 1)) }, { try await bench.outbox.clear() },
+        ] {
+            let error = await #expect(throws: StoreError.self) { try await request() }
+            #expect(error?.code == .closed)
+        }
+        await bench.outbox.register(Draft.self) { _, _ in }
+        for await _ in bench.outbox.pending(for: bench.store[1]) { Issue.record("a closed outbox has a state") }
+        #expect(await bench.outbox.drain(until: .seconds(1_000)) == .pending(2))
+        let next = try self.bench(in: bench.directory)
+        await next.register()
+        next.outbox.start()
+        try await next.settled()
+        #expect(next.origin.commands.map(\.amount) == [5, 7])
+    }
+
+    @Test func `C23: a delivery that succeeds while its outbox is closed is not repeated`() async throws {
+        let bench = try bench()
+        await bench.register()
+        bench.origin.hold()
+        bench.outbox.start()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        let closing = Task { try await bench.outbox.close() }
+        try await bench.origin.cancelled(count: 1, timeout: .seconds(600))
+        bench.origin.release()
+        try await closing.value
+        let next = try self.bench(in: bench.directory)
+        await next.register()
+        next.outbox.start()
+        try await next.settled()
+        #expect(next.origin.commands.isEmpty)
+    }
+
+    @Test func `C23: a command that closes its scope does not wait for itself`() async throws {
+        let directory = try TemporaryDirectory()
+        let scope = CacheScope(directory: directory.url)
+        let outbox = try Outbox(directory: directory.file("outbox"), time: ManualTime(), scope: scope)
+        let arrived = WatchedState(0)
+        let closed = WatchedState(0)
+        await outbox.register(Add.self, lane: { "\($0.key)" }) { _, _ in
+            arrived.update { $0 += 1 }
+            try await arrived.wait { $0 == 2 ? () : nil }
+            try await scope.close(clearing: true)
+            closed.update { $0 += 1 }
+        }
+        outbox.start()
+        try await outbox.submit(Add(key: 1, amount: 1))
+        try await outbox.submit(Add(key: 2, amount: 1))
+        try await closed.wait { $0 == 2 ? () : nil }
+        try await scope.close()
+        let again = try Outbox(directory: directory.file("outbox"), time: ManualTime())
+        #expect(await again.isEmpty)
+    }
+
+    @Test func `C23: a store and an outbox of a closed scope are closed from the start`() async throws {
+        let directory = try TemporaryDirectory()
+        let scope = CacheScope(directory: directory.url)
+        try await scope.close()
+        let store = Store(cacher: MemoryCacher<Int, Int>(), scope: scope) { $0 }
+        let error = await #expect(throws: StoreError.self) { try await store[1].requireData() }
+        #expect(error?.code == .closed)
+        let refusal = #expect(throws: StoreError.self) { try Outbox(directory: directory.file("outbox"), scope: scope) }
+        #expect(refusal?.code == .closed)
+        #expect(try directory.names.isEmpty)
+    }
+
+    @Test func `C23: closing a store of a shared directory ends its lease, and another process fetches at once`() async throws {
+        let directory = try TemporaryDirectory()
+        func store(_ fetcher: ScriptedFetcher<Int, Int>) -> Store<Int, Int> {
+            Store(
+                cacher: TieredCacher(over: FileCacher(directory: directory.file("numbers"), sharing: .processes)), fetcher: fetcher,
+                policy: StorePolicy(leaseDuration: .seconds(100_000)))
+        }
+        let (ours, theirs) = (ScriptedFetcher<Int, Int>.counting(cancellation: .ignored), ScriptedFetcher<Int, Int>.counting())
+        let (mine, other) = (store(ours), store(theirs))
+        ours.hold()
+        let caller = Task { try await mine[1].requireData() }
+        try await ours.started(count: 1)
+        let waiter = Task { try await other[1].requireData() }
+        let closing = Task { try await mine.close() }
+        #expect(await caller.outcome == "StoreError")
+        ours.release()
+        try await closing.value
+        #expect(try await waiter.value == 1)
+        try await other.close()
+        let files = try directory.fingerprint
+        await mine[1].update(7)
+        await other[1].update(7)
+        #expect(try directory.fingerprint == files)
+    }
+}
+
+extension TemporaryDirectory {
+    /// The identity, the size and the times of each file and directory in it, by path.
+    fileprivate var fingerprint: [String: String] {
+        get throws {
+            let root = url.path(percentEncoded: false)
+            let names = FileManager.default.enumerator(atPath: root)?.compactMap { $0 as? String } ?? []
+            return try (names + [""]).reduce(into: [:]) { prints, name in
+                let status = try FileStatus.of(path: root + "/" + name)
+                prints[name] = status.map { "\($0.inode) \($0.size) \($0.modified)" }
+            }
+        }
+    }
+}

@@ -1,0 +1,251 @@
+import Foundation
+import Testing
+import Trials
+
+@testable import StoreCore
+
+/// Replaces the text of a note.
+private struct Rename: Command, Hashable {
+    static let name = "rename"
+    var note: String
+    var text: String
+
+    func replacing(_ identifiers: IdentifierReplacement) -> Rename { Rename(note: identifiers[note], text: text) }
+}
+
+/// Notes that are created by one outbox, with a cacher that holds the move from a temporary key to the real one.
+private final class NoteMover: Sendable {
+    let directory: TemporaryDirectory
+    let time = ManualTime()
+    let cacher: GatedCacher<String, String>
+    let fetcher = ScriptedFetcher<String, String> { .success("fetched \($0.param)") }
+    let store: Store<String, String>
+    let outbox: Outbox
+    let events = OutboxEvents()
+    /// The changes in the order in which the origin has performed them.
+    let performed = WatchedState<[String]>([])
+
+    convenience init(in directory: TemporaryDirectory? = nil) throws {
+        let cacher = GatedCacher<String, String>()
+        try self.init(in: directory, cacher: cacher, gate: cacher)
+    }
+
+    init(in directory: TemporaryDirectory? = nil, cacher: some Cacher<String, String>, gate: GatedCacher<String, String> = .init()) throws {
+        let directory = try directory ?? TemporaryDirectory()
+        self.directory = directory
+        self.cacher = gate
+        store = Store(cacher: cacher, fetcher: fetcher, time: time)
+        outbox = try Outbox(directory: directory.file("outbox"), time: time, onEvent: events.append)
+    }
+
+    func registerCreations(content: String? = nil) async {
+        await outbox.register(CreateNote.self, creating: store, at: \.id) {
+            $0.text
+        } perform: { command, _ in
+            Created("real-\(command.id)", content: content)
+        }
+    }
+
+    func registerAppends(lane: (@Sendable (AppendText) -> String)? = nil) async {
+        await outbox.register(AppendText.self, patching: store, at: \.note, lane: lane) {
+            $1 += $0.text
+        } perform: { [performed] command, _ in
+            performed.update { $0.append("\(command.note) \(command.text)") }
+        }
+    }
+
+    func registerRenames() async {
+        await outbox.register(Rename.self, patching: store, at: \.note) {
+            $1 = $0.text
+        } perform: { [performed] command, _ in
+            performed.update { $0.append("\(command.note) \(command.text)") }
+        }
+    }
+
+    func register(lane: (@Sendable (AppendText) -> String)? = nil) async {
+        await registerCreations()
+        await registerAppends(lane: lane)
+    }
+}
+
+/// The time between the delivery of a creation and the move of its entity to the real key.
+@Suite(.timeLimit(.minutes(20)))
+struct OutboxMovingTests {
+    // MARK: Order
+
+    @Test(arguments: ["t", "real-t"])
+    func `O3, O8: a change that is submitted while its entity moves is delivered after the earlier ones`(_ name: String) async throws {
+        let notes = try NoteMover()
+        await notes.register()
+        try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
+        for text in ["1", "2"] { try await notes.outbox.submit(AppendText(note: "t", text: text)) }
+        notes.cacher.hold(.load)
+        notes.outbox.start()
+        try await notes.events.first("delivered")
+        try await notes.cacher.began(.load)
+        try await notes.outbox.submit(AppendText(note: name, text: "3"))
+        // Another lane shows that deliveries continue.
+        try await notes.outbox.submit(AppendText(note: "other", text: "4"))
+        try await notes.performed.wait { $0.isEmpty ? nil : () }
+        notes.cacher.release()
+        try await until { await notes.outbox.core.isEmpty }
+        #expect(notes.performed.current.filter { $0 != "other 4" } == ["real-t 1", "real-t 2", "real-t 3"])
+        #expect(try await notes.store["t"].requireData() == "a123")
+    }
+
+    @Test(arguments: [false, true])
+    func `O3, O8: a change that another process submits while the entity moves is delivered after the earlier ones`(
+        _ namesLane: Bool
+    ) async throws {
+        let notes = try NoteMover()
+        let other = try NoteMover(in: notes.directory)
+        for notes in [notes, other] {
+            if namesLane { await notes.register { "note \($0.note)" } } else { await notes.register() }
+        }
+        for round in 1...10 {
+            let id = "t\(round)"
+            try await notes.outbox.submit(CreateNote(id: id, text: "a"))
+            for text in ["1", "2"] { try await notes.outbox.submit(AppendText(note: id, text: text)) }
+            if round == 1 { notes.outbox.start() }
+            try await notes.events.first("delivered", count: 4 * round - 3)
+            try await other.outbox.submit(AppendText(note: "real-\(id)", text: "3"))
+            try await notes.performed.wait { $0.count == 3 * round ? () : nil }
+            #expect(notes.performed.current.suffix(3) == ["real-\(id) 1", "real-\(id) 2", "real-\(id) 3"])
+        }
+    }
+
+    @Test func `O3, O6, O8: a change waits for an earlier one of an unregistered type after the entity has moved`() async throws {
+        let first = try NoteMover()
+        await first.register()
+        try await first.outbox.submit(CreateNote(id: "t", text: "a"))
+        try await first.outbox.submit(AppendText(note: "t", text: "1"))
+        await first.outbox.core.shutDown()
+        let notes = try NoteMover(in: first.directory)
+        await notes.registerCreations()
+        await notes.registerRenames()
+        notes.outbox.start()
+        try await notes.outbox.submit(Rename(note: "t", text: "2"))
+        try await notes.events.first("delivered")
+        try await notes.outbox.submit(Rename(note: "real-t", text: "3"))
+        try await notes.outbox.submit(Rename(note: "other", text: "4"))
+        try await notes.events.first("delivered", count: 2)
+        #expect(notes.performed.current == ["other 4"])
+        await notes.registerAppends()
+        try await until { await notes.outbox.core.isEmpty }
+        #expect(notes.performed.current == ["other 4", "real-t 1", "real-t 2", "real-t 3"])
+    }
+
+    @Test func `O8, O15: the changes of a moving entity are pending under both keys`() async throws {
+        let first = try NoteMover()
+        await first.register()
+        try await first.outbox.submit(CreateNote(id: "t", text: "a"))
+        try await first.outbox.submit(AppendText(note: "t", text: "1"))
+        await first.outbox.core.shutDown()
+        let notes = try NoteMover(in: first.directory)
+        await notes.registerCreations()
+        notes.outbox.start()
+        try await notes.events.first("delivered")
+        for key in ["t", "real-t"] {
+            var states = notes.outbox.pending(for: notes.store[key]).makeAsyncIterator()
+            #expect(await states.next()?.commands.map(\.name) == ["append"])
+        }
+    }
+
+    @Test func `O8, O17: a change waits for the move of its own entity only`() async throws {
+        let cacher = SlowKeyCacher(slow: "real-slow")
+        let notes = try NoteMover(cacher: cacher)
+        await notes.register()
+        for id in ["slow", "fast"] {
+            try await notes.outbox.submit(CreateNote(id: id, text: id))
+            try await notes.outbox.submit(AppendText(note: id, text: "!"))
+        }
+        notes.outbox.start()
+        try await notes.performed.wait { $0.isEmpty ? nil : () }
+        #expect(notes.performed.current == ["real-fast !"])
+        #expect(try await notes.store["fast"].requireData() == "fast!")
+        #expect(try await notes.store["slow"].requireData() == "slow!")
+        cacher.gate.update { $0 = true }
+        try await until { await notes.outbox.core.isEmpty }
+        #expect(notes.performed.current == ["real-fast !", "real-slow !"])
+    }
+
+    /// A cacher that loads one key only after its gate has opened.
+    private struct SlowKeyCacher: Cacher {
+        let slow: String
+        let gate = WatchedState(false)
+        var expiry: Expiry { .never }
+
+        func load(param: String) async throws -> CacheRecord<String>? {
+            if param == slow { try await gate.wait { $0 ? () : nil } }
+            return nil
+        }
+
+        func save(_ record: CacheRecord<String>, param: String) async throws {}
+        func remove(param: String) async throws {}
+        func removeAll() async throws {}
+    }
+
+    // MARK: Content
+
+    @Test func `O8: the first content of an entity is out of date if another process has received its content`() async throws {
+        let app = try NoteMover()
+        let other = try NoteMover(in: app.directory)
+        await app.registerCreations()
+        await other.registerCreations(content: "of the origin")
+        let observer = RecordingObserver(app.store["t"].publish())
+        try await app.outbox.submit(CreateNote(id: "t", text: "first"))
+        _ = try await observer.next { $0.isCompleted && $0.content == "first" }
+        app.fetcher.hold()
+        other.outbox.start()
+        try await until { await app.outbox.core.isEmpty }
+        // The observer sees the first content until the content of the origin is fetched.
+        _ = try await observer.next { $0.isLoading && $0.content == "first" }
+        #expect(await app.store["real-t"].getData(from: .cache) == nil)
+        app.fetcher.release()
+        _ = try await observer.next { $0.isCompleted && $0.content == "fetched real-t" }
+        #expect(try await app.store["t"].requireData() == "fetched real-t")
+        try await app.store.waitUntilSaved()
+        #expect(app.cacher.calls(.save).map(\.content) == ["fetched real-t"])
+        #expect(app.cacher.calls(.remove).allSatisfy { $0.param == "t" })
+        #expect(try await other.store["real-t"].requireData() == "of the origin")
+    }
+
+    @Test func `O8: after a restart between delivery and move, the first content is no valid content of the entity`() async throws {
+        let former = try NoteMover()
+        await former.registerCreations(content: "of the origin")
+        try await former.outbox.submit(CreateNote(id: "t", text: "first"))
+        former.cacher.hold(.load)
+        former.outbox.start()
+        try await former.events.first("delivered")
+        try await former.cacher.began(.load)
+        await former.outbox.core.shutDown()
+        let app = try NoteMover(in: former.directory)
+        await app.registerCreations()
+        try await until { await app.outbox.core.isEmpty }
+        #expect(await app.store["real-t"].getData(from: .cache) == nil)
+        #expect(try await app.store["real-t"].requireData() == "fetched real-t")
+        former.cacher.release()
+    }
+
+    @Test func `O8: the first content of an entity does not replace the content that another process has saved`() async throws {
+        let directory = try TemporaryDirectory()
+        func cacher() -> FileCacher<String, String> { FileCacher(directory: directory.file("notes"), sharing: .processes) }
+        for round in 1...10 {
+            let app = try NoteMover(in: directory, cacher: cacher())
+            let other = try NoteMover(in: directory, cacher: cacher())
+            await app.registerCreations()
+            await other.registerCreations(content: "of the origin")
+            let id = "t\(round)"
+            try await app.outbox.submit(CreateNote(id: id, text: "first"))
+            #expect(try await app.store[id].requireData() == "first")
+            other.outbox.start()
+            try await until { await app.outbox.core.isEmpty }
+            try await until { await other.outbox.core.isEmpty }
+            try await app.store.waitUntilSaved()
+            try await other.store.waitUntilSaved()
+            #expect(try await cacher().load(param: "real-\(id)")?.content == "of the origin")
+            await app.outbox.core.shutDown()
+            await other.outbox.core.shutDown()
+        }
+    }
+}

@@ -1,0 +1,241 @@
+import Foundation
+import Testing
+import Trials
+
+@testable import StoreCore
+
+/// Commands that fail again and again, and the ways to get rid of them.
+@Suite(.timeLimit(.minutes(20)))
+struct OutboxWayOutTests {
+    /// An outbox with a command that has failed once, and one behind it in its lane.
+    private func stuck(
+        policy: OutboxPolicy = .default, _ answers: ScriptedAnswer<Void>...
+    ) async throws -> (bench: OutboxBench, id: UUID) {
+        let origin = ScriptedDeliveries<Add, Void>(.failure(Offline()))
+        for answer in answers { origin.enqueue(answer) }
+        let bench = try OutboxBench(policy: policy, origin: origin)
+        await bench.fill()
+        await bench.register()
+        bench.outbox.start()
+        let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.outbox.submit(Add(key: 1, amount: 7))
+        try await bench.events.first("attempt 1 failed")
+        return (bench, id)
+    }
+
+    @Test(arguments: [false, true])
+    func `O17: a command between attempts is discarded, and its lane continues`(_ restarts: Bool) async throws {
+        let (first, id) = try await stuck(.success(()))
+        var bench = first
+        if restarts {
+            await first.outbox.core.shutDown()
+            bench = try OutboxBench(in: first.directory)
+            await bench.register()
+        }
+        #expect(try await bench.value() == 12)
+        #expect(try await bench.outbox.cancel(id) == .alreadyDelivering)
+        #expect(try await bench.outbox.discard(id) == .perhapsPerformed)
+        #expect(try await bench.value() == 7)
+        #expect(bench.events.count("discarded") == 1)
+        #expect(try await bench.outbox.discard(id) == .unknown)
+        bench.outbox.start()
+        try await bench.settled()
+        #expect(bench.origin.commands.last == Add(key: 1, amount: 7))
+        #expect(try await bench.value() == 7)
+    }
+
+    @Test func `O4, O17: a command between attempts is replaced under a new identity`() async throws {
+        let (bench, id) = try await stuck(.success(()), .success(()))
+        #expect(try await bench.outbox.replace(id, with: Add(key: 1, amount: 50)) == .perhapsPerformed)
+        #expect(try await bench.value() == 57)
+        // The new command does not wait for the delay of the old one.
+        try await bench.settled()
+        #expect(bench.origin.commands.map(\.amount) == [5, 50, 7])
+        #expect(Set(bench.origin.deliveries.map(\.delivery.id)).count == 3)
+        #expect(bench.origin.deliveries.map(\.delivery.attempt) == [1, 1, 1])
+    }
+
+    @Test func `O17: a command that is being delivered is neither discarded nor replaced`() async throws {
+        let bench = try OutboxBench()
+        await bench.fill()
+        await bench.register()
+        bench.origin.hold()
+        bench.outbox.start()
+        let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        #expect(try await bench.outbox.discard(id) == .delivering)
+        #expect(try await bench.outbox.replace(id, with: Add(key: 1, amount: 50)) == .delivering)
+        bench.origin.release()
+        try await bench.settled()
+        #expect(try await bench.value() == 5)
+    }
+
+    @Test func `O17: a command is discarded after the deadline of an attempt that does not end`() async throws {
+        let bench = try OutboxBench(origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) })
+        bench.origin.hold()
+        await bench.fill()
+        await bench.register()
+        bench.outbox.start()
+        let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.outbox.submit(Add(key: 1, amount: 7))
+        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        try await until { bench.time.sleeperCount > 0 }
+        bench.time.advance(by: OutboxPolicy.default.attemptTimeout)
+        try await bench.events.first("attempt is overdue")
+        #expect(try await bench.outbox.discard(id) == .perhapsPerformed)
+        #expect(try await bench.value() == 7)
+        // The late result is dropped.
+        bench.origin.release()
+        try await bench.settled()
+        #expect(try await bench.value() == 7)
+        #expect(bench.origin.commands.map(\.amount) == [5, 7])
+    }
+
+    @Test(arguments: [false, true])
+    func `O13, O17: the result of a delivery is dropped if another process discards or replaces its command`(
+        _ replaces: Bool
+    ) async throws {
+        let bench = try OutboxBench()
+        await bench.fill()
+        await bench.register()
+        bench.origin.hold()
+        bench.outbox.start()
+        let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        let other = try OutboxBench(in: bench.directory)
+        await other.register()
+        if replaces {
+            #expect(try await other.outbox.replace(id, with: Add(key: 1, amount: 50)) == .perhapsPerformed)
+        } else {
+            #expect(try await other.outbox.discard(id) == .perhapsPerformed)
+        }
+        try await until { try await bench.value() == (replaces ? 50 : 0) }
+        bench.origin.release()
+        try await bench.settled()
+        #expect(try await bench.value() == (replaces ? 50 : 0))
+        #expect(bench.origin.commands.map(\.amount) == (replaces ? [5, 50] : [5]))
+    }
+
+    @Test func `O17: a policy gives a command up after a number of attempts, and a retry begins to count again`() async throws {
+        var policy = OutboxPolicy()
+        policy.attemptLimit = 2
+        let (bench, id) = try await stuck(
+            policy: policy, .failure(Offline()), .success(()), .failure(Offline()), .failure(Offline()))
+        try await until { bench.time.sleeperCount > 0 }
+        bench.time.advance(by: .seconds(1))
+        try await bench.events.first("gave up after 2 attempts: Offline")
+        try await bench.events.first("delivered")
+        #expect(try await bench.value() == 7)
+        #expect(await bench.state.commands.map(\.status) == [.failed])
+        #expect(try await bench.outbox.retry(id))
+        try await bench.events.first("attempt 1 failed", count: 2)
+        try await until { await bench.outbox.core.isQuiet }
+        bench.time.advance(by: .seconds(1))
+        try await bench.events.first("gave up", count: 2)
+        #expect(Set(bench.origin.deliveries.filter { $0.command.amount == 5 }.map(\.delivery.id)).count == 1)
+        let again = try OutboxBench(in: bench.directory)
+        await again.register()
+        #expect(await again.state.failedCount == 1)
+        #expect(try await again.outbox.discard(id) == .perhapsPerformed)
+    }
+
+    @Test func `O17: a policy gives a command up at an age, and a refused command was not performed`() async throws {
+        var policy = OutboxPolicy()
+        policy.ageLimit = .seconds(3_600)
+        let (bench, id) = try await stuck(policy: policy, .failure(Offline()), .failure(Refusal()))
+        try await until { bench.time.sleeperCount > 0 }
+        bench.time.advance(by: .seconds(3_600))
+        try await bench.events.first("gave up after 2 attempts: Offline")
+        #expect(try await bench.outbox.discard(id) == .perhapsPerformed)
+        try await bench.events.first("failed")
+        let refused = try #require(await bench.outbox.commands().first?.id)
+        #expect(try await bench.outbox.discard(refused) == .discarded)
+    }
+}
+
+/// The lanes on disk.
+@Suite(.timeLimit(.minutes(20)))
+struct OutboxLaneTests {
+    private struct Old { struct Post { var text: String } }
+    private struct New { struct Article { var text: String } }
+
+    private struct Edit: Command, Hashable {
+        static let name = "edit"
+        var text: String
+    }
+
+    private struct Tag: Command, Hashable {
+        static let name = "tag"
+        var text: String
+    }
+
+    @Test(arguments: ["", "posts"])
+    func `O3: a change waits for an earlier one in its lane after the type of the content was renamed`(_ name: String) async throws {
+        let directory = try TemporaryDirectory()
+        do {
+            let posts = Store(cacher: MemoryCacher<Int, Old.Post>(), time: ManualTime(), name: name) { _ in Old.Post(text: "") }
+            let outbox = try Outbox(directory: directory.file("outbox"))
+            await outbox.register(Edit.self, patching: posts, at: { _ in 7 }, patch: { $1.text = $0.text }, perform: { _, _ in })
+            try await outbox.submit(Edit(text: "first"))
+            await outbox.core.shutDown()
+        }
+        let articles = Store(cacher: MemoryCacher<Int, New.Article>(), time: ManualTime(), name: name) { _ in New.Article(text: "") }
+        let events = OutboxEvents()
+        let outbox = try Outbox(directory: directory.file("outbox"), onEvent: events.append)
+        let performed = WatchedState<[String]>([])
+        await outbox.register(Tag.self, patching: articles, at: { _ in 7 }, patch: { $1.text += $0.text }) { command, _ in
+            performed.update { $0.append(command.text) }
+        }
+        try await outbox.submit(Tag(text: "second"))
+        #expect(Set(await outbox.commands().map(\.lane)) == [name.isEmpty ? "7" : "posts 7"])
+        outbox.start()
+        try await events.first("cannot decode edit")
+        await outbox.register(Edit.self, patching: articles, at: { _ in 7 }, patch: { $1.text = $0.text }) { command, _ in
+            performed.update { $0.append(command.text) }
+        }
+        try await until { await outbox.core.isEmpty }
+        #expect(performed.current == ["first", "second"])
+    }
+
+    @Test func `O3: stores of one type with names of their own share no lanes`() async throws {
+        let first = Store(cacher: MemoryCacher<Int, Int>(), time: ManualTime(), name: "likes") { _ in 0 }
+        let second = Store(cacher: MemoryCacher<Int, Int>(), time: ManualTime(), name: "views") { _ in 0 }
+        let origin = ScriptedDeliveries<Add, Void> { _ in .success(()) }
+        let events = OutboxEvents()
+        let outbox = try Outbox(directory: TemporaryDirectory().file("outbox"), onEvent: events.append)
+        await outbox.register(Add.self, patching: first, at: \.key) {
+            $1 += $0.amount
+        } perform: {
+            try await origin.perform($0, $1)
+        }
+        await outbox.register(Draft.self, patching: second, at: \.key, patch: { $1 = $0.value }, perform: { _, _ in })
+        origin.hold()
+        outbox.start()
+        try await outbox.submit(Add(key: 1, amount: 5))
+        try await origin.started(count: 1, timeout: .seconds(600))
+        try await outbox.submit(Draft(key: 1, value: 5))
+        try await events.first("delivered")
+        for (store, names) in [(first, ["add"]), (second, [])] {
+            var states = outbox.pending(for: store[1]).makeAsyncIterator()
+            #expect(await states.next()?.commands.map(\.name) == names)
+        }
+        origin.release()
+        try await until { await outbox.core.isEmpty }
+    }
+
+    @Test func `O6, O14: an outbox refuses a log of an earlier format, and does not change it`() throws {
+        var bytes = OutboxLogFormat.header
+        bytes[8] = 1
+        let sum = bytes.withUnsafeBytes { Checksum64.of(UnsafeRawBufferPointer(rebasing: $0[..<12])) }
+        bytes.replaceSubrange(12..<16, with: withUnsafeBytes(of: UInt32(truncatingIfNeeded: sum).littleEndian) { Array($0) })
+        let directory = try TemporaryDirectory()
+        try FileManager.default.createDirectory(at: directory.file("outbox"), withIntermediateDirectories: true)
+        let log = directory.file("outbox").appending(path: "log")
+        try Data(bytes + [1, 2, 3]).write(to: log)
+        let error = #expect(throws: StoreError.self) { try Outbox(directory: directory.file("outbox")) }
+        #expect(error?.code == .unreadableRecord)
+        #expect(error?.message.contains("has version 1") == true)
+        #expect(error?.message.contains("the earlier version of the program") == true)
+        #expect(try Data(contentsOf: log) == Data(bytes + [1, 2, 3]))
+    }
+}

@@ -1,0 +1,34 @@
+import Testing
+
+@testable import StoreCore
+
+struct ReplacedKeysTests {
+    private func key(_ number: Int) -> BoxedKey { BoxedKey(number) }
+
+    @Test func `C15, O8: the newest replaced keys are remembered, and the oldest forgotten`() {
+        var keys = ReplacedKeys(limit: 3)
+        #expect(keys.isEmpty)
+        for number in 1...100 {
+            keys.replace(key(number), with: key(-number))
+            #expect(keys.count == min(3, number))
+            for known in 1...100 { #expect(keys[key(known)] == (known > number - 3 && known <= number ? key(-known) : nil)) }
+        }
+    }
+
+    @Test func `O8: a key that is replaced again keeps its place`() {
+        var keys = ReplacedKeys(limit: 2)
+        keys.replace(key(1), with: key(10))
+        keys.replace(key(1), with: key(11))
+        keys.replace(key(2), with: key(20))
+        #expect(keys[key(1)] == key(11) && keys.count == 2)
+        keys.replace(key(3), with: key(30))
+        #expect(keys[key(1)] == nil && keys[key(2)] == key(20) && keys[key(3)] == key(30))
+    }
+
+    @Test func `C15: a store remembers ten thousand replaced keys`() {
+        let store = Store(cacher: MemoryCacher<Int, Int>()) { $0 }
+        for number in 1...20_000 { store.engine.replaceKey(key(number), with: key(-number)) }
+        #expect(store.engine.state.withLock { $0.replacedKeys.count } == 10_000)
+        #expect(store.engine.resolved(key(20_000)) == key(-20_000) && store.engine.resolved(key(1)) == key(1))
+    }
+}

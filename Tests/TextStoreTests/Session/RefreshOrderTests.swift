@@ -1,0 +1,120 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+import Trials
+
+@testable import TextStore
+
+/// T17: a refresh and the requests that were sent before it.
+struct RefreshOrderTests {
+    let bench: Bench
+    private let gate = WatchedState(false)
+
+    init() throws { bench = try Bench() }
+
+    /// Serves a file whose first response is held back until the gate opens.
+    private func serveHeld(_ path: String, _ responses: LoopbackOrigin.Response...) {
+        let number = Lock(0)
+        bench.origin.on(.get, path) { [gate] _ in
+            let index = number.withLock { number in
+                defer { number += 1 }
+                return number
+            }
+            if index == 0 { try? await gate.wait { $0 ? () : nil } }
+            return responses[min(index, responses.count - 1)]
+        }
+    }
+
+    private func count(_ path: String) -> Int { bench.origin.requests(to: path).count }
+
+    /// Opens the gate after some refreshes were called.
+    private func refresh(_ store: TextStore, times: Int = 1) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<times { group.addTask { try await store.refresh() } }
+            try await until("the refreshes wait") { store.engine.session.read { $0.refreshing } == times }
+            gate.update { $0 = true }
+            try await group.waitForAll()
+        }
+    }
+
+    @Test(arguments: [1, 20])
+    func `T17: a refresh does not join a request for the manifest that was sent before the call`(calls: Int) async throws {
+        serveHeld("/versions.json", .json(literal: #"{"eula":"1.0.0"}"#), .json(literal: #"{"eula":"2.0.0"}"#))
+        bench.serve("eula", "Remote terms 2")
+        let store = try await bench.started()
+        try await until("the request has arrived") { count("/versions.json") == 1 }
+        try await refresh(store, times: calls)
+        #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 remote: Remote terms 2")
+        #expect(count("/versions.json") == 2, "one request serves all refreshes")
+    }
+
+    @Test(arguments: [false, true])
+    func `T17: a refresh does not join a request for a text that was sent before the call`(hasManifest: Bool) async throws {
+        bench.serve(manifest: #"{"notes":"1.0.0"}"#)
+        serveHeld("/notes.txt", .text("Notes 1"), .text("Notes 2"))
+        let notes = TextSource(identifier: "notes", remoteFile: RemoteFile(url: bench.origin.url.appending(path: "notes.txt")))
+        let store = try bench.store()
+        try await store.register(notes)
+        if hasManifest { await store.setVersionSource(bench.versions) } else { store.engine.begin(["notes"]) }
+        try await until("the request has arrived") { count("/notes.txt") == 1 }
+        try await refresh(store)
+        #expect(try await store.text(for: notes).text == "Notes 2")
+        #expect(count("/notes.txt") == 2)
+    }
+
+    @Test func `T17: a text whose digest fits is not fetched again by a refresh that overtakes it`() async throws {
+        bench.serve(manifest: #"{"texts":{"notes":{"version":"1.0.0","sha256":"\#(sha256("Notes 1"))"}}}"#)
+        serveHeld("/notes.txt", .text("Notes 1"), .text("Notes 2"))
+        let notes = TextSource(identifier: "notes", remoteFile: RemoteFile(url: bench.origin.url.appending(path: "notes.txt")))
+        let store = try bench.store()
+        try await store.register(notes)
+        await store.setVersionSource(bench.versions)
+        try await until("the request has arrived") { count("/notes.txt") == 1 }
+        try await refresh(store)
+        #expect(try await store.text(for: notes).text == "Notes 1")
+        #expect(count("/notes.txt") == 1)
+    }
+
+    @Test func `T17: a refresh that overtakes a failing request tries again at once`() async throws {
+        serveHeld("/versions.json", .status(503), .json(literal: #"{"eula":"2.0.0"}"#))
+        bench.serve("eula", "Remote terms 2")
+        let store = try await bench.started()
+        try await until("the request has arrived") { count("/versions.json") == 1 }
+        try await refresh(store)
+        #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 remote: Remote terms 2")
+    }
+
+    @Test(arguments: [false, true])
+    func `T17: a refresh does not end early where its requests are abandoned`(isCleared: Bool) async throws {
+        serveHeld("/versions.json", .json(literal: #"{"eula":"1.0.0"}"#), .json(literal: #"{"eula":"2.0.0"}"#))
+        bench.serve("eula", "Remote terms 2")
+        bench.serve("other", "unused")
+        bench.origin.on(.get, "/other.json") { _ in .json(literal: #"{"eula":"2.0.0"}"#) }
+        let store = try await bench.started()
+        try await until("the request has arrived") { count("/versions.json") == 1 }
+        async let refreshing: Void = store.refresh()
+        try await until("the refresh waits") { store.engine.session.read { $0.refreshing } == 1 }
+        if isCleared {
+            try await store.clear()
+        } else {
+            await store.setVersionSource(VersionSource(remoteFile: RemoteFile(url: bench.origin.url.appending(path: "other.json"))))
+        }
+        try await refreshing
+        #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 remote: Remote terms 2")
+        gate.update { $0 = true }
+    }
+
+    @Test func `T17: a canceled refresh leaves no debt`() async throws {
+        serveHeld("/versions.json", .json(literal: #"{"eula":"1.0.0"}"#))
+        let store = try await bench.started()
+        try await until("the request has arrived") { count("/versions.json") == 1 }
+        let task = Task { try await store.refresh() }
+        try await until("the refresh waits") { store.engine.session.read { $0.refreshing } == 1 }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(store.engine.session.read { $0.refreshing } == 0)
+        gate.update { $0 = true }
+        try await store.refresh()
+    }
+}

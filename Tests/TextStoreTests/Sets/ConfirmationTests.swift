@@ -1,0 +1,193 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+import Trials
+
+@testable import TextStore
+
+/// T17: a text looks current only if the newest manifest confirmed it.
+struct ConfirmationTests {
+    let bench: Bench
+
+    init() throws { bench = try Bench() }
+
+    private var soon: TextAwaiting { .remote(timeout: .seconds(2)) }
+
+    struct Bad: Sendable, CustomStringConvertible {
+        var description: String
+        var entry: String
+        var code: TextStoreError.Code
+    }
+
+    static let bad = [
+        Bad(description: "malformed", entry: #""1.2""#, code: .malformedEntry),
+        Bad(description: "no version", entry: "{}", code: .malformedEntry),
+        Bad(description: "a pre-release", entry: #""3.0.0-rc.1""#, code: .malformedEntry),
+        Bad(description: "listed twice", entry: #""2.0.0","eula":"2.0.0""#, code: .malformedEntry),
+        Bad(description: "lower", entry: #""0.9.0""#, code: .belowFloor),
+        Bad(description: "a rollback without a revision", entry: #"{"version":"0.9.0","rollback":true}"#, code: .malformedEntry),
+    ]
+
+    @Test(arguments: bad, [nil, "legal"])
+    func `T17: a malformed, refused, or lower entry is reported by refresh, states, and texts`(bad: Bad, group: String?) async throws {
+        bench.serve(manifest: #"{"texts":{"eula":"1.0.0","privacy":"1.0.0"}}"#)
+        let store = try await bench.started(group: group)
+        try await store.refresh()
+        let confirmed = try await store.text(for: bench.source("eula"), awaiting: soon)
+        #expect(confirmed.staleSince == nil && confirmed.fallbackReason == nil)
+
+        bench.serve(manifest: #"{"texts":{"eula":\#(bad.entry),"privacy":"1.0.0"}}"#)
+        let expected = group == nil ? bad.code : .incompleteSet
+        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(error?.code == expected && error?.identifier == "eula")
+        try await expectDoubt(store, expected)
+        var states = store.publish(bench.source("eula")).makeAsyncIterator()
+        if case .error(let error, let content)? = await states.next() {
+            #expect((error as? TextStoreError)?.code == expected && content?.text == "Bundled terms 1")
+        } else {
+            Issue.record("the state is no error")
+        }
+        // The next start knows it from the saved manifest.
+        bench.origin.goDown()
+        try await expectDoubt(try await bench.started(group: group), expected)
+        #expect(bench.events.refusals.filter { $0.code == bad.code }.count <= 2, "once for each process")
+    }
+
+    private func expectDoubt(_ store: TextStore, _ code: TextStoreError.Code) async throws {
+        let text = try await store.text(for: bench.source("eula"))
+        #expect(text.text == "Bundled terms 1" && text.staleSince != nil)
+        #expect(try await store.text(for: bench.source("eula"), awaiting: soon).fallbackReason?.code == code)
+    }
+
+    @Test(arguments: bad)
+    func `T17: a corrected entry ends the doubt`(bad: Bad) async throws {
+        bench.serve(manifest: #"{"texts":{"eula":\#(bad.entry),"privacy":"1.0.0"}}"#)
+        let store = try await bench.started()
+        _ = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        bench.serve(manifest: #"{"texts":{"eula":"1.0.0","privacy":"1.0.0"}}"#)
+        try await store.refresh()
+        let text = try await store.text(for: bench.source("eula"), awaiting: soon)
+        #expect(text.staleSince == nil && text.fallbackReason == nil)
+    }
+
+    @Test(arguments: [nil, "legal"])
+    func `T17: a set with only lower entries is reported`(group: String?) async throws {
+        bench.serve(manifest: #"{"eula":"0.9.0","privacy":"0.9.0"}"#)
+        let store = try await bench.started(group: group)
+        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(error?.code == (group == nil ? .belowFloor : .incompleteSet))
+    }
+
+    @Test func `T17: a text that the newest manifest does not list is not confirmed`() async throws {
+        bench.serve(manifest: #"{"privacy":"1.0.0"}"#)
+        let store = try await bench.started()
+        try await store.refresh()
+        let text = try await store.text(for: bench.source("eula"), awaiting: soon)
+        #expect(text.staleSince != nil && text.fallbackReason?.code.rawValue == "unconfirmed")
+        let privacy = try await store.text(for: bench.source("privacy"), awaiting: soon)
+        #expect(privacy.staleSince == nil && privacy.fallbackReason == nil)
+    }
+
+    @Test func `T17: a text without an origin needs no confirmation`() async throws {
+        bench.serve(manifest: #"{"privacy":"1.0.0"}"#)
+        let store = try bench.store()
+        let eula = TextSource(identifier: "eula", bundleFile: BundleFile(fileName: "eula", fileExtension: "txt"))
+        try await store.register(eula)
+        await store.setVersionSource(bench.versions)
+        try await store.refresh()
+        let text = try await store.text(for: eula, awaiting: soon)
+        #expect(text.staleSince == nil && text.fallbackReason == nil)
+    }
+
+    @Test func `T17: a text whose newer version waits for its activation is not confirmed`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        let store = try await bench.started(policy: TextStorePolicy(activation: .manually))
+        try await store.refresh()
+        let text = try await store.text(for: bench.source("eula"), awaiting: soon)
+        #expect(text.text == "Bundled terms 1" && text.staleSince != nil && text.fallbackReason?.code.rawValue == "notActivated")
+        #expect(try await store.activate())
+        let next = try await store.text(for: bench.source("eula"), awaiting: soon)
+        #expect(next.text == "Remote terms 2" && next.staleSince == nil && next.fallbackReason == nil)
+    }
+
+    @Test func `T17: a check that failed before the start confirms nothing`() async throws {
+        bench.serve(manifest: #"{"eula":"1.0.0"}"#)
+        _ = try await bench.started().text(for: bench.source("eula"), awaiting: patient)
+        bench.origin.on(.get, "/versions.json") { _ in .status(503) }
+        bench.time.shiftDate(by: .seconds(15 * 60))
+        _ = try await bench.started().text(for: bench.source("eula"), awaiting: soon)
+        let text = try await bench.started().text(for: bench.source("eula"), awaiting: patient)
+        #expect(text.fallbackReason?.code == .checkedRecently)
+        #expect(bench.origin.requests(to: "/versions.json").count == 2)
+    }
+
+    @Test func `T17: a text with another digest than the newest manifest's is stale`() async throws {
+        bench.serve(manifest: #"{"texts":{"eula":{"version":"1.0.0","sha256":"\#(sha256("Corrected terms 1"))"}}}"#)
+        bench.origin.on(.get, "/eula.txt") { _ in .status(503) }
+        let store = try await bench.started()
+        let text = try await store.text(for: bench.source("eula"), awaiting: patient)
+        #expect(text.text == "Bundled terms 1" && text.staleSince != nil && text.fallbackReason?.code == .unexpectedStatus)
+        bench.serve("eula", "Corrected terms 1")
+        try await store.refresh()
+        let corrected = try await store.text(for: bench.source("eula"), awaiting: patient)
+        #expect(corrected.text == "Corrected terms 1" && corrected.staleSince == nil && corrected.fallbackReason == nil)
+    }
+
+    @Test func `T8, T17: an awaited text of an expired manifest asks the origin at once, and then ever less often`() async throws {
+        bench.time.setDate(Date(timeIntervalSince1970: 1_893_456_000 - 60))
+        bench.serve(manifest: #"{"expires":"2030-01-01T00:00:00Z","texts":{"eula":"1.0.0"}}"#)
+        let store = try await bench.started(policy: TextStorePolicy(checkInterval: .seconds(86_400)))
+        _ = try await store.text(for: bench.source("eula"), awaiting: patient)
+        bench.time.advance(by: .seconds(60))
+        #expect(try await store.text(for: bench.source("eula")).staleSince != nil)
+        func count() -> Int { bench.origin.requests(to: "/versions.json").count }
+        #expect(count() == 1, "a plain read keeps to the interval")
+        #expect(try await store.text(for: bench.source("eula"), awaiting: soon).fallbackReason?.code == .expiredManifest)
+        #expect(count() == 2)
+        for _ in 0..<3600 {
+            bench.time.advance(by: .seconds(1))
+            _ = try await store.text(for: bench.source("eula"), awaiting: soon)
+        }
+        #expect(count() > 5 && count() < 15)
+        bench.serve(manifest: #"{"expires":"2040-01-01T00:00:00Z","texts":{"eula":"2.0.0"}}"#)
+        bench.serve("eula", "Remote terms 2")
+        bench.time.advance(by: .seconds(3600))
+        #expect(line(try await store.text(for: bench.source("eula"), awaiting: soon)) == "2.0.0 remote: Remote terms 2")
+    }
+
+    @Test(arguments: [nil, "legal"])
+    func `T17, D9: a text that another process switches by its newer manifest is confirmed until the own check says otherwise`(
+        group: String?
+    ) async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0","privacy":"1.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        let policy = TextStorePolicy(checkInterval: .seconds(86_400))
+        let store = try await bench.started(policy: policy, group: group)
+        _ = try await store.text(for: bench.source("eula"), awaiting: patient)
+        let states = WatchedState<[String]>([])
+        let observing = Task { [bench] in
+            for await state in store.publish(bench.source("eula")) {
+                if case .error(let error, _) = state { states.update { $0.append("\(error)") } }
+                if let text = state.content { states.update { $0.append(text.text) } }
+            }
+        }
+        defer { observing.cancel() }
+        try await states.wait { $0.last == "Remote terms 2" ? () : nil }
+
+        bench.serve(manifest: #"{"eula":"3.0.0","privacy":"1.0.0"}"#)
+        bench.serve("eula", "Remote terms 3")
+        bench.time.advance(by: .seconds(1))
+        try await bench.started(policy: policy, group: group).refresh()
+        try await states.wait { $0.last == "Remote terms 3" ? () : nil }
+        let text = try await store.text(for: bench.source("eula"), awaiting: patient)
+        #expect(text.text == "Remote terms 3" && text.staleSince == nil && text.fallbackReason == nil)
+        #expect(!states.current.contains { $0.contains("TextStoreError") })
+
+        bench.serve(manifest: #"{"eula":"2.0.0","privacy":"1.0.0"}"#)
+        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(error?.code == (group == nil ? .belowFloor : .incompleteSet))
+        #expect(try await store.text(for: bench.source("eula")).staleSince != nil)
+    }
+}
