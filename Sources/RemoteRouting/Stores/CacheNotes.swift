@@ -7,13 +7,13 @@ internal import StoreCore
 struct CacheNotes: Codable, Hashable, Sendable {
     /// The names of the response fields that are kept; each message has its own `Date` and `Age`.
     static let names = ["Cache-Control", "Expires", "Vary"]
-    /// The maximum number of characters of the kept fields, and the maximum number of nominated fields.
+    /// The maximum number of bytes of the kept fields and of `Vary`, and the maximum number of nominated fields.
     static let (textLimit, nameLimit) = (4096, 64)
 
     /// The lines of the kept fields.
     var fields: [String: [String]] = [:]
-    /// Digests of the request fields that `Vary` nominates, by their names in lower case.
-    var selection: [String: String] = [:]
+    /// Digests of the request fields that `Vary` nominates, by their names in lower case; `nil` without such fields.
+    private(set) var selection: [String: String]?
 
     /// Reads the notes of a validator; `nil` if it has none.
     init?(_ validator: Validator?) {
@@ -27,31 +27,30 @@ struct CacheNotes: Codable, Hashable, Sendable {
     init(_ exchange: CachedExchange) {
         for name in CacheNotes.names {
             let lines = exchange.response.values(of: name)
-            if !lines.isEmpty { fields[name] = lines }
+            // Longer fields are no use for a cache; without them, a 304 counts on its own.
+            if !lines.isEmpty, lines.byteCount <= CacheNotes.textLimit { fields[name] = lines }
         }
-        // Longer fields are no use for a cache; without them, a 304 counts on its own.
-        if fields.values.joined().reduce(0, { $0 + $1.utf8.count }) > CacheNotes.textLimit { fields = [:] }
-        for name in exchange.nominatedNames.prefix(CacheNotes.nameLimit) {
-            selection[name] = CacheNotes.digest(of: name, in: exchange.selecting)
+        let names = exchange.nominatedNames ?? []
+        if !names.isEmpty {
+            selection = Dictionary(names.map { ($0, CacheNotes.digest(of: $0, in: exchange.selecting)) }) { first, _ in first }
         }
     }
 
+    /// Whether a validator may have a selection; saves reading the notes of most.
+    static func mayHaveSelection(_ validator: Validator) -> Bool { validator.notes?.contains("\"selection\"") == true }
+
     /// The notes as text; `nil` if they say nothing.
     var text: String? {
-        guard self != CacheNotes(fields: [:], selection: [:]) else { return nil }
+        guard !fields.isEmpty || selection != nil else { return nil }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         // Strings in dictionaries can always be encoded.
         return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    private init(fields: [String: [String]], selection: [String: String]) {
-        (self.fields, self.selection) = (fields, selection)
-    }
-
     /// Whether the fields of a request select the content.
     func isSelected(by request: HTTPFields) -> Bool {
-        selection.allSatisfy { name, digest in CacheNotes.digest(of: name, in: request) == digest }
+        selection?.allSatisfy { name, digest in CacheNotes.digest(of: name, in: request) == digest } ?? true
     }
 
     /// Returns the digest of a field's values, which may be credentials; empty for a missing field.
@@ -67,10 +66,11 @@ extension Validator {
     /// - Parameters:
     ///   - own: The validator of the response, or of the app's page function.
     ///   - exchange: The exchange that fetched or confirmed the content.
-    init?(_ own: Validator?, notesOf exchange: CachedExchange) {
+    ///   - keepsFields: Whether a later 304 is merged into the fields of the response.
+    init?(_ own: Validator?, notesOf exchange: CachedExchange, keepsFields: Bool = true) {
         var notes = CacheNotes(exchange)
         // Without a validator, no 304 follows.
-        if own == nil { notes.fields = [:] }
+        if own == nil || !keepsFields { notes.fields = [:] }
         let text = notes.text
         guard own != nil || text != nil else { return nil }
         self = own ?? Validator()
@@ -79,11 +79,14 @@ extension Validator {
 }
 
 extension CachedExchange {
-    /// The names, in lower case, of the request fields that `Vary` nominates; without codings, because bodies are decoded.
-    var nominatedNames: [String] {
+    /// The names, in lower case, of the request fields that `Vary` nominates; without codings, because bodies are decoded. `nil` if there
+    /// are too many.
+    var nominatedNames: [String]? {
         let lines = response.values(of: "Vary") + redirects.flatMap(\.vary)
+        guard lines.byteCount <= CacheNotes.textLimit else { return nil }
         let names = lines.flatMap { $0.split(separator: ",") }.map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() }
-        return Set(names).subtracting(["", "*", "accept-encoding"]).sorted()
+        let nominated = Set(names).subtracting(["", "*", "accept-encoding"])
+        return nominated.count <= CacheNotes.nameLimit ? nominated.sorted() : nil
     }
 
     /// The same exchange with the stored fields that its 304 did not replace (RFC 9111 §3.2, §4.3.4).
@@ -103,6 +106,10 @@ extension CachedExchange {
         let own = Validator(entityTag: new?.entityTag ?? known.entityTag, lastModified: new?.lastModified ?? known.lastModified)
         return Validator(own, notesOf: self) ?? own
     }
+}
+
+extension [String] {
+    fileprivate var byteCount: Int { reduce(0) { $0 + $1.utf8.count } }
 }
 
 extension RouteCall {

@@ -44,25 +44,29 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
         return result
     }
 
-    /// Returns whether a saved version fits the request of a route: the same values of the fields that selected it (RFC 9111 §4.1).
-    ///
-    /// Runs the request interceptors, which may write such a field; nothing is sent.
-    func accepts(_ validator: Validator, _ route: some Routable, at reference: OriginReference? = nil) async -> Bool {
-        guard let notes = CacheNotes(validator), !notes.selection.isEmpty else { return true }
-        var request = Route(route)
-        if let reference { request.options.target = .page(reference) }
-        // Ignores the reason: the fetch that follows meets the same failure.
-        guard let fields = try? await RouteCall(request, at: host, .whole).selectingFields() else { return false }
-        return notes.isSelected(by: fields)
-    }
-
     private func exchange(_ route: Route, confirming known: Validator?) async throws -> ConditionalResponse {
         let response = try await host.wholeResponse(for: route)
         if response.status == 304 {
             let merged = response.exchange.confirming(known)
-            return .notModified(Freshness(of: merged), known.map { merged.validator(replacing: $0) })
+            let freshness = Freshness(of: merged)
+            // Neither message states a freshness, so that of the app's page function stays.
+            let keepsAll = freshness == .unspecified && CacheNotes(known)?.fields.isEmpty != false
+            return .notModified(freshness, keepsAll ? nil : known.map { merged.validator(replacing: $0) })
         }
         return .modified(response.map(try await read(response, route)))
+    }
+}
+
+extension RemoteHost {
+    /// Returns whether a saved version fits the request of a route, at a page link if there is one.
+    func accepts(_ validator: Validator, _ original: Route, at reference: OriginReference? = nil) async -> Bool {
+        guard CacheNotes.mayHaveSelection(validator) else { return true }
+        guard let notes = CacheNotes(validator) else { return false }
+        var route = original
+        if let reference { route.options.target = .page(reference) }
+        // Ignores the reason: the fetch that follows meets the same failure.
+        guard let fields = try? await RouteCall(route, at: self, .whole).selectingFields() else { return false }
+        return notes.isSelected(by: fields)
     }
 }
 

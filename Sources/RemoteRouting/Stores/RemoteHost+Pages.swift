@@ -273,15 +273,15 @@ extension RoutePageFetcher {
             case .modified(let response):
                 let page = response.value
                 let freshness = page.freshness == .unspecified ? Freshness(of: response) : page.freshness
-                let validator = Validator(page.validator ?? Validator(of: response), notesOf: response.exchange)
+                let isOwn = page.freshness != .unspecified || page.validator != nil
+                let validator = Validator(page.validator ?? Validator(of: response), notesOf: response.exchange, keepsFields: !isOwn)
                 return OriginResponse(
                     .modified(page.elements, freshness, validator), nextKey: page.nextKey, prevKey: page.prevKey, guessedEnd: page.guessedEnd)
             }
         } accept: { validator, param in
             // Ignores the reason: the fetch that follows meets the same failure.
             guard let (route, reference) = try? request(param, nil) else { return false }
-            return await ConditionalExchange<Page<Element>>(host: host) { try await read($0, $1, nil) }
-                .accepts(validator, route, at: reference)
+            return await host.accepts(validator, Route(route), at: reference)
         }
     }
 }

@@ -38,7 +38,7 @@ public struct RouteFetcher<Param: Hashable & Sendable, Content: Sendable>: Reval
     public func fetch(param: Param, revalidating validator: Validator?) async throws -> FetchResult<Content> {
         switch try await exchange.send(route(param), revalidating: validator) {
         case .modified(let response):
-            .modified(response.value, Freshness(of: response), Validator(Validator(of: response), notesOf: response.exchange))
+            .modified(response.value, Freshness(of: response), Validator(of: response))
         case .notModified(let freshness, let validator): .notModified(freshness, validator)
         }
     }
@@ -48,10 +48,19 @@ public struct RouteFetcher<Param: Hashable & Sendable, Content: Sendable>: Reval
     /// - Parameters:
     ///   - validator: The validator of the saved version.
     ///   - param: The key.
-    public func accepts(_ validator: Validator, param: Param) async -> Bool { await exchange.accepts(validator, route(param)) }
+    public func accepts(_ validator: Validator, param: Param) async -> Bool { await exchange.host.accepts(validator, for: route(param)) }
 }
 
 extension RemoteHost {
+    /// Returns whether the request of a route has the values of all fields that selected a saved version (RFC 9111 §4.1).
+    ///
+    /// Fetchers of your own call it in `accepts(_:param:)`. Request interceptors run, because they may write such a field; nothing is sent.
+    ///
+    /// - Parameters:
+    ///   - validator: The validator of the saved version, from a response of this host.
+    ///   - route: The route that would fetch the version.
+    public func accepts(_ validator: Validator, for route: some Routable) async -> Bool { await accepts(validator, Route(route)) }
+
     /// Creates a fetcher that requests each key's content with a route of this host.
     ///
     /// ```swift

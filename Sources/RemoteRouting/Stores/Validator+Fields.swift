@@ -4,12 +4,16 @@ public import StoreCore
 extension Validator {
     /// Creates a validator from a response's verbatim fields (RFC 9110 §8.8); returns `nil` if none of them is usable.
     ///
+    /// Its notes say what selected the response; see ``RemoteHost/accepts(_:for:)``.
+    ///
     /// ```swift
     /// let etag = Validator(of: response)?.entityTag
     /// ```
     ///
     /// - Parameter response: A response of a ``RemoteHost``.
-    public init?(of response: RemoteResponse<some Any>) { self.init(of: response.fields, now: response.exchange.respondedAt) }
+    public init?(of response: RemoteResponse<some Any>) {
+        self.init(Validator(of: response.fields, now: response.exchange.respondedAt), notesOf: response.exchange)
+    }
 
     /// Creates a validator from verbatim header fields (RFC 9110 §8.8); returns `nil` if none of them is usable.
     ///

@@ -54,7 +54,7 @@ struct InterceptorTests {
         bench.on("GET", "/x") { _ in .text("x").setting("X-Replace", to: "yes") }
         let seen = WatchedState<[Bool]>([])
         // One permit: replacing a stream releases it.
-        let host = bench.host().with { $0.limits.concurrentExchanges = 1 }.intercepting(responses: Replacing(seen: seen))
+        let host = bench.host().with { $0.limits.concurrentStreams = 1 }.intercepting(responses: Replacing(seen: seen))
         for (path, expected) in [("/kept", "kept"), ("/x", "replaced"), ("/kept", "kept")] as [(RoutePath, String)] {
             var bytes = Data()
             for try await piece in try await host.bytes(for: Route(path: path)) { bytes += piece }

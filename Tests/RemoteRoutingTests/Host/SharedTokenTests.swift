@@ -1,4 +1,5 @@
 import Foundation
+import LoopbackOrigin
 import Testing
 import Trials
 
@@ -65,6 +66,33 @@ struct SharedTokenTests {
         for task in tasks { #expect(try await task.value == [1]) }
         #expect(issuer.state.withLock { $0.refreshes == 1 && !$0.isRevoked })
         #expect(users.allSatisfy { $0.1.current == Token(accessToken: "a2", refreshToken: "r2") })
+    }
+
+    @Test func `D11: processes refresh a rotating token once`() async throws {
+        let origin = try LoopbackOrigin()
+        let state = Lock(Issuer.State())
+        origin.on(.get, "/x") { request in
+            state.withLock { request.headers["Authorization"] == "Bearer a\($0.number)" && !$0.isRevoked }
+                ? .json(literal: "[1]") : .status(401)
+        }
+        origin.on(.post, "/tokens") { request in
+            state.withLock { state in
+                state.refreshes += 1
+                guard request.body == Data("r\(state.number)".utf8), !state.isRevoked else {
+                    state.isRevoked = true
+                    return .status(400)
+                }
+                state.number += 1
+                return .json(Token(accessToken: "a\(state.number)", refreshToken: "r\(state.number)"))
+            }
+        }
+        let client = try ChildProcess.path(of: "HostileClient")
+        let processes = try (0..<3).map { _ in try ChildProcess(client, ["share", "\(origin.port)", place.url.path]) }
+        for process in processes {
+            #expect(process.readLine() == "8 a2")
+            #expect(process.wait())
+        }
+        #expect(state.withLock { $0.refreshes == 1 && !$0.isRevoked })
     }
 
     @Test func `D11: a user reads the place again before it refreshes, and begins with the kept token`() async throws {

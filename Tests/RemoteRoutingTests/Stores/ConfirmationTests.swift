@@ -90,6 +90,16 @@ struct ConfirmationTests {
         #expect(transport.requests.map { $0.fields["If-None-Match"] } == [nil, "\"v1\""])
     }
 
+    @Test func `H19: a 304 without fields keeps the freshness of the page function`() async throws {
+        let transport = MemoryTransport(inTurn: .json("[1]").adding("Cache-Control", "max-age=60").adding("ETag", "\"v1\""), .status(304))
+        let fetcher = RemoteHost("api.example.com", transport: transport).pages(parsing: { _ in
+            Page([1], freshness: .fresh(for: .seconds(5)))
+        }) { (_: Int, _: PageCursor?) in Route(path: "/log") }
+        guard case .modified(_, _, let validator) = try await fetcher.respond(to: .content(1, revalidating: nil)).result else { return }
+        #expect(try await fetcher.respond(to: .content(1, revalidating: validator)).result == .notModified())
+        #expect(transport.requests.map { $0.fields["If-None-Match"] } == [nil, "\"v1\""])
+    }
+
     @Test func `H19: a new Last-Modified replaces the stored one, and survives the next confirmation`() async throws {
         let (old, new) = (ConfirmationTests.date(-100), ConfirmationTests.date(-50))
         let time = ManualTime(date: ConfirmationTests.now)

@@ -67,6 +67,9 @@ struct FreshnessTests {
         Case("RFC 9111 §5.2.2.4 no-cache with field names applies to the response", [cc("no-cache=\"Set-Cookie\", max-age=60")], mustAsk),
         Case("RFC 9111 §5.2.2.5 no-store", [cc("no-store")], neverSaved),
         Case("RFC 9111 §5.2.2.5 no-store overrides max-age", [cc("max-age=60, NO-STORE")], neverSaved),
+        Case(
+            "RFC 9111 §4.1 more fields than a record keeps",
+            [cc("max-age=60"), ("Vary", (0...64).map { "X-\($0)" }.joined(separator: ","))], mustAsk),
         Case("RFC 9111 §4.1 Vary *", [cc("max-age=60"), ("Vary", "*")], mustAsk),
         Case("RFC 9111 §4.1 Vary * among others", [cc("max-age=60"), ("Vary", "Accept, *")], mustAsk),
         Case("RFC 9111 §4.1 Vary by a field that the host changes", [cc("max-age=60"), ("Vary", "Accept"), ("Vary", "X-User")], mustAsk),

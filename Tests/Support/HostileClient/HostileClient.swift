@@ -22,6 +22,9 @@ struct HostileClient {
         case "narrow" where numbers.count == 1: run { await Surroundings(port: numbers[0]).useFewDescriptors() }
         case "descriptors" where numbers.count == 1: run { await Surroundings(port: numbers[0]).useLastDescriptors() }
         case "leave" where numbers.count == 1 && words.count == 3: Surroundings(port: numbers[0]).leave(words[2])
+        case "share" where numbers.count == 1 && words.count == 3:
+            let user = TokenUser(port: numbers[0], directory: words[2])
+            run { try await user.run() }
         default:
             guard numbers.count == 4 else { return say("usage: HostileClient <port> <first> <end> <step>, or <mode> <port>") }
             run { try await sendMutations(numbers) }

@@ -48,6 +48,11 @@ struct ProductFetcher: RevalidatingFetcher {
         return .modified(
             response.value, Freshness(of: response), Validator(of: response))
     }
+
+    // Saved content that another value of a field in Vary selected is a miss.
+    func accepts(_ validator: Validator, param id: String) async -> Bool {
+        await shop.accepts(validator, for: ShopRoute.product(id: id))
+    }
 }
 
 struct CachingAndPagesTests {
