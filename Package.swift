@@ -52,7 +52,7 @@ let package = Package(
             name: "terms", dependencies: ["StoreCore", "TextStore", "RemoteRouting", "LoopbackOrigin", "Console"], path: "Examples/Terms",
             resources: [.copy("Texts")], swiftSettings: settings),
         .executableTarget(
-            name: "mirror", dependencies: ["StoreCore", "SyncEngine", "RemoteRouting", "LoopbackOrigin", "Console"],
+            name: "mirror", dependencies: ["StoreCore", "SyncEngine", "RemoteRouting", "Wire", "LoopbackOrigin", "Console"],
             path: "Examples/Mirror",
             swiftSettings: settings),
         .executableTarget(

@@ -2,6 +2,7 @@ import Foundation
 import RemoteRouting
 import StoreCore
 import SyncEngine
+import Wire
 
 /// The remote side: the manifest and its files over HTTP.
 struct Origin: FileTransfer {
@@ -45,7 +46,7 @@ struct Origin: FileTransfer {
             let name = base.host()
         else { throw Self.invalid(address) }
         var route = Route(path: "/")
-        do { route.options.reference = try OriginReference(chosen: resolved) } catch { throw Self.invalid(address) }
+        do { route.options.target = .page(try OriginReference(chosen: resolved)) } catch { throw Self.invalid(address) }
         let host = RemoteHost(HostConfiguration(name, scheme: scheme == "http" ? .http : .https, port: base.port))
         return (host.with { $0.retry = .exponential(attempts: retries + 1) }, route)
     }

@@ -1,7 +1,7 @@
 public import Foundation
 
 /// An address that replaces the base path, the path and the query of a route.
-enum RouteTarget: Sendable {
+package enum RouteTarget: Sendable {
     /// A saved page link.
     case page(OriginReference)
     /// A link as a server sent it, and the address of the response that contains it.

@@ -42,7 +42,7 @@ public struct RouteOptions: Sendable {
     public var tags = RouteTags()
 
     /// An address within the host's origin, which replaces base path, path and query.
-    var target: RouteTarget?
+    package var target: RouteTarget?
 
     /// Whether the request is conditional, so that 304 is a success.
     package var isConditional = false

@@ -1,5 +1,5 @@
 package import Foundation
-internal import Wire
+package import Wire
 
 /// A path and a query without scheme, host and port.
 ///
@@ -40,7 +40,7 @@ package struct OriginReference: Hashable, Sendable {
     /// - Throws: ``RouteFault/Code/foreignOrigin`` if the address has a character that cannot be sent.
     package init(chosen address: URIReference) throws(RouteFault) {
         let path = address.path.isEmpty ? "/" : address.path
-        let text = (address.query.map { "\(path)?\($0)" } ?? path).withMissingEscapes
+        let text = WebAddress.escaped(address.query.map { "\(path)?\($0)" } ?? path)
         guard text.utf8.first == UInt8(ascii: "/"), text.utf8.allSatisfy(\.isReferenceByte) else { throw OriginReference.refused }
         self.text = text
     }

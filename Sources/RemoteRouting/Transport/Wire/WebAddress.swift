@@ -55,7 +55,7 @@ package enum WebAddress {
     }
 
     /// Escapes the bytes that neither a path nor a query may contain (RFC 3986 §3.3, §3.4), and a percent sign that begins no escape.
-    private static func escaped(_ text: String) -> String {
+    package static func escaped(_ text: String) -> String {
         let bytes = Array(text.utf8)
         var output: [UInt8] = []
         output.reserveCapacity(bytes.count)
