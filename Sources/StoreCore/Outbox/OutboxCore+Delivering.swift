@@ -106,7 +106,7 @@ extension OutboxCore {
         let advice = error as? any FailureAdvising
         // Bounded, because an error may carry a whole response.
         let text = String("\(error)".prefix(500))
-        switch advice?.failureKind ?? .transient {
+        switch advice?.failureKind ?? (StoreError.isFinal(error) ? .permanent : .transient) {
         case .transient, .cancelled:
             let delay = advice?.retryAfter.map { max(.zero, $0) } ?? policy.delay(after: attempt, unit: .random(in: 0..<1))
             let deferral = OutboxEntry.Deferral(
