@@ -75,7 +75,7 @@ public final class Outbox: Sendable {
         perform: @escaping @Sendable (_ command: Value, _ delivery: Delivery) async throws -> Result
     ) async {
         let form = CommandForm<Value>(
-            patches: [CommandPatch(store, at: key, patch)] + others,
+            patches: [CommandPatch(store, at: key, patch)] + others, check: { try OutboxSubject.check(key($0)) },
             subject: { OutboxSubject(key($0), Content.self).text }, creates: nil, lane: lane
         ) { command, delivery in
             let result = try await perform(command, delivery)
@@ -124,7 +124,7 @@ public final class Outbox: Sendable {
         perform: @escaping @Sendable (_ command: Value, _ delivery: Delivery) async throws -> Created<Param, Content>
     ) async {
         let form = CommandForm<Value>(
-            patches: [CommandPatch(store, creating: content, at: key)] + others,
+            patches: [CommandPatch(store, creating: content, at: key)] + others, check: { try OutboxSubject.check(key($0)) },
             subject: { OutboxSubject(key($0), Content.self).text }, creates: { IdentifierReplacement.text(of: key($0)) }, lane: lane,
             decodeKey: { text in (try? JSONDecoder().decode(Param.self, from: Data(text.utf8))).map { BoxedKey($0) } }
         ) { command, delivery in
@@ -302,6 +302,12 @@ struct OutboxSubject: Sendable {
         self.key = IdentifierReplacement.text(of: key) ?? ""
     }
 
+    /// Checks that the next launch gives a key the same name in the log.
+    static func check(_ key: some Hashable & Codable) throws(StoreError) {
+        // A key that cannot be encoded has no name in the log.
+        try KeyStability.check(key, try? CanonicalJSON.encode(key))
+    }
+
     /// The text that identifies the content in the log.
     var text: String { "\(kind) \(key)" }
 
@@ -316,6 +322,7 @@ struct OutboxSubject: Sendable {
 /// Everything that a registration knows about a type of command.
 private struct CommandForm<Value: Command>: Sendable {
     var patches: [CommandPatch<Value>]
+    var check: (@Sendable (Value) throws -> Void)?
     var subject: @Sendable (Value) -> String
     var creates: (@Sendable (Value) -> String?)?
     var lane: (@Sendable (Value) -> String)?
@@ -328,6 +335,7 @@ private struct CommandForm<Value: Command>: Sendable {
             bind: { payload, version in bind(try Self.decode(payload, version)) },
             bindValue: { command in
                 guard let command = command as? Value else { preconditionFailure("two types of commands are named \(Value.name)") }
+                try check?(command)
                 return bind(command)
             },
             engines: patches.map(\.engine), decodeKey: decodeKey)

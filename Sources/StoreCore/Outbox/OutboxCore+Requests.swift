@@ -80,7 +80,7 @@ extension OutboxCore {
 
     func submit<Value: Command>(_ command: Value) throws -> UUID {
         let registration = try registration(Value.name)
-        let bound = registration.bindValue(command)
+        let bound = try registration.bindValue(command)
         let payload = try encoder.encode(command)
         let id = UUID.random()
         defer { carryOut() }
@@ -124,7 +124,7 @@ extension OutboxCore {
     }
 
     func replaceIdentifiers(of command: BoundCommand, _ registration: OutboxRegistration) throws -> (command: BoundCommand, payload: Data) {
-        let command = registration.bindValue(command.value.replacing(IdentifierReplacement(texts: machine.replacements)))
+        let command = try registration.bindValue(command.value.replacing(IdentifierReplacement(texts: machine.replacements)))
         return (command, try encoder.encode(command.value))
     }
 
@@ -166,7 +166,7 @@ extension OutboxCore {
 
     func replace<Value: Command>(_ id: UUID, with command: Value) throws -> Bool {
         let registration = try registration(Value.name)
-        let bound = registration.bindValue(command)
+        let bound = try registration.bindValue(command)
         let payload = try encoder.encode(command)
         defer { carryOut() }
         let isReplaced = try transact {
