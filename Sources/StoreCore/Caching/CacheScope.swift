@@ -40,10 +40,30 @@ public final class CacheScope: Sendable {
 
     /// Returns the subdirectory for one kind of data.
     ///
-    /// - Parameter name: The name of the kind; one path component.
-    /// - Returns: The URL of the directory. The call does not create it.
+    /// - Parameter name: The name of the kind. Any text is one path component: characters that have a meaning in paths are escaped, and a
+    ///   long name is shortened to its beginning and its SHA-256. Different names have different directories.
+    /// - Returns: The URL of the directory, which is never outside ``directory``. The call does not create it.
     public func directory(named name: String) -> URL {
-        directory.appending(path: name, directoryHint: .isDirectory)
+        directory.appending(component: Self.component(name), directoryHint: .isDirectory)
+    }
+
+    /// Returns the name of a directory for any text, another one for each text.
+    static func component(_ name: String) -> String {
+        var component = ""
+        for scalar in name.unicodeScalars {
+            // A point at the beginning would make the names `.` and `..`, and names that this package uses itself.
+            let isEscaped = scalar.value < 0x20 || scalar.value == 0x7F || "/\\:%".unicodeScalars.contains(scalar)
+            guard isEscaped || (component.isEmpty && scalar == ".") else {
+                component.unicodeScalars.append(scalar)
+                continue
+            }
+            component += (scalar.value < 0x10 ? "%0" : "%") + String(scalar.value, radix: 16, uppercase: true)
+        }
+        // The empty text has the escape that no other text has. File systems allow 255 bytes for a name.
+        if component.isEmpty { return "%" }
+        guard component.utf8.count > 180 else { return component }
+        let beginning = String(String.UnicodeScalarView(component.unicodeScalars.prefix(24)))
+        return "\(beginning)%-\(SHA256.digest(of: Array(name.utf8)).hex)"
     }
 
     /// Clears every store and outbox of the group, then removes the records of other stores from the group's directory.
@@ -55,9 +75,10 @@ public final class CacheScope: Sendable {
     ///
     /// A fetch that began before this call reaches neither observers nor cachers.
     ///
-    /// - Throws: The first error, after all other data is cleared. `CancellationError` if the task is canceled; all data is cleared even
-    ///   then, and only the wait for the cachers ends early.
+    /// - Throws: ``StoreError/Code/closed`` if the scope is closed; the first error, after all other data is cleared. `CancellationError` if
+    ///   the task is canceled; all data is cleared even then, and only the wait for the cachers ends early.
     public func clear() async throws {
+        if isClosed { throw StoreError(.closed, "clearing a closed scope: call close(clearing: true), or create a new scope") }
         // First, so that the result of a delivery never reaches a store that is already cleared.
         var firstError = await failure { try await $0.prepareToClear() }
         // Clears all stores at once: while one cacher is slow, a fetch for the old data must not complete in another store.

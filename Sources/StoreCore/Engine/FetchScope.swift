@@ -4,7 +4,35 @@ internal import Synchronization
 // would close a cycle is refused.
 
 /// The identity of a live key in the graph of waits. A separate object, so that the graph neither compares nor retains user keys.
-final class FetchedKey: Sendable {}
+final class FetchedKey: Sendable {
+    private struct Awaiting {
+        /// The number of fetches that wait for this key.
+        var count = 0
+        /// Called once when a fetch begins to wait.
+        var onAwaited: (@Sendable () -> Void)?
+    }
+
+    private let awaiting = Lock(Awaiting())
+
+    /// Sets the closure that is called once when another fetch waits for this key, at once if one does.
+    func onAwaited(_ closure: (@Sendable () -> Void)?) {
+        let isAwaited = awaiting.withLock { awaiting in
+            awaiting.onAwaited = awaiting.count == 0 ? closure : nil
+            return awaiting.count > 0
+        }
+        if isAwaited { closure?() }
+    }
+
+    fileprivate func waitBegan() {
+        let closure = awaiting.withLock { awaiting in
+            awaiting.count += 1
+            return awaiting.onAwaited.take()
+        }
+        closure?()
+    }
+
+    fileprivate func waitEnded() { awaiting.withLock { $0.count -= 1 } }
+}
 
 /// A running fetch, bound to its task and inherited by its child tasks.
 final class FetchScope: CountedScope {
@@ -67,27 +95,32 @@ final class FetchWait: Sendable {
     ///
     /// - Returns: `false` if the awaited key's fetch waits for this one, directly or through others.
     func begin(awaiting key: FetchedKey) -> Bool {
-        Self.graph.withLock { graph in
+        let (isAllowed, earlier) = Self.graph.withLock { graph -> (Bool, FetchedKey?) in
             var seen: Set<ObjectIdentifier> = []
             var open = [ObjectIdentifier(key)]
             while let next = open.popLast() {
-                if next == ObjectIdentifier(waiting) { return false }
+                if next == ObjectIdentifier(waiting) { return (false, nil) }
                 guard seen.insert(next).inserted, let edges = graph[next] else { continue }
                 // A task that outlives its fetch may wait for long, but its fetch does not wait for it.
                 for edge in edges.values where !edge.fetch.hasEnded { open.append(ObjectIdentifier(edge.awaited)) }
             }
-            graph[ObjectIdentifier(waiting), default: [:]][ObjectIdentifier(self)] = Edge(fetch: fetch, awaited: key)
-            return true
+            let edge = Edge(fetch: fetch, awaited: key)
+            return (true, graph[ObjectIdentifier(waiting), default: [:]].updateValue(edge, forKey: ObjectIdentifier(self))?.awaited)
         }
+        earlier?.waitEnded()
+        if isAllowed { key.waitBegan() }
+        return isAllowed
     }
 
     /// Ends the wait, unless it has ended or was refused.
     func end() {
-        Self.graph.withLock { graph in
+        let ended = Self.graph.withLock { graph in
             let place = ObjectIdentifier(waiting)
-            guard graph[place]?.removeValue(forKey: ObjectIdentifier(self)) != nil else { return }
+            let edge = graph[place]?.removeValue(forKey: ObjectIdentifier(self))
             if graph[place]?.isEmpty == true { graph[place] = nil }
+            return edge?.awaited
         }
+        ended?.waitEnded()
     }
 }
 

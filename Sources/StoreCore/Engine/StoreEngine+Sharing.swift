@@ -77,7 +77,8 @@ extension StoreEngine {
             defer { scope.end() }
             var lease: Lease?
             do {
-                switch try await shared?.lease(param, for: duration) {
+                let outcome = try await LeaseTurn.$key.withValue(scope.key) { try await shared?.lease(param, for: duration) }
+                switch outcome {
                 case .granted(let granted):
                     // The store may have been released, or the fetch dropped.
                     guard (keeper ?? self)?.leaseGranted(ticket, param, at: granted.position) == true else {

@@ -75,7 +75,7 @@ public final class Outbox: Sendable {
         perform: @escaping @Sendable (_ command: Value, _ delivery: Delivery) async throws -> Result
     ) async {
         let form = CommandForm<Value>(
-            patches: [CommandPatch(store, at: key, patch)] + others,
+            patches: [CommandPatch(store, at: key, patch)] + others, check: { try OutboxLane.check(key($0)) },
             subject: { [engine = store.engine] in .content(of: engine, key($0)) }, creates: nil, lane: lane
         ) { command, delivery in
             let result = try await perform(command, delivery)
@@ -124,7 +124,7 @@ public final class Outbox: Sendable {
         perform: @escaping @Sendable (_ command: Value, _ delivery: Delivery) async throws -> Created<Param, Content>
     ) async {
         let form = CommandForm<Value>(
-            patches: [CommandPatch(store, creating: content, at: key)] + others,
+            patches: [CommandPatch(store, creating: content, at: key)] + others, check: { try OutboxLane.check(key($0)) },
             subject: { [engine = store.engine] in .content(of: engine, key($0)) }, creates: { IdentifierReplacement.text(of: key($0)) },
             lane: lane,
             decodeKey: { text in (try? JSONDecoder().decode(Param.self, from: Data(text.utf8))).map { BoxedKey($0) } }
@@ -296,6 +296,7 @@ public struct CommandPatch<Value: Command>: Sendable {
 /// Everything that a registration knows about a type of command.
 private struct CommandForm<Value: Command>: Sendable {
     var patches: [CommandPatch<Value>]
+    var check: (@Sendable (Value) throws -> Void)?
     var subject: @Sendable (Value) -> OutboxLane
     var creates: (@Sendable (Value) -> String?)?
     var lane: (@Sendable (Value) -> String)?
@@ -308,6 +309,7 @@ private struct CommandForm<Value: Command>: Sendable {
             bind: { payload, version in bind(try Self.decode(payload, version)) },
             bindValue: { command in
                 guard let command = command as? Value else { preconditionFailure("two types of commands are named \(Value.name)") }
+                try check?(command)
                 return bind(command)
             },
             engines: patches.map(\.engine), decodeKey: decodeKey)

@@ -133,7 +133,7 @@ extension OutboxCore {
         let advice = error as? any FailureAdvising
         // Bounded, because an error may carry a whole response.
         let text = String("\(error)".prefix(500))
-        switch advice?.failureKind ?? .transient {
+        switch advice?.failureKind ?? (StoreError.isFinal(error) ? .permanent : .transient) {
         case .transient, .cancelled:
             let date = time.date
             if policy.givesUp(after: attempt, age: Duration(saturating: date.timeIntervalSince(item.submission.date))) {

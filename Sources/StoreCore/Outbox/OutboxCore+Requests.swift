@@ -80,7 +80,7 @@ extension OutboxCore {
 
     func submit<Value: Command>(_ command: Value) throws -> UUID {
         let registration = try registration(Value.name)
-        let bound = registration.bindValue(command)
+        let bound = try registration.bindValue(command)
         let payload = try encoder.encode(command)
         let id = UUID.random()
         defer { carryOut() }
@@ -126,7 +126,7 @@ extension OutboxCore {
     func replaceIdentifiers(
         of command: BoundCommand, _ registration: OutboxRegistration, _ replacements: [String: String]
     ) throws -> (command: BoundCommand, payload: Data) {
-        let command = registration.bindValue(command.value.replacing(IdentifierReplacement(texts: replacements)))
+        let command = try registration.bindValue(command.value.replacing(IdentifierReplacement(texts: replacements)))
         return (command, try encoder.encode(command.value))
     }
 
@@ -184,7 +184,7 @@ extension OutboxCore {
 
     func replace<Value: Command>(_ id: UUID, with command: Value) throws -> DiscardOutcome {
         let registration = try registration(Value.name)
-        let bound = registration.bindValue(command)
+        let bound = try registration.bindValue(command)
         let payload = try encoder.encode(command)
         defer { carryOut() }
         var outcome = DiscardOutcome.unknown

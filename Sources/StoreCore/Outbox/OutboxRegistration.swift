@@ -10,8 +10,8 @@ struct OutboxRegistration: Sendable {
     var version: Int
     /// Decodes a command.
     var bind: @Sendable (_ payload: Data, _ version: Int) throws -> BoundCommand
-    /// Binds a command that was not encoded yet.
-    var bindValue: @Sendable (any Command) -> BoundCommand
+    /// Binds a command that was not encoded yet; throws if the log could not name its key.
+    var bindValue: @Sendable (any Command) throws -> BoundCommand
     /// The stores whose content the commands change.
     var engines: [StoreEngine]
     /// Decodes a key of the entities that the commands create.

@@ -70,11 +70,11 @@ public struct RetryPolicy: Sendable {
         RetryPolicy(attempts: attempts, base: base, cap: cap)
     }
 
-    /// Returns an error's own advice; without advice, false for cancellation and `reentrantFetch` and true for all other errors.
+    /// Returns an error's own advice; without advice, false for cancellation, `reentrantFetch`, `closed` and `unscriptedRequest`, and true
+    /// for all other errors.
     public static let isTransient: @Sendable (any Error) -> Bool = { error in
         if let advice = error as? any FailureAdvising { return advice.failureKind == .transient }
-        if let error = error as? StoreError, error.code == .reentrantFetch { return false }
-        return !(error is CancellationError)
+        return !(error is CancellationError) && !StoreError.isFinal(error)
     }
 
     /// Returns the delay before the next attempt.
@@ -85,7 +85,8 @@ public struct RetryPolicy: Sendable {
     ///   - unit: A random number in `0..<1`.
     /// - Returns: The delay; `nil` if the failure is final.
     package func delay(after error: any Error, attempt: Int, unit: Double) -> Duration? {
-        guard attempt < attempts, shouldRetry(error) else { return nil }
+        // The missing response of a test would otherwise look like a test that hangs.
+        guard attempt < attempts, !StoreError.isFinal(error), shouldRetry(error) else { return nil }
         let advice = error as? any FailureAdvising
         // The layer below has already retried; a retry here would multiply the attempts.
         if let advice, advice.attempts > 1 { return nil }

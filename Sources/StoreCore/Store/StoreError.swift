@@ -18,6 +18,9 @@ public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
     /// The invalid content that the cache holds, for `noValidCache`.
     public var staleContent: (any Sendable)?
 
+    /// Whether the line breaks of the message are its own, such as those of a history with escaped lines.
+    var keepsLineBreaks = false
+
     /// Creates an error.
     ///
     /// - Parameters:
@@ -37,11 +40,18 @@ public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
         var text = "StoreError.\(code.rawValue): \(message)"
         // The message of a failed system call contains everything that its error number says.
         if let underlyingError, fileSystemErrno == nil { text += " (underlying: \(underlyingError))" }
-        return text.escapedForDisplay()
+        guard keepsLineBreaks else { return text.escapedForDisplay() }
+        return text.split(separator: "\n", omittingEmptySubsequences: false).map { String($0).escapedForDisplay() }.joined(separator: "\n")
     }
 
     /// The same text as `description`, for `localizedDescription`.
     public var errorDescription: String? { description }
+
+    /// Whether every further attempt of the same call fails in the same way.
+    static func isFinal(_ error: any Error) -> Bool {
+        guard let error = error as? StoreError else { return false }
+        return [.reentrantFetch, .closed, .unscriptedRequest].contains(error.code)
+    }
 
     /// The kinds of errors. The set is open.
     public struct Code: RawRepresentable, Hashable, Sendable {

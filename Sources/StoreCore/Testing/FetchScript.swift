@@ -44,6 +44,7 @@ public final class FetchScript<Param: Hashable & Sendable, Content: Sendable>: S
 
     private func callClosure(_ request: ScriptedRequest<Param>) async throws -> OriginResponse<Content> {
         guard let answering else {
+            state.update { $0.noteUnanswered(request.number) }
             throw StoreError(
                 .unscriptedRequest,
                 "answering fetch \(request.number), \(request.request): the script has no answer left;"

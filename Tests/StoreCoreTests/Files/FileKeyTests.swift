@@ -104,6 +104,67 @@ struct FileKeyTests {
         #expect(try await cacher.keys() == ["a"])
     }
 
+    /// A key that encodes its set on its own: by forwarding, element by element, or as one text.
+    struct Tagged<Way: TagCoding>: Codable, Hashable, Sendable {
+        var tags: Set<String>
+        init(_ tags: Set<String>) { self.tags = tags }
+        init(from decoder: any Decoder) throws { tags = try Way.decode(decoder) }
+        func encode(to encoder: any Encoder) throws { try Way.encode(tags, encoder) }
+    }
+
+    private func check<Way: TagCoding>(_ way: Way.Type, isRefused: Bool) async throws {
+        var errors: [StoreError] = []
+        for key in 0..<8 {
+            do {
+                let cacher: FileCacher<Tagged<Way>, Int> = cacher()
+                try await cacher.save(record(key), param: Tagged(["a\(key)", "b", "c", "d"]))
+            } catch let error as StoreError {
+                errors.append(error)
+            }
+        }
+        guard isRefused else { return #expect(errors.isEmpty, "\(way)") }
+        // The copies of the first key may have the same order by chance.
+        #expect(errors.count >= 4, "\(way)")
+        #expect(errors.allSatisfy { $0.code == .unwritableRecord && $0.description.contains("sort its elements") })
+    }
+
+    @Test func `F3: a key that encodes the elements of a set in their own order is refused, with the remedy`() async throws {
+        try await check(Forwarded.self, isRefused: true)
+        try await check(ElementByElement.self, isRefused: true)
+        try await check(Joined.self, isRefused: true)
+        try await check(AsOneValue.self, isRefused: false)
+        try await check(Sorted.self, isRefused: false)
+    }
+
+    @Test func `F3: a key without collections is not refused, even if it cannot be copied`() async throws {
+        struct OneWay: Codable, Hashable, Sendable {
+            var names: Set<String>
+            init(_ names: Set<String>) { self.names = names }
+            init(from decoder: any Decoder) throws { names = [] }
+            func encode(to encoder: any Encoder) throws { try names.sorted().encode(to: encoder) }
+        }
+        let cacher: FileCacher<OneWay, Int> = cacher()
+        for key in 0..<40 {
+            try await cacher.save(record(key), param: OneWay(["\(key)", "b"]))
+            #expect(try await cacher.load(param: OneWay(["b", "\(key)"]))?.content == key)
+        }
+    }
+
+    @Test func `two kinds of data in one directory get a message that names both possible causes`() async throws {
+        let numbers: FileCacher<Int, Int> = cacher()
+        try await numbers.save(record(5), param: 1)
+        let messages = Lock<[String]>([])
+        let texts = FileCacher<Int, [String]>(directory: place.url) { fault in messages.withLock { $0.append("\(fault)") } }
+        #expect(try await texts.load(param: 1) == nil)
+        let other = FileCacher<[String: Int], Int>(directory: place.url) { fault in messages.withLock { $0.append("\(fault)") } }
+        #expect(try await other.keys() == [])
+        #expect(messages.withLock { $0.count } == 2)
+        for message in messages.withLock({ $0 }) {
+            #expect(message.contains("raise the cacher's version"))
+            #expect(message.contains("give each kind a directory of its own"))
+        }
+    }
+
     struct Stubborn: Codable, Hashable, Sendable {
         init() {}
         init(from decoder: any Decoder) throws { throw CocoaError(.coderReadCorrupt) }
@@ -125,4 +186,43 @@ struct FileKeyTests {
         }
         #expect(try place.names.isEmpty)
     }
+}
+
+/// A way to encode a set of texts.
+protocol TagCoding: Sendable {
+    static func encode(_ tags: Set<String>, _ encoder: any Encoder) throws
+    static func decode(_ decoder: any Decoder) throws -> Set<String>
+}
+
+extension TagCoding {
+    static func decode(_ decoder: any Decoder) throws -> Set<String> { try Set(from: decoder) }
+}
+
+enum Forwarded: TagCoding {
+    static func encode(_ tags: Set<String>, _ encoder: any Encoder) throws { try tags.encode(to: encoder) }
+}
+
+enum ElementByElement: TagCoding {
+    static func encode(_ tags: Set<String>, _ encoder: any Encoder) throws {
+        var container = encoder.unkeyedContainer()
+        for tag in tags { try container.encode(tag) }
+    }
+}
+
+enum Joined: TagCoding {
+    static func encode(_ tags: Set<String>, _ encoder: any Encoder) throws { try tags.joined(separator: ",").encode(to: encoder) }
+    static func decode(_ decoder: any Decoder) throws -> Set<String> {
+        Set(try String(from: decoder).split(separator: ",").map(String.init))
+    }
+}
+
+enum AsOneValue: TagCoding {
+    static func encode(_ tags: Set<String>, _ encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(tags)
+    }
+}
+
+enum Sorted: TagCoding {
+    static func encode(_ tags: Set<String>, _ encoder: any Encoder) throws { try tags.sorted().encode(to: encoder) }
 }

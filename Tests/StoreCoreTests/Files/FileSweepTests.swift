@@ -4,7 +4,7 @@ import Testing
 import Trials
 @testable import StoreCore
 
-/// Tests the limit in bytes, the orphans of F1 and the permissions of F7.
+/// Tests the limit of the space on disk, the orphans of F1 and the permissions of F7.
 struct FileSweepTests {
     private let place: TemporaryDirectory
 
@@ -18,31 +18,54 @@ struct FileSweepTests {
     private func bulk(_ bytes: Int) -> CacheRecord<String> { record(String(repeating: "x", count: bytes - 90)) }
 
     private func size(_ key: Int) throws -> Int { try place.status(fileName(key))?.size ?? 0 }
+    private func space(_ key: Int) throws -> Int { try place.status(fileName(key)).map { RecordFiles.space(of: $0) } ?? 0 }
 
-    private var total: Int { get throws { try place.records.reduce(0) { try $0 + (place.status($1)?.size ?? 0) } } }
+    /// The space of all records on disk.
+    private var total: Int {
+        get throws { try place.records.reduce(0) { try $0 + (place.status($1).map { RecordFiles.space(of: $0) } ?? 0) } }
+    }
 
-    /// Saves records of 1000 bytes each, the first one with the oldest last use.
+    /// Saves records of one block each, the first one with the oldest last use.
     private func fill(_ cacher: FileCacher<Int, String>, _ count: Int) async throws {
         for key in 0..<count {
-            try await cacher.save(bulk(1000), param: key)
+            try await cacher.save(bulk(4000), param: key)
             try place.age(fileName(key), by: .seconds(3600 * (1000 - key)))
         }
         await cacher.settle()
     }
 
     @Test func `above the limit the least recently used records are removed until nine tenths remain`() async throws {
-        let small = cacher(limit: 10_500)
+        let small = cacher(limit: 43_008)
         try await fill(small, 10)
         #expect(try place.records.count == 10)
-        try await small.save(bulk(1000), param: 10)
+        try await small.save(bulk(4000), param: 10)
         await small.settle()
         #expect(try await Set(small.keys() ?? []) == Set(2...10))
-        #expect(try total <= 9_450)
+        #expect(try total <= 38_707)
+    }
+
+    @Test func `F8: records of a few bytes take no more space on disk than the limit, and their number is limited`() async throws {
+        let small = cacher(limit: 409_600)
+        for key in 0..<1_000 { try await small.save(record("tiny"), param: key) }
+        await small.settle()
+        let records = try place.records
+        #expect((80...100).contains(records.count))
+        let blocks = try records.reduce(0) { try $0 + (place.status($1)?.allocatedSize ?? 0) }
+        #expect(blocks <= 409_600 * 13 / 10)
+        #expect(try total <= 409_600)
+        #expect(try await small.load(param: 999) != nil)
+    }
+
+    @Test(arguments: [(0, 0, 4_096), (100, 4_096, 4_096), (5_000, 8_192, 8_192), (5_000, 512, 5_000), (100, 65_536, 65_536)])
+    func `F8: a file counts with its blocks, and at least with its size and one block`(size: Int, allocated: Int, space: Int) throws {
+        var status = try #require(try place.directory.status())
+        (status.size, status.allocatedSize) = (size, allocated)
+        #expect(RecordFiles.space(of: status) == space)
     }
 
     @Test func `a sweep removes nothing more once exactly nine tenths of the limit remain`() async throws {
         try await cacher().save(record("content"), param: 10)
-        let small = try cacher(limit: 10 * size(10))
+        let small = try cacher(limit: 10 * space(10))
         for key in 10..<20 {
             try await small.save(record("content"), param: key)
             try place.age(fileName(key), by: .seconds(3600 * (1000 - key)))
@@ -54,14 +77,14 @@ struct FileSweepTests {
     }
 
     @Test func `F2: a file that replaces a damaged one can be swept`() async throws {
-        let small = cacher(limit: 10_500)
+        let small = cacher(limit: 43_008)
         try await fill(small, 10)
         try place.write(Array(repeating: 1, count: size(0)), fileName(0))
         #expect(try await small.load(param: 0) == nil)
-        try await small.save(bulk(1000), param: 0)
+        try await small.save(bulk(4000), param: 0)
         await small.settle()
         try place.age(fileName(0), by: .seconds(3600 * 1001))
-        try await small.save(bulk(1000), param: 10)
+        try await small.save(bulk(4000), param: 10)
         await small.settle()
         #expect(try await Set(small.keys() ?? []) == Set(2...10))
     }
@@ -81,25 +104,25 @@ struct FileSweepTests {
             try? Data().write(to: place.url)
         }
         let faults = Lock<[FileCacherFault.Kind]>([])
-        let small = FileCacher<Int, String>(directory: place.url, limit: 10_500, options: options) { fault in
+        let small = FileCacher<Int, String>(directory: place.url, limit: 43_008, options: options) { fault in
             faults.withLock { $0.append(fault.kind) }
         }
-        try await small.save(bulk(1000), param: 0)
+        try await small.save(bulk(4000), param: 0)
         await small.settle()
         #expect(faults.withLock { $0 } == [.sweepFailed])
 
         try FileManager.default.removeItem(at: place.url)
         try FileManager.default.moveItem(at: aside, to: place.url)
-        for key in 1...20 { try await small.save(bulk(1000), param: key) }
+        for key in 1...20 { try await small.save(bulk(4000), param: key) }
         await small.settle()
-        #expect(try total <= 10_500)
+        #expect(try total <= 43_008)
     }
 
     @Test func `a load counts as a use`() async throws {
-        let small = cacher(limit: 10_500)
+        let small = cacher(limit: 43_008)
         try await fill(small, 10)
         #expect(try await small.load(param: 0) != nil)
-        try await small.save(bulk(1000), param: 10)
+        try await small.save(bulk(4000), param: 10)
         await small.settle()
         #expect(try await Set(small.keys() ?? []) == Set([0] + Array(3...10)))
     }
@@ -121,15 +144,15 @@ struct FileSweepTests {
     func `a file with any date can be loaded, touched and swept`(parent: String, seconds: Int) async throws {
         guard FileManager.default.isWritableFile(atPath: parent) else { return }
         let place = try TemporaryDirectory(in: parent)
-        let small = FileCacher<Int, String>(directory: place.url, limit: 10_500)
+        let small = FileCacher<Int, String>(directory: place.url, limit: 43_008)
         for key in 0..<10 {
-            try await small.save(bulk(1000), param: key)
+            try await small.save(bulk(4000), param: key)
             try setModified(place.file(fileName(key)).path(percentEncoded: false), seconds: seconds)
         }
         try place.write([1], TemporaryFile.makeName(kind: "record"))
         #expect(try await small.load(param: 0) != nil)
         #expect(abs(FileStatus.now() - (try place.status(fileName(0))?.modified ?? 0)) < 60_000_000_000)
-        try await small.save(bulk(1000), param: 10)
+        try await small.save(bulk(4000), param: 10)
         await small.settle()
         #expect(try await small.load(param: 10) != nil)
     }
@@ -156,42 +179,42 @@ struct FileSweepTests {
     }
 
     @Test func `overwriting and removing keep the sum exact, so that no sweep comes too early or too late`() async throws {
-        let small = cacher(limit: 10_500)
+        let small = cacher(limit: 43_008)
         try await fill(small, 10)
-        for _ in 0..<30 { try await small.save(bulk(1000), param: 9) }
+        for _ in 0..<30 { try await small.save(bulk(4000), param: 9) }
         for _ in 0..<30 {
             try await small.remove(param: 9)
-            try await small.save(bulk(1000), param: 9)
+            try await small.save(bulk(4000), param: 9)
         }
         await small.settle()
         #expect(try place.records.count == 10)
         try await small.remove(param: 0)
-        try await small.save(bulk(1400), param: 9)
+        try await small.save(bulk(5600), param: 9)
         await small.settle()
         #expect(try place.records.count == 9)
-        try await small.save(bulk(2000), param: 10)
+        try await small.save(bulk(8000), param: 10)
         await small.settle()
         #expect(try await small.load(param: 1) == nil)
         #expect(try await small.load(param: 10) != nil)
     }
 
     @Test func `a deleted damaged file no longer counts toward the limit`() async throws {
-        let small = cacher(limit: 10_500)
+        let small = cacher(limit: 43_008)
         try await fill(small, 10)
-        try truncateFile(place.directory.path(of: fileName(0)), to: 999)
+        try truncateFile(place.directory.path(of: fileName(0)), to: 3_999)
         #expect(try await small.load(param: 0) == nil)
-        try await small.save(bulk(1000), param: 10)
+        try await small.save(bulk(4000), param: 10)
         await small.settle()
         #expect(try place.records.count == 10)
     }
 
     @Test func `records from an earlier process count toward the limit from the first save on`() async throws {
         try await fill(cacher(), 20)
-        let small = cacher(limit: 10_000)
+        let small = cacher(limit: 40_960)
         #expect(try await small.load(param: 19) != nil)
         await small.settle()
         #expect(try place.records.count == 20)
-        try await small.save(bulk(1000), param: 20)
+        try await small.save(bulk(4000), param: 20)
         await small.settle()
         #expect(try await Set(small.keys() ?? []) == Set(12...20))
     }
@@ -207,46 +230,46 @@ struct FileSweepTests {
     }
 
     @Test func `a record of nearly the limit survives the sweep of its own save`() async throws {
-        let small = cacher(limit: 2000)
+        let small = cacher(limit: 8_192)
         for key in 0..<5 {
-            try await small.save(bulk(1950), param: key)
+            try await small.save(bulk(8_000), param: key)
             await small.settle()
             #expect(try await small.load(param: key) != nil)
         }
-        #expect(try total <= 2000)
+        #expect(try total <= 8_192)
         // It also survives the first save of another cacher, for another key.
-        let other = cacher(limit: 2000)
+        let other = cacher(limit: 8_192)
         try await other.save(record(""), param: 9)
         await other.settle()
         #expect(try await other.load(param: 9) != nil)
-        #expect(try total <= 2000)
+        #expect(try total <= 8_192)
     }
 
     @Test func `saves that outpace the sweep still end below the limit`() async throws {
-        let small = cacher(limit: 50_000)
+        let small = cacher(limit: 204_800)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for worker in 0..<8 {
                 group.addTask {
-                    for key in 0..<60 { try await small.save(bulk(1000), param: worker * 1000 + key) }
+                    for key in 0..<60 { try await small.save(bulk(4000), param: worker * 1000 + key) }
                 }
             }
             try await group.waitForAll()
         }
         await small.settle()
-        #expect(try total <= 50_000)
-        #expect(try total >= 40_000)
+        #expect(try total <= 204_800)
+        #expect(try total >= 163_840)
         #expect(try place.temporaries.isEmpty)
     }
 
     @Test func `an eviction is reported to the store`() async throws {
         let counter = FaultRecorder()
-        let small = cacher(limit: 10_500)
+        let small = cacher(limit: 43_008)
         small.observeNotices { notice in
             guard case .evicted(let count) = notice else { return }
             for _ in 0..<count { counter.record(FileCacherFault(.damaged, file: URL(filePath: "/"), error: StoreError(.fileSystem, ""))) }
         }
         try await fill(small, 10)
-        try await small.save(bulk(1000), param: 10)
+        try await small.save(bulk(4000), param: 10)
         await small.settle()
         #expect(counter.faults.count == 2)
     }
@@ -293,6 +316,23 @@ struct FileSweepTests {
             try FileManager.default.removeItem(at: url)
             #expect(try await cacher.load(param: 1) == nil)
         }
+    }
+
+    @Test func `a directory of a scope is inside it, whatever its name`() throws {
+        let scope = CacheScope(directory: place.url)
+        let names = [
+            "users", "../x", "..", ".", "", "a/b", "a%2Fb", "/etc", "a/../../b", "%", "%25", "a\u{0}b", "a\nb", ".sharing", "é", "a:b",
+            "a\\b",
+            String(repeating: "long", count: 100), String(repeating: "long", count: 101), String(repeating: "e\u{301}", count: 200), "..%",
+        ]
+        let urls = names.map { scope.directory(named: $0) }
+        #expect(Set(urls.map(\.path)).count == names.count)
+        for url in urls {
+            #expect(url.standardizedFileURL.deletingLastPathComponent().path == place.url.standardizedFileURL.path)
+            try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
+        }
+        #expect(try place.names.count == names.count)
+        #expect(scope.directory(named: "users").lastPathComponent == "users")
     }
 
     @Test func `clearing a scope removes the records in all its directories, and nothing else`() async throws {

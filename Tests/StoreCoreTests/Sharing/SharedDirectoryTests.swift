@@ -107,7 +107,7 @@ struct SharedDirectoryTests {
     }
 
     @Test func `D3: an older save does not take the place of a newer record that was evicted`() async throws {
-        let (a, b) = (try await user(limit: 4_000), try await user())
+        let (a, b) = (try await user(limit: 40_960), try await user())
         let base = b.cacher.position
         try await a.cacher.save(record(1), param: 1)
         try place.age(fileName(1), by: .seconds(7200))
@@ -127,7 +127,7 @@ struct SharedDirectoryTests {
         for key in 13...20 { try await a.cacher.save(record(1), param: key) }
         for key in 11...20 { try place.age(fileName(key), by: .seconds(3600 * (100 - key))) }
         // Exactly nine records are nine tenths of the limit.
-        let small = try await user(limit: 10 * #require(try place.status(fileName(11))).size)
+        let small = try await user(limit: 10 * RecordFiles.space(of: #require(try place.status(fileName(11)))))
         try await small.cacher.save(record(1), param: 21)
         await small.cacher.settle()
         #expect(try await Set(small.cacher.keys() ?? []) == Set(13...21))

@@ -33,6 +33,26 @@ struct TimeoutTests {
                 """)
     }
 
+    @Test func `the description of a time-out has one line for each state, and no line break of a state`() async throws {
+        let texts = ManualStates<String>(.completed("two\nlines"))
+        let recorder = RecordingObserver(texts.sequence)
+        try await texts.taken(by: 1)
+        let error = try await failure { try await recorder.next(timeout: $0) { $0.error != nil } }
+        #expect(error.description.split(separator: "\n").count == 2)
+        #expect(error.description.hasSuffix("so far:\n  1. completed(two\\u{A}lines)"), "\(error)")
+    }
+
+    @Test(arguments: [RetryPolicy.exponential(attempts: .max), RetryPolicy(attempts: .max) { _ in true }])
+    func `a forgotten response fails the call at once, whatever the retry policy`(retry: RetryPolicy) async throws {
+        let fetcher = ScriptedFetcher<Int, Int>()
+        let store = Store(cacher: MemoryCacher(), fetcher: fetcher, policy: StorePolicy(retry: retry), time: time)
+        let error = await #expect(throws: StoreError.self) { try await store[1].requireData() }
+        #expect(error?.code == .unscriptedRequest)
+        #expect(fetcher.startedCount == 1)
+        let waiting = try await failure { try await fetcher.started(count: 2, timeout: $0) }
+        #expect(waiting.message.hasSuffix("so far:\n  1. content of 1, failed, because the script had no answer left"))
+    }
+
     @Test func `every wait of the kit times out and names its own line`() async throws {
         let recorder = RecordingObserver(feed.sequence)
         try await feed.taken(by: 1)

@@ -11,6 +11,7 @@ extension FileCacher {
     struct Found {
         var name: SHA256.Digest
         var status: FileStatus
+        var space: Int { RecordFiles.space(of: status) }
     }
 
     /// Removes every record of any schema version, and no other file; runs off the caller's actor.
@@ -74,13 +75,12 @@ extension FileCacher {
         } catch {
             report(
                 .undecodable, name,
-                "decoding a key of schema version \(schema): raise the cacher's version when \(Param.self) changes", nil,
-                underlying: error)
+                Self.undecodable("a key", as: "\(Param.self)", schema), nil, underlying: error)
             return nil
         }
     }
 
-    /// Scans the directory and removes the least recently used records while their sum exceeds the limit.
+    /// Scans the directory and removes the least recently used records while their space exceeds the limit.
     @concurrent
     func scanAndSweep() async {
         var action = FileLedger.Action.scan
@@ -93,7 +93,7 @@ extension FileCacher {
                 let count = found.count
                 try await sweep(&found)
                 let evicted = count - found.count
-                let survivors = found.map { (name: $0.name, size: $0.status.size) }
+                let survivors = found.map { (name: $0.name, size: $0.space) }
                 if evicted > 0 { notify(.evicted(count: evicted)) }
                 action = end { $0.scanEnded(found: survivors, freed: evicted > 0) }
             } catch {
@@ -140,7 +140,7 @@ extension FileCacher {
 
     /// Removes the least recently used records beyond the limit; `found` keeps the others.
     private func sweep(_ found: inout [Found]) async throws {
-        let sizes = found.lazy.map { (name: $0.name, size: $0.status.size) }
+        let sizes = found.lazy.map { (name: $0.name, size: $0.space) }
         var (total, target, hasChanges) = state.withLock { state in
             (state.ledger.total(found: sizes), state.ledger.target, state.ledger.hasChanges)
         }
@@ -154,7 +154,7 @@ extension FileCacher {
         if shared != nil {
             var (rest, victims) = (total, [SHA256.Digest]())
             for oldest in found.dropFirst(keep).reversed() where rest > target {
-                rest -= oldest.status.size
+                rest -= oldest.space
                 victims.append(oldest.name)
             }
             try await forgetRevisions(of: victims)
@@ -163,7 +163,7 @@ extension FileCacher {
             let isChanged = state.withLock { $0.ledger.isChanged(oldest.name) }
             let name = RecordFiles.name(of: oldest.name)
             if !isChanged, try directory.remove(name, ifStill: oldest.status) {
-                total -= oldest.status.size
+                total -= oldest.space
             } else {
                 survivors.append(oldest)
             }

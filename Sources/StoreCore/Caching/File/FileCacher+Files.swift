@@ -24,20 +24,26 @@ extension FileCacher {
         throw .fileSystem("saving into", path: directory.path, errno: ENOENT)
     }
 
-    /// Changes a file and updates the sum of all sizes.
+    /// Changes a file and updates the sum of all files.
+    ///
+    /// - Parameters:
+    ///   - key: The key of the file.
+    ///   - size: The size of the file after the change, in bytes; zero if it is removed.
+    ///   - body: The change.
     func change(_ key: FileKey, to size: Int, _ body: () throws(StoreError) -> Void) throws(StoreError) {
         state.withLock { $0.ledger.changeBegan(key.digest) }
         var old = 0
         do throws(StoreError) {
-            old = try sizeOfRecord(key)
+            old = try spaceOfRecord(key)
             try body()
         } catch {
-            // The first error counts; the next scan corrects an unknown size.
-            let now = (try? sizeOfRecord(key)) ?? old
-            changeEnded(key, from: old, to: now)
+            // The first error counts; the next scan corrects an unknown space.
+            changeEnded(key, from: old, to: (try? spaceOfRecord(key)) ?? old)
             throw error
         }
-        changeEnded(key, from: old, to: size)
+        // Only the file system knows what it has allocated. A file that was removed since counts until the next scan.
+        let found = (try? spaceOfRecord(key)) ?? 0
+        changeEnded(key, from: old, to: size > 0 ? max(found, size, RecordFiles.leastSpace) : found)
     }
 
     private func changeEnded(_ key: FileKey, from old: Int, to new: Int) {
@@ -47,9 +53,9 @@ extension FileCacher {
         }
     }
 
-    private func sizeOfRecord(_ key: FileKey) throws(StoreError) -> Int {
+    private func spaceOfRecord(_ key: FileKey) throws(StoreError) -> Int {
         guard let status = try directory.status(of: key.fileName), status.kind == .regular else { return 0 }
-        return status.size
+        return RecordFiles.space(of: status)
     }
 
     func openFile(_ name: String, _ param: Param) throws(StoreError) -> OpenFile? {
@@ -90,7 +96,8 @@ extension FileCacher {
         } catch {
             failure = error
         }
-        changeEnded(key, from: status.size, to: isGone ? 0 : status.size)
+        let space = RecordFiles.space(of: status)
+        changeEnded(key, from: space, to: isGone ? 0 : space)
         let outcome = failure == nil ? "it was deleted" : "it could not be deleted"
         report(.damaged, key.fileName, "reading a record: \(damage.reason); \(outcome)", param, underlying: failure)
     }
@@ -107,8 +114,8 @@ struct FileKey: Sendable {
 
     /// Encodes a key.
     ///
-    /// - Throws: ``StoreError/Code/unwritableRecord`` if the key cannot be encoded.
-    init(_ param: some Encodable) throws(StoreError) {
+    /// - Throws: ``StoreError/Code/unwritableRecord`` if the key cannot be encoded, or if an equal key has other JSON.
+    init(_ param: some Hashable & Codable) throws(StoreError) {
         do {
             json = try CanonicalJSON.encode(param)
         } catch {
@@ -116,6 +123,7 @@ struct FileKey: Sendable {
                 .unwritableRecord, "encoding the key \(param) of a record; let its type encode every value that is used as a key",
                 underlyingError: error)
         }
+        try KeyStability.check(param, json)
         digest = SHA256.digest(of: json)
         fileName = RecordFiles.name(of: digest)
     }

@@ -23,7 +23,8 @@ public import Foundation
 /// **Keys** are identified by their JSON. Equal keys must encode to equal JSON, and different keys to different JSON. The cacher normalizes
 /// the order of sets and dictionaries, and Unicode's different spellings of one text.
 ///
-/// **The limit** applies to the sum of the files' sizes. Beyond it, the cacher removes the least recently used records in the background
+/// **The limit** applies to the space on disk. A file counts with the blocks that the file system allocates for it, and with 4 096 bytes at
+/// least, so that there are never more than `limit / 4_096` files. Beyond the limit, the cacher removes the least recently used records in the background
 /// until nine tenths of the limit remain. A load counts as a use, with a resolution of one hour. The first save starts a scan of the
 /// directory in the background. The limit may be exceeded until that scan ends, and while several processes save into one directory.
 ///
@@ -39,7 +40,7 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
     let schema: Int64
     let limit: Int
     private let encoder = JSONEncoder()
-    private let decoder = JSONDecoder()
+    private let decoder = CanonicalJSON.decoder()
     private let onFault: @Sendable (FileCacherFault) -> Void
     /// The observers of notices; the list only grows.
     private let observers = Lock<[@Sendable (CacherNotice<Param>) -> Void]>([])
@@ -67,7 +68,8 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
     ///   - expiry: The lifetime of content whose origin states none.
     ///   - version: The version of the content's schema. Raise it when `Content` or `Param` can no longer decode older records. Records of
     ///     another version are misses; they stay until they are overwritten or evicted.
-    ///   - limit: The largest total size of all records, in bytes. A single record above the limit cannot be saved or loaded.
+    ///   - limit: The largest space of all records on disk, in bytes; each record takes 4 096 bytes at least. A single record above the limit
+    ///     cannot be saved or loaded.
     ///   - durability: The events that a save survives.
     ///   - protection: The periods during which the files can be read, on Apple's systems.
     ///   - backup: Whether backups include the directory, on Apple's systems.
@@ -104,8 +106,6 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
         let text = CanonicalJSON.nonConforming
         encoder.outputFormatting = .withoutEscapingSlashes
         encoder.nonConformingFloatEncodingStrategy = .convertToString(
-            positiveInfinity: text.positiveInfinity, negativeInfinity: text.negativeInfinity, nan: text.nan)
-        decoder.nonConformingFloatDecodingStrategy = .convertFromString(
             positiveInfinity: text.positiveInfinity, negativeInfinity: text.negativeInfinity, nan: text.nan)
         shared?.observe { [weak self] notice in self?.handle(notice) }
     }
@@ -153,7 +153,7 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
             if isUnusedForLong(status) { file.touch() }
             return record
         } catch {
-            let message = "decoding a record of schema version \(schema): raise the cacher's version when \(Content.self) changes"
+            let message = Self.undecodable("a record", as: "\(Content.self)", schema)
             guard shared == nil else { throw unreadable(.undecodable, name, message, underlying: error) }
             report(.undecodable, name, message, param, underlying: error)
             return nil
@@ -228,6 +228,12 @@ extension FileCacher {
         guard RecordRevision.read(bytes) != nil else { return try decoder.decode(RecordDetails.Fields.self, from: bytes) }
         let details = Data(RecordRevision.removing(from: bytes))
         return details == Encoded.defaultDetails ? nil : try decoder.decode(RecordDetails.Fields.self, from: details)
+    }
+
+    /// The message about a file that is intact and has other content. Only the app knows which of the two causes applies.
+    static func undecodable(_ part: String, as type: String, _ schema: Int64) -> String {
+        "decoding \(part) of schema version \(schema) as \(type): if \(type) has changed, raise the cacher's version; if another kind of data "
+            + "is kept in this directory, give each kind a directory of its own"
     }
 
     /// Decodes a key from its canonical JSON.

@@ -1,4 +1,4 @@
-/// The sizes of a cacher's files: the sum of all bytes, and the decision when to scan the directory.
+/// The space of a cacher's files: the sum in bytes, and the decision when to scan the directory.
 ///
 /// Pure: it contains no lock, clock or file. The first scan computes the sum, and the size of each file before and after a change updates
 /// it. Changes continue while a scan runs, and it is unknown which of them the scan has seen. Therefore a change overrides the size that

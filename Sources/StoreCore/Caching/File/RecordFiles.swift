@@ -18,6 +18,15 @@ enum RecordFiles {
     /// Returns whether a name is that of a record being written, by any process.
     static func isTemporary(_ name: String) -> Bool { TemporaryFile.isName(name, kind: temporaryKind) }
 
+    /// The least space that counts for a file: a block of the usual file systems. It bounds the number of files too, even where small files
+    /// are stored beside their names.
+    static let leastSpace = 4_096
+
+    /// Returns the space that counts for a file: what the file system has allocated, at least the size, and at least ``leastSpace``.
+    ///
+    /// Some file systems allocate later, and then report less than the size.
+    static func space(of status: FileStatus) -> Int { max(leastSpace, status.allocatedSize, status.size) }
+
     /// The scope of a removal.
     enum Depth {
         /// The directory alone.

@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+
 /// JSON that has equal bytes for equal values, for names derived from keys.
 ///
 /// - The keys of objects are sorted by their UTF-8 bytes, and there is no white space.
@@ -22,6 +28,14 @@ package enum CanonicalJSON {
         default: try CanonicalEncoder.node(for: value, path: []).write(to: &output)
         }
         return output
+    }
+
+    /// Returns a decoder for this JSON.
+    static func decoder() -> JSONDecoder {
+        let decoder = JSONDecoder()
+        decoder.nonConformingFloatDecodingStrategy = .convertFromString(
+            positiveInfinity: nonConforming.positiveInfinity, negativeInfinity: nonConforming.negativeInfinity, nan: nonConforming.nan)
+        return decoder
     }
 
     /// The strings for numbers that JSON cannot represent; a decoder needs the same strings.

@@ -18,6 +18,8 @@ package struct FileStatus: Hashable, Sendable {
     package var kind: FileKind
     /// The size in bytes.
     package var size: Int
+    /// The space that the file system has allocated for the content, in bytes.
+    package var allocatedSize: Int
     /// The time of the last change of the content, or of the last mark as used; nanoseconds since 1970.
     package var modified: Int64
     /// The file's number on its device; two names with the same number are one file.
@@ -34,6 +36,7 @@ package struct FileStatus: Hashable, Sendable {
     init(_ info: stat) {
         kind = FileKind(mode: info.st_mode)
         size = Int(info.st_size)
+        allocatedSize = Int(min(max(0, Int64(info.st_blocks)), .max / 512)) * 512
         #if canImport(Darwin)
         modified = FileStatus.nanoseconds(info.st_mtimespec)
         #else
@@ -45,6 +48,15 @@ package struct FileStatus: Hashable, Sendable {
         owner = UInt32(info.st_uid)
         device = Int64(truncatingIfNeeded: info.st_dev)
     }
+
+    /// Compares everything but the allocation, which some file systems change after the last write.
+    package static func == (left: FileStatus, right: FileStatus) -> Bool {
+        left.identity == right.identity && left.kind == right.kind && left.size == right.size && left.modified == right.modified
+            && left.permissions == right.permissions && left.linkCount == right.linkCount
+    }
+
+    /// Hashes the identity of the file.
+    package func hash(into hasher: inout Hasher) { hasher.combine(identity) }
 
     /// The identity of the file. No other file has it while the file is open.
     var identity: FileIdentity { FileIdentity(inode: inode, device: device) }

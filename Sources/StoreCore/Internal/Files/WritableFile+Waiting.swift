@@ -1,4 +1,11 @@
 internal import Dispatch
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#endif
 
 extension WritableFile {
     /// Locks the file, and blocks the calling thread for a limited time while another holder has locked it.
@@ -16,21 +23,70 @@ extension WritableFile {
         var waits = false
         defer { if !waits { onEnd() } }
         if try lock() { return true }
-        let copy = try copy(), hasEnded = DispatchSemaphore(value: 0)
+        let copy = try copy(), end = try ThreadSignal(path)
         let failure = Lock<StoreError?>(nil)
         waits = true
         DispatchQueue(label: "StoreCore.lock").async {
             do throws(StoreError) { try copy.waitForLock() } catch { failure.withLock { $0 = error } }
             onEnd()
-            hasEnded.signal()
+            end.send()
         }
-        guard hasEnded.wait(timeout: .after(patience)) == .success else { return false }
+        guard end.wait(atMost: patience) else { return false }
         if let failure = failure.withLock({ $0 }) { throw failure }
         return true
     }
 }
 
+/// A signal that one thread sends and another waits for, for a time on the monotonic clock.
+///
+/// On Linux, a semaphore of Dispatch waits until a time on the wall clock: if that clock is set back meanwhile, the wait takes as much longer.
+final class ThreadSignal: Sendable {
+    private let reading: Int32
+    private let writing: Int32
+
+    /// Creates a signal that was not sent.
+    ///
+    /// - Parameter path: The file that the threads are concerned with, for the error.
+    /// - Throws: ``StoreError/Code/fileSystem`` if the process has no descriptor left.
+    init(_ path: String) throws(StoreError) {
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw .fileSystem("waiting for", path: path, errno: errno) }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        (reading, writing) = (ends[0], ends[1])
+    }
+
+    deinit {
+        _ = close(reading)
+        _ = close(writing)
+    }
+
+    /// Sends the signal; called once.
+    func send() {
+        var byte: UInt8 = 1
+        // The pipe is empty and both of its ends are open, so the write succeeds.
+        _ = uninterrupted { write(writing, &byte, 1) }
+    }
+
+    /// Blocks the calling thread until the signal is sent.
+    ///
+    /// - Returns: `false` if the time has passed first.
+    func wait(atMost patience: Duration) -> Bool {
+        let deadline = ContinuousClock.now.advanced(by: min(patience, .seconds(86_400)))
+        while true {
+            let rest = max(.zero, ContinuousClock.now.duration(to: deadline))
+            var entry = pollfd(fd: reading, events: Int16(POLLIN), revents: 0)
+            // Rounded up, so that the wait does not spin in its last millisecond.
+            let result = poll(&entry, 1, Int32(clamping: Int(rest / .milliseconds(1)) + 1))
+            if result > 0 { return true }
+            if rest == .zero { return false }
+        }
+    }
+}
+
 /// The lock of a file that several processes share. A process that is stopped while it holds the lock blocks the others for a limited time.
+///
+/// After that time, ``withLock(_:named:in:_:)`` throws and changes nothing. The change is then lost unless the caller repeats it, as a store
+/// does with a failed save. Later calls fail at once while the other process still holds the lock.
 final class PatientLock: Sendable {
     private let patience: Duration
     /// Whether a thread still waits after a timeout. One thread waits, however many changes fail.

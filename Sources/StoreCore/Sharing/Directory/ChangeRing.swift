@@ -12,6 +12,9 @@
 /// | 56 | 8 | checksum of the preceding 56 bytes |
 /// | 64 | | slots of 256 bytes |
 ///
+/// The first twelve bytes and the checksum have their places in every version, so that a program recognizes the file of another version and
+/// leaves it as it is.
+///
 /// The change with number n is in slot n modulo the number of slots. A change is added to the ring before the record's file is renamed,
 /// both under one lock. A process that is killed in between leaves at worst a superfluous change, which costs one load.
 enum ChangeRing {
@@ -42,10 +45,7 @@ enum ChangeRing {
 
         /// Reads a header; `nil` if it is damaged or of another version.
         init?(_ bytes: [UInt8]) {
-            guard bytes.count >= headerSize, bytes.starts(with: magic) else { return nil }
-            guard number(bytes, 56, UInt64.self) == ChangeRing.checksum(bytes, 56), number(bytes, 8, UInt32.self) == version else {
-                return nil
-            }
+            guard ChangeRing.version(of: bytes) == version else { return nil }
             slots = number(bytes, 12, UInt32.self)
             start = number(bytes, 16, UInt64.self)
             head = number(bytes, 24, UInt64.self)
@@ -72,6 +72,13 @@ enum ChangeRing {
             guard position >= start, position < head, head - position <= UInt64(slots) else { return nil }
             return position + 1...head
         }
+    }
+
+    /// Returns the version of an intact header; `nil` if the bytes are none.
+    static func version(of bytes: [UInt8]) -> UInt32? {
+        guard bytes.count >= headerSize, bytes.starts(with: magic) else { return nil }
+        guard number(bytes, 56, UInt64.self) == checksum(bytes, 56) else { return nil }
+        return number(bytes, 8, UInt32.self)
     }
 
     /// One change.

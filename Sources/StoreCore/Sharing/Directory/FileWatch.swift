@@ -26,6 +26,7 @@ package final class FileWatch: Sendable {
 
     #if canImport(Darwin)
     private let source: any DispatchSourceFileSystemObject
+    private let permit: Permits.Permit
 
     /// Whether the watch still receives events.
     package var isValid: Bool { !source.isCancelled }
@@ -35,6 +36,9 @@ package final class FileWatch: Sendable {
     /// - Returns: `nil` if nothing exists at the path.
     /// - Throws: ``StoreError/Code/fileSystem``.
     package init?(_ path: String, for interest: Interest, _ onEvent: @escaping Handler) throws(StoreError) {
+        // Without a watch, the changes of the path are looked up in intervals.
+        guard let permit = DescriptorShare.watches.takeIfFree() else { throw .fileSystem("watching", path: path, errno: EMFILE) }
+        self.permit = permit
         let descriptor = uninterrupted { open(path, O_EVTONLY | O_CLOEXEC) }
         guard descriptor >= 0 else {
             let code = errno

@@ -41,15 +41,18 @@ extension SharedDirectory {
         let id: UInt64
         let name: String
         let file: WritableFile
+        /// The permit for the descriptor of the file; `nil` for a lease without a bound.
+        let permit: Permits.Permit?
     }
 
-    /// Waits for the lease of a key.
+    /// Waits for the lease of a key, and before that for a descriptor to hold it with.
     ///
     /// - Throws: ``StoreError/Code/fileSystem``; `CancellationError` as soon as the task is canceled.
     func lease(_ digest: SHA256.Digest, for duration: Duration) async throws -> LeaseOutcome {
-        switch try await hold(digest.hex + Self.leaseSuffix, for: duration) {
+        switch try await hold(digest.hex + Self.leaseSuffix, for: duration, within: leasePermits) {
         case .granted(let held): .granted(Lease(position: position) { [weak self] ending in self?.end(held, ending) })
         case .ended(let ended): ended.failure.map { .failed($0.failure) } ?? .notNeeded
+        case .noTurn: .notNeeded
         }
     }
 
@@ -59,12 +62,18 @@ extension SharedDirectory {
         case granted(HeldLease)
         /// The other holder's result cannot be stored, or its fetch has failed.
         case ended(LeaseNote.Ended)
+        /// The process holds as many leases as it may, and the caller cannot wait for its turn.
+        case noTurn
     }
 
     /// Waits for the lease with a file name.
     ///
+    /// - Parameters:
+    ///   - name: The name of the lease's file.
+    ///   - duration: The duration of the lease.
+    ///   - permits: The permits for the files of leases; `nil` for a lease without a bound.
     /// - Throws: ``StoreError/Code/fileSystem``; `CancellationError` as soon as the task is canceled.
-    func hold(_ name: String, for duration: Duration) async throws -> Hold {
+    func hold(_ name: String, for duration: Duration, within permits: Permits? = nil) async throws -> Hold {
         var isWaiting = false
         defer { if isWaiting { stopWaiting(name) } }
         var awaited: (id: UInt64, deadline: ContinuousClock.Instant)?
@@ -74,10 +83,18 @@ extension SharedDirectory {
             try Task.checkCancellation()
             let events = leaseEvents.read { $0.waited[name]?.events ?? 0 }
             let (waitedFor, isOver) = (awaited?.id, awaited.map { ContinuousClock.now >= $0.deadline } ?? false)
-            switch try await perform({ try self.attempt(name, after: waitedFor, takesOver: isOver, for: duration) }) {
+            var permit: Permits.Permit?
+            if let permits {
+                permit = try await LeaseTurn.take(permits, within: duration)
+                if permit == nil { return .noTurn }
+            }
+            // Kept only with a lease, so that the wait for another process's lease holds none.
+            let turn = permit
+            switch try await perform({ try self.attempt(name, after: waitedFor, takesOver: isOver, for: duration, turn) }) {
             case .granted(let held): return .granted(held)
             case .ended(let ended): return .ended(ended)
             case .held(let id, let remaining):
+                permit?.release()
                 if awaited?.id != id {
                     awaited = (id, .now + remaining)
                     quickAttempts = 0
@@ -159,7 +176,10 @@ extension SharedDirectory {
     ///   - awaited: The lease for which the caller waits.
     ///   - takesOver: Whether the duration of that lease has passed.
     ///   - duration: The duration of the new lease.
-    private func attempt(_ name: String, after awaited: UInt64?, takesOver: Bool, for duration: Duration) throws(StoreError) -> Attempt {
+    ///   - permit: The permit for the lease's file.
+    private func attempt(
+        _ name: String, after awaited: UInt64?, takesOver: Bool, for duration: Duration, _ permit: Permits.Permit?
+    ) throws(StoreError) -> Attempt {
         try transact { transaction throws(StoreError) -> Attempt in
             let folder = transaction.files.folder
             try removeEndedLeases(in: folder)
@@ -183,7 +203,7 @@ extension SharedDirectory {
                 file.unlock()
                 throw error
             }
-            return .granted(HeldLease(id: id, name: name, file: file))
+            return .granted(HeldLease(id: id, name: name, file: file, permit: permit))
         }
     }
 
@@ -203,7 +223,11 @@ extension SharedDirectory {
     /// Ends a lease of this process.
     func end(_ lease: HeldLease, _ ending: Lease.Ending) {
         queue.async {
-            defer { lease.file.unlock() }
+            defer {
+                lease.file.unlock()
+                // The file is closed with the last reference to the lease, which is this one.
+                lease.permit?.release()
+            }
             // If this fails, the waiters continue when the lock is released or the lease's duration has passed.
             _ = try? self.transact { transaction throws(StoreError) in
                 let note = try LeaseNote(reading: lease.file)

@@ -26,6 +26,8 @@ final class SharedDirectory: Sendable {
     let writer: UInt64
     let queue: DispatchQueue
     let leaseKind: LeaseKind
+    /// The permits for the files of this process's leases.
+    let leasePermits: Permits
     private let slots: UInt32
     private let durability: Durability
     /// Receives the notices; set once, before the first access.
@@ -74,12 +76,14 @@ final class SharedDirectory: Sendable {
 
     init(
         _ directory: Directory, durability: Durability = .crash, slots: UInt32 = ChangeRing.defaultSlots,
-        leaseKind: LeaseKind = .ofPlatform, patience: Duration = .seconds(5), endingTime: Duration = .seconds(60)
+        leaseKind: LeaseKind = .ofPlatform, patience: Duration = .seconds(5), endingTime: Duration = .seconds(60),
+        leasePermits: Permits = DescriptorShare.leases
     ) {
         self.directory = directory
         self.durability = durability
         self.slots = slots
         self.leaseKind = leaseKind
+        self.leasePermits = leasePermits
         lock = PatientLock(patience: patience)
         self.endingTime = endingTime
         writer = .random(in: 1...UInt64.max)
@@ -227,7 +231,14 @@ final class SharedDirectory: Sendable {
 
     /// Reads the header, and begins a new ring if there is none.
     private func header(of files: Files) throws(StoreError) -> ChangeRing.Header {
-        let existing = ChangeRing.Header(try files.ring.read(ChangeRing.headerSize, at: 0))
+        let bytes = try files.ring.read(ChangeRing.headerSize, at: 0)
+        if let version = ChangeRing.version(of: bytes), version != ChangeRing.version {
+            throw StoreError(
+                .unreadableRecord,
+                "sharing \(directory.path.escapedForDisplay()): its list of changes has version \(version), and this program reads version "
+                    + "\(ChangeRing.version); update the older program, or choose another directory")
+        }
+        let existing = ChangeRing.Header(bytes)
         var header = existing ?? ChangeRing.Header(slots: slots, now: FileStatus.now())
         let known = position.number
         // Revisions never restart. A ring that ends below a known one was begun by a clock that was set back, or was restored from a backup.

@@ -27,6 +27,8 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     }
 
     private(set) var requests: [ScriptedRequest<Param>] = []
+    /// The fetches for which the script had no answer left.
+    private var unanswered: Set<Int> = []
     private(set) var endedCount = 0
     private(set) var cancelledCount = 0
     var cancellation: ScriptedCancellation
@@ -53,6 +55,7 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         requests.map { request in
             let phase =
                 switch flights[request.number] {
+                case nil where unanswered.contains(request.number): "failed, because the script had no answer left"
                 case nil: "ended"
                 case let flight?: flight.passage == nil ? "held" : "running"
                 }
@@ -62,6 +65,9 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
             }
         }
     }
+
+    /// The script has no answer for a fetch.
+    mutating func noteUnanswered(_ number: Int) { unanswered.insert(number) }
 
     mutating func enqueue(_ more: [Answer]) { answers += more }
 

@@ -33,14 +33,16 @@ struct TestWait: Sendable {
     ///   - reason: The reason for the failure.
     ///   - history: The lines to show, oldest first.
     func error(_ code: StoreError.Code, _ reason: String, history: [String]) -> StoreError {
-        StoreError(code, "waiting for \(subject) at \(fileID):\(line): \(reason); so far:\(Self.numbered(history))")
+        var error = StoreError(code, "waiting for \(subject) at \(fileID):\(line): \(reason); so far:\(Self.numbered(history))")
+        error.keepsLineBreaks = true
+        return error
     }
 
     /// Returns the newest 100 lines, numbered from 1.
     private static func numbered(_ lines: [String]) -> String {
         guard !lines.isEmpty else { return " nothing" }
         let left = max(0, lines.count - 100)
-        let shown = lines.enumerated().dropFirst(left).map { "\n  \($0.offset + 1). \($0.element)" }
+        let shown = lines.enumerated().dropFirst(left).map { "\n  \($0.offset + 1). \($0.element.escapedForDisplay())" }
         return (left > 0 ? "\n  (\(left) earlier)" : "") + shown.joined()
     }
 }

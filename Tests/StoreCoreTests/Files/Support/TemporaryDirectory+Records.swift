@@ -21,7 +21,7 @@ extension TemporaryDirectory {
 }
 
 /// The name of a key's file.
-func fileName(_ key: some Encodable) throws -> String { try FileKey(key).fileName }
+func fileName(_ key: some Hashable & Codable) throws -> String { try FileKey(key).fileName }
 
 func record<Content>(_ content: Content, at seconds: TimeInterval = 1000) -> CacheRecord<Content> {
     CacheRecord(content: content, fetchedAt: Date(timeIntervalSinceReferenceDate: seconds))
