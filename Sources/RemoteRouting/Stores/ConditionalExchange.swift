@@ -63,7 +63,7 @@ extension RemoteHost {
         guard CacheNotes.mayHaveSelection(validator) else { return true }
         guard let notes = CacheNotes(validator) else { return false }
         var route = original
-        route.options.reference = reference
+        if let reference { route.options.target = .page(reference) }
         // Ignores the reason: the fetch that follows meets the same failure.
         guard let fields = try? await RouteCall(route, at: self, .whole).selectingFields() else { return false }
         return notes.isSelected(by: fields)
