@@ -84,7 +84,7 @@ package final class RecordDetails: Sendable {
         let returnKey = direction == .next ? page?.fields.prevKey : page?.fields.nextKey
         pages.add(LoadedPage(direction: direction, key: key, returnKey: returnKey, count: sizes.after - sizes.before), at: direction)
         self.init(
-            keeping: freshness, keepsValidator ? list?.fields.validator : nil,
+            keeping: freshness, keepsValidator ? list?.fields.validator : list?.fields.validator?.withoutVersion,
             nextKey: direction == .next ? page?.fields.nextKey : list?.fields.nextKey,
             prevKey: direction == .prev ? page?.fields.prevKey : list?.fields.prevKey,
             direction == .next ? page?.fields.guessedEnd : list?.fields.guessedEnd, pages, list?.fields.isInvalidated ?? false,
@@ -100,8 +100,8 @@ package final class RecordDetails: Sendable {
             }
         let returnKey = direction == .next ? fields.prevKey : fields.nextKey
         fields.pages = LoadedPages([LoadedPage(direction: direction, key: key, returnKey: returnKey, count: count)])
-        // A list keeps only the validator of its initial page.
-        fields.validator = nil
+        // A list keeps only the validator of its initial page, and the notes of the page with which it began.
+        fields.validator = fields.validator?.withoutVersion
         self.init(fields)
     }
 

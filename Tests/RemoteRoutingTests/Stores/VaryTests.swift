@@ -143,4 +143,22 @@ struct VaryTests {
             #expect(transport.requests.count == count)
         }
     }
+
+    @Test func `H19: a list with several pages keeps its selection`() async throws {
+        let transport = MemoryTransport { request in
+            let response = MemoryTransport.Response.json(#"["\#(request.fields["X-Tenant"] ?? "none")"]"#)
+                .adding("Cache-Control", "max-age=600").adding("Vary", "X-Tenant").adding("ETag", "\"v1\"")
+            return request.url.query() == nil ? response.adding("Link", "</names?page=2>; rel=\"next\"") : response
+        }
+        for tenant in ["a", "b"] {
+            let host = RemoteHost("api.example.com", transport: transport, time: time).with { $0.defaults.append("X-Tenant", tenant) }
+            let lists = PaginationStore(
+                cacher: FileCacher<Int, [String]>(directory: place.url),
+                fetcher: host.pages(of: String.self) { (_: Int) in Route(path: "/names") }, time: time)
+            // The second page replaces the element of the first one, which is equal.
+            #expect(try await lists[1].requireData().allSatisfy { $0 == tenant })
+            _ = await lists[1].requestNextData()
+            try await lists.waitUntilSaved()
+        }
+    }
 }
