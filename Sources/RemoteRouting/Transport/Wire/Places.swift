@@ -15,19 +15,37 @@ struct Places {
 
     private struct Lane {
         /// The waiting exchanges of each kind in order of arrival; canceled ones are skipped.
-        var queues: [Kind: ArraySlice<Ticket>] = [:]
+        private var exchanges: ArraySlice<Ticket> = []
+        private var waitingStreams: ArraySlice<Ticket> = []
+        private var followers: ArraySlice<Ticket> = []
         var running = 0
         var paused = 0
         var streams = 0
 
-        var isEmpty: Bool { queues.isEmpty && running + paused == 0 }
+        subscript(kind: Kind) -> ArraySlice<Ticket> {
+            get {
+                switch kind {
+                case .exchange: exchanges
+                case .stream: waitingStreams
+                case .follower: followers
+                }
+            }
+            _modify {
+                switch kind {
+                case .exchange: yield &exchanges
+                case .stream: yield &waitingStreams
+                case .follower: yield &followers
+                }
+            }
+        }
+
+        var waits: Bool { !exchanges.isEmpty || !waitingStreams.isEmpty || !followers.isEmpty }
+        var isEmpty: Bool { !waits && running + paused == 0 }
 
         /// Removes canceled exchanges from the front of each queue.
         mutating func skip(_ isKnown: (Ticket) -> Bool) {
-            for (kind, queue) in queues {
-                if let first = queue.first, isKnown(first) { continue }
-                let rest = queue.drop { !isKnown($0) }
-                queues[kind] = rest.isEmpty ? nil : rest
+            for kind in Kind.allCases {
+                while let first = self[kind].first, !isKnown(first) { self[kind].removeFirst() }
             }
         }
     }
@@ -40,6 +58,8 @@ struct Places {
     /// The number of places beyond the width, which an origin with running exchanges leaves to others.
     private let reserve: Int
     private var lanes: [String: Lane] = [:]
+    /// The number of origins at which those without exchanges are forgotten.
+    private var laneLimit = 1000
     /// The origins with waiting exchanges.
     private var waiting: Set<String> = []
     private(set) var running = 0
@@ -60,7 +80,11 @@ struct Places {
 
     /// Adds a waiting exchange; later exchanges have larger tickets.
     mutating func append(_ ticket: Ticket, _ kind: Kind, of origin: String) {
-        lanes[origin, default: Lane()].queues[kind, default: []].append(ticket)
+        if lanes.count > laneLimit {
+            lanes = lanes.filter { !$0.value.isEmpty }
+            laneLimit = max(1000, 2 * lanes.count)
+        }
+        lanes[origin, default: Lane()][kind].append(ticket)
         waiting.insert(origin)
         queued += 1
     }
@@ -71,20 +95,19 @@ struct Places {
         var best: (origin: String, running: Int, ticket: Ticket, kind: Kind)?
         for origin in waiting {
             lanes[origin]?.skip(isKnown)
-            guard let lane = lanes[origin], !lane.queues.isEmpty else {
+            guard let lane = lanes[origin], lane.waits else {
                 waiting.remove(origin)
-                if lanes[origin]?.isEmpty == true { lanes[origin] = nil }
                 continue
             }
             guard mayBegin(lane) else { continue }
-            for (kind, queue) in lane.queues {
-                guard let ticket = queue.first, kind != .stream || mayStream(lane) else { continue }
+            for kind in Kind.allCases {
+                guard let ticket = lane[kind].first, kind != .stream || mayStream(lane) else { continue }
                 if let best, (best.running, best.ticket) < (lane.running, ticket) { continue }
                 best = (origin, lane.running, ticket, kind)
             }
         }
         guard let best else { return nil }
-        lanes[best.origin]?.queues[best.kind]?.removeFirst()
+        lanes[best.origin]?[best.kind].removeFirst()
         queued -= 1
         return (best.ticket, best.kind)
     }
@@ -121,7 +144,6 @@ struct Places {
             streams -= 1
             lanes[origin]?.streams -= 1
         }
-        if lanes[origin]?.isEmpty == true { lanes[origin] = nil }
     }
 
     /// Records that the reader of an exchange is behind.
@@ -145,12 +167,11 @@ struct Places {
         guard queued > 2 * waitingCount + 64 else { return }
         queued = 0
         for (origin, var lane) in lanes {
-            for (kind, queue) in lane.queues {
-                let rest = queue.filter(isKnown)
-                lane.queues[kind] = rest.isEmpty ? nil : ArraySlice(rest)
-                queued += rest.count
+            for kind in Kind.allCases {
+                lane[kind].removeAll { !isKnown($0) }
+                queued += lane[kind].count
             }
-            lanes[origin] = lane.isEmpty ? nil : lane
+            lanes[origin] = lane
         }
     }
 }

@@ -174,7 +174,7 @@ final class WireLoop {
     }
 
     private func conclude(_ transfer: WireTransfer, _ code: Int32) {
-        let (isCut, isFlood) = (transfer.isCut(code), transfer.wasShut)
+        let (isCut, isFlood) = (transfer.isCut(code), transfer.wasFlooded(code))
         if isCut || isFlood { protocols.broke(transfer, byFlood: isFlood) }
         if isCut, transfer.mayBeginAgain, protocols[transfer.request.origin] == .brokenHTTP2 {
             return beginAgain(transfer, offeringHTTP2: false)

@@ -97,8 +97,15 @@ final class WireTransfer {
     /// Whether the server has announced that it did not process the request.
     var isUnprocessed: Bool { !hasHead && handle.map { wire_transfer_is_unprocessed($0) != 0 } ?? false }
 
-    /// Whether the connection was shut down because it kept the thread from other exchanges.
-    var wasShut: Bool { handle.map { wire_transfer_was_shut($0) != 0 } ?? false }
+    /// Returns whether the connection was shut down because it kept the thread from other exchanges, or because libcurl has met a flood.
+    func wasFlooded(_ code: Int32) -> Bool {
+        guard code != 0, let handle else { return false }
+        if wire_transfer_was_shut(handle) != 0 { return true }
+        let text = String(cString: wire_transfer_error(handle))
+        // After the head, libcurl only sends responses to frames. A lost connection would give a reason.
+        let cannotRespond = code == 55 && text.isEmpty && hasHead && headReader.isShared
+        return cannotRespond || text.contains("Flooding was detected")
+    }
 
     /// Whether the request may be sent again, because it is repeatable and nothing of its response was reported.
     var mayBeginAgain: Bool { request.mayRepeat && !hasReported && !isRepeated && source == nil }
@@ -238,7 +245,7 @@ final class WireTransfer {
             failure.mayHaveArrived = mayHaveArrived
             return failure
         }
-        if wasShut {
+        if wasFlooded(code) {
             return WireFailure(
                 .protocolViolation, "the server sends frames without content and without a pause; correct the server",
                 mayHaveArrived: mayHaveArrived)

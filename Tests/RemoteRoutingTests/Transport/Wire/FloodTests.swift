@@ -35,8 +35,9 @@ struct FloodTests {
         #expect(!error.isRetryable || error.code == .connectionLost)
     }
 
-    @Test func `W14: after a flood, exchanges with the origin use HTTP 1.1`() async throws {
-        let server = try FrameServer("ping responses+")
+    @Test(arguments: floods)
+    func `W14: after a flood, exchanges with the origin use HTTP 1.1`(_ plan: String) async throws {
+        let server = try FrameServer(plan + "+")
         let host = try secureHost(server.port) { $0.retry = .never }
         let error = try await remoteError { try await host.send(Route(path: "/x")) }
         #expect(error.code == .protocolViolation, "\(error) \(String(describing: error.underlyingError))")
