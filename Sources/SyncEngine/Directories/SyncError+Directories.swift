@@ -39,7 +39,7 @@ extension SyncError {
     static func foreign(_ path: String, owner: UInt32) -> SyncError {
         SyncError(
             .foreignOwner,
-            "cannot work in \(path.shownSafely): it belongs to the user with the number \(owner), who could exchange its content; nothing was "
+            "cannot work in \(path.shownSafely): it belongs to the user with the number \(owner) and not to this process; nothing was "
                 + "changed; give it to the user of this process, or remove it, then sync again")
     }
 

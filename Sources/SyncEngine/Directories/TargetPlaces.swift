@@ -218,7 +218,7 @@ extension DirectoryHandle {
     /// - Throws: ``SyncError/Code/foreignOwner``.
     func verifyOwner(beside own: DirectoryHandle) throws {
         let owner = try status().owner
-        // Some file systems give all files another owner, such as the user who has mounted the disk.
+        // Some file systems give all files another owner, such as the user of the mount.
         // A process that may not make a file here does not own the directory either.
         guard owner != FileStatus.ownUser, (try? own.newFile().owner) != owner else { return }
         throw SyncError.foreign(path, owner: owner)

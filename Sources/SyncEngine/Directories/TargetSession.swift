@@ -71,7 +71,7 @@ final class TargetSession: Sendable {
 
     /// Writes the journal of a directory that has none.
     ///
-    /// It gets its name when it is complete. An incomplete one would count as a lost one, whose files are not edits.
+    /// It gets its name when it is complete. An incomplete journal would count as a lost one, and the user's files not as edits.
     private static func writeFirstJournal(_ places: TargetPlaces) throws {
         var journal = TargetJournal()
         try replaceJournal(journal.line(for: .header) + journal.line(for: .beginning), in: places)

@@ -107,12 +107,14 @@ struct ProgressTests {
                 if tries.update({ tries -> Int in
                     tries += 1; return tries
                 }) == 1 {
-                    throw Trouble(failureKind: .transient, retryAfter: .zero)
+                    throw Trouble.passing
                 }
                 SyncProgress.transferred(300)
             })
         let published = Published(time)
-        let pass = SyncPass(processor: bench, options: SyncOptions(), overrides: [], time: time, board: published.board)
+        // The next attempt begins at once.
+        let options = SyncOptions(retry: RetryPolicy(attempts: 2, base: .zero))
+        let pass = SyncPass(processor: bench, options: options, overrides: [], time: time, board: published.board)
         let report = try await pass.run().get()
         #expect(report.progress.doneBytes == 1000)
         #expect(report.progress.totalBytes == 1000)
