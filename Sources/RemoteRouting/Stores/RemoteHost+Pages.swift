@@ -276,7 +276,8 @@ extension RoutePageFetcher {
                 let isOwn = page.freshness != .unspecified || page.validator != nil
                 let validator = Validator(page.validator ?? Validator(of: response), notesOf: response.exchange, keepsFields: !isOwn)
                 return OriginResponse(
-                    .modified(page.elements, freshness, validator), nextKey: page.nextKey, prevKey: page.prevKey, guessedEnd: page.guessedEnd)
+                    .modified(page.elements, freshness, validator), nextKey: page.nextKey, prevKey: page.prevKey,
+                    guessedEnd: page.guessedEnd)
             }
         } accept: { validator, param in
             // Ignores the reason: the fetch that follows meets the same failure.

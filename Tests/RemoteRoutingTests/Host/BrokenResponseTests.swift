@@ -2,12 +2,13 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 import Wire
 
 @testable import RemoteRouting
 
 /// Responses that cannot be used, each of which shows that the request has arrived.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct BrokenResponseTests {
     /// A response that cannot be used.
     struct Broken: Sendable, CustomTestStringConvertible {

@@ -7,7 +7,7 @@ import Trials
 @testable import RemoteRouting
 
 /// The limits of a host on exchanges and streams, which no caller makes itself wait for.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct HostLimitTests {
     /// Sends a request for each response to `/x`.
     private struct Asking: ResponseInterceptor {

@@ -1,11 +1,12 @@
 import Foundation
 import LoopbackOrigin
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// International host names, and names that end with a dot.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct InternationalNameTests {
     @Test(arguments: [
         ("b\u{FC}cher.example", "xn--bcher-kva.example"), ("BU\u{308}CHER.example", "xn--bcher-kva.example"),

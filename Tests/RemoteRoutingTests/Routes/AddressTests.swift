@@ -1,12 +1,13 @@
 import Foundation
 import StoreCore
 import Testing
+import Trials
 import Wire
 
 @testable import RemoteRouting
 
 /// Addresses that are sent as they are, and links of responses.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct AddressTests {
     private let transport = MemoryTransport { request in
         .init(status: 200, headers: [("Content-Type", "application/json")], body: Data("[1]".utf8))

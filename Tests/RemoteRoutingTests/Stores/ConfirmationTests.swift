@@ -1,11 +1,12 @@
 import Foundation
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// The fields of a 304, which are merged into the stored ones (RFC 9111 §4.3.4).
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct ConfirmationTests {
     /// Sun, 06 Nov 1994 08:49:37 GMT
     private static let now = Date(timeIntervalSince1970: 784_111_777)

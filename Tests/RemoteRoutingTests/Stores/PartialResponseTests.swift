@@ -2,11 +2,12 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// Parts of a representation that were not requested.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct PartialResponseTests {
     private func bench(_ kind: TransportKind, range: String?) throws -> Bench {
         let bench = try Bench(kind)

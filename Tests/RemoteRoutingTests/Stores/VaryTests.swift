@@ -6,7 +6,7 @@ import Trials
 @testable import RemoteRouting
 
 /// Records of responses that fields of the request selected.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct VaryTests {
     private struct User: Codable, Equatable, Sendable { var name: String }
 

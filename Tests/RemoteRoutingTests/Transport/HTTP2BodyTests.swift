@@ -8,7 +8,7 @@ import Trials
 /// HTTP/2 bodies without a length, and servers with HTTP/2 only.
 @Suite(
     .enabled(if: RealTransport.available.contains(.curl) && FrameServer.problem == nil, "libcurl, python3 or OpenSSL is missing"),
-    .timeLimit(.minutes(usually(10))))
+    .timeLimit(.minutes(hangMinutes)))
 struct HTTP2BodyTests {
     private static let broken = ["no-error", "no-error-at-once", "too-long-frame", "garbage-in-body", "wrong-padding"]
 

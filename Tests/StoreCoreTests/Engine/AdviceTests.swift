@@ -5,7 +5,7 @@ import Trials
 @testable import StoreCore
 
 /// Tests the bounds of the delays that an origin names.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct AdviceTests {
     struct Advice: FailureAdvising {
         var retryAfter: Duration?

@@ -4,7 +4,7 @@ import Testing
 import Trials
 
 /// Law C23 for a store: nothing begins after `close()`, and nothing runs when it has returned.
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct ClosingTests {
     @Test(arguments: Backing.allCases)
     func `C23: a closed store refuses every call, and its observations end`(_ backing: Backing) async throws {

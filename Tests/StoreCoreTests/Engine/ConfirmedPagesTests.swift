@@ -5,7 +5,7 @@ import Trials
 @testable import StoreCore
 
 /// Tests what a response to one page of a list says about the others.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct ConfirmedPagesTests {
     typealias Fetcher = ScriptedPaginationFetcher<Int, Int>
 

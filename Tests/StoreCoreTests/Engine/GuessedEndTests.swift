@@ -4,7 +4,7 @@ import Trials
 @testable import StoreCore
 
 /// Tests ends of lists that a fetcher has guessed.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct GuessedEndTests {
     typealias Fetcher = ScriptedPaginationFetcher<Int, Int>
 

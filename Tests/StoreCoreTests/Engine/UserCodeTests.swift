@@ -4,7 +4,7 @@ import Trials
 @testable import StoreCore
 
 /// Tests user code that runs under a store's lock and calls the store.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct UserCodeTests {
     private static func namesMistake(_ result: ExitTest.Result?) -> Bool {
         String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)

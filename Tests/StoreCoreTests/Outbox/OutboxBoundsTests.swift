@@ -5,7 +5,7 @@ import Trials
 @testable import StoreCore
 
 /// The bounds of delays, of recursion, of what is forgotten, and of what a delivery that does not end can hold up.
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct OutboxBoundsTests {
     // MARK: Delays
 

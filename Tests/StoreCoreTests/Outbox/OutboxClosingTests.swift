@@ -5,7 +5,7 @@ import Trials
 @testable import StoreCore
 
 /// Law C23 for an outbox and a scope, on real files.
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct OutboxClosingTests {
     private func bench(
         in directory: TemporaryDirectory? = nil, cancellation: ScriptedCancellation = .ignored, scope: CacheScope? = nil
@@ -175,7 +175,7 @@ private struct Tag<Way: TagCoding>: Command {
 }
 
 /// The identity of keys in the log, and the failures of scripted deliveries.
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct OutboxKeyTests {
     private let place: TemporaryDirectory
 

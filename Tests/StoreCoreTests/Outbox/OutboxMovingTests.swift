@@ -69,7 +69,7 @@ private final class NoteMover: Sendable {
 }
 
 /// The time between the delivery of a creation and the move of its entity to the real key.
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct OutboxMovingTests {
     // MARK: Order
 

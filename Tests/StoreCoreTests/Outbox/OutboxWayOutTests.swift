@@ -5,7 +5,7 @@ import Trials
 @testable import StoreCore
 
 /// Commands that fail again and again, and the ways to get rid of them.
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct OutboxWayOutTests {
     /// An outbox with a command that has failed once, and one behind it in its lane.
     private func stuck(
@@ -154,7 +154,7 @@ struct OutboxWayOutTests {
 }
 
 /// The lanes on disk.
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct OutboxLaneTests {
     private struct Old { struct Post { var text: String } }
     private struct New { struct Article { var text: String } }

@@ -5,7 +5,7 @@ import Trials
 @testable import StoreCore
 
 /// Tests D10: the descriptors that leases hold.
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct DescriptorShareTests {
     private let place: TemporaryDirectory
 

@@ -4,7 +4,7 @@ import Testing
 import Trials
 
 /// Tests that a change stays visible although another user's newer content makes the cacher refuse its save.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct RefusedSaveTests {
     private let cacher = ScriptedSharedCacher()
     private let fetcher = ScriptedFetcher<Int, Int>()

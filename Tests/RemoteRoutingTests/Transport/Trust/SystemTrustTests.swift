@@ -6,7 +6,7 @@ import Testing
 import Trials
 
 /// Pins and own authorities on the transport that applies them on each system, against OpenSSL's own server.
-@Suite(.enabled(if: TestCertificates.problem == nil, "\(TestCertificates.problem ?? "")"), .timeLimit(.minutes(10)))
+@Suite(.enabled(if: TestCertificates.problem == nil, "\(TestCertificates.problem ?? "")"), .timeLimit(.minutes(hangMinutes)))
 struct SystemTrustTests {
     /// The transport that applies TLS options on this system.
     private static var transport: any Transport {

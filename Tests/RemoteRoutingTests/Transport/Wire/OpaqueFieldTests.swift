@@ -7,7 +7,7 @@ import Trials
 @testable import RemoteRouting
 
 /// Entity tags and cookies with bytes beyond ASCII, over real connections.
-@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(10)))
+@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(hangMinutes)))
 struct OpaqueFieldTests {
     private static let value: [UInt8] = [0x22, 0xE4, 0x22]
 

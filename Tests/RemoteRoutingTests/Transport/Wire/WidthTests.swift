@@ -8,7 +8,7 @@ import Trials
 /// Many concurrent exchanges over HTTP/1.1 and TLS.
 @Suite(
     .enabled(if: RealTransport.available.contains(.curl) && NginxServer.problem == nil, "libcurl, nginx or OpenSSL is missing"),
-    .serialized, .timeLimit(.minutes(usually(10))))
+    .serialized, .timeLimit(.minutes(hangMinutes)))
 struct WidthTests {
     /// Sends requests to each host at once; returns the number of connections.
     private func connections(_ hosts: [RemoteHost], _ count: Int) async throws -> Int {
