@@ -23,6 +23,9 @@ enum RealTransport: String, Sendable, CustomTestStringConvertible {
         }
     }()
 
+    /// Whether the libcurl is one of version 7, which differs in its HTTP/2.
+    static let hasLibcurl7 = (try? RealTransport.curl.make()).map { "\($0)".hasPrefix("libcurl 7.") } ?? false
+
     /// Creates a transport; the variable `STOREHOUSE_CURL` selects another libcurl.
     func make() throws -> any CountedTransport {
         switch self {

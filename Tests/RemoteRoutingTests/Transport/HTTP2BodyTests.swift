@@ -10,7 +10,9 @@ import Trials
     .enabled(if: RealTransport.available.contains(.curl) && FrameServer.problem == nil, "libcurl, python3 or OpenSSL is missing"),
     .timeLimit(.minutes(hangMinutes)))
 struct HTTP2BodyTests {
-    private static let broken = ["no-error", "no-error-at-once", "too-long-frame", "garbage-in-body", "wrong-padding"]
+    /// Newer versions of libcurl read ahead, so that a reset without an error cannot be told from an end.
+    private static let broken =
+        (RealTransport.hasLibcurl7 ? ["no-error", "no-error-at-once"] : []) + ["too-long-frame", "garbage-in-body", "wrong-padding"]
 
     @Test(arguments: [HTTPMethod.get, .post], broken)
     func `W7: a body without a length that is broken before its end is an error`(_ method: HTTPMethod, _ plan: String) async throws {

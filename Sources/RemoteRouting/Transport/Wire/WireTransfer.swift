@@ -91,6 +91,8 @@ final class WireTransfer {
     /// Returns whether the response of the ended exchange was cut, although libcurl reports a success or an empty response.
     func isCut(_ code: Int32) -> Bool {
         guard let handle, failure == nil else { return false }
+        // Newer versions report malformed frames.
+        if code == 16, hasHead, headReader.isShared { return true }
         return wire_transfer_is_cut(handle, code) != 0
     }
 
