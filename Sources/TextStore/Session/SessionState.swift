@@ -200,7 +200,9 @@ struct SessionState: Sendable {
         manifestRecord = record
         manifestRetryAt = record.flatMap { record in
             guard record.failures > 0 else { return nil }
-            return moment.instant.advanced(by: Duration(saturating: record.dueAt(moment.date).timeIntervalSince(moment.date)))
+            // The difference of two dates may exceed the pause by a rounding error.
+            let rest = min(record.pause, record.dueAt(moment.date).timeIntervalSince(moment.date))
+            return moment.instant.advanced(by: Duration(saturating: rest))
         }
     }
 

@@ -168,7 +168,8 @@ final class TextEngine: Sendable {
         let moment = moment
         let armed = session.update { session -> (ticket: UInt64, deadline: MonotonicInstant)? in
             guard let deadline = session.nextDeadline(of: identifiers, at: moment) else { return nil }
-            if let timer = session.timer, timer.deadline <= deadline, timer.deadline > moment.instant { return nil }
+            // A timer that is over still begins what is due, and sets the next one.
+            if let timer = session.timer, timer.deadline <= deadline { return nil }
             session.timer = (session.ticket(), deadline)
             return session.timer
         }

@@ -121,6 +121,29 @@ struct AdviceTests {
         #expect(bench.origin.requests(to: "/eula.txt").count == 2)
     }
 
+    @Test func `C24: an observed store repeats a failed check after the delay, even if the clock is set back meanwhile`() async throws {
+        advise("600")
+        let store = try await bench.started()
+        let session = store.engine.session
+        let observing = Task { [bench] in for await _ in store.publish(bench.source("eula")) {} }
+        defer { observing.cancel() }
+        func waitForFailures(_ count: Int) async throws {
+            try await until("a check has failed") { session.read { !$0.observers.isEmpty && $0.manifestRecord?.failures == count } }
+        }
+        try await waitForFailures(1)
+        for expected in 2...3 {
+            bench.time.advance(by: .seconds(300))
+            bench.time.shiftDate(by: .seconds(-299))
+            // Sets the timer anew.
+            session.update { $0.timer = nil }
+            store.engine.arm()
+            #expect(count == expected - 1)
+            bench.time.advance(by: .seconds(300))
+            try await waitForFailures(expected)
+            #expect(count == expected)
+        }
+    }
+
     @Test func `C24: a clock that was wrong for a moment does not stop the checks`() async throws {
         bench.time.shiftDate(by: .seconds(10 * 365 * 86_400))
         advise("2147483647")
