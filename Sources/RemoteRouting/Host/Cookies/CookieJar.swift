@@ -27,6 +27,8 @@ public final class CookieJar: Sendable {
         var lane = CookieLane()
         /// Increases with each clearing, so that responses to earlier requests set no cookies.
         var generation: UInt64 = 0
+        /// Whether the scope is closed, so that the jar neither sends nor keeps cookies (C23).
+        var isClosed = false
         /// Whether a task is making the cacher's calls.
         var isDraining = false
     }
@@ -93,7 +95,7 @@ public final class CookieJar: Sendable {
     ///
     /// - Parameter cookie: A cookie from ``cookies()``; its value is ignored.
     public func remove(_ cookie: Cookie) {
-        update { $0.storage.remove(cookie) }
+        update { if !$0.isClosed { $0.storage.remove(cookie) } }
     }
 
     /// Removes all cookies from memory at once, and waits until the cacher has removed its records.
@@ -148,7 +150,7 @@ public final class CookieJar: Sendable {
         try await load(request)
         let now = time.date
         return update { state in
-            guard state.generation == generation else { return nil }
+            guard state.generation == generation, !state.isClosed else { return nil }
             return state.storage.header(for: request, isSafe: isSafe, after: earlier, now: now)
         }
     }
@@ -159,7 +161,7 @@ public final class CookieJar: Sendable {
         guard (try? await load(request)) != nil else { return }
         let now = time.date
         update { state in
-            guard state.generation == generation else { return }
+            guard state.generation == generation, !state.isClosed else { return }
             state.storage.receive(lines, from: request, now: now)
         }
     }
@@ -167,6 +169,7 @@ public final class CookieJar: Sendable {
     /// Waits until the cookies of a request's domains are in memory.
     private func load(_ request: CookieRequest) async throws {
         let domains: [String]? = update { state in
+            guard !state.isClosed else { return nil }
             let domains = state.storage.domains(of: request.host)
             state.lane.want(domains)
             return state.lane.isReady(domains) ? nil : domains
@@ -262,7 +265,9 @@ public final class CookieJar: Sendable {
     }
 }
 
-extension CookieJar: CacheScopeMember {}
+extension CookieJar: CacheScopeMember {
+    package func refuse() async { update { $0.isClosed = true } }
+}
 
 /// The cookies of one call, across its attempts and redirects.
 struct CookieCall: Sendable {

@@ -17,7 +17,7 @@ struct CookieSnippets {
             jar.remove(cookie)
         }
         try await jar.waitUntilSaved()
-        try await scope.clear()
+        try await scope.close(clearing: true)
         #expect(try await jar.cookies().isEmpty)
     }
 }

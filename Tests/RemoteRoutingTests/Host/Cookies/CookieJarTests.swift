@@ -212,6 +212,17 @@ struct CookieJarTests {
         #expect(try await sent(self.jar()) == "e=f")
     }
 
+    @Test func `C23, W12: a jar of a closed scope neither sends nor keeps cookies`() async throws {
+        let scope = CacheScope()
+        let jar = jar(scope: scope)
+        try await set("a=b; Max-Age=60", in: jar)
+        try await scope.close(clearing: true)
+        try await set("c=d; Max-Age=60", in: jar)
+        #expect(try await sent(jar) == nil)
+        try await jar.waitUntilSaved()
+        #expect(disk.state.current.records.isEmpty)
+    }
+
     @Test func `W12: a call that began before a clearing neither sends nor sets cookies`() async throws {
         let jar = jar()
         let call = jar.call()
