@@ -130,7 +130,9 @@ final class ShopSession: Sendable {
         return ShopSession(token, at: shop)
     }
 
-    /// Ends all work with the data of this user, and clears it; the next sign-in creates a new session.
+    /// Ends all work with the data of this user, and clears it.
+    ///
+    /// The next sign-in creates a new session.
     func signOut() async throws {
         try await scope.close(clearing: true)
     }

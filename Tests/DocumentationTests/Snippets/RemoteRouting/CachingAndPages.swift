@@ -157,7 +157,12 @@ extension CachingAndPagesTests {
         // The time that a response takes counts as its age.
         let fetcher = ProductFetcher(shop: RemoteHost("shop.example.com", transport: transport, time: ManualTime()))
         let result = try await fetcher.fetch(param: "lamp", revalidating: nil)
-        #expect(result == .modified(Product(id: "lamp", name: "Lamp"), .fresh(for: .seconds(60)), Validator(entityTag: "\"v1\"")))
+        guard case .modified(let product, let freshness, let validator) = result else {
+            Issue.record("the fetcher has no content")
+            return
+        }
+        #expect(product == Product(id: "lamp", name: "Lamp") && freshness == .fresh(for: .seconds(60)))
+        #expect(validator?.entityTag == "\"v1\"")
     }
 
     @Test func `lists in an object, and pages with numbers`() async throws {
