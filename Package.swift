@@ -132,7 +132,7 @@ let package = Package(
     ]
 )
 
-// `.ci/sanitize --quick` names the test targets that it runs, and all that they do not need is left out.
+// `.ci/sanitize --quick` names the test targets that it runs, and the rest is left out.
 if let names = Context.environment["STOREHOUSE_TARGETS"] {
     var needed = Set(names.split(separator: " ").map(String.init))
     var count = 0

@@ -120,8 +120,8 @@ final class FrameServer {
 
     /// Starts a server.
     ///
-    /// - Parameter plan: What it does with the requests of a connection; see the script. With `+`, it offers HTTP/1.1 too, whose responses
-    ///   are complete.
+    /// - Parameter plan: What it does with the requests of a connection; see the script. With `+`, it offers HTTP/1.1 too; the responses of
+    ///   this version are complete.
     init(_ plan: String) throws {
         let certificates = try TestCertificates.made.get()
         process = try ChildProcess(

@@ -196,7 +196,7 @@ const char *wire_transfer_error(const wire_transfer *transfer);
 long wire_transfer_verification(const wire_transfer *transfer);
 /// Whether the server's certificate was refused, because it names its host only in the common name.
 int wire_transfer_lacks_names(const wire_transfer *transfer);
-/// Whether a TLS 1.3 alert is all that arrived on a new connection after the handshake.
+/// Whether only a TLS 1.3 alert arrived on a new connection after the handshake.
 int wire_transfer_met_alert(const wire_transfer *transfer);
 /// Observes the end of an HTTP/2 body that nothing else proves.
 void wire_transfer_watch_end(wire_transfer *transfer);
