@@ -106,9 +106,9 @@ public struct HostLimits: Hashable, Sendable {
     public var spillBytes: Int
     /// The maximum number of concurrent exchanges, without streams; further ones wait in order.
     public var concurrentExchanges: Int
-    /// The maximum number of open streams: ``RemoteBytes``, events, live keys, and downloads. They may last, so no other call waits for them.
+    /// The maximum number of open streams.
     ///
-    /// A further stream waits for the end of another one, at most for the time that its response head may take.
+    /// ``RemoteBytes``, events, live keys and downloads are streams. They may last, so no other call waits for them. A further stream waits for the end of another one, at most for the time that its response head may take.
     public var concurrentStreams: Int
     /// The maximum number of redirects that one request follows.
     public var redirects: Int

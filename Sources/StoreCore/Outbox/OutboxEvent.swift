@@ -31,9 +31,9 @@ public struct OutboxEvent: Sendable {
         case delivered
         /// The origin has refused the command for good.
         case failed(any Error)
-        /// The command has failed as often or as long as ``OutboxPolicy/attemptLimit`` or ``OutboxPolicy/ageLimit`` allows.
+        /// The command has failed as often or as long as the policy allows.
         ///
-        /// It counts as failed. The error is that of its last attempt; the origin may have performed the command.
+        /// The limits are ``OutboxPolicy/attemptLimit`` and ``OutboxPolicy/ageLimit``. The command counts as failed. The error is that of its last attempt; the origin may have performed the command.
         case gaveUp(attempts: Int, any Error)
         /// The command was taken back before its first attempt.
         case canceled

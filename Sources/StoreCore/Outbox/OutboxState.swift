@@ -108,7 +108,9 @@ public enum DiscardOutcome: Hashable, Sendable {
     case discarded
     /// The old command is removed. A delivery was attempted and has brought no response, so the origin may have performed the command.
     case perhapsPerformed
-    /// The command is being delivered, and its attempt has not passed ``OutboxPolicy/attemptTimeout``; nothing has changed.
+    /// The command is being delivered; nothing has changed.
+    ///
+    /// After ``OutboxPolicy/attemptTimeout``, a command can be discarded although its attempt has not ended.
     case delivering
     /// The outbox has no such command: it was delivered, canceled or discarded before.
     case unknown

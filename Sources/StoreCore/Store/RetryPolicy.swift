@@ -26,7 +26,7 @@ public struct RetryPolicy: Sendable {
     /// It never shortens the policy's own delay.
     public var adviceLimit: Duration
 
-    /// The default of ``adviceLimit``: one hour.
+    /// The default limit of an origin's advice: one hour.
     public static let defaultAdviceLimit = Duration.seconds(3600)
 
     /// Returns whether an error is worth another attempt.
@@ -70,8 +70,10 @@ public struct RetryPolicy: Sendable {
         RetryPolicy(attempts: attempts, base: base, cap: cap)
     }
 
-    /// Returns an error's own advice; without advice, false for cancellation, `reentrantFetch`, `closed` and `unscriptedRequest`, and true
-    /// for all other errors.
+    /// Returns an error's own advice; without advice, whether another attempt may succeed.
+    ///
+    /// Without advice, it is false for cancellation and for the codes `reentrantFetch`, `closed` and `unscriptedRequest` of ``StoreError``, and
+    /// true for all other errors.
     public static let isTransient: @Sendable (any Error) -> Bool = { error in
         if let advice = error as? any FailureAdvising { return advice.failureKind == .transient }
         return !(error is CancellationError) && !StoreError.isFinal(error)

@@ -107,7 +107,9 @@ public enum RemovalCondition: Hashable, Sendable {
 
 /// The time at which items that the source no longer has are removed.
 public enum RemovalTiming: Hashable, Sendable {
-    /// After all downloads, and by default only if every download succeeded (``SyncOptions/removalCondition``).
+    /// After all downloads, and by default only if every download succeeded.
+    ///
+    /// ``SyncOptions/removalCondition`` is the option.
     case afterDownloads
     /// Before the first download, to free space.
     case beforeDownloads

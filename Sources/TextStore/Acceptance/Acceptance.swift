@@ -41,7 +41,7 @@ public struct Acceptance: Hashable, Codable, Sendable {
         self.isVerified = isVerified
     }
 
-    /// Decodes an acceptance; one without ``isVerified`` counts as verified, so that no user is asked again.
+    /// Decodes an acceptance; one that does not say whether it is verified counts as verified, so that no user is asked again.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         identifier = try values.decode(String.self, forKey: .identifier)
