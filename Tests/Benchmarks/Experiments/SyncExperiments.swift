@@ -97,7 +97,7 @@ extension Experiment {
             let held = HeapUsage.bytes - before
             most.withLock { $0 = max($0, held) }
         }
-        blackHole(try await OneWaySynchronizer(processor: processor).plan().updates.count)
+        blackHole(try await OneWaySynchronizer(processor: processor, options: SyncOptions(listLimit: 5_000_000)).plan().updates.count)
         return most.withLock { $0 }
     }
 
