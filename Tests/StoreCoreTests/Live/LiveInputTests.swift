@@ -294,9 +294,10 @@ struct LiveInputTests {
         // The first connection has had its success. Two that fail open the breaker.
         try await feed.end(throwing: Lost())
         for number in 2...3 {
-            try await time.sleepers(atLeast: 1)
-            time.advance(by: .seconds(1))
-            try await feed.connected(count: number)
+            try await until("the stream connects") {
+                time.advance(by: .seconds(1))
+                return feed.connections.count == number
+            }
             #expect(breaker.state == .closed)
             try await feed.end(throwing: Lost(), on: number)
         }
