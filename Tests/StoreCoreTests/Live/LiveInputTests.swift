@@ -303,12 +303,18 @@ struct LiveInputTests {
         }
         try await observer.next { $0.error is Lost && $0.content == "ab" }
         try await until("the breaker is open") { breaker.state == .open }
-        time.advance(by: .seconds(1))
+        // In small steps, so that the breaker does not let a connection through before the refusal.
+        try await until("a connection is refused") {
+            time.advance(by: .milliseconds(10))
+            return observer.states.last?.error is FetchError
+        }
         let refusal = try await observer.next { $0.error is FetchError }
         #expect((refusal.error as? FetchError)?.code == .circuitOpen && refusal.content == "ab")
         #expect(feed.connections.map(\.last) == [nil, Validator("2"), Validator("2")])
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(29))
+        try await until("the stream connects") {
+            time.advance(by: .seconds(1))
+            return feed.connections.count == 4
+        }
         try await feed.send(.current, on: 4)
         try await observer.sees("completed(ab)")
         #expect(breaker.state == .closed)
