@@ -58,7 +58,7 @@ struct TextRequest: Sendable {
     /// - Returns: `nil` if the response is not a redirect within the same scheme; the caller then uses the response itself.
     func redirected(by head: WireHead) -> TextRequest? {
         guard [301, 302, 303, 307, 308].contains(head.status), let location = head.values(of: "Location").first,
-            let target = URL(string: location, relativeTo: url).flatMap({ TextRequest.address($0.absoluteURL) }),
+            let target = WebAddress.resolve(location, from: url).flatMap(TextRequest.address),
             target.scheme == url.scheme
         else { return nil }
         return TextRequest(target, own)

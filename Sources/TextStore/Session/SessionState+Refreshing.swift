@@ -1,5 +1,6 @@
 internal import Foundation
 import StoreCore
+internal import Wire
 
 /// A fetch that the session has decided on; the engine runs it and reports its end.
 enum SessionAction: Sendable {
@@ -277,8 +278,8 @@ extension SessionState {
         let base = versionSource?.remoteFile?.url
         var file: RemoteFile
         if let written = entry.url {
-            guard let url = URL(string: written, relativeTo: base)?.absoluteURL, let scheme = url.scheme?.lowercased(),
-                scheme == "https" || (scheme == "http" && base?.scheme?.lowercased() == "http"), url.host() != nil
+            guard let url = WebAddress.resolve(written, from: base),
+                url.scheme == "https" || base?.scheme?.lowercased() == "http"
             else {
                 throw TextStoreError(.malformedEntry, "cannot use its address in the manifest, “\(written.prefix(64))”; use HTTPS")
             }

@@ -93,6 +93,16 @@ struct SwitchTests {
         other.stop()
     }
 
+    @Test func `T4: an address in a manifest keeps its escapes, and what needs one gets one`() async throws {
+        bench.serve(manifest: #"{"texts":{"eula":{"version":"2.0.0","url":" p/a%20b cé.txt"}}}"#)
+        let store = try bench.store()
+        try await store.register(TextSource(identifier: "eula", remoteFile: RemoteFile(url: bench.origin.url)))
+        await store.setVersionSource(bench.versions)
+        // The origin has no such file, and only the request matters.
+        await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(bench.origin.requests.map(\.target).last == "/p/a%20b%20c%C3%A9.txt")
+    }
+
     @Test func `T7: a damaged text without a previous one returns its whole set to the bundle`() async throws {
         bench.serve(manifest: #"{"eula":"2.0.0","privacy":"2.0.0"}"#)
         bench.serve("eula", "Remote terms 2")

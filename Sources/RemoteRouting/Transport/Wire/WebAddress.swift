@@ -10,12 +10,12 @@ package enum WebAddress {
     ///
     /// - Parameters:
     ///   - reference: The reference as received: absolute, or relative to the base.
-    ///   - base: An absolute address.
+    ///   - base: An absolute address; `nil` accepts absolute references only.
     /// - Returns: An http or https address with a lowercase scheme and without a fragment; `nil` if the reference leads to no such address.
-    package static func resolve(_ reference: String, from base: URL) -> URL? {
+    package static func resolve(_ reference: String, from base: URL?) -> URL? {
         guard !reference.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }),
             let first = reference.utf8.firstIndex(where: { $0 != 0x20 }), let last = reference.utf8.lastIndex(where: { $0 != 0x20 }),
-            var target = URIReference(String(reference[first...last])).resolved(against: URIReference(base.absoluteString)),
+            var target = URIReference(String(reference[first...last])).resolved(against: URIReference(base?.absoluteString ?? "")),
             let scheme = target.scheme?.lowercased(), scheme == "http" || scheme == "https",
             let authority = target.authority.flatMap(ascii(authority:)),
             !target.path.utf8.contains(UInt8(ascii: "\\"))
