@@ -63,6 +63,13 @@ struct FileSweepTests {
         #expect(RecordFiles.space(of: status) == space)
     }
 
+    @Test(arguments: [(0, 0), (1, 512), (16, 8_192), (-1, 0), (Int.max, Int.max / 512 * 512)])
+    func `F8: the blocks that a system reports have 512 bytes`(blocks: Int, bytes: Int) {
+        var info = stat()
+        info.st_blocks = .init(blocks)
+        #expect(FileStatus(info).allocatedSize == bytes)
+    }
+
     @Test func `a sweep removes nothing more once exactly nine tenths of the limit remain`() async throws {
         try await cacher().save(record("content"), param: 10)
         let small = try cacher(limit: 10 * space(10))

@@ -109,6 +109,32 @@ struct OutboxClosingTests {
         #expect(next.origin.commands.isEmpty)
     }
 
+    @Test(arguments: [false, true])
+    func `C23: closing an outbox waits for a running attempt, and drops the commands only with clearing`(_ clearing: Bool) async throws {
+        let bench = try bench()
+        await bench.register()
+        bench.origin.hold()
+        bench.outbox.start()
+        for amount in [5, 7] { try await bench.outbox.submit(Add(key: 1, amount: amount)) }
+        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        let isClosed = WatchedState(false)
+        let closing = Task {
+            try await bench.outbox.close(clearing: clearing)
+            isClosed.update { $0 = true }
+        }
+        try await bench.origin.cancelled(count: 1, timeout: .seconds(600))
+        await otherTasksRun()
+        #expect(!isClosed.read { $0 })
+        bench.origin.release()
+        try await closing.value
+        #expect(bench.origin.runningCount == 0)
+        let next = try self.bench(in: bench.directory)
+        await next.register()
+        next.outbox.start()
+        try await next.settled()
+        #expect(next.origin.commands.map(\.amount) == (clearing ? [] : [7]))
+    }
+
     @Test func `C23: a command that closes its scope does not wait for itself`() async throws {
         let directory = try TemporaryDirectory()
         let scope = CacheScope(directory: directory.url)
