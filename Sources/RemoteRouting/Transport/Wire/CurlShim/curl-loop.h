@@ -122,6 +122,8 @@ struct wire_transfer {
     int local_port;
     /// The number of arrivals on the connection when the request was sent.
     uint32_t arrivals;
+    /// The number of arrivals on the connection with the last chunk of the body.
+    uint32_t arrivals_read;
     /// The connection of the request; NULL before the request is sent.
     connection *connection;
     /// Whether the end of the body must be observed, and the number of bytes that were read from the connection up to its last chunk.

@@ -29,7 +29,9 @@ static size_t on_header(char *bytes, size_t size, size_t count, void *transfer) 
 
 /// Notes how much was read from the connection with the last chunk of a body.
 static void note_read(wire_transfer *own) {
-    if (own->watches_end && own->connection) own->read = wire_socket_read_bytes(own->connection->socket);
+    if (!own->watches_end || !own->connection) return;
+    own->read = wire_socket_read_bytes(own->connection->socket);
+    own->arrivals_read = own->connection->arrivals;
 }
 
 static size_t on_body(char *bytes, size_t size, size_t count, void *transfer) {
@@ -440,6 +442,8 @@ int wire_transfer_is_cut(const wire_transfer *transfer, int code) {
     if (code) return 0;
     // After malformed frames, these versions close the connection and report a success.
     if (connection->socket < 0) return transfer->loop->curl->version < WIRE_REPORTS_BROKEN_FRAMES && !connection->has_goaway;
+    // The frames of other streams would be mistaken for the end of this one.
+    if (connection->users > 1 || connection->arrivals != transfer->arrivals_read) return 0;
     // No version reports a stream that is reset with NO_ERROR. A record with this frame alone has 13 bytes; one with an empty last DATA frame
     // has 9. To both, TLS adds 22, 29 or 21 bytes.
     uint64_t rest = wire_socket_read_bytes(connection->socket) - transfer->read;
