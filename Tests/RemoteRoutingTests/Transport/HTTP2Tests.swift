@@ -257,6 +257,20 @@ struct HTTP2FaultTests {
         #expect(server.ending().requests <= 10)
     }
 
+    @Test func `W7, W9: responses of unknown length share a connection, and none is taken for the end of another`() async throws {
+        let server = try FrameServer("good")
+        let host = try host(server)
+        #expect(try await host.data(for: Route(path: "/x")).isEmpty == false)
+        for _ in 0..<10 {
+            try await withThrowingTaskGroup(of: Data.self) { group in
+                for _ in 0..<20 { group.addTask { try await host.data(for: Route(path: "/x")) } }
+                for try await data in group { #expect(!data.isEmpty) }
+            }
+        }
+        let (connections, requests) = server.ending()
+        #expect(connections <= 3 && requests == 201, "\(connections) connections, \(requests) requests")
+    }
+
     @Test(arguments: ["goaway-unprocessed", "goaway-and-go"])
     func `W9: requests after a GOAWAY use another connection`(_ plan: String) async throws {
         let server = try FrameServer(plan)
