@@ -27,6 +27,7 @@ extension Shelf {
             // made again later, because a new file would make its removal fail.
             if watched == nil { try makeDirectory() }
             // Repeated, because another process may replace the lock file before the watch begins.
+            var hasLocks = true
             for _ in 0..<8 {
                 let isCurrent = try locked { () throws(TextStoreError) -> Bool? in
                     guard let lockFile else { return nil }
@@ -37,8 +38,11 @@ extension Shelf {
                 }
                 if isCurrent == true { return isForeign ? publish([], Outcome(isForeign: true)) : Outcome() }
                 watched = nil
-                if isCurrent == nil { return try exists() ? Outcome() : nil }
+                hasLocks = isCurrent != nil
+                // A directory that exists now may have been made again a moment ago, so only repeated attempts show a disk without locks.
+                if !hasLocks, try !exists() { return nil }
             }
+            if !hasLocks { return Outcome() }
         } catch {
             watched = nil
             throw error
@@ -49,7 +53,7 @@ extension Shelf {
                 + "the directory")
     }
 
-    /// Whether the directory exists; if so, its disk has no locks.
+    /// Whether the directory exists.
     private func exists() throws(TextStoreError) -> Bool {
         do throws(StoreError) { return try directory.status() != nil } catch { throw .unfollowed(error) }
     }

@@ -35,7 +35,7 @@ struct FileCrashTests {
     @Test func `F1: after kill -9 at a random moment every acknowledged record, or a newer one, loads complete`() async throws {
         let keys = 5
         var first = 1
-        for _ in 0..<rounds(40) {
+        for _ in 0..<rounds(40, quick: 12) {
             let child = try ChildProcess(program, ["loop", path, "\(first)", "\(keys)"])
             var acknowledged: [Int: Int] = [:]
             var last = first
@@ -84,7 +84,7 @@ struct FileCrashTests {
 
     @Test func `F4: a reader never sees a torn record while two processes save into one directory`() async throws {
         let keys = 7
-        let writers = try (0..<2).map { try ChildProcess(program, ["many", path, "\(rounds(400))", "\(keys)", "\($0)"]) }
+        let writers = try (0..<2).map { try ChildProcess(program, ["many", path, "\(rounds(400, quick: 100))", "\(keys)", "\($0)"]) }
         let cacher = cacher()
         var seen = 0
         var isLast = false
@@ -116,7 +116,7 @@ struct FileCrashTests {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for (number, cacher) in cachers.enumerated() {
                 group.addTask {
-                    for serial in 0..<rounds(150) {
+                    for serial in 0..<rounds(150, quick: 40) {
                         let key = (serial * 7 + number) % 11
                         let filler = String(repeating: Character(Unicode.Scalar(UInt8(97 + serial % 26))), count: serial &* 7919 % 6000)
                         try await cacher.save(record(Entry(key: key, serial: serial, filler: filler)), param: key)

@@ -57,7 +57,7 @@ struct FileDamageTests {
         let cacher: FileCacher<String, String> = cacher()
         let name = try fileName("key")
         var random = SplitMix(seed: 1)
-        for round in 0..<rounds(300) {
+        for round in 0..<rounds(300, quick: 100) {
             var bytes = (0..<Int.random(in: 0...300, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
             // Most of the files begin like a record, so that the later checks are reached too.
             if round % 4 != 0 { bytes.replaceSubrange(0..<min(bytes.count, 12), with: Array("SHrecord\u{1}\u{0}\u{0}\u{0}".utf8)) }
@@ -141,7 +141,7 @@ struct FileDamageTests {
     @Test func `F2: loading a damaged file while it is overwritten never loses the new record`() async throws {
         let cacher: FileCacher<String, String> = cacher()
         let name = try fileName("key")
-        for round in 0..<rounds(200) {
+        for round in 0..<rounds(200, quick: 60) {
             try place.write([1, 2, 3], name)
             async let loaded = cacher.load(param: "key")
             async let saved: Void = cacher.save(record("\(round)"), param: "key")

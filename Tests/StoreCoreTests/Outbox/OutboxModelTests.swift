@@ -25,7 +25,7 @@ struct OutboxModelTests {
 
     @Test(arguments: settings)
     func `O1-O14: every order of events keeps the laws`(_ setting: Setting) async {
-        let limit = 500 * rounds(1)
+        let limit = states(5_000)
         var seen: Set<String> = []
         var frontier: [(world: OutboxWorld, steps: [OutboxStep])] = [(OutboxWorld(setting.rules), [])]
         var depth = 0
@@ -54,7 +54,7 @@ struct OutboxModelTests {
 
     @Test(arguments: settings)
     func `O1-O14: long random histories keep the laws`(_ setting: Setting) async {
-        for seed in seeds(100 as UInt64) {
+        for seed in seeds(100 as UInt64, quick: 25) {
             var random = SplitMix(seed: seed)
             var world = OutboxWorld(setting.rules)
             var steps: [OutboxStep] = []

@@ -56,7 +56,7 @@ struct SharedModelTests {
         var choices: [(taken: Int, count: Int)] = []
         var runs = 0
         // A model runs on one thread, in which the thread sanitizer has little to find.
-        let limit = (isSanitized ? 30 : 300) * max(1, rounds(1))
+        let limit = states(300)
         repeat {
             let model = SharedModel(scenario, conditions)
             model.run(&choices)

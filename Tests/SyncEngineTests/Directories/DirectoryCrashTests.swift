@@ -41,7 +41,7 @@ struct DirectoryCrashTests {
 
     @Test func `S9: kill -9 at a random moment tears no file, and the next run completes`() async throws {
         let first = Int.random(in: 1...1_000_000)
-        for round in seeds(8, sanitized: 2) {
+        for round in seeds(8, quick: 3, sanitized: 2) {
             var chance = SplitMix(seed: first + round)
             let durability: Durability = Bool.random(using: &chance) ? .power : .crash
             let context = Comment(rawValue: "seed \(first + round), round \(round), \(durability)")

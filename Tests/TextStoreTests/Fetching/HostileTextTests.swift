@@ -13,7 +13,7 @@ import Trials
 struct HostileTextTests {
     /// `STOREHOUSE_SEEDS=20000` sets the number of mutations after the truncations.
     @Test func `W1, T5: a response that is truncated anywhere, or mutated, is a text or a typed error`() async throws {
-        let total = Mutations.cuts.count + rounds(600)
+        let total = Mutations.cuts.count + rounds(600, quick: 60)
         let origin = try LoopbackOrigin { request in .verbatim(Data(Mutations.response(Int(request.path.dropFirst()) ?? 0))) }
         // The deadline only limits hangs: every response ends with its connection.
         let fetcher = try RealTextTransport.curl.fetcher(deadline: .seconds(100))

@@ -55,7 +55,7 @@ struct CrashTests {
         group: String?
     ) async throws {
         var last = 0
-        for seed in seeds(UInt64(12)) {
+        for seed in seeds(UInt64(12), quick: 3) {
             var dice = SplitMix(seed: seed)
             let child = try writer(group, from: last + 1)
             for _ in 0..<Int.random(in: 1...12, using: &dice) { last = max(last, child.readLine().flatMap { Int($0) } ?? 0) }
@@ -72,7 +72,7 @@ struct CrashTests {
 
     @Test func `T3, T4: killing one of two processes loses no text and no floor of either`() async throws {
         var last = ["one": 0, "two": 0]
-        for seed in seeds(UInt64(6)) {
+        for seed in seeds(UInt64(6), quick: 2) {
             var dice = SplitMix(seed: seed)
             let names = ["one", "two"]
             let children = try names.map { try writer(nil, from: (last[$0] ?? 0) + 1, $0) }
@@ -95,7 +95,7 @@ struct CrashTests {
 
     @Test func `T3, T7: two processes that switch one set never show a torn or lower one, while writing and after`() async throws {
         var last = 0
-        for seed in seeds(UInt64(6)) {
+        for seed in seeds(UInt64(6), quick: 2) {
             var dice = SplitMix(seed: seed)
             let children = try (0..<2).map { try writer("set", from: last + 1 + $0, "one,two,three", "2") }
             var shown = last
@@ -137,7 +137,7 @@ struct CrashTests {
 
     /// Two processes accept the even and the odd versions of one text, and one of them is killed.
     @Test func `T13: acceptances of two processes survive kill -9, and an older one replaces no newer one`() async throws {
-        for seed in seeds(UInt64(6)) {
+        for seed in seeds(UInt64(6), quick: 2) {
             var dice = SplitMix(seed: seed)
             let directory = bench.place.file("accepting-\(seed)").path(percentEncoded: false)
             func accepter(_ first: Int) throws -> ChildProcess {

@@ -84,7 +84,7 @@ struct HostileTrustTests {
         }
         var chance = SplitMix(seed: version.rawValue)
         var unsent: [String] = []
-        for round in 1...rounds(60) {
+        for round in 1...rounds(60, quick: 15) {
             let (place, value) = (chance.below(1500), UInt8(1 + chance.below(255)))
             change.withLock { $0 = (place, value) }
             do {

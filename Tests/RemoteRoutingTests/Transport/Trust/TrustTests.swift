@@ -235,7 +235,7 @@ struct TrustTests {
     func `W8: in TLS 1.3, a refused client certificate is reported whenever the server closes the connection`(_ count: Int) async throws {
         let bench = try demanding(.tls13)
         let host = try bench.host(client(bench, .foreignClient))
-        for _ in 0..<rounds(30) {
+        for _ in 0..<rounds(30, quick: 6) {
             let error = try await remoteError { try await host.send(Route(path: "/x", method: .post, body: .data(Data(count: count)))) }
             #expect(error.code == .clientCertificateRefused, "\(error) \(String(describing: error.underlyingError))")
             #expect(!error.allowsStale)
@@ -334,7 +334,7 @@ struct TrustTests {
         let origin = try LoopbackOrigin { .text("\($0.body.count)") }
         origin.on(.get, "/warm") { _ in .text("warm").misbehaving(.closeSilently) }
         let bench = try TrustBench(to: origin) { $0.announcesEnd = announcesEnd }
-        for round in 1...rounds(10) {
+        for round in 1...rounds(10, quick: 2) {
             // Each round uses its own connections, which end with it.
             let host = try bench.host()
             _ = try await host.data(for: Route(path: "/warm"))
@@ -353,7 +353,7 @@ struct TrustTests {
         origin.on(.get, "/warm") { _ in .text("warm").misbehaving(.closeLate(after: .microseconds(microseconds))) }
         let bench = try TrustBench(to: origin)
         let host = try bench.host()
-        for round in 1...rounds(5) {
+        for round in 1...rounds(5, quick: 2) {
             _ = try await host.data(for: Route(path: "/warm"))
             _ = try await host.data(for: Route(path: "/x", method: form.method, body: form.body))
             #expect(origin.requests(to: "/x").count == 1, "round \(round)")

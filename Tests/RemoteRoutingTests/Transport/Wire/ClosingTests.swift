@@ -25,7 +25,7 @@ struct ClosingTests {
 
     @Test(arguments: forms)
     func `W2: no unsafe request arrives twice, and none fails on a connection known to be closed`(_ form: ReuseTests.Form) async throws {
-        let count = rounds(60)
+        let count = rounds(60, quick: 15)
         let limit = isLongRun ? 2000 : 100
         let lanes = min(50, count)
         // Waits for the requested time, independently of the connections under test.

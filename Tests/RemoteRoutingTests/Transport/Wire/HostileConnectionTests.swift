@@ -107,7 +107,7 @@ struct HostileConnectionTests {
         let server = try RawServer { connection in
             guard connection.readHead() != nil else { return }
             connection.send("HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 60000\r\n\r\npart")
-            var look = pollfd(fd: connection.socket, events: 0, revents: 0)
+            var look = pollfd(fd: connection.socket, events: Int16(POLLIN), revents: 0)
             // A byte arrives in time, again and again.
             while hasIdle ? connection.sends(".") : true, poll(&look, 1, 5) == 0 {}
         }

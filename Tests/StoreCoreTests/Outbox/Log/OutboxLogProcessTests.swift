@@ -48,7 +48,7 @@ struct OutboxLogProcessTests {
         var next = [1, 1]
         var acknowledged: [[Int]] = [[], []]
         var lost = 0
-        for round in 0..<rounds(25) {
+        for round in 0..<rounds(25, quick: 6) {
             let compactor = try start("compact", "0")
             let writers = try (0..<2).map { try start("append", "\($0)", "\(next[$0])", "0") }
             func note(_ line: String?, of writer: Int) {
@@ -88,7 +88,7 @@ struct OutboxLogProcessTests {
     }
 
     @Test func `O14: processes that append and compact concurrently neither lose nor reorder records`() throws {
-        let count = rounds(200)
+        let count = rounds(200, quick: 50)
         let writers = try (0..<2).map { try start("append", "\($0)", "0", "\(count)") }
         let compactors = try (0..<2).map { _ in try start("compact", "\(count / 4)") }
         // Output that is not read stops a process.
@@ -113,10 +113,10 @@ struct OutboxLogProcessTests {
 
     @Test func `O13: only one of several processes delivers at a time`() throws {
         let log = place.file("deliveries").path(percentEncoded: false)
-        let children = try (0..<3).map { _ in try start("take-turns", "\(rounds(30))", log) }
+        let children = try (0..<3).map { _ in try start("take-turns", "\(rounds(30, quick: 10))", log) }
         for child in children { #expect(child.rest == "done\n") }
         let lines = try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n").map { $0.split(separator: " ") }
-        #expect(lines.count == 3 * rounds(30) * 2)
+        #expect(lines.count == 3 * rounds(30, quick: 10) * 2)
         // Each delivery ends before the next one begins.
         for pair in stride(from: 0, to: lines.count - 1, by: 2) {
             #expect(lines[pair][0] == "begin" && lines[pair + 1][0] == "end" && lines[pair][1] == lines[pair + 1][1])
