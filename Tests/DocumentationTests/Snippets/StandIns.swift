@@ -6,9 +6,14 @@ internal import StoreCore
 /// A scripted origin of users.
 final class UserAPI: Sendable {
     let script: ScriptedFetcher<Int, User>
+    private let whileRenaming: @Sendable () async throws -> Void
 
-    init(_ script: ScriptedFetcher<Int, User> = ScriptedFetcher { .success(User(id: $0.param, name: "Ada")) }) {
+    init(
+        _ script: ScriptedFetcher<Int, User> = ScriptedFetcher { .success(User(id: $0.param, name: "Ada")) },
+        whileRenaming: @escaping @Sendable () async throws -> Void = {}
+    ) {
         self.script = script
+        self.whileRenaming = whileRenaming
     }
 
     func user(_ id: Int) async throws -> User {
@@ -16,7 +21,8 @@ final class UserAPI: Sendable {
         return user
     }
 
-    func rename(_ id: Int, to name: String) async throws {}
+    /// Returns after `whileRenaming`.
+    func rename(_ id: Int, to name: String) async throws { try await whileRenaming() }
 }
 
 /// The error of an unreachable origin.

@@ -14,7 +14,7 @@ struct StressTests {
     struct Storm: Sendable {
         var keys = 3
         var tasks = 8
-        var operations = 250
+        var operations = rounds(250, quick: 100)
         var observers = 4
     }
 

@@ -44,12 +44,15 @@ enum KeyStability {
     }
 
     private static func compare<Key: Hashable & Codable>(_ key: Key, _ json: [UInt8]) throws(StoreError) {
-        // A collection of two elements has the same order in every second copy.
+        // A collection of two elements has the same order in every second copy. The order depends on the address of the storage, so the
+        // copies exist at the same time.
+        var copies: [Key] = []
         for _ in 0..<8 {
             // A key that cannot be decoded, or is decoded as another key, has no copy to compare.
             guard let copy = try? CanonicalJSON.decoder().decode(Key.self, from: Data(json)), copy == key,
                 let other = try? CanonicalJSON.encode(copy)
             else { return }
+            copies.append(copy)
             guard other != json else { continue }
             throw StoreError(
                 .unwritableRecord,
