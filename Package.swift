@@ -19,17 +19,24 @@ let package = Package(
     // have the name of one of them or of a target that they use. A program of this package runs without a product.
     products: [
         .library(name: "StoreCore", targets: ["StoreCore"]),
+        .library(name: "StoreCoreTesting", targets: ["StoreCoreTesting"]),
         .library(name: "TextStore", targets: ["TextStore"]),
         .library(name: "RemoteRouting", targets: ["RemoteRouting"]),
+        .library(name: "RemoteRoutingTesting", targets: ["RemoteRoutingTesting"]),
         .library(name: "SyncEngine", targets: ["SyncEngine"]),
         .library(name: "PostgresCacher", targets: ["PostgresCacher"]),
     ],
     dependencies: [],
     targets: [
         // The framework: three modules on one core, none of which knows another.
-        .target(name: "StoreCore", swiftSettings: settings),
+        .target(name: "StoreCore", path: "Sources/StoreCore/Core", swiftSettings: settings),
+        .target(name: "StoreCoreTesting", dependencies: ["StoreCore"], path: "Sources/StoreCore/Testing", swiftSettings: settings),
         .target(name: "TextStore", dependencies: ["StoreCore", "Wire"], swiftSettings: settings),
-        .target(name: "RemoteRouting", dependencies: ["StoreCore", "Wire"], exclude: ["Transport/Wire"], swiftSettings: settings),
+        .target(
+            name: "RemoteRouting", dependencies: ["StoreCore", "Wire"], exclude: ["Testing", "Transport/Wire"], swiftSettings: settings),
+        .target(
+            name: "RemoteRoutingTesting", dependencies: ["StoreCore", "RemoteRouting"], path: "Sources/RemoteRouting/Testing",
+            swiftSettings: settings),
         .target(name: "SyncEngine", dependencies: ["StoreCore"], swiftSettings: settings),
         // HTTP without public API: an engine on libcurl, which is found at run time on Linux, and the delegate of a `URLSession`.
         .target(
@@ -91,33 +98,47 @@ let package = Package(
             swiftSettings: settings),
 
         .testTarget(
-            name: "StoreCoreTests", dependencies: ["StoreCore", "MainActorClient", "CrashWriter", "Trials", "TestWidth"],
+            name: "StoreCoreTests",
+            dependencies: ["StoreCoreTesting", "StoreCore", "MainActorClient", "CrashWriter", "Trials", "TestWidth"],
             swiftSettings: settings),
         .testTarget(
             name: "RemoteRoutingTests",
-            dependencies: ["RemoteRouting", "Wire", "StoreCore", "LoopbackOrigin", "HostileClient", "Trials", "TestWidth"],
+            dependencies: [
+                "RemoteRoutingTesting", "StoreCoreTesting", "RemoteRouting", "Wire", "StoreCore", "LoopbackOrigin", "HostileClient",
+                "Trials", "TestWidth",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "TextStoreTests",
-            dependencies: ["TextStore", "StoreCore", "Wire", "LoopbackOrigin", "TextCrashWriter", "Trials", "TestWidth"],
+            dependencies: [
+                "StoreCoreTesting", "TextStore", "StoreCore", "Wire", "LoopbackOrigin", "TextCrashWriter", "Trials", "TestWidth",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "SyncEngineTests",
-            dependencies: ["SyncEngine", "StoreCore", "LoopbackOrigin", "SyncCrashWriter", "mirror", "Trials", "TestWidth"],
+            dependencies: [
+                "StoreCoreTesting", "SyncEngine", "StoreCore", "LoopbackOrigin", "SyncCrashWriter", "mirror", "Trials", "TestWidth",
+            ],
             swiftSettings: settings),
         // The examples that are tested as an app would be.
         .testTarget(
-            name: "OrgsTests", dependencies: ["orgs", "stars", "StoreCore", "RemoteRouting", "Console", "Trials", "TestWidth"],
+            name: "OrgsTests",
+            dependencies: [
+                "RemoteRoutingTesting", "StoreCoreTesting", "orgs", "stars", "StoreCore", "RemoteRouting", "Console", "Trials", "TestWidth",
+            ],
             swiftSettings: settings),
         .testTarget(
-            name: "PostgresCacherTests", dependencies: ["PostgresCacher", "StoreCore", "fleet", "Trials", "TestWidth"],
+            name: "PostgresCacherTests", dependencies: ["StoreCoreTesting", "PostgresCacher", "StoreCore", "fleet", "Trials", "TestWidth"],
             swiftSettings: settings),
         .testTarget(
             name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin", "StoreCore", "Trials", "TestWidth"], swiftSettings: settings),
         // The examples of the documentation, compiled and run, and a check that the documentation shows no others.
         .testTarget(
             name: "DocumentationTests",
-            dependencies: ["StoreCore", "TextStore", "RemoteRouting", "SyncEngine", "LoopbackOrigin", "hello", "Trials", "TestWidth"],
+            dependencies: [
+                "RemoteRoutingTesting", "StoreCoreTesting", "StoreCore", "TextStore", "RemoteRouting", "SyncEngine", "LoopbackOrigin",
+                "hello", "Trials", "TestWidth",
+            ],
             swiftSettings: settings),
 
         // The benchmarks, and what they ask of the allocator.

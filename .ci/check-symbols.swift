@@ -37,7 +37,7 @@ let topics = page.components(separatedBy: "## Topics").dropFirst().joined()
 /// The listed members of each type that has a file of its own, each without the part that distinguishes overloads.
 var members: [String: [String]] = [:]
 let folder = URL(filePath: landingPage).deletingLastPathComponent().appending(path: "Symbols")
-for file in try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil) where file.pathExtension == "md" {
+for file in (try? FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)) ?? [] where file.pathExtension == "md" {
     let lines = try String(contentsOf: file, encoding: .utf8).components(separatedBy: "\n")
     let links = lines.filter { $0.hasPrefix("- ``") }.map { String($0.dropFirst(4).prefix { $0 != "`" }) }
     guard let type = lines[0].split(separator: "`").last?.split(separator: "/").last else { continue }

@@ -1,6 +1,8 @@
 import Foundation
 import RemoteRouting
 import StoreCore
+import RemoteRoutingTesting
+import StoreCoreTesting
 import Testing
 import Trials
 

@@ -1,5 +1,6 @@
 import RemoteRouting
 import StoreCore
+import StoreCoreTesting
 import Testing
 import Trials
 

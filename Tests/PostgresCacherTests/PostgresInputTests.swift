@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 import Trials
+import StoreCoreTesting
 @testable import PostgresCacher
 @testable import StoreCore
 

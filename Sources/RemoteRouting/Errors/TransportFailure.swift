@@ -39,7 +39,7 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
         return copy
     }
 
-    static let cancelled = TransportFailure(.cancelled, "the task was canceled, which ended the exchange")
+    package static let cancelled = TransportFailure(.cancelled, "the task was canceled, which ended the exchange")
     static let abandoned = TransportFailure(.cancelled, "the body was released before its end, which ended the exchange")
 
     /// The failure of a request body that could not be read.

@@ -130,7 +130,7 @@ extension Exchange {
     var unreadBytes: Int { state.withLock { $0.buffer.memoryBytes + $0.buffer.spilledBytes } }
 
     /// Sets the action that runs when the exchange succeeds or fails; runs it at once if the exchange has already ended.
-    func onEnd(_ action: @escaping @Sendable () -> Void) {
+    package func onEnd(_ action: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in
             if !state.isOver { state.end = action }
             return state.isOver

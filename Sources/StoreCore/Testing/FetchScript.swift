@@ -1,3 +1,5 @@
+public import StoreCore
+
 /// The state of a scripted fetcher: its answers, its requests and its gate. Use it through the methods of `ScriptedOrigin`.
 public final class FetchScript<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// Makes the answer to a request for which the script has no enqueued answer.
@@ -45,10 +47,13 @@ public final class FetchScript<Param: Hashable & Sendable, Content: Sendable>: S
     private func callClosure(_ request: ScriptedRequest<Param>) async throws -> OriginResponse<Content> {
         guard let answering else {
             state.update { $0.noteUnanswered(request.number) }
-            throw StoreError(
+            var error = StoreError(
                 .unscriptedRequest,
                 "answering fetch \(request.number), \(request.request): the script has no answer left;"
                     + " enqueue one, answer the held fetch, or create the fetcher with a closure")
+            // A retry would find no answer either, and wait for a time that nothing advances.
+            error.isRepeatable = false
+            throw error
         }
         return try await answering(request).result.get()
     }

@@ -1,3 +1,5 @@
+public import StoreCore
+
 /// A sequence of states that a test sends, for testing code that takes a `LoadingStateSequence` without a store.
 ///
 /// ```swift

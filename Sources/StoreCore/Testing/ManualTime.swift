@@ -3,6 +3,7 @@ public import FoundationEssentials
 #else
 public import Foundation
 #endif
+public import StoreCore
 
 /// A time source that stands still until a test advances it.
 ///

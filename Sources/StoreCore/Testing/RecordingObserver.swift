@@ -1,3 +1,5 @@
+public import StoreCore
+
 /// An observer that records every state it receives.
 ///
 /// ```swift

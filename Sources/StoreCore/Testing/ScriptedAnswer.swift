@@ -1,3 +1,5 @@
+public import StoreCore
+
 /// The result of one fetch in the script of a fetcher.
 public struct ScriptedAnswer<Content: Sendable>: Sendable {
     /// The response or error of the fetch.

@@ -1,3 +1,5 @@
+public import StoreCore
+
 /// A fetcher that returns answers from a test's script, and can hold its fetches.
 ///
 /// ```swift

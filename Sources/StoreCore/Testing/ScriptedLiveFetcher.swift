@@ -1,3 +1,5 @@
+public import StoreCore
+
 /// A live fetcher whose streams a test controls: the test sends values, and ends or fails connections.
 ///
 /// ```swift

@@ -1,3 +1,5 @@
+public import StoreCore
+
 /// The common operations of scripted fetchers: return scripted answers, hold fetches at a gate, count and record requests.
 ///
 /// An answer goes to the next fetch that *leaves the gate*, not to the next fetch that begins. A fetch that is canceled while it is held

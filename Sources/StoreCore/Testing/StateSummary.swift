@@ -1,3 +1,5 @@
+public import StoreCore
+
 extension LoadingState {
     /// The state in a few characters, for expectations and their messages.
     ///

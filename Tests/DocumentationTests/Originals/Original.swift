@@ -16,7 +16,7 @@ struct Original: Sendable, CustomTestStringConvertible {
 
     /// https://github.com/KazaKago/StoreFlowable.swift and StoreFlowable.kt: READMEs of versions 1 to 5.
     private static let storeFlowable = Original(
-        name: "StoreFlowable", article: "Sources/StoreCore/StoreCore.docc/ComingFromStoreFlowable.md",
+        name: "StoreFlowable", article: "Sources/StoreCore/Core/StoreCore.docc/ComingFromStoreFlowable.md",
         features: [
             // Get started
             "Cacher", "shared", "UnitHash", "Unit", "Fetcher", "fetch(param:)", "PARAM", "DATA", "StoreFlowable", "AnyStoreFlowable",

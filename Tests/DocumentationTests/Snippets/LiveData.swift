@@ -1,5 +1,6 @@
 internal import RemoteRouting
 internal import StoreCore
+import StoreCoreTesting
 internal import Testing
 
 private func render<Content>(_ state: LoadingState<Content>) {}

@@ -1,4 +1,5 @@
 internal import StoreCore
+import StoreCoreTesting
 internal import Testing
 
 struct Message: Identifiable, Hashable, Codable, Sendable {

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import StoreCore
+import StoreCoreTesting
 
 // Types that the examples use and do not show: an API, a screen.
 

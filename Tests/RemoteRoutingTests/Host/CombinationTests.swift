@@ -1,6 +1,8 @@
 import Foundation
 import LoopbackOrigin
 import StoreCore
+import RemoteRoutingTesting
+import StoreCoreTesting
 import Testing
 import Trials
 

@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import RemoteRoutingTesting
 
 @testable import RemoteRouting
 

@@ -1,5 +1,6 @@
 import Foundation
 import StoreCore
+import RemoteRoutingTesting
 import Testing
 
 @testable import RemoteRouting

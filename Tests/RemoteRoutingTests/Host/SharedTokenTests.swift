@@ -2,6 +2,7 @@ import Foundation
 import LoopbackOrigin
 import Testing
 import Trials
+import RemoteRoutingTesting
 
 @testable import RemoteRouting
 @testable import StoreCore

@@ -1,5 +1,7 @@
 import Foundation
 import StoreCore
+import RemoteRoutingTesting
+import StoreCoreTesting
 import Testing
 import Trials
 

@@ -2,6 +2,7 @@ import Foundation
 import LoopbackOrigin
 import RemoteRouting
 import StoreCore
+import RemoteRoutingTesting
 import Testing
 
 /// The transport of a test; the behavior must be the same on each.

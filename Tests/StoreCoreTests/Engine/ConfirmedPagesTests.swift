@@ -1,6 +1,7 @@
 import Synchronization
 import Testing
 import Trials
+import StoreCoreTesting
 
 @testable import StoreCore
 

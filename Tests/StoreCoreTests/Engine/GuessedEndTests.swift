@@ -1,5 +1,6 @@
 import Testing
 import Trials
+import StoreCoreTesting
 
 @testable import StoreCore
 

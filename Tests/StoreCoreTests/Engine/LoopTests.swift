@@ -1,5 +1,6 @@
 import Foundation
 import StoreCore
+import StoreCoreTesting
 import Testing
 import Trials
 

@@ -1,6 +1,7 @@
 @testable import StoreCore
 import Testing
 import Trials
+import StoreCoreTesting
 
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct ObservingTests {

@@ -1,6 +1,7 @@
 internal import Foundation
 import Testing
 import Trials
+import StoreCoreTesting
 
 @testable import StoreCore
 

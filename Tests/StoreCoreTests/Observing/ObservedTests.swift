@@ -2,6 +2,7 @@ import MainActorClient
 import Observation
 import Testing
 import Trials
+import StoreCoreTesting
 
 @testable import StoreCore
 

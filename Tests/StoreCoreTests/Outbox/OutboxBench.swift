@@ -1,5 +1,6 @@
 import Foundation
 import Trials
+import StoreCoreTesting
 
 @testable import StoreCore
 

@@ -3,6 +3,7 @@ import Testing
 import Trials
 
 @testable import StoreCore
+@testable import StoreCoreTesting
 
 /// Appends a number to a list.
 private struct Append: Command, Hashable {

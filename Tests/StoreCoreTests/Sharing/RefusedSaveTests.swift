@@ -1,5 +1,6 @@
 import Dispatch
 import StoreCore
+import StoreCoreTesting
 import Testing
 import Trials
 

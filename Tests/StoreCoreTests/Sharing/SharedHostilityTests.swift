@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 import Trials
+import StoreCoreTesting
 @testable import StoreCore
 
 /// Tests D1 to D4 and D7 on directories that are renamed, removed under a writer, shared by cachers of several types, or on a full disk.

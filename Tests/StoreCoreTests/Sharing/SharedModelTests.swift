@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 import Trials
+import StoreCoreTesting
 @testable import StoreCore
 
 /// Checks D1 to D3 in every order of the steps of two stores over one shared cacher: the machines and queues are real, the cacher is a model.

@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 import Trials
+import StoreCoreTesting
 @testable import StoreCore
 
 /// Tests D1, D3, D4, D5 and D8 in directories that contain foreign files, files of older versions, or that are removed.

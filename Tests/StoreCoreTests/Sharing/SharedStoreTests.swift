@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 import Trials
+import StoreCoreTesting
 @testable import StoreCore
 
 /// Tests D1 to D8 with several stores, each with a cacher of its own on one directory, as several processes would have them.

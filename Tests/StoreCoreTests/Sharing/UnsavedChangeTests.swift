@@ -1,5 +1,6 @@
 import Testing
 import Trials
+import StoreCoreTesting
 @testable import StoreCore
 
 /// Tests changes that a shared cacher fails to take while other users change the key.

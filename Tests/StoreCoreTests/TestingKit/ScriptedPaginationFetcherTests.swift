@@ -1,4 +1,5 @@
 import StoreCore
+import StoreCoreTesting
 import Testing
 import Trials
 

@@ -1,3 +1,5 @@
+internal import StoreCore
+
 /// One wait of a test: its subject, its timeout, and its place in the source.
 ///
 /// The timeout runs in real time. ``ManualTime`` stands still while a test waits, so a timeout on it would never pass.

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import RemoteRouting
 internal import Testing
+import RemoteRoutingTesting
 
 // The examples of the article on connections and of the doc comments beside it.
 

@@ -1,6 +1,8 @@
 internal import Foundation
 internal import RemoteRouting
 internal import StoreCore
+import RemoteRoutingTesting
+import StoreCoreTesting
 internal import Testing
 internal import Trials
 

@@ -2,6 +2,7 @@ internal import Foundation
 internal import RemoteRouting
 internal import Testing
 internal import Trials
+import RemoteRoutingTesting
 
 struct NewOrder: Codable, Sendable {
     var product: String

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import RemoteRouting
 internal import StoreCore
+import RemoteRoutingTesting
 internal import Testing
 
 // The examples of the article on interceptors, tags and logs, and of the doc comments beside them.

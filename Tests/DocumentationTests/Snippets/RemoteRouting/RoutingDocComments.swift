@@ -1,6 +1,7 @@
 internal import Foundation
 internal import RemoteRouting
 internal import StoreCore
+import RemoteRoutingTesting
 internal import Testing
 
 // The examples of RemoteRouting's doc comments, compiled; those that are tests run.

@@ -2,6 +2,7 @@ internal import Foundation
 internal import LoopbackOrigin
 internal import RemoteRouting
 internal import StoreCore
+import RemoteRoutingTesting
 internal import Testing
 internal import Trials
 

@@ -3,6 +3,7 @@ internal import RemoteRouting
 internal import SyncEngine
 internal import Testing
 internal import Trials
+import RemoteRoutingTesting
 
 // The examples of the article on mirrors of files.
 

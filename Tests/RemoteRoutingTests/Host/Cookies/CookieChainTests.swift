@@ -142,7 +142,9 @@ struct CookieChainTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H4, W12: no cookie leaves its host and no credential its origin in random redirect chains`(_ transport: RealTransport) async throws {
+    func `H4, W12: no cookie leaves its host and no credential its origin in random redirect chains`(_ transport: RealTransport)
+        async throws
+    {
         let ring = try Ring(transport.make())
         // `URLSession` takes ten times the processor time, which would delay all other tests.
         let numbers = transport == .curl ? seeds(1_000, quick: 200, sanitized: 200) : seeds(100, quick: 20, sanitized: 20)

@@ -1,5 +1,6 @@
 import Trials
 import StoreCore
+import StoreCoreTesting
 
 // The steps of a history. Each is applied to the model and to the store, which are compared afterwards.
 

@@ -1,4 +1,5 @@
 import Synchronization
+import StoreCoreTesting
 
 @testable import StoreCore
 

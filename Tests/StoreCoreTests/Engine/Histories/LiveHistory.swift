@@ -2,6 +2,7 @@ import Testing
 import Trials
 
 @testable import StoreCore
+@testable import StoreCoreTesting
 
 /// A random history of a store whose origin pushes, applied step by step to the store and to a model of it.
 struct LiveHistory {

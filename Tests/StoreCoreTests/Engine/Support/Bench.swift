@@ -2,6 +2,7 @@ import Foundation
 import Synchronization
 import Testing
 import Trials
+import StoreCoreTesting
 
 @testable import StoreCore
 

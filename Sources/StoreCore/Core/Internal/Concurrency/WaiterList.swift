@@ -4,54 +4,54 @@ internal import Synchronization
 ///
 /// A task joins the list in the critical section in which it decides to wait, and suspends afterwards. A task that leaves the list between
 /// the two steps is not suspended. Therefore a cancellation, which may arrive before the suspension, needs no further bookkeeping.
-struct WaiterList<Tag> {
-    typealias Ticket = UInt64
+package struct WaiterList<Tag> {
+    package typealias Ticket = UInt64
 
     /// A task that waits, or is about to.
-    struct Waiter {
-        let ticket: Ticket
-        var tag: Tag
+    package struct Waiter {
+        package let ticket: Ticket
+        package var tag: Tag
         /// `nil` before the task is suspended.
         fileprivate(set) var suspension: Suspension?
         fileprivate var hasLeft = false
 
         /// Resumes the task if it is suspended. Call it outside the lock, because a resumed task may take the lock.
-        func resume() { suspension?.resume() }
+        package func resume() { suspension?.resume() }
     }
 
     /// Sorted by ticket. Waiters that have left stay until they are first, or outnumber the others.
     private var waiters: ArraySlice<Waiter> = []
     private var lastTicket: Ticket = 0
-    private(set) var count = 0
+    package private(set) var count = 0
 
-    init() {}
+    package init() {}
 
-    var isEmpty: Bool { count == 0 }
+    package var isEmpty: Bool { count == 0 }
 
     /// The number of suspended tasks.
-    var suspendedCount: Int { all.count { $0.suspension != nil } }
+    package var suspendedCount: Int { all.count { $0.suspension != nil } }
 
     /// The waiters in the order of their tickets.
-    var all: some Sequence<Waiter> { waiters.lazy.filter { !$0.hasLeft } }
+    package var all: some Sequence<Waiter> { waiters.lazy.filter { !$0.hasLeft } }
 
     /// The number of waiters for which there is storage, for tests.
-    var capacity: Int { waiters.capacity }
+    package var capacity: Int { waiters.capacity }
 
     /// The waiter with this ticket; `nil` if it has left.
-    subscript(ticket: Ticket) -> Waiter? {
+    package subscript(ticket: Ticket) -> Waiter? {
         let position = position(of: ticket)
         guard position < waiters.endIndex, waiters[position].ticket == ticket, !waiters[position].hasLeft else { return nil }
         return waiters[position]
     }
 
     /// Adds a waiter at the end of the list.
-    mutating func join(_ tag: Tag) -> Ticket {
+    package mutating func join(_ tag: Tag) -> Ticket {
         join(tag, as: lastTicket + 1)
         return lastTicket
     }
 
     /// Adds a waiter with a ticket of its owner.
-    mutating func join(_ tag: Tag, as ticket: Ticket) {
+    package mutating func join(_ tag: Tag, as ticket: Ticket) {
         lastTicket = max(lastTicket, ticket)
         count += 1
         let waiter = Waiter(ticket: ticket, tag: tag)
@@ -59,19 +59,19 @@ struct WaiterList<Tag> {
     }
 
     /// Sets the tag of a waiter, which must be in the list.
-    mutating func setTag(_ tag: Tag, of ticket: Ticket) { waiters[position(of: ticket)].tag = tag }
+    package mutating func setTag(_ tag: Tag, of ticket: Ticket) { waiters[position(of: ticket)].tag = tag }
 
     /// Registers the suspension of a waiter.
     ///
     /// - Returns: `false` if the waiter has left; its task must then be resumed.
-    mutating func suspend(_ ticket: Ticket, _ suspension: Suspension) -> Bool {
+    package mutating func suspend(_ ticket: Ticket, _ suspension: Suspension) -> Bool {
         guard self[ticket] != nil else { return false }
         waiters[position(of: ticket)].suspension = suspension
         return true
     }
 
     /// Takes out a waiter; returns `nil` if it has left.
-    mutating func remove(_ ticket: Ticket) -> Waiter? {
+    package mutating func remove(_ ticket: Ticket) -> Waiter? {
         guard let waiter = self[ticket] else { return nil }
         let position = position(of: ticket)
         (waiters[position].suspension, waiters[position].hasLeft) = (nil, true)
@@ -81,7 +81,7 @@ struct WaiterList<Tag> {
     }
 
     /// Takes out the first waiter.
-    mutating func removeFirst() -> Waiter? {
+    package mutating func removeFirst() -> Waiter? {
         while let waiter = waiters.popFirst() {
             guard !waiter.hasLeft else { continue }
             count -= 1
@@ -92,10 +92,10 @@ struct WaiterList<Tag> {
     }
 
     /// Takes out all waiters.
-    mutating func removeAll() -> [Waiter] { removeAll { _ in true } }
+    package mutating func removeAll() -> [Waiter] { removeAll { _ in true } }
 
     /// Takes out the waiters with a matching tag.
-    mutating func removeAll(where isMatch: (Tag) -> Bool) -> [Waiter] {
+    package mutating func removeAll(where isMatch: (Tag) -> Bool) -> [Waiter] {
         var removed: [Waiter] = []
         waiters.removeAll { waiter in
             guard !waiter.hasLeft, isMatch(waiter.tag) else { return waiter.hasLeft }
@@ -108,7 +108,7 @@ struct WaiterList<Tag> {
     }
 
     /// Takes the suspensions of all waiters, which stay in the list.
-    mutating func wake(_ resumed: inout Few<Suspension>) {
+    package mutating func wake(_ resumed: inout Few<Suspension>) {
         for position in waiters.indices {
             guard let suspension = waiters[position].suspension else { continue }
             waiters[position].suspension = nil
@@ -147,7 +147,7 @@ extension WaiterList {
     ///   - register: Calls ``suspend(_:_:)`` under the list's lock.
     ///   - leave: Calls ``remove(_:)`` under the list's lock.
     /// - Returns: `false` if the task's cancellation has taken the task out.
-    static func wait(
+    package static func wait(
         isolation: isolated (any Actor)? = #isolation, _ register: (Suspension) -> Bool, onCancel leave: @Sendable () -> Waiter?
     ) async -> Bool {
         let isCanceled = Atomic(false)

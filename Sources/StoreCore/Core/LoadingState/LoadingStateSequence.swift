@@ -100,7 +100,7 @@ public struct LoadingStateSequence<Content: Sendable>: AsyncSequence, Sendable {
 extension LoadingStateSequence.Iterator: Sendable {}
 
 /// Stops the program when a second task awaits an iterator: each state would reach only one of the two, and the other might wait forever.
-func refuseSecondWaiter() -> Never {
+package func refuseSecondWaiter() -> Never {
     fatalError(
         "next() of an iterator of a LoadingStateSequence, or of its copy, is awaited by two tasks; make an iterator for each of them")
 }

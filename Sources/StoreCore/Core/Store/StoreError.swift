@@ -19,7 +19,10 @@ public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
     public var staleContent: (any Sendable)?
 
     /// Whether the line breaks of the message are its own, such as those of a history with escaped lines.
-    var keepsLineBreaks = false
+    package var keepsLineBreaks = false
+
+    /// Whether another attempt of the same call may succeed, as far as the thrower knows.
+    package var isRepeatable = true
 
     /// Creates an error.
     ///
@@ -50,7 +53,7 @@ public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
     /// Whether every further attempt of the same call fails in the same way.
     static func isFinal(_ error: any Error) -> Bool {
         guard let error = error as? StoreError else { return false }
-        return [.reentrantFetch, .closed, .unscriptedRequest].contains(error.code)
+        return !error.isRepeatable || [.reentrantFetch, .closed].contains(error.code)
     }
 
     /// The kinds of errors. The set is open.
