@@ -18,7 +18,7 @@ let package = Package(
     // The programs are not products: their targets would then be part of every package that depends on this one, and no target there could
     // have the name of one of them or of a target that they use. A program of this package runs without a product.
     products: [
-        .library(name: "StoreCore", targets: ["StoreCore"]),
+        .library(name: "StoreCore", targets: ["StoreCore", "StoreFiles", "StoreOutbox"]),
         .library(name: "StoreCoreTesting", targets: ["StoreCoreTesting"]),
         .library(name: "TextStore", targets: ["TextStore"]),
         .library(name: "RemoteRouting", targets: ["RemoteRouting"]),
@@ -30,113 +30,169 @@ let package = Package(
     targets: [
         // The framework: three modules on one core, none of which knows another.
         .target(name: "StoreCore", path: "Sources/StoreCore/Core", swiftSettings: settings),
-        .target(name: "StoreCoreTesting", dependencies: ["StoreCore"], path: "Sources/StoreCore/Testing", swiftSettings: settings),
-        .target(name: "TextStore", dependencies: ["StoreCore", "Wire"], swiftSettings: settings),
         .target(
-            name: "RemoteRouting", dependencies: ["StoreCore", "Wire"], exclude: ["Testing", "Transport/Wire"], swiftSettings: settings),
+            name: "StorePlatform", dependencies: ["StoreCore"], path: "Sources/StoreCore/Platform", swiftSettings: settings),
+        .target(
+            name: "StoreFiles", dependencies: ["StoreCore", "StorePlatform"], path: "Sources/StoreCore/Files", swiftSettings: settings),
+        .target(
+            name: "StoreOutbox", dependencies: ["StoreCore", "StorePlatform", "StoreFiles"], path: "Sources/StoreCore/Outbox",
+            swiftSettings: settings),
+        .target(
+            name: "StoreCoreTesting", dependencies: ["StoreCore", "StoreOutbox"], path: "Sources/StoreCore/Testing", swiftSettings: settings
+        ),
+        .target(
+            name: "TextStore", dependencies: ["StoreCore", "StorePlatform", "StoreFiles", "Wire"], swiftSettings: settings),
+        .target(
+            name: "RemoteRouting", dependencies: ["StoreCore", "StorePlatform", "StoreFiles", "StoreOutbox", "Wire"],
+            exclude: ["Testing", "Transport/Wire"], swiftSettings: settings),
         .target(
             name: "RemoteRoutingTesting", dependencies: ["StoreCore", "RemoteRouting"], path: "Sources/RemoteRouting/Testing",
             swiftSettings: settings),
-        .target(name: "SyncEngine", dependencies: ["StoreCore"], swiftSettings: settings),
+        .target(name: "SyncEngine", dependencies: ["StoreCore", "StorePlatform", "StoreFiles"], swiftSettings: settings),
         // HTTP without public API: an engine on libcurl, which is found at run time on Linux, and the delegate of a `URLSession`.
         .target(
-            name: "Wire", dependencies: ["StoreCore", .target(name: "CurlShim", condition: .when(platforms: [.linux]))],
+            name: "Wire", dependencies: ["StoreCore", "StorePlatform", .target(name: "CurlShim", condition: .when(platforms: [.linux]))],
             path: "Sources/RemoteRouting/Transport/Wire", exclude: ["CurlShim"], swiftSettings: settings),
         .target(name: "CurlShim", path: "Sources/RemoteRouting/Transport/Wire/CurlShim"),
 
         // Examples: programs that a newcomer runs.
-        .executableTarget(name: "hello", dependencies: ["StoreCore"], path: "Examples/Hello", swiftSettings: settings),
         .executableTarget(
-            name: "tour", dependencies: ["StoreCore", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin", "Console"],
+            name: "hello", dependencies: ["StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform"], path: "Examples/Hello",
+            swiftSettings: settings),
+        .executableTarget(
+            name: "tour",
+            dependencies: [
+                "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin",
+                "Console",
+            ],
             path: "Examples/Tour", swiftSettings: settings),
         .executableTarget(
-            name: "orgs", dependencies: ["StoreCore", "RemoteRouting", "LoopbackOrigin", "Console"], path: "Examples/Orgs",
+            name: "orgs",
+            dependencies: ["StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "RemoteRouting", "LoopbackOrigin", "Console"],
+            path: "Examples/Orgs",
             swiftSettings: settings),
         .executableTarget(
-            name: "stars", dependencies: ["StoreCore", "RemoteRouting", "LoopbackOrigin", "Console", "Trials"], path: "Examples/Stars",
+            name: "stars",
+            dependencies: [
+                "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "RemoteRouting", "LoopbackOrigin", "Console", "Trials",
+            ], path: "Examples/Stars",
             swiftSettings: settings),
         .executableTarget(
-            name: "terms", dependencies: ["StoreCore", "TextStore", "RemoteRouting", "LoopbackOrigin", "Console"], path: "Examples/Terms",
+            name: "terms",
+            dependencies: [
+                "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "TextStore", "RemoteRouting", "LoopbackOrigin", "Console",
+            ], path: "Examples/Terms",
             resources: [.copy("Texts")], swiftSettings: settings),
         .executableTarget(
-            name: "mirror", dependencies: ["StoreCore", "SyncEngine", "RemoteRouting", "Wire", "LoopbackOrigin", "Console"],
+            name: "mirror",
+            dependencies: [
+                "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "SyncEngine", "RemoteRouting", "Wire", "LoopbackOrigin",
+                "Console",
+            ],
             path: "Examples/Mirror",
             swiftSettings: settings),
         .executableTarget(
-            name: "fleet", dependencies: ["StoreCore", "RemoteRouting", "PostgresCacher", "LoopbackOrigin", "Console", "Trials"],
+            name: "fleet",
+            dependencies: [
+                "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "RemoteRouting", "PostgresCacher", "LoopbackOrigin", "Console",
+                "Trials",
+            ],
             path: "Examples/Fleet", exclude: ["PostgresCacher"], swiftSettings: settings),
         // A cacher over PostgreSQL for an app to depend on or to copy. libpq is found at run time.
         .target(
-            name: "PostgresCacher", dependencies: ["StoreCore", "PostgresShim"], path: "Examples/Fleet/PostgresCacher",
+            name: "PostgresCacher", dependencies: ["StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "PostgresShim"],
+            path: "Examples/Fleet/PostgresCacher",
             exclude: ["PostgresShim"], swiftSettings: settings),
         .target(name: "PostgresShim", path: "Examples/Fleet/PostgresCacher/PostgresShim"),
 
         // Support: a real origin on 127.0.0.1 that misbehaves on command, and a client that lives on the main actor.
         .target(
-            name: "LoopbackOrigin", dependencies: ["StoreCore"], path: "Tests/Support/LoopbackOrigin", swiftSettings: settings),
+            name: "LoopbackOrigin", dependencies: ["StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform"],
+            path: "Tests/Support/LoopbackOrigin", swiftSettings: settings),
         .target(
-            name: "MainActorClient", dependencies: ["StoreCore"], path: "Tests/Support/MainActorClient",
+            name: "MainActorClient", dependencies: ["StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform"],
+            path: "Tests/Support/MainActorClient",
             swiftSettings: settings + [.defaultIsolation(MainActor.self)]),
         // What the examples and the benchmarks write to: a terminal with or without colours, or plain lines.
         .target(name: "Console", path: "Tests/Support/Console", swiftSettings: settings),
         // How many rounds, with which seeds, and the processes that are started and killed in them.
-        .target(name: "Trials", dependencies: ["StoreCore"], path: "Tests/Support/Trials", swiftSettings: settings),
+        .target(
+            name: "Trials", dependencies: ["StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform"], path: "Tests/Support/Trials",
+            swiftSettings: settings),
         // A bound on the number of tests that run at once; every test target links it.
         .target(name: "TestWidth", path: "Tests/Support/TestWidth"),
         // A process that a response may end.
         .executableTarget(
-            name: "HostileClient", dependencies: ["RemoteRouting", "StoreCore", "Trials"], path: "Tests/Support/HostileClient",
+            name: "HostileClient", dependencies: ["RemoteRouting", "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "Trials"],
+            path: "Tests/Support/HostileClient",
             swiftSettings: settings),
         // Processes that save records, switch texts, or mirror files, and are killed meanwhile.
         .executableTarget(
-            name: "CrashWriter", dependencies: ["StoreCore", "Trials"], path: "Tests/Support/CrashWriter", swiftSettings: settings),
+            name: "CrashWriter", dependencies: ["StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "Trials"],
+            path: "Tests/Support/CrashWriter", swiftSettings: settings),
         .executableTarget(
-            name: "TextCrashWriter", dependencies: ["StoreCore", "TextStore", "Trials"], path: "Tests/Support/TextCrashWriter",
+            name: "TextCrashWriter", dependencies: ["StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "TextStore", "Trials"],
+            path: "Tests/Support/TextCrashWriter",
             swiftSettings: settings),
         .executableTarget(
-            name: "SyncCrashWriter", dependencies: ["StoreCore", "SyncEngine", "Trials"], path: "Tests/Support/SyncCrashWriter",
+            name: "SyncCrashWriter", dependencies: ["StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "SyncEngine", "Trials"],
+            path: "Tests/Support/SyncCrashWriter",
             swiftSettings: settings),
 
         .testTarget(
             name: "StoreCoreTests",
-            dependencies: ["StoreCoreTesting", "StoreCore", "MainActorClient", "CrashWriter", "Trials", "TestWidth"],
+            dependencies: [
+                "StoreCoreTesting", "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "MainActorClient", "CrashWriter", "Trials",
+                "TestWidth",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "RemoteRoutingTests",
             dependencies: [
-                "RemoteRoutingTesting", "StoreCoreTesting", "RemoteRouting", "Wire", "StoreCore", "LoopbackOrigin", "HostileClient",
+                "RemoteRoutingTesting", "StoreCoreTesting", "RemoteRouting", "Wire", "StoreCore", "StoreFiles", "StoreOutbox",
+                "StorePlatform", "LoopbackOrigin", "HostileClient",
                 "Trials", "TestWidth",
             ],
             swiftSettings: settings),
         .testTarget(
             name: "TextStoreTests",
             dependencies: [
-                "StoreCoreTesting", "TextStore", "StoreCore", "Wire", "LoopbackOrigin", "TextCrashWriter", "Trials", "TestWidth",
+                "StoreCoreTesting", "TextStore", "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "Wire", "LoopbackOrigin",
+                "TextCrashWriter", "Trials", "TestWidth",
             ],
             swiftSettings: settings),
         .testTarget(
             name: "SyncEngineTests",
             dependencies: [
-                "StoreCoreTesting", "SyncEngine", "StoreCore", "LoopbackOrigin", "SyncCrashWriter", "mirror", "Trials", "TestWidth",
+                "StoreCoreTesting", "SyncEngine", "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "LoopbackOrigin",
+                "SyncCrashWriter", "mirror", "Trials", "TestWidth",
             ],
             swiftSettings: settings),
         // The examples that are tested as an app would be.
         .testTarget(
             name: "OrgsTests",
             dependencies: [
-                "RemoteRoutingTesting", "StoreCoreTesting", "orgs", "stars", "StoreCore", "RemoteRouting", "Console", "Trials", "TestWidth",
+                "RemoteRoutingTesting", "StoreCoreTesting", "orgs", "stars", "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform",
+                "RemoteRouting", "Console", "Trials", "TestWidth",
             ],
             swiftSettings: settings),
         .testTarget(
-            name: "PostgresCacherTests", dependencies: ["StoreCoreTesting", "PostgresCacher", "StoreCore", "fleet", "Trials", "TestWidth"],
+            name: "PostgresCacherTests",
+            dependencies: [
+                "StoreCoreTesting", "PostgresCacher", "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "fleet", "Trials",
+                "TestWidth",
+            ],
             swiftSettings: settings),
         .testTarget(
-            name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin", "StoreCore", "Trials", "TestWidth"], swiftSettings: settings),
+            name: "LoopbackOriginTests",
+            dependencies: ["LoopbackOrigin", "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "Trials", "TestWidth"],
+            swiftSettings: settings),
         // The examples of the documentation, compiled and run, and a check that the documentation shows no others.
         .testTarget(
             name: "DocumentationTests",
             dependencies: [
-                "RemoteRoutingTesting", "StoreCoreTesting", "StoreCore", "TextStore", "RemoteRouting", "SyncEngine", "LoopbackOrigin",
+                "RemoteRoutingTesting", "StoreCoreTesting", "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "TextStore",
+                "RemoteRouting", "SyncEngine", "LoopbackOrigin",
                 "hello", "Trials", "TestWidth",
             ],
             swiftSettings: settings),
@@ -145,7 +201,8 @@ let package = Package(
         .executableTarget(
             name: "benchmarks",
             dependencies: [
-                "StoreCore", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin", "Console", "Trials", "CHeapUsage",
+                "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin",
+                "Console", "Trials", "CHeapUsage",
                 "SyncCrashWriter", "PostgresCacher", "PostgresShim",
             ],
             path: "Tests/Benchmarks", exclude: ["README.md", "Peers", "sizes"], swiftSettings: settings),

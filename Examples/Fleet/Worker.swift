@@ -2,6 +2,7 @@ import Foundation
 import PostgresCacher
 import RemoteRouting
 import StoreCore
+import StoreFiles
 import Trials
 
 /// One process of the fleet. It requests a new key every 100 ms with many callers, changes two keys, and observes one of them.

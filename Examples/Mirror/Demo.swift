@@ -1,6 +1,7 @@
 import Foundation
 import LoopbackOrigin
 import StoreCore
+import StorePlatform
 import SyncEngine
 
 /// A demonstration with an origin inside this process and a temporary directory.

@@ -1,6 +1,7 @@
 import Foundation
 import RemoteRouting
 import StoreCore
+import StoreOutbox
 
 /// The screen of one run: it sends what waits, and shows it until each star is delivered, refused, or tried once.
 struct Session {

@@ -1,6 +1,8 @@
 import Foundation
 import RemoteRouting
 import StoreCore
+import StoreFiles
+import StoreOutbox
 
 /// A change that survives: the user stars a repository.
 struct Star: Command, Hashable {

@@ -1,5 +1,6 @@
 import Foundation
 import StoreCore
+import StoreOutbox
 
 /// One repository on screen, with the state of its star.
 struct StarRow: Hashable {

@@ -1,6 +1,7 @@
 import Foundation
 import RemoteRouting
 import StoreCore
+import StoreOutbox
 
 /// `swift run stars`: repositories to star, also offline.
 ///

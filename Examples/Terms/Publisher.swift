@@ -1,6 +1,7 @@
 import Foundation
 import LoopbackOrigin
 import StoreCore
+import StorePlatform
 
 /// The publisher of the terms: an HTTP origin in this process that serves version 2.0.0.
 struct Publisher {

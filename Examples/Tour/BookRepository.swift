@@ -1,6 +1,7 @@
 import Foundation
 import RemoteRouting
 import StoreCore
+import StoreFiles
 
 /// The code of an app: routes, two cachers, two stores.
 struct BookRepository: Sendable {

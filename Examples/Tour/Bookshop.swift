@@ -1,6 +1,7 @@
 import Foundation
 import LoopbackOrigin
 import StoreCore
+import StorePlatform
 
 /// A book, in the shop's JSON and in the repository.
 struct Book: Codable, Hashable, Identifiable, Sendable {

@@ -13,6 +13,7 @@
 
 public import Foundation
 public import StoreCore
+package import StorePlatform
 
 /// The versioned texts of one session: bundled with the app, replaced by newer ones from a server, and never going backwards.
 ///

@@ -1,5 +1,6 @@
 public import Foundation
 public import StoreCore
+internal import StorePlatform
 internal import Wire
 
 /// An error about a text, a manifest, or the files of a session: the operation that failed, the reason, and the remedy.

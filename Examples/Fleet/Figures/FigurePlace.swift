@@ -1,5 +1,6 @@
 import Foundation
 import StoreCore
+import StoreFiles
 
 /// The content that the figures are measured with.
 struct Tally: Codable, Hashable, Sendable {

@@ -1,6 +1,7 @@
 import Foundation
 import RemoteRouting
 import StoreCore
+import StoreFiles
 
 /// A page in the middle of an organization's repositories: the key of a list that grows in both directions.
 struct RepositoryPage: Codable, Hashable, Sendable {

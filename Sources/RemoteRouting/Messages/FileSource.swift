@@ -1,5 +1,6 @@
 internal import Foundation
 internal import StoreCore
+internal import StorePlatform
 
 /// A file to send, unchanged since the request was built.
 struct FileSource: Sendable {

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import StoreCore
+internal import StorePlatform
 
 /// The parts of a response that a store keeps with its content, as the notes of the content's validator.
 ///

@@ -1,4 +1,5 @@
-public import StoreCore
+internal import StoreCore
+public import StoreOutbox
 
 extension RemoteHost {
     /// Creates the `perform` of an outbox's command: a route that is sent under the command's identity.

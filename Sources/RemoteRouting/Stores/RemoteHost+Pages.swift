@@ -1,5 +1,6 @@
 public import Foundation
 public import StoreCore
+internal import StorePlatform
 
 extension RemoteHost {
     /// Creates a fetcher that follows the `next` and `prev` links of `Link` fields (RFC 8288).

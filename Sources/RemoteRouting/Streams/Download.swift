@@ -1,5 +1,6 @@
 public import Foundation
 internal import StoreCore
+internal import StorePlatform
 
 extension RemoteHost {
     /// Downloads into a file, resuming an interrupted download of the same version.

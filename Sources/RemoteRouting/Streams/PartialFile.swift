@@ -6,6 +6,7 @@ internal import Glibc
 internal import Musl
 #endif
 internal import StoreCore
+internal import StorePlatform
 
 /// An incomplete download beside its target; unlike a `TemporaryFile`, it outlives the process so that a later call can resume it.
 final class PartialFile: Sendable {

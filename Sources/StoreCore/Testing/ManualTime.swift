@@ -4,6 +4,7 @@ public import FoundationEssentials
 public import Foundation
 #endif
 public import StoreCore
+internal import StoreOutbox
 
 /// A time source that stands still until a test advances it.
 ///

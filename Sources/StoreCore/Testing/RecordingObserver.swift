@@ -1,4 +1,5 @@
 public import StoreCore
+internal import StoreOutbox
 
 /// An observer that records every state it receives.
 ///

@@ -1,4 +1,5 @@
 public import StoreCore
+public import StoreOutbox
 
 /// An origin for the commands of an outbox that returns answers from a test's script, and can hold the deliveries.
 ///

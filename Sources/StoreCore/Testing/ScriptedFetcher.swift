@@ -1,4 +1,5 @@
 public import StoreCore
+internal import StoreOutbox
 
 /// A fetcher that returns answers from a test's script, and can hold its fetches.
 ///

@@ -1,4 +1,5 @@
 public import StoreCore
+internal import StoreOutbox
 
 /// The common operations of scripted fetchers: return scripted answers, hold fetches at a gate, count and record requests.
 ///

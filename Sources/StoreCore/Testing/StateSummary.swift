@@ -1,4 +1,5 @@
 public import StoreCore
+internal import StoreOutbox
 
 extension LoadingState {
     /// The state in a few characters, for expectations and their messages.

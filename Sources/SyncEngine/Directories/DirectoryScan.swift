@@ -1,4 +1,5 @@
 internal import StoreCore
+internal import StorePlatform
 
 /// The files of a directory, compared with a journal's records.
 struct DirectoryScan: Sendable {

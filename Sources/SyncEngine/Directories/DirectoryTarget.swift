@@ -5,6 +5,7 @@ public import Foundation
 #endif
 
 public import StoreCore
+internal import StorePlatform
 
 /// A directory that a sync makes equal to a remote list of files.
 ///

@@ -1,4 +1,5 @@
 internal import StoreCore
+internal import StorePlatform
 
 /// Visits a directory and all directories below it with a bounded number of open files at any depth.
 ///

@@ -5,6 +5,7 @@ public import Foundation
 #endif
 
 internal import StoreCore
+internal import StorePlatform
 
 /// The downloaded part of a file; a `FileTransfer` appends to it.
 ///

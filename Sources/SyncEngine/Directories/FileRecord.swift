@@ -1,4 +1,5 @@
 internal import StoreCore
+internal import StorePlatform
 
 /// The size, time and inode of a file; a cheap test of whether its content may have changed.
 struct FileStamp: Hashable, Sendable {
@@ -8,7 +9,7 @@ struct FileStamp: Hashable, Sendable {
     /// The inode number.
     var inode: UInt64
 
-    init(size: Int, modified: Int64, inode: UInt64) {
+    package init(size: Int, modified: Int64, inode: UInt64) {
         self.size = size
         self.modified = modified
         self.inode = inode

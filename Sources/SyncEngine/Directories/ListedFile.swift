@@ -1,4 +1,5 @@
 internal import StoreCore
+internal import StorePlatform
 
 /// A file of a remote list.
 ///

@@ -1,4 +1,5 @@
 internal import StoreCore
+internal import StorePlatform
 
 /// The name variants that a disk treats as equal.
 struct NameFolding: OptionSet, Hashable, Sendable {

@@ -7,6 +7,7 @@ internal import Musl
 #endif
 
 internal import StoreCore
+internal import StorePlatform
 
 extension SyncError.Code {
     /// The target's directory was removed or unmounted during a pass.

@@ -1,4 +1,5 @@
 internal import StoreCore
+internal import StorePlatform
 
 /// The records of the files that a target has installed: versions, digests and stamps.
 ///

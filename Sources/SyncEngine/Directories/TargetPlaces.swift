@@ -1,4 +1,5 @@
 internal import StoreCore
+internal import StorePlatform
 
 /// The open directories of a target: the root, the target's own directory, and the directory of parts in it.
 final class TargetPlaces: Sendable {

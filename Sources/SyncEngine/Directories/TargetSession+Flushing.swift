@@ -1,4 +1,5 @@
 internal import StoreCore
+internal import StorePlatform
 
 // With `.power`, no file gets its name before its bytes are on the disk. A large file is flushed on its own. Small files share a flush of
 // the whole file system that begins after they were written. That flush also covers the names changed before it began. Only then does the

@@ -1,4 +1,5 @@
 internal import StoreCore
+internal import StorePlatform
 
 // A file of the list may replace a directory, or a directory a file, or a folding disk may have the file under another spelling. The
 // obstacle is then removed before the other removals. It is removed only when the new content is complete, as with a replaced file, and

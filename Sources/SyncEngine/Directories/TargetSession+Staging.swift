@@ -1,4 +1,5 @@
 internal import StoreCore
+internal import StorePlatform
 
 // If the list gives neither digest nor size of a file, its content cannot be checked. An origin that serves one login page with status 200
 // for every file would replace them all. Such updates are staged: they stay in the directory of parts until the last download has ended,

@@ -4,6 +4,7 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 internal import StoreCore
+internal import StorePlatform
 
 /// A pass in a directory: its lock, its journal, and its changes.
 final class TargetSession: Sendable {

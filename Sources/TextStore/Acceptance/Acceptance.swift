@@ -1,5 +1,6 @@
 public import Foundation
 import StoreCore
+internal import StorePlatform
 
 /// A record that the user has accepted a text.
 public struct Acceptance: Hashable, Codable, Sendable {

@@ -1,5 +1,6 @@
 public import Foundation
 import StoreCore
+internal import StorePlatform
 
 /// A manifest: the version of each text and, in its rich form, the address and digest of its file.
 ///

@@ -1,4 +1,5 @@
 import StoreCore
+internal import StorePlatform
 
 /// A manifest's position in the order of all manifests of its origin: first by epoch, then by revision.
 struct Edition: Hashable, Comparable, Sendable {

@@ -1,5 +1,6 @@
 internal import Foundation
 import StoreCore
+internal import StorePlatform
 
 /// Reads the files of the app's bundle.
 enum BundleReading {

@@ -1,5 +1,6 @@
 internal import Foundation
 import StoreCore
+internal import StorePlatform
 internal import Wire
 
 /// A fetch that the session has decided on; the engine runs it and reports its end.

@@ -1,5 +1,6 @@
 internal import Foundation
 import StoreCore
+internal import StorePlatform
 
 extension SessionState {
     /// The shelf's records of a text; a class, because it is large and copied often.

@@ -1,5 +1,6 @@
 internal import Foundation
 import StoreCore
+internal import StorePlatform
 
 /// The state of a session and the decisions that follow from it. Pure: no lock, clock, task, or file; time and tickets are arguments.
 struct SessionState: Sendable {

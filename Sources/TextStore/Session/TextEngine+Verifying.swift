@@ -1,4 +1,5 @@
 import StoreCore
+internal import StorePlatform
 
 /// Repeated verification of saved bytes, because an app update may have added or changed the verifier since the save.
 extension TextEngine {

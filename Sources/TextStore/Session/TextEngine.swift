@@ -1,5 +1,6 @@
 internal import Foundation
 import StoreCore
+internal import StorePlatform
 
 /// Drives a session: carries out the fetches that its state decides on, and returns their results to it.
 @usableFromInline

@@ -1,4 +1,5 @@
 import StoreCore
+internal import StorePlatform
 
 /// The floors of all texts of a session, and the highest edition of a manifest; neither ever falls.
 struct Floors: Hashable, Sendable {

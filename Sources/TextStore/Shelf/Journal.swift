@@ -7,6 +7,7 @@ internal import Musl
 #endif
 
 import StoreCore
+internal import StorePlatform
 
 /// An append-only file in two copies. An entry is either whole or absent, and damage affects only the entries it hits.
 ///

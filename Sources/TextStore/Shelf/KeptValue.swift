@@ -1,5 +1,6 @@
 internal import Foundation
 import StoreCore
+internal import StorePlatform
 
 /// A small value in one or two files, each written whole, so that one damaged copy of two loses nothing.
 struct KeptValue<Value: Codable & Sendable>: Sendable {

@@ -1,5 +1,6 @@
 internal import Foundation
 import StoreCore
+internal import StorePlatform
 
 /// The files that hold the texts of a session. Writing one change of the pointer switches a set.
 struct Pointer: Sendable {

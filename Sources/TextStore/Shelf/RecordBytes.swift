@@ -1,5 +1,6 @@
 internal import Foundation
 import StoreCore
+internal import StorePlatform
 
 /// Encodes values as ``RecordReader`` decodes them.
 ///

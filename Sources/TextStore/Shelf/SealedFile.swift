@@ -1,4 +1,5 @@
 import StoreCore
+internal import StorePlatform
 
 /// A whole file with a checksum in its head: a read returns the written bytes, or nothing.
 enum SealedFile {

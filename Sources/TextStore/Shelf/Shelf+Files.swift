@@ -1,5 +1,6 @@
 internal import Dispatch
 import StoreCore
+internal import StorePlatform
 
 extension Shelf {
     // MARK: Coordination with other processes

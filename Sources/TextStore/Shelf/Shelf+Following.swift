@@ -1,4 +1,5 @@
 import StoreCore
+internal import StorePlatform
 
 // Following the changes of other processes: an event of the file system for each step of the pointer, and no work between two events.
 //

@@ -1,4 +1,5 @@
 import StoreCore
+internal import StorePlatform
 
 /// Comparison of stored sets with the newest manifest.
 extension Shelf {

@@ -1,5 +1,6 @@
 internal import Foundation
 import StoreCore
+internal import StorePlatform
 
 /// A fetched text with its facts, saved as one file that is never rewritten.
 final class TextRecord: Equatable, Sendable {

@@ -1,5 +1,6 @@
 internal import Foundation
 import StoreCore
+internal import StorePlatform
 
 /// Checks whether bytes from an origin are the expected text.
 enum TextValidation {

@@ -1,5 +1,6 @@
 public import Foundation
 import StoreCore
+internal import StorePlatform
 
 /// A text with its version and its source.
 ///

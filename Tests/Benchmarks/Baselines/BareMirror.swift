@@ -1,6 +1,7 @@
 internal import Foundation
 internal import RemoteRouting
 internal import StoreCore
+import StorePlatform
 internal import SyncEngine
 
 /// Distinct files of 4 KB with an origin's list of them; the digests are computed once.

@@ -9,6 +9,7 @@ internal import SwiftOverlayShims
 internal import Musl
 #endif
 internal import StoreCore
+import StorePlatform
 internal import Synchronization
 
 /// A handwritten log: each entry is a length, a checksum and the bytes, appended under the lock of another file.

@@ -1,5 +1,7 @@
 internal import Foundation
 internal import StoreCore
+import StoreFiles
+import StorePlatform
 
 extension Experiment {
     /// Uses fresh directories for each contestant and round, because ext4 creates files ten times slower after thousands of deletions.

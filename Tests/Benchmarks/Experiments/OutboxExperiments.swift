@@ -1,5 +1,6 @@
 internal import Foundation
 internal import StoreCore
+import StoreOutbox
 
 extension Experiment {
     /// An outbox and its log, compared with handwritten code that encodes, checksums, locks and appends the same records.
@@ -200,7 +201,7 @@ private struct Like: Codable, Sendable {
 }
 
 /// The same command without the details, which the outbox adds.
-private struct LikePost: StoreCore.Command {
+private struct LikePost: StoreOutbox.Command {
     static let name = "like"
     var post: Int
     var text = "a change that survives"

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import LoopbackOrigin
 internal import StoreCore
+import StorePlatform
 internal import Synchronization
 internal import Trials
 

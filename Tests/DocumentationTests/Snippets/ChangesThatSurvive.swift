@@ -1,5 +1,7 @@
 internal import Foundation
 internal import StoreCore
+import StoreFiles
+import StoreOutbox
 import StoreCoreTesting
 internal import Testing
 internal import Trials

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import StoreCore
+import StoreFiles
 internal import Testing
 internal import Trials
 

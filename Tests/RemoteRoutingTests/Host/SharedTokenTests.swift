@@ -6,6 +6,7 @@ import RemoteRoutingTesting
 
 @testable import RemoteRouting
 @testable import StoreCore
+@testable import StoreFiles
 
 /// A rotating token that several users of one directory share.
 @Suite(.timeLimit(.minutes(hangMinutes)))

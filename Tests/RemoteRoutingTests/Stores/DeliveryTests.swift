@@ -2,6 +2,7 @@ import Foundation
 import LoopbackOrigin
 import RemoteRouting
 import StoreCore
+import StoreOutbox
 import StoreCoreTesting
 import Testing
 import Trials

@@ -1,5 +1,6 @@
 import Foundation
 import StoreCore
+import StoreFiles
 import RemoteRoutingTesting
 import StoreCoreTesting
 import Testing

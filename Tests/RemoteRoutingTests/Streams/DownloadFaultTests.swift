@@ -1,6 +1,7 @@
 import Foundation
 import LoopbackOrigin
 import StoreCore
+import StorePlatform
 import RemoteRoutingTesting
 import StoreCoreTesting
 import Testing

@@ -4,6 +4,7 @@ import Trials
 import StoreCoreTesting
 
 @testable import StoreCore
+@testable import StoreFiles
 
 /// Tests the bounds of the delays that an origin names.
 @Suite(.timeLimit(.minutes(hangMinutes)))

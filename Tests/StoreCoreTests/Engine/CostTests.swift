@@ -4,6 +4,8 @@ import Trials
 import StoreCoreTesting
 
 @testable import StoreCore
+@testable import StoreFiles
+@testable import StorePlatform
 
 /// Tests costs, limits and sizes at the limits of their range.
 @Suite(.timeLimit(.minutes(hangMinutes)))

@@ -4,6 +4,7 @@ import Trials
 import StoreCoreTesting
 
 @testable import StoreCore
+@testable import StoreFiles
 
 /// Tests the task-local values of fetches.
 @Suite(.timeLimit(.minutes(hangMinutes)))

@@ -3,6 +3,7 @@ import Trials
 import StoreCoreTesting
 
 @testable import StoreCore
+@testable import StoreFiles
 
 /// Tests ends of lists that a fetcher has guessed.
 @Suite(.timeLimit(.minutes(hangMinutes)))

@@ -4,6 +4,7 @@ import Trials
 import StoreCoreTesting
 
 @testable import StoreCore
+@testable import StoreFiles
 
 /// Tests hostile conditions: reentrant calls, cachers that hang, numbers at the limits of their range.
 @Suite(.timeLimit(.minutes(hangMinutes)))

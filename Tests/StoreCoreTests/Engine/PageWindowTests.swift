@@ -4,6 +4,7 @@ import Trials
 import StoreCoreTesting
 
 @testable import StoreCore
+@testable import StoreFiles
 
 /// Tests two-way lists that hold a limited number of pages.
 @Suite(.timeLimit(.minutes(hangMinutes)))

@@ -4,6 +4,7 @@ import Trials
 import StoreCoreTesting
 
 @testable import StoreCore
+@testable import StoreFiles
 
 /// Tests `waitUntilSaved()`.
 @Suite(.timeLimit(.minutes(hangMinutes)))

@@ -3,6 +3,7 @@ import Testing
 import Trials
 
 @testable import StoreCore
+@testable import StorePlatform
 
 struct AtomicFileTests {
     private let place: TemporaryDirectory

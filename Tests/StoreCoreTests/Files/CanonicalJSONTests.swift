@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 @testable import StoreCore
+@testable import StoreFiles
 
 struct CanonicalJSONTests {
     private func text(_ value: some Encodable) throws -> String {

@@ -1,4 +1,5 @@
 import StoreCore
+import StorePlatform
 import Testing
 
 /// Tests how messages show names from the network or the disk.

@@ -2,6 +2,8 @@ import Foundation
 import Testing
 import Trials
 @testable import StoreCore
+@testable import StoreFiles
+@testable import StorePlatform
 
 #if os(macOS) || os(Linux)
 

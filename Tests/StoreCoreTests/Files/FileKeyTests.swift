@@ -2,6 +2,7 @@ import Foundation
 import Testing
 import Trials
 @testable import StoreCore
+@testable import StoreFiles
 
 struct FileKeyTests {
     private let place: TemporaryDirectory

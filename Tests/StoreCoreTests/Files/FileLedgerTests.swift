@@ -1,6 +1,8 @@
 import Testing
 import Trials
+@testable import StoreFiles
 @testable import StoreCore
+@testable import StorePlatform
 
 struct FileLedgerTests {
     private func name(_ number: Int) -> SHA256.Digest { SHA256.Digest(UInt64(number), 0, 0, 0) }

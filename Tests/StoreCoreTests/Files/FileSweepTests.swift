@@ -3,6 +3,8 @@ import Foundation
 import Testing
 import Trials
 @testable import StoreCore
+@testable import StoreFiles
+@testable import StorePlatform
 
 /// Tests the limit of the space on disk, the orphans of F1 and the permissions of F7.
 struct FileSweepTests {

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import StoreCore
+@testable import StorePlatform
 
 /// The composed normal form of strings, by which keys and names become file names.
 struct NormalFormCTests {

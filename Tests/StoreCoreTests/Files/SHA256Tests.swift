@@ -1,5 +1,6 @@
 import Testing
 @testable import StoreCore
+@testable import StorePlatform
 
 struct SHA256Tests {
     /// Examples of FIPS 180-4 (csrc.nist.gov, SHA256.pdf and the SHA-2 additional test vectors).

@@ -3,6 +3,8 @@ import Trials
 import StoreCoreTesting
 
 @testable import StoreCore
+@testable import StoreFiles
+@testable import StoreOutbox
 
 /// Adds a number: a change that would be visible if it were applied twice.
 struct Add: Command, Hashable {

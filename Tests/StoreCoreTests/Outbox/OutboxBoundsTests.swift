@@ -4,6 +4,7 @@ import Trials
 import StoreCoreTesting
 
 @testable import StoreCore
+@testable import StoreOutbox
 
 /// The bounds of delays, of recursion, of what is forgotten, and of what a delivery that does not end can hold up.
 @Suite(.timeLimit(.minutes(hangMinutes)))

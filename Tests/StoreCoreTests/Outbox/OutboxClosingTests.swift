@@ -4,6 +4,9 @@ import Trials
 import StoreCoreTesting
 
 @testable import StoreCore
+@testable import StoreFiles
+@testable import StoreOutbox
+@testable import StorePlatform
 
 /// Law C23 for an outbox and a scope, on real files.
 @Suite(.timeLimit(.minutes(hangMinutes)))

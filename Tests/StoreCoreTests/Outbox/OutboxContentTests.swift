@@ -4,6 +4,8 @@ import Trials
 import StoreCoreTesting
 
 @testable import StoreCore
+@testable import StoreFiles
+@testable import StoreOutbox
 
 /// What stores show between the submission of a command and the content that contains its change.
 @Suite(.timeLimit(.minutes(hangMinutes)))

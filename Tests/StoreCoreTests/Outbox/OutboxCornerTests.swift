@@ -4,6 +4,7 @@ import Trials
 import StoreCoreTesting
 
 @testable import StoreCore
+@testable import StoreOutbox
 
 /// A note that is saved at each keystroke, also before the origin knows it.
 private struct NoteDraft: Command, Hashable {

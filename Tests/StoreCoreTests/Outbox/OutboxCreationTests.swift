@@ -4,6 +4,8 @@ import Trials
 import StoreCoreTesting
 
 @testable import StoreCore
+@testable import StoreFiles
+@testable import StoreOutbox
 
 /// Creates a note under a temporary identifier.
 struct CreateNote: Command, Hashable {

@@ -3,6 +3,8 @@ import Testing
 import Trials
 
 @testable import StoreCore
+@testable import StoreFiles
+@testable import StoreOutbox
 @testable import StoreCoreTesting
 
 /// Appends a number to a list.

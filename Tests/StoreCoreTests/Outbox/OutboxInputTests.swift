@@ -4,6 +4,8 @@ import Trials
 import StoreCoreTesting
 
 @testable import StoreCore
+@testable import StoreOutbox
+@testable import StorePlatform
 
 /// Damaged logs, disks that fail, and values that no program should produce.
 @Suite(.timeLimit(.minutes(hangMinutes)))

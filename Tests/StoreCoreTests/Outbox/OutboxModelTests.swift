@@ -1,6 +1,7 @@
 import Testing
 import Trials
 
+@testable import StoreOutbox
 @testable import StoreCore
 
 /// Explores the interleavings of the events of an outbox, breadth first, so that the first violation has the shortest history.

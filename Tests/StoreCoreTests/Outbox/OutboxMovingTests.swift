@@ -4,6 +4,8 @@ import Trials
 import StoreCoreTesting
 
 @testable import StoreCore
+@testable import StoreFiles
+@testable import StoreOutbox
 
 /// Replaces the text of a note.
 private struct Rename: Command, Hashable {

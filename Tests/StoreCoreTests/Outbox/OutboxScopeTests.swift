@@ -2,8 +2,10 @@ import Foundation
 import Testing
 import Trials
 import StoreCoreTesting
+import StoreFiles
 
 @testable import StoreCore
+@testable import StoreOutbox
 
 /// Scopes, several outboxes on one directory, and the view from outside.
 @Suite(.timeLimit(.minutes(hangMinutes)))

@@ -4,6 +4,7 @@ import Trials
 import StoreCoreTesting
 
 @testable import StoreCore
+@testable import StoreOutbox
 
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct OutboxTests {

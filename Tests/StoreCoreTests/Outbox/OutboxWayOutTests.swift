@@ -4,6 +4,8 @@ import Trials
 import StoreCoreTesting
 
 @testable import StoreCore
+@testable import StoreOutbox
+@testable import StorePlatform
 
 /// Commands that fail again and again, and the ways to get rid of them.
 @Suite(.timeLimit(.minutes(hangMinutes)))

@@ -1,5 +1,6 @@
 import Foundation
 
+@testable import StoreOutbox
 @testable import StoreCore
 
 /// An event of the model of an outbox.

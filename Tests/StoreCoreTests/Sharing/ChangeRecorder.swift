@@ -1,6 +1,7 @@
 import Foundation
 import Trials
 @testable import StoreCore
+@testable import StoreFiles
 
 /// A cacher on a shared directory, as one process of several would have it, and the changes that it is told of.
 final class SharedUser: Sendable {

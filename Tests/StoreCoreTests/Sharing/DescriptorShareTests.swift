@@ -3,6 +3,8 @@ import Testing
 import Trials
 
 @testable import StoreCore
+@testable import StoreFiles
+@testable import StorePlatform
 
 /// Tests D10: the descriptors that leases hold.
 @Suite(.timeLimit(.minutes(hangMinutes)))

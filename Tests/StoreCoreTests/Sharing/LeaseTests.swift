@@ -2,6 +2,8 @@ import Foundation
 import Testing
 import Trials
 @testable import StoreCore
+@testable import StoreFiles
+@testable import StorePlatform
 
 /// Tests D5 with several cachers on one directory.
 struct LeaseTests {

@@ -4,6 +4,7 @@ import Trials
 import StoreCoreTesting
 
 @testable import StoreCore
+@testable import StoreFiles
 
 /// Changes of other users of a shared cacher, beside streams and beside fetches that wait for a lease.
 @Suite(.timeLimit(.minutes(hangMinutes)))

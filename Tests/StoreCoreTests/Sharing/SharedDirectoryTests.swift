@@ -2,6 +2,8 @@ import Foundation
 import Testing
 import Trials
 @testable import StoreCore
+@testable import StoreFiles
+@testable import StorePlatform
 
 /// Tests D1 to D4, D7 and D8 with several cachers on one directory.
 struct SharedDirectoryTests {

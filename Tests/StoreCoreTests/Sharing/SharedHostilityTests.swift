@@ -3,6 +3,8 @@ import Testing
 import Trials
 import StoreCoreTesting
 @testable import StoreCore
+@testable import StoreFiles
+@testable import StorePlatform
 
 /// Tests D1 to D4 and D7 on directories that are renamed, removed under a writer, shared by cachers of several types, or on a full disk.
 struct SharedHostilityTests {

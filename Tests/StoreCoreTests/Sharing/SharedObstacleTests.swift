@@ -3,6 +3,8 @@ import Testing
 import Trials
 import StoreCoreTesting
 @testable import StoreCore
+@testable import StoreFiles
+@testable import StorePlatform
 
 /// Tests D1, D3, D4, D5 and D8 in directories that contain foreign files, files of older versions, or that are removed.
 struct SharedObstacleTests {

@@ -3,6 +3,8 @@ import Testing
 import Trials
 import StoreCoreTesting
 @testable import StoreCore
+@testable import StoreFiles
+@testable import StorePlatform
 
 #if os(macOS) || os(Linux)
 

@@ -2,7 +2,9 @@ import Foundation
 import Testing
 import Trials
 import StoreCoreTesting
+import StorePlatform
 @testable import StoreCore
+@testable import StoreFiles
 
 /// Tests D1 to D8 with several stores, each with a cacher of its own on one directory, as several processes would have them.
 struct SharedStoreTests {

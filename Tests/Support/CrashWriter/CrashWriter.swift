@@ -1,5 +1,7 @@
 import Foundation
 import StoreCore
+internal import StorePlatform
+internal import StoreFiles
 import Trials
 
 /// The content to save: a reader can tell from it alone whether it is complete.

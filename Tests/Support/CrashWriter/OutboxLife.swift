@@ -1,5 +1,7 @@
 import Foundation
 import StoreCore
+internal import StoreOutbox
+internal import StoreFiles
 import Trials
 
 /// Appends a number to the list of a lane.

@@ -1,5 +1,7 @@
 import Foundation
 import StoreCore
+internal import StorePlatform
+internal import StoreOutbox
 import Trials
 
 /// The modes in which the process shares the log of an outbox with others.

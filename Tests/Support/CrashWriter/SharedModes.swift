@@ -1,5 +1,7 @@
 import Foundation
 import StoreCore
+import StorePlatform
+internal import StoreFiles
 import Trials
 
 /// The modes in which the process shares its directory with others.

@@ -1,6 +1,7 @@
 import Foundation
 import RemoteRouting
 import StoreCore
+internal import StoreFiles
 import Trials
 
 /// A process that shares a rotating token with others, in a directory.

@@ -2,6 +2,7 @@
 
 internal import Foundation
 public import StoreCore
+internal import StoreFiles
 
 /// A user as the client stores it.
 nonisolated public struct User: Hashable, Sendable {

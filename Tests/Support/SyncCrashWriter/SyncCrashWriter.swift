@@ -1,5 +1,6 @@
 import Foundation
 import StoreCore
+internal import StorePlatform
 import SyncEngine
 import Trials
 

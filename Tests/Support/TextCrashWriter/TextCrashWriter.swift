@@ -1,5 +1,6 @@
 import Foundation
 import StoreCore
+internal import StorePlatform
 import TextStore
 import Trials
 

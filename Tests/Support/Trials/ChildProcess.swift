@@ -1,6 +1,7 @@
 internal import Dispatch
 public import Foundation
 import StoreCore
+internal import StorePlatform
 
 #if os(macOS) || os(Linux)
 

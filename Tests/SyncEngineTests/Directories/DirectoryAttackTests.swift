@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import StoreCore
+import StorePlatform
 import Testing
 import Trials
 @testable import SyncEngine

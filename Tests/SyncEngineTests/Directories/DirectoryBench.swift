@@ -1,5 +1,6 @@
 import Foundation
 import StoreCore
+import StorePlatform
 import Trials
 @testable import SyncEngine
 

@@ -1,5 +1,6 @@
 import Foundation
 import StoreCore
+import StorePlatform
 import Testing
 import Trials
 @testable import SyncEngine

@@ -1,5 +1,7 @@
 import Foundation
 import StoreCore
+import StoreFiles
+import StoreOutbox
 import SyncEngine
 import Testing
 import Trials

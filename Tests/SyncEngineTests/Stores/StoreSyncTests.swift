@@ -1,5 +1,6 @@
 import Foundation
 import StoreCore
+import StoreFiles
 import StoreCoreTesting
 import SyncEngine
 import Testing

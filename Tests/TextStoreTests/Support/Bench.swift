@@ -1,6 +1,7 @@
 import Foundation
 import LoopbackOrigin
 import StoreCore
+internal import StorePlatform
 import StoreCoreTesting
 import Testing
 import Trials

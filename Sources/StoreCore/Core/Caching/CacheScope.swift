@@ -1,7 +1,7 @@
 #if canImport(FoundationEssentials)
-public import FoundationEssentials
+package import FoundationEssentials
 #else
-public import Foundation
+package import Foundation
 #endif
 
 /// A group of stores that belong together, such as all stores of a signed-in user.
@@ -22,48 +22,23 @@ public import Foundation
 ///
 /// The scope holds its stores weakly and keeps none of them alive.
 public final class CacheScope: Sendable {
-    /// The directory that contains the files of the group's cachers.
-    public let directory: URL
+    /// The directory for the files of the group's cachers. The module that has files gives access to it, and removes the records in it.
+    package let location: URL
 
     /// Guards the members; adding a member removes the released ones.
     private let state = Lock(State())
 
+    /// Creates an empty group. Its files, if it has any, are in a new temporary directory.
+    public convenience init() {
+        self.init(at: FileManager.default.temporaryDirectory.appending(path: "scope-\(UUID().uuidString)", directoryHint: .isDirectory))
+    }
+
     /// Creates an empty group.
-    ///
-    /// - Parameter directory: The directory that contains the files of the group's cachers; by default a new temporary directory. It is
-    ///   created at the first save.
-    public init(directory: URL? = nil) {
-        self.directory =
-            directory
-            ?? FileManager.default.temporaryDirectory.appending(path: "scope-\(UUID().uuidString)", directoryHint: .isDirectory)
-    }
+    package init(at location: URL) { self.location = location }
 
-    /// Returns the subdirectory for one kind of data.
-    ///
-    /// - Parameter name: The name of the kind. Any text is one path component: characters that have a meaning in paths are escaped, and a
-    ///   long name is shortened to its beginning and its SHA-256. Different names have different directories.
-    /// - Returns: The URL of the directory, which is never outside ``directory``. The call does not create it.
-    public func directory(named name: String) -> URL {
-        directory.appending(component: Self.component(name), directoryHint: .isDirectory)
-    }
-
-    /// Returns the name of a directory for any text, another one for each text.
-    static func component(_ name: String) -> String {
-        var component = ""
-        for scalar in name.unicodeScalars {
-            // A point at the beginning would make the names `.` and `..`, and names that this package uses itself.
-            let isEscaped = scalar.value < 0x20 || scalar.value == 0x7F || "/\\:%".unicodeScalars.contains(scalar)
-            guard isEscaped || (component.isEmpty && scalar == ".") else {
-                component.unicodeScalars.append(scalar)
-                continue
-            }
-            component += (scalar.value < 0x10 ? "%0" : "%") + String(scalar.value, radix: 16, uppercase: true)
-        }
-        // The empty text has the escape that no other text has. File systems allow 255 bytes for a name.
-        if component.isEmpty { return "%" }
-        guard component.utf8.count > 180 else { return component }
-        let beginning = String(String.UnicodeScalarView(component.unicodeScalars.prefix(24)))
-        return "\(beginning)%-\(SHA256.digest(of: Array(name.utf8)).hex)"
+    /// Sets the removal of the records of stores that do not exist now, such as a store that was not opened since the last launch.
+    package func setRemoval(_ removeRecords: @escaping @Sendable () async throws -> Void) {
+        state.withLock { $0.removeRecords = removeRecords }
     }
 
     /// Clears every store and outbox of the group, then removes the records of other stores from the group's directory.
@@ -84,7 +59,7 @@ public final class CacheScope: Sendable {
         // Clears all stores at once: while one cacher is slow, a fetch for the old data must not complete in another store.
         let clearError = await failure { try await $0.clear() }
         firstError = firstError ?? clearError
-        do { try await Self.removeRecords(in: directory) } catch { firstError = firstError ?? error }
+        do { try await state.withLock({ $0.removeRecords })?() } catch { firstError = firstError ?? error }
         try Task.checkCancellation()
         if let firstError { throw firstError }
     }
@@ -110,7 +85,7 @@ public final class CacheScope: Sendable {
             _ = await failure { await $0.refuse() }
             var firstError = await failure { try await $0.close(clearing: clearing) }
             if clearing {
-                do { try await Self.removeRecords(in: directory) } catch { firstError = firstError ?? error }
+                do { try await state.withLock({ $0.removeRecords })?() } catch { firstError = firstError ?? error }
             }
             try Task.checkCancellation()
             if let firstError { throw firstError }
@@ -156,14 +131,9 @@ public final class CacheScope: Sendable {
         }
     }
 
-    /// Removes the files of stores that do not exist now, such as a store that was not opened since the last launch.
-    @concurrent
-    private static func removeRecords(in directory: URL) async throws {
-        try RecordFiles.removeAll(in: Directory(path: directory.standardizedFileURL.path(percentEncoded: false)), depth: .children)
-    }
-
     private struct State: Sendable {
         var members: [Member] = []
+        var removeRecords: (@Sendable () async throws -> Void)?
         var isClosed = false
     }
 

@@ -1,31 +1,39 @@
 #if canImport(FoundationEssentials)
-internal import FoundationEssentials
+package import FoundationEssentials
 #else
-internal import Foundation
+package import Foundation
 #endif
 
 // The patches of an outbox's commands. They differ from the patches of mutations in three ways: they survive `clear()`, they may exist
 // before the record is read, and the record that contains a change names its command, so that a restart does not apply it twice (O7).
 
 /// The command of an outbox that a patch belongs to.
-struct CommandMark: Hashable, Sendable {
-    var id: UUID
+package struct CommandMark: Hashable, Sendable {
+    package var id: UUID
     /// The place in the order of all commands of the outbox.
-    var order: UInt64
+    package var order: UInt64
     /// Whether a delivery was attempted, so that the origin may have performed the command.
-    var isAttempted = false
+    package var isAttempted: Bool
+
+    package init(id: UUID, order: UInt64, isAttempted: Bool = false) {
+        (self.id, self.order, self.isAttempted) = (id, order, isAttempted)
+    }
 }
 
 /// The change of a command to one content.
-struct ShownCommand<Content: Sendable>: Sendable {
-    var mark: CommandMark
+package struct ShownCommand<Content: Sendable>: Sendable {
+    package var mark: CommandMark
     /// Whether the origin has performed the command, so that its patch is folded unless the record names it.
-    var isDelivered = false
-    var apply: @Sendable (inout Content) -> Void
+    package var isDelivered: Bool
+    package var apply: @Sendable (inout Content) -> Void
+
+    package init(mark: CommandMark, isDelivered: Bool = false, apply: @escaping @Sendable (inout Content) -> Void) {
+        (self.mark, self.isDelivered, self.apply) = (mark, isDelivered, apply)
+    }
 }
 
 /// The part of a created entity's content that this process knows.
-enum CreatedContent<Content: Sendable>: Sendable {
+package enum CreatedContent<Content: Sendable>: Sendable {
     /// The content that the origin has responded with.
     case response(Content)
     /// None: the origin has responded with the key alone, so the content that the store shows is kept.

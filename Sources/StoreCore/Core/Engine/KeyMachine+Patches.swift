@@ -214,7 +214,7 @@ extension KeyMachine {
 }
 
 /// The usable part of the origin's response to a mutation.
-enum MutationResponse<Content: Sendable>: Sendable {
+package enum MutationResponse<Content: Sendable>: Sendable {
     /// No content.
     case none
     /// The content after the mutation.

@@ -1,7 +1,7 @@
 #if canImport(FoundationEssentials)
-internal import FoundationEssentials
+package import FoundationEssentials
 #else
-internal import Foundation
+package import Foundation
 #endif
 
 // The commands of an outbox that change the content of this store.
@@ -10,7 +10,7 @@ extension StoreEngine {
     /// Learns which commands of a registered outbox are delivered and not retired. Records need not name any other command.
     ///
     /// - Parameter delivered: The commands that are delivered and not retired.
-    func knowCommands(_ delivered: some Sequence<UUID>) {
+    package func knowCommands(_ delivered: some Sequence<UUID>) {
         let delivered = Set(delivered)
         state.withLock { $0.knownCommands = ($0.knownCommands ?? []).union(delivered) }
     }
@@ -23,12 +23,12 @@ extension StoreEngine {
     }
 
     /// Shows the changes of commands.
-    func showCommands(_ commands: [ShownCommand<BoxedContent>], of param: BoxedKey, insteadOf superseded: UUID? = nil) {
+    package func showCommands(_ commands: [ShownCommand<BoxedContent>], of param: BoxedKey, insteadOf superseded: UUID? = nil) {
         transition(param) { key, transition in key.machine.commandsShown(commands, insteadOf: superseded, &transition) }
     }
 
     /// A delivery of a command begins.
-    func beginCommand(_ id: UUID, of param: BoxedKey) {
+    package func beginCommand(_ id: UUID, of param: BoxedKey) {
         transitionIfLive(param) { key, transition in key.machine.commandBegan(id, &transition) }
     }
 
@@ -39,7 +39,7 @@ extension StoreEngine {
     ///   - param: The key.
     ///   - response: The content that the origin responded with.
     ///   - saved: Called with the commands that the saved content contains; the key stays live until the closure returns.
-    func settleCommand(
+    package func settleCommand(
         _ id: UUID, of param: BoxedKey, _ response: MutationResponse<BoxedContent>, saved: @Sendable ([UUID]) async -> Void
     ) async {
         let holder = nextID()
@@ -53,13 +53,13 @@ extension StoreEngine {
     }
 
     /// The outbox has forgotten commands that the saved content contains.
-    func retireCommands(_ ids: [UUID], of param: BoxedKey) {
+    package func retireCommands(_ ids: [UUID], of param: BoxedKey) {
         state.withLock { $0.knownCommands?.subtract(ids) }
         transitionIfLive(param) { key, transition in key.machine.commandsRetired(ids, &transition) }
     }
 
     /// Removes the changes of commands. Their results no longer count.
-    func dropCommands(_ ids: Set<UUID>, of param: BoxedKey) {
+    package func dropCommands(_ ids: Set<UUID>, of param: BoxedKey) {
         state.withLock { $0.knownCommands?.subtract(ids) }
         transitionIfLive(param) { key, transition in key.machine.commandsDropped(ids, &transition) }
     }
@@ -67,17 +67,17 @@ extension StoreEngine {
     // MARK: Temporary keys
 
     /// Shows the entity that a command creates under a temporary key.
-    func showCreation(_ command: CommandMark, of param: BoxedKey, _ first: BoxedContent, insteadOf superseded: UUID? = nil) {
+    package func showCreation(_ command: CommandMark, of param: BoxedKey, _ first: BoxedContent, insteadOf superseded: UUID? = nil) {
         transition(param) { key, transition in key.machine.commandCreates(command, first, insteadOf: superseded, &transition) }
     }
 
     /// Returns the key that has replaced a temporary key, or any other key unchanged.
-    func resolved(_ param: BoxedKey) -> BoxedKey { state.withLock { $0.resolve(param) } }
+    package func resolved(_ param: BoxedKey) -> BoxedKey { state.withLock { $0.resolve(param) } }
 
     func isReplaced(_ param: BoxedKey) -> Bool { state.withLock { $0.replacedKeys[param] != nil } }
 
     /// Replaces a temporary key from an earlier process.
-    func replaceKey(_ temporary: BoxedKey, with param: BoxedKey) {
+    package func replaceKey(_ temporary: BoxedKey, with param: BoxedKey) {
         state.withLock { $0.replacedKeys.replace(temporary, with: param) }
     }
 
@@ -91,7 +91,7 @@ extension StoreEngine {
     ///   - first: The first content, if nothing else is known.
     ///   - moved: Called after the move.
     ///   - saved: Called with the commands that the saved content contains.
-    func settleCreation(
+    package func settleCreation(
         _ id: UUID, from temporary: BoxedKey, to param: BoxedKey, _ known: CreatedContent<BoxedContent>, first: BoxedContent,
         moved: @Sendable () async -> Void, saved: @Sendable ([UUID]) async -> Void
     ) async {

@@ -12,22 +12,22 @@ internal import Synchronization
 /// `+FrontMemory` the memory in front of the cacher, `+Fetching` fetches and time, `+Live` streams, `+Prefetching` the prefetch queue,
 /// `+Commands` the commands of an outbox, `+Whole` operations on all keys, `+Closing` the end of all work.
 @usableFromInline
-final class StoreEngine: Sendable {
+package final class StoreEngine: Sendable {
     typealias Key = LiveKey
     typealias Transition = KeyMachine<BoxedContent>.Transition
 
     /// The name that the app gives to the store, for the lanes of outboxes; empty for none.
-    let name: String
+    package let name: String
     let fetches: Fetches
     /// Connects to an origin that pushes; `nil` for any other origin.
     let follow: Follow?
-    let front: FrontMemory?
-    let backing: (any Cacher<BoxedKey, BoxedContent>)?
+    package let front: FrontMemory?
+    package let backing: (any Cacher<BoxedKey, BoxedContent>)?
     /// The cacher if it is shared.
-    let shared: (any SharedCacher<BoxedKey, BoxedContent>)?
+    package let shared: (any SharedCacher<BoxedKey, BoxedContent>)?
     let rules: KeyRules<BoxedContent>
-    let time: any TimeSource
-    let onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?
+    package let time: any TimeSource
+    package let onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?
 
     /// Guards all mutable state.
     let state = EngineLock(EngineState())

@@ -18,7 +18,7 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     /// The memory of the cacher, also for a store that reports events; `nil` if the cacher has none.
     let memory: MemoryTable<Param, Content>?
     @usableFromInline let clock: HitClock
-    @usableFromInline let engine: StoreEngine
+    @usableFromInline package let engine: StoreEngine
 
     /// Creates a store.
     ///

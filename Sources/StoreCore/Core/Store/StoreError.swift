@@ -42,7 +42,7 @@ public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
     public var description: String {
         var text = "StoreError.\(code.rawValue): \(message)"
         // The message of a failed system call contains everything that its error number says.
-        if let underlyingError, fileSystemErrno == nil { text += " (underlying: \(underlyingError))" }
+        if let underlyingError, code != .fileSystem || !(underlyingError is POSIXError) { text += " (underlying: \(underlyingError))" }
         guard keepsLineBreaks else { return text.escapedForDisplay() }
         return text.split(separator: "\n", omittingEmptySubsequences: false).map { String($0).escapedForDisplay() }.joined(separator: "\n")
     }
@@ -51,7 +51,7 @@ public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
     public var errorDescription: String? { description }
 
     /// Whether every further attempt of the same call fails in the same way.
-    static func isFinal(_ error: any Error) -> Bool {
+    package static func isFinal(_ error: any Error) -> Bool {
         guard let error = error as? StoreError else { return false }
         return !error.isRepeatable || [.reentrantFetch, .closed].contains(error.code)
     }

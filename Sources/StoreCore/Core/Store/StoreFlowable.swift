@@ -15,7 +15,7 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
         self.param = param
     }
 
-    @inlinable var engine: StoreEngine { store.engine }
+    @inlinable package var engine: StoreEngine { store.engine }
     @inlinable var key: BoxedKey { BoxedKey(param) }
 
     // MARK: Reading

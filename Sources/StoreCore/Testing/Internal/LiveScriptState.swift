@@ -1,4 +1,5 @@
 internal import StoreCore
+internal import StoreOutbox
 
 /// The connections of a scripted live fetcher.
 struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import RemoteRouting
 internal import StoreCore
+import StoreFiles
 internal import Testing
 
 // The examples of the article on cookies and of the doc comments beside it.

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import RemoteRouting
 internal import StoreCore
+import StoreOutbox
 import RemoteRoutingTesting
 import StoreCoreTesting
 internal import Testing

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import RemoteRouting
 internal import StoreCore
+import StoreFiles
 import RemoteRoutingTesting
 internal import Testing
 

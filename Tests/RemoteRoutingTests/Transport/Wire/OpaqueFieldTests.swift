@@ -1,6 +1,7 @@
 #if os(Linux)
 import Foundation
 import StoreCore
+import StoreFiles
 import Testing
 import Trials
 

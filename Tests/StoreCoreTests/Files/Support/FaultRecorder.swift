@@ -1,4 +1,5 @@
 import Foundation
+internal import StoreFiles
 @testable import StoreCore
 
 /// Records the faults that a cacher reports.

@@ -1,6 +1,9 @@
 import Foundation
 import Trials
+internal import StorePlatform
+internal import StoreFiles
 
+@testable import StoreFiles
 @testable import StoreCore
 
 extension TemporaryDirectory {

@@ -2,6 +2,9 @@ import Foundation
 import Testing
 import Trials
 @testable import StoreCore
+@testable import StoreFiles
+@testable import StoreOutbox
+@testable import StorePlatform
 
 /// Tests O13: one user of an outbox delivers.
 struct DeliveryLeaseTests {

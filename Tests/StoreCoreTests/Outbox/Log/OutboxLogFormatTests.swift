@@ -1,7 +1,9 @@
 import Foundation
 import Testing
 import Trials
+@testable import StoreOutbox
 @testable import StoreCore
+@testable import StorePlatform
 
 /// Tests O14 on the bytes of a log.
 struct OutboxLogFormatTests {

@@ -2,6 +2,8 @@ import Foundation
 import Testing
 import Trials
 @testable import StoreCore
+@testable import StoreOutbox
+@testable import StorePlatform
 
 #if os(macOS) || os(Linux)
 

@@ -2,6 +2,8 @@ import Foundation
 import Testing
 import Trials
 @testable import StoreCore
+@testable import StoreOutbox
+@testable import StorePlatform
 
 /// Tests O13 and O14 with several users of one log in one process.
 struct OutboxLogTests {

@@ -4,12 +4,12 @@
 
 /// Content of any type.
 @usableFromInline
-struct BoxedContent: Sendable {
+package struct BoxedContent: Sendable {
     /// A `Box` of the content; `nil` only during a change.
-    @usableFromInline var box: (any AnyObject & Sendable)?
+    @usableFromInline package var box: (any AnyObject & Sendable)?
 
     @inlinable
-    init<Value: Sendable>(_ value: Value) {
+    package init<Value: Sendable>(_ value: Value) {
         box = Box(value)
     }
 
@@ -17,7 +17,7 @@ struct BoxedContent: Sendable {
     ///
     /// The type is always given explicitly: inference would choose the optional where an optional is expected.
     @inlinable
-    func value<Value: Sendable>(as type: Value.Type) -> Value {
+    package func value<Value: Sendable>(as type: Value.Type) -> Value {
         guard let box else { preconditionFailure("content was read while it was being changed") }
         // Checked in debug builds; a checked cast would cost more than the rest of a transition.
         return unsafeDowncast(box, to: Box<Value>.self).value
@@ -25,7 +25,7 @@ struct BoxedContent: Sendable {
 
     /// Changes the content, in place if this is the only reference.
     @inlinable
-    mutating func change<Value: Sendable, Failure: Error>(
+    package mutating func change<Value: Sendable, Failure: Error>(
         as type: Value.Type, _ body: (inout Value) throws(Failure) -> Void
     ) throws(Failure) {
         var value = value(as: Value.self)

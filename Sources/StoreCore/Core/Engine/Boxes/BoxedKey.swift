@@ -1,32 +1,32 @@
 /// A key of any type, with its hash computed once.
 @usableFromInline
-struct BoxedKey: Hashable, Sendable, CustomStringConvertible {
-    @usableFromInline let hash: Int
+package struct BoxedKey: Hashable, Sendable, CustomStringConvertible {
+    @usableFromInline package let hash: Int
     @usableFromInline let box: any KeyBox
 
     @inlinable
-    init<Value: Hashable & Sendable>(_ value: Value) {
+    package init<Value: Hashable & Sendable>(_ value: Value) {
         hash = value.hashValue
         box = TypedKeyBox(value)
     }
 
     @inlinable
-    func value<Value: Hashable & Sendable>(as type: Value.Type) -> Value {
+    package func value<Value: Hashable & Sendable>(as type: Value.Type) -> Value {
         unsafeDowncast(box, to: TypedKeyBox<Value>.self).value
     }
 
     @usableFromInline
-    static func == (lhs: BoxedKey, rhs: BoxedKey) -> Bool {
+    package static func == (lhs: BoxedKey, rhs: BoxedKey) -> Bool {
         lhs.hash == rhs.hash && (lhs.box === rhs.box || lhs.box.isEqual(to: rhs.box))
     }
 
     @usableFromInline
-    func hash(into hasher: inout Hasher) { hasher.combine(hash) }
+    package func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 
     /// The hash for the engine's own tables, which do not hash it again.
-    @usableFromInline var hashValue: Int { hash }
+    @usableFromInline package var hashValue: Int { hash }
 
-    @usableFromInline var description: String { box.description }
+    @usableFromInline package var description: String { box.description }
 }
 
 @usableFromInline

@@ -1,34 +1,36 @@
 /// One piece of running work that a call of `close()` waits for: a fetch of a store, or an attempt of an outbox.
 ///
 /// Work that itself waits for a `close()` does not count meanwhile: otherwise the two would wait for each other.
-struct CountedWork {
+package struct CountedWork {
     private var hasEnded = false
     /// The number of calls of `close()` that this work waits for.
     private var closings = 0
+
+    package init() {}
 
     private var isCounted: Bool { !hasEnded && closings == 0 }
 
     /// Changes the work.
     ///
     /// - Returns: The change of the number of running pieces of work.
-    mutating func change(_ body: (inout CountedWork) -> Void) -> Int {
+    package mutating func change(_ body: (inout CountedWork) -> Void) -> Int {
         let before = isCounted
         body(&self)
         return (isCounted ? 1 : 0) - (before ? 1 : 0)
     }
 
     /// Records the end of the work.
-    mutating func end() { hasEnded = true }
+    package mutating func end() { hasEnded = true }
 
     /// The work begins to wait for a `close()`.
-    mutating func closingBegan() { closings += 1 }
+    package mutating func closingBegan() { closings += 1 }
 
     /// The work no longer waits for a `close()`.
-    mutating func closingEnded() { closings -= 1 }
+    package mutating func closingEnded() { closings -= 1 }
 }
 
 /// Running work that is bound to a task, and inherited by the child tasks of that task.
-protocol CountedScope: AnyObject, Sendable {
+package protocol CountedScope: AnyObject, Sendable {
     /// The number of running pieces of work of the same kind; it includes this one until the work ends.
     var running: WatchedState<Int> { get }
 
@@ -38,23 +40,26 @@ protocol CountedScope: AnyObject, Sendable {
 
 extension CountedScope {
     /// Changes the work, and then the number of running pieces of work.
-    func change(_ body: (inout CountedWork) -> Void) {
+    package func change(_ body: (inout CountedWork) -> Void) {
         let difference = withWork { $0.change(body) }
         if difference != 0 { running.update { $0 += difference } }
     }
 
     /// Ends the work.
-    func end() { change { $0.end() } }
+    package func end() { change { $0.end() } }
 }
 
 /// A call of `close()`, possibly from inside the work that it ends.
-enum ClosingCall {
+package enum ClosingCall {
+    /// The attempt of an outbox that runs in this task.
+    @TaskLocal package static var attempt: (any CountedScope)?
+
     /// Runs the wait of a call.
     ///
     /// A fetcher, or the `perform` of a command, may find that the user is signed out, and close the scope. The call cancels the work that
     /// it comes from, which must not end the wait.
-    static func wait(_ body: @escaping @Sendable () async throws -> Void) async throws {
-        let (fetch, attempt): ((any CountedScope)?, (any CountedScope)?) = (FetchScope.active, DeliveryScope.current)
+    package static func wait(_ body: @escaping @Sendable () async throws -> Void) async throws {
+        let (fetch, attempt): ((any CountedScope)?, (any CountedScope)?) = (FetchScope.active, attempt)
         let scopes = [fetch, attempt].compactMap { $0 }
         guard !scopes.isEmpty else { return try await body() }
         for scope in scopes { scope.change { $0.closingBegan() } }

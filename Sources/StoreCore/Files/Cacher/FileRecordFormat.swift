@@ -1,0 +1,195 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+internal import StoreCore
+internal import StorePlatform
+
+/// The format of a record's file: a fixed header, the key, the details, the content.
+///
+/// | Offset | Size | Field |
+/// |---|---|---|
+/// | 0 | 8 | `SHrecord` |
+/// | 8 | 4 | version of this format |
+/// | 12 | 4 | length of the key |
+/// | 16 | 4 | length of the details |
+/// | 20 | 4 | zero |
+/// | 24 | 8 | length of the content |
+/// | 32 | 8 | version of the content's schema |
+/// | 40 | 8 | time of the fetch: the bits of a double, seconds since 2001 |
+/// | 48 | 8 | checksum of details and content |
+/// | 56 | 8 | checksum of the preceding 56 bytes and of the key |
+/// | 64 | | the key, in canonical JSON |
+/// | | | the details in JSON, if any of them differs from its default |
+/// | | | the content in JSON |
+///
+/// Numbers are little-endian, checksums are XXH64. The layout up to the key is fixed for all versions. The date is in the header and the
+/// content is separate, because encoding them together costs a third more.
+enum FileRecordFormat {
+    static let headerSize = 64
+    static let version: UInt32 = 1
+    private static let magic: [UInt8] = Array("SHrecord".utf8)
+
+    /// The metadata of a record.
+    struct Header: Hashable, Sendable {
+        /// The version of the file's format.
+        var format: UInt32
+        /// The version of the content's schema.
+        var schema: Int64
+        /// The time of the fetch, as the bits of seconds since 2001.
+        var fetchedAt: UInt64
+        /// The range of the key in the file.
+        var key: Range<Int>
+        /// The range of the details in the file; empty if they have their defaults.
+        var details: Range<Int>
+        /// The range of the content in the file, up to its end.
+        var content: Range<Int>
+        /// The expected checksum of details and content.
+        var checksum: UInt64
+    }
+
+    /// The reason why a file is not a valid record.
+    struct Damage: Error, Hashable {
+        /// The defect of the bytes.
+        var reason: String
+    }
+
+    /// Returns the bytes of a file.
+    static func encode(key: [UInt8], fetchedAt: UInt64, details: Data?, content: Data, schema: Int64) -> [UInt8] {
+        let details = details ?? Data()
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(headerSize + key.count + details.count + content.count)
+        bytes.append(contentsOf: magic)
+        append(version, to: &bytes)
+        append(UInt32(key.count), to: &bytes)
+        append(UInt32(details.count), to: &bytes)
+        append(0 as UInt32, to: &bytes)
+        append(UInt64(content.count), to: &bytes)
+        append(schema, to: &bytes)
+        append(fetchedAt, to: &bytes)
+        // Both checksums are set at the end, when all their input exists.
+        append(0 as UInt64, to: &bytes)
+        append(0 as UInt64, to: &bytes)
+        bytes.append(contentsOf: key)
+        details.withUnsafeBytes { bytes.append(contentsOf: $0) }
+        content.withUnsafeBytes { bytes.append(contentsOf: $0) }
+        bytes.withUnsafeMutableBytes { bytes in
+            let keyEnd = headerSize + key.count
+            put(Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[keyEnd...])), at: 48, in: bytes)
+            put(headerChecksum(UnsafeRawBufferPointer(bytes), keyEnd: keyEnd), at: 56, in: bytes)
+        }
+        return bytes
+    }
+
+    /// Returns the number of bytes of a file that hold its header and key; `nil` if the header is invalid.
+    static func sizeOfHeaderAndKey(_ header: UnsafeRawBufferPointer, fileSize: Int) -> Int? {
+        guard header.count >= headerSize else { return nil }
+        let size = headerSize + Int(number(header, 12, UInt32.self))
+        return size <= fileSize ? size : nil
+    }
+
+    /// Reads the header and the key.
+    ///
+    /// - Parameters:
+    ///   - bytes: The beginning of the file, at least to the end of the key.
+    ///   - fileSize: The size of the whole file.
+    /// - Returns: The metadata of the record.
+    /// - Throws: ``Damage`` if the header or the key was altered, or the file's length is wrong.
+    static func readHeader(_ bytes: UnsafeRawBufferPointer, fileSize: Int) throws(Damage) -> Header {
+        guard bytes.count >= headerSize else { throw Damage(reason: "it ends within its header") }
+        guard bytes.prefix(magic.count).elementsEqual(magic) else { throw Damage(reason: "it has no record signature") }
+        let keyEnd = headerSize + Int(number(bytes, 12, UInt32.self))
+        let detailsEnd = keyEnd + Int(number(bytes, 16, UInt32.self))
+        let (end, overflow) = UInt64(detailsEnd).addingReportingOverflow(number(bytes, 24, UInt64.self))
+        guard keyEnd <= bytes.count, !overflow, end == UInt64(fileSize) else { throw Damage(reason: "its length is wrong") }
+        guard headerChecksum(bytes, keyEnd: keyEnd) == number(bytes, 56, UInt64.self) else {
+            throw Damage(reason: "the checksum of its header is wrong")
+        }
+        return Header(
+            format: number(bytes, 8, UInt32.self), schema: number(bytes, 32, Int64.self), fetchedAt: number(bytes, 40, UInt64.self),
+            key: headerSize..<keyEnd, details: keyEnd..<detailsEnd, content: detailsEnd..<fileSize, checksum: number(bytes, 48, UInt64.self)
+        )
+    }
+
+    /// Reads the header and the key of a whole file, and checks the rest.
+    ///
+    /// - Throws: ``Damage`` if any byte was altered.
+    static func readWhole(_ data: Data) throws(Damage) -> Header {
+        let result = data.withUnsafeBytes { bytes in
+            Result { () throws(Damage) in
+                let header = try readHeader(bytes, fileSize: bytes.count)
+                guard Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[header.key.upperBound...])) == header.checksum else {
+                    throw Damage(reason: "the checksum of its content is wrong")
+                }
+                return header
+            }
+        }
+        return try result.get()
+    }
+
+    /// Reads the key in a record's file; `nil` if there is no such record.
+    static func key(in directory: Directory, _ name: String) -> [UInt8]? {
+        // A file that cannot be read has no known key.
+        guard let file = try? OpenFile(reading: directory.path(of: name)), let status = try? file.status() else { return nil }
+        return prefix(of: file, size: status.size) { bytes, header in Array(bytes[header.key]) }
+    }
+
+    /// Returns the revision of a record; `.none` if it has none, `nil` if there is no intact record of this key.
+    static func revision(of name: String, in directory: Directory) throws(StoreError) -> Revision? {
+        guard let file = try OpenFile(reading: directory.path(of: name)) else { return nil }
+        let status = try file.status()
+        guard status.kind == .regular else { return nil }
+        return prefix(of: file, size: status.size) { bytes, header in
+            RecordRevision.read(bytes[header.details].prefix(RecordRevision.size)) ?? .none
+        }
+    }
+
+    /// Returns the schema of a record; `nil` if there is no intact record.
+    static func schema(of name: String, in directory: Directory) throws(StoreError) -> Int64? {
+        guard let file = try OpenFile(reading: directory.path(of: name)) else { return nil }
+        return prefix(of: file, size: try file.status().size) { _, header in header.schema }
+    }
+
+    /// Reads the beginning of a record's file up to the revision in its details.
+    private static func prefix<Result>(
+        of file: borrowing OpenFile, size: Int, _ body: (UnsafeRawBufferPointer, Header) -> Result
+    ) -> Result? {
+        var capacity = 512
+        for _ in 0..<2 {
+            var bytes = [UInt8](repeating: 0, count: min(capacity, size))
+            // A file that cannot be read, or has a damaged header, is no intact record.
+            guard let count = try? bytes.withUnsafeMutableBytes({ try file.read(into: $0) }), count == bytes.count else { return nil }
+            let (result, wanted) = bytes.withUnsafeBytes { bytes -> (Result?, Int?) in
+                guard let end = sizeOfHeaderAndKey(bytes, fileSize: size) else { return (nil, nil) }
+                let wanted = min(size, end + RecordRevision.size)
+                guard wanted <= bytes.count else { return (nil, wanted) }
+                guard var header = try? readHeader(bytes, fileSize: size) else { return (nil, nil) }
+                header.details = header.details.clamped(to: 0..<bytes.count)
+                return (body(bytes, header), nil)
+            }
+            guard let wanted else { return result }
+            capacity = wanted
+        }
+        return nil
+    }
+
+    private static func headerChecksum(_ bytes: UnsafeRawBufferPointer, keyEnd: Int) -> UInt64 {
+        let seed = Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[..<56]))
+        return Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[headerSize..<keyEnd]), seed: seed)
+    }
+
+    private static func number<Number: FixedWidthInteger>(_ bytes: UnsafeRawBufferPointer, _ offset: Int, _ type: Number.Type) -> Number {
+        var value: Number = 0
+        withUnsafeMutableBytes(of: &value) { $0.copyBytes(from: bytes[offset..<offset + MemoryLayout<Number>.size]) }
+        return Number(littleEndian: value)
+    }
+
+    private static func append(_ number: some FixedWidthInteger, to bytes: inout [UInt8]) {
+        withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
+    }
+
+    private static func put(_ number: UInt64, at offset: Int, in bytes: UnsafeMutableRawBufferPointer) {
+        bytes.storeBytes(of: number.littleEndian, toByteOffset: offset, as: UInt64.self)
+    }
+}

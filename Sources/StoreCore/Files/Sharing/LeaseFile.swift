@@ -1,0 +1,120 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+package import StoreCore
+package import StorePlatform
+
+/// How a lease is held.
+package enum LeaseKind: Hashable, Sendable {
+    /// By a lock on the lease's file, which the system releases when the holder ends.
+    case locked
+    /// By a date in the lease's file. If the holder ends without ending its lease, the lease lasts until that date.
+    case dated
+
+    /// The kind for this platform. A system that suspends processes terminates a suspended process that holds a lock.
+    package static var ofPlatform: LeaseKind {
+        #if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
+        .dated
+        #else
+        .locked
+        #endif
+    }
+}
+
+/// The content of a lease's file, in JSON. It is read and written under the lock of the directory only.
+package struct LeaseNote: Codable, Hashable, Sendable {
+    /// The random number of the lease that is held; `nil` if none is.
+    package var holder: UInt64?
+    /// The seconds since 1970 at which the held lease ends.
+    package var expires: Double = 0
+    /// The lease that ended last, if its waiters need to know how.
+    package var ended: Ended?
+
+    package struct Ended: Codable, Hashable, Sendable {
+        package var holder: UInt64
+        /// The failure; `nil` if the result cannot be stored.
+        package var failure: Failure?
+    }
+
+    package struct Failure: Codable, Hashable, Sendable {
+        package var kind: String
+        package var retryAfter: Double?
+        package var allowsStale: Bool
+        package var message: String
+    }
+
+    private static let sizeLimit = 16_384
+
+    package init(holder: UInt64? = nil, expires: Double = 0, ended: Ended? = nil) {
+        self.holder = holder
+        self.expires = expires
+        self.ended = ended
+    }
+
+    /// Reads the note in a lease's file, and whether the file is locked; without a file, an empty note.
+    package static func read(_ name: String, in folder: DirectoryHandle) throws(StoreError) -> (note: LeaseNote, isLocked: Bool) {
+        guard let file = try OpenFile(reading: name, in: folder) else { return (LeaseNote(), false) }
+        var bytes = [UInt8](repeating: 0, count: sizeLimit)
+        let count = try bytes.withUnsafeMutableBufferPointer { buffer throws(StoreError) in
+            try file.read(into: UnsafeMutableRawBufferPointer(buffer))
+        }
+        return (LeaseNote(Array(bytes[..<count])), try file.isLocked())
+    }
+
+    /// Reads a note; an empty or damaged file holds an empty note, because a holder may be killed while it writes.
+    package init(reading file: WritableFile) throws(StoreError) {
+        self.init(try file.readAll(atMost: Self.sizeLimit))
+    }
+
+    private init(_ json: [UInt8]) {
+        // A damaged note counts as empty: a lock on the file still tells that the lease is held, and a dated lease is free then.
+        self = (try? JSONDecoder().decode(LeaseNote.self, from: Data(json))) ?? LeaseNote()
+    }
+
+    package func write(to file: WritableFile) throws(StoreError) {
+        let data: Data
+        do { data = try JSONEncoder().encode(self) } catch {
+            throw StoreError(.unwritableRecord, "encoding the state of a lease", underlyingError: error)
+        }
+        try file.write(Array(data), at: 0)
+        try file.truncate(to: data.count)
+    }
+
+    /// Returns the time until the held lease ends, at most `duration`, because a clock that was set back must not prolong a lease.
+    package func remaining(atMost duration: Duration) -> Duration {
+        min(duration, Duration(saturating: expires - Date().timeIntervalSince1970))
+    }
+}
+
+extension LeaseNote.Failure {
+    init(_ failure: FetchFailedElsewhere) {
+        kind =
+            switch failure.failureKind {
+            case .transient: "transient"
+            case .permanent: "permanent"
+            case .fatal: "fatal"
+            case .cancelled: "cancelled"
+            }
+        retryAfter = failure.retryAfter.map { $0 / .seconds(1) }
+        allowsStale = failure.allowsStale
+        message = failure.message
+    }
+
+    /// The failure for the waiters; an unknown kind counts as transient.
+    package var failure: FetchFailedElsewhere {
+        let kind: FailureKind =
+            switch kind {
+            case "permanent": .permanent
+            case "fatal": .fatal
+            case "cancelled": .cancelled
+            default: .transient
+            }
+        // The file may hold any number, and the failure may be older than the delay.
+        let delay = retryAfter.map {
+            RetryPolicy.delay(own: .zero, advised: Duration(saturating: $0), limit: RetryPolicy.defaultAdviceLimit)
+        }
+        return FetchFailedElsewhere(failureKind: kind, retryAfter: delay, allowsStale: allowsStale, message: message)
+    }
+}

@@ -1,0 +1,231 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+internal import StoreCore
+internal import StoreFiles
+internal import StorePlatform
+
+// Deliveries. The first attempt of a command is logged before it begins, and every result is logged. Only the holder of the lease delivers.
+
+extension OutboxCore {
+    /// The commands with an attempt that runs in this process, even for an outbox that was shut down.
+    private static let performing = WatchedState<Set<UUID>>([])
+
+    func begin(_ id: UUID) {
+        do {
+            if machine.items[id]?.isAttempted == true {
+                take(try log.read())
+            } else {
+                try transact {
+                    guard machine.mayBegin(id), let item = machine.items[id] else { return [] }
+                    return [entry(item, .attempted)]
+                }
+            }
+        } catch {
+            report(.logFault(error), id)
+            return machine.ended(id, retryAfter: policy.delay(after: 1, unit: .random(in: 0..<1)))
+        }
+        if machine.mayBegin(id) { machine.began(id) } else { machine.ended(id) }
+    }
+
+    func deliver(_ id: UUID, _ attempt: Int) async {
+        let scope = DeliveryScope(running)
+        defer { scope.end() }
+        // The look may change the file of the lease.
+        let isHeld = isShutDown ? false : await lease?.isHeld() ?? false
+        if !isHeld {
+            lease = nil
+            machine.setDeliverer(false)
+        }
+        guard isHeld, !isShutDown, machine.mayBegin(id), let item = machine.items[id], let command = bind(item) else {
+            machine.ended(id)
+            return carryOut()
+        }
+        guard Self.performing.update({ $0.insert(id).inserted }) else {
+            machine.hold(id)
+            machine.ended(id)
+            Task { [weak self] in
+                // Nothing cancels this task. An attempt that never returns holds only the lane of its command.
+                try? await Self.performing.wait { $0.contains(id) ? nil : () }
+                await self?.release(id)
+            }
+            return carryOut()
+        }
+        for patch in command.patches { patch.engine.beginCommand(id, of: patch.key) }
+        report(.attemptBegan(attempt), id)
+        version.update { $0 += 1 }
+        let delivery = Delivery(id: item.submission.delivery, attempt: attempt)
+        let task = Task.detached { try await scope.run { try await command.perform(delivery) } }
+        attempts.update { $0[id] = task }
+        let deadline = Task { [weak self, time, instant = time.now.advanced(by: policy.attemptTimeout)] in
+            guard (try? await time.sleep(until: instant)) != nil else { return }
+            await self?.passedDeadline(id, task)
+        }
+        let result = await task.result
+        deadline.cancel()
+        await finish(delivery, of: item, result)
+        attempts.update { $0[id] = nil }
+        Self.performing.update { $0.remove(id) }
+    }
+
+    func release(_ id: UUID) {
+        machine.woke(time.now)
+        machine.release(id)
+        carryOut()
+    }
+
+    func passedDeadline(_ id: UUID, _ task: Task<PerformedCommand, any Error>) {
+        // The attempt may have ended meanwhile, and the next one may have begun.
+        guard attempts.read({ $0[id] == task }) else { return }
+        task.cancel()
+        machine.passedDeadline(id)
+        report(.attemptOverdue, id)
+        carryOut()
+    }
+
+    /// Logs the end of an attempt, and retries until this succeeds: a command with a success that is not logged would be delivered again.
+    func finish(_ delivery: Delivery, of performed: OutboxMachine.Item, _ result: Result<PerformedCommand, any Error>) async {
+        let id = performed.id
+        var (fact, event) = fact(performed, attempt: delivery.attempt, result)
+        if case .success(let performed) = result { responses[id] = performed }
+        if fact == nil, !isShutDown {
+            machine.halt()
+            report(event, id)
+        }
+        // Shutting down cancels the attempts, which says nothing about their commands.
+        if isShutDown, case .failure = result { fact = nil }
+        while let pending = fact {
+            do {
+                let isLogged = try transact(.result) {
+                    // Another process may have replaced the command meanwhile, which then has another identity.
+                    guard let item = machine.items[id], item.status == .pending, machine.isActive(id),
+                        item.submission.delivery == delivery.id
+                    else { return [] }
+                    guard case .delivered(let replacement, _) = pending else { return [entry(item, pending)] }
+                    if registrations[item.submission.name]?.engines.isEmpty == true {
+                        return [entry(item, pending), entry(item, .retired)]
+                    }
+                    return [entry(item, pending)] + rewrites(after: item, replacement)
+                }
+                if isLogged { report(event, id) } else { responses[id] = nil }
+                fact = nil
+            } catch {
+                report(.logFault(error), id)
+                guard !isShutDown else { break }
+                // Nothing cancels this task.
+                try? await time.sleep(until: time.now.advanced(by: policy.delay(after: 1, unit: 1)))
+            }
+        }
+        machine.ended(id)
+        carryOut()
+    }
+
+    /// Returns the fact to log at the end of an attempt, and the event; no fact for a fatal failure.
+    func fact(
+        _ item: OutboxMachine.Item, attempt: Int, _ result: Result<PerformedCommand, any Error>
+    ) -> (OutboxEntry.Fact?, OutboxEvent.Kind) {
+        let error: any Error
+        switch result {
+        case .success(let performed):
+            let hasContent = if case .content = performed.response { true } else { false }
+            return (.delivered(replacement: performed.replacement?.text, hasContent: hasContent), .delivered)
+        case .failure(let failure): error = failure
+        }
+        let advice = error as? any FailureAdvising
+        // Bounded, because an error may carry a whole response.
+        let text = String("\(error)".prefix(500))
+        switch advice?.failureKind ?? (StoreError.isFinal(error) ? .permanent : .transient) {
+        case .transient, .cancelled:
+            let date = time.date
+            if policy.givesUp(after: attempt, age: Duration(saturating: date.timeIntervalSince(item.submission.date))) {
+                let failure = OutboxEntry.Failure(attempts: attempt, date: date, error: text, isGivenUp: true)
+                return (.failed(failure), .gaveUp(attempts: attempt, error))
+            }
+            func delay(own: Duration) -> Duration {
+                RetryPolicy.delay(own: own, advised: advice?.retryAfter, limit: policy.adviceLimit)
+            }
+            let (requested, delay) = (delay(own: .zero), delay(own: policy.delay(after: attempt, unit: .random(in: 0..<1))))
+            let deferral = OutboxEntry.Deferral(attempts: attempt, date: date, delay: delay, requested: requested, error: text)
+            return (.deferred(deferral), .deferred(attempt: attempt, delay: delay, error))
+        case .permanent:
+            return (.failed(OutboxEntry.Failure(attempts: attempt, date: time.date, error: text)), .failed(error))
+        case .fatal:
+            return (nil, .stopped(error))
+        }
+    }
+
+    func updateLease() {
+        guard machine.needsLease, !isShutDown else {
+            leasing?.cancel()
+            leasing = nil
+            leaseNumber += 1
+            if lease != nil, !machine.needsLease || attempts.read({ $0.isEmpty }) {
+                lease = nil
+                machine.setDeliverer(false)
+            }
+            return
+        }
+        guard lease == nil, leasing == nil else { return }
+        leasing = Task { [weak self, log, leaseNumber, scope = DeliveryScope(running)] in
+            defer { scope.end() }
+            do {
+                let lease = try await log.acquireDelivery()
+                await self?.granted(lease, leaseNumber)
+            } catch {
+                await self?.leaseFailed(error, leaseNumber)
+            }
+        }
+    }
+
+    func granted(_ lease: DeliveryLease, _ number: Int) {
+        guard number == leaseNumber, !isShutDown else { return }
+        leasing = nil
+        self.lease = lease
+        do {
+            // The last deliverer may have delivered commands that seem to be pending here.
+            take(try log.read())
+            machine.woke(time.now)
+            machine.setDeliverer(true)
+        } catch {
+            report(.logFault(error), nil)
+            self.lease = nil
+            return later { await $0.lookAgain() }
+        }
+        carryOut()
+    }
+
+    func leaseFailed(_ error: any Error, _ number: Int) {
+        guard number == leaseNumber, !isShutDown else { return }
+        report(.logFault(error), nil)
+        later { await $0.lookAgain() }
+    }
+
+    func lookAgain() {
+        leasing = nil
+        carryOut()
+    }
+
+    func armWake() {
+        guard let next = machine.nextWake, !isShutDown else {
+            wake?.task.cancel()
+            wake = nil
+            return
+        }
+        guard wake?.instant != next else { return }
+        wake?.task.cancel()
+        let task = Task { [weak self, time] in
+            // Canceled when another instant takes its place.
+            guard (try? await time.sleep(until: next)) != nil else { return }
+            await self?.wokeUp()
+        }
+        wake = (next, task)
+    }
+
+    func wokeUp() {
+        wake = nil
+        machine.woke(time.now)
+        carryOut()
+    }
+}

@@ -1,0 +1,94 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+internal import StoreCore
+internal import StoreFiles
+internal import StorePlatform
+
+// The state of the outbox, for observers and for tests.
+
+extension OutboxCore {
+    func state(of subject: OutboxSubject?) -> OutboxState {
+        guard let subject else {
+            return OutboxState(
+                pendingCount: machine.pendingCount, deliveringCount: attempts.read { $0.count }, failedCount: machine.failedCount,
+                undecodableCount: machine.undecodableCount, isStopped: machine.isStopped,
+                commands: commands(after: 0, limit: 100))
+        }
+        let items = machine.commands(changing: subject.content.replaced(machine.replacements)).filter { item in
+            // Other stores without a name may have the same key.
+            let engine = registrations[item.submission.name]?.engines.first.map { ObjectIdentifier($0) }
+            return item.status != .delivered && (engine == nil || engine == subject.engine)
+        }
+        let commands = items.map { command($0) }
+        func count(_ status: OutboxCommand.Status) -> Int { commands.count { $0.status == status } }
+        return OutboxState(
+            pendingCount: items.count - count(.failed), deliveringCount: count(.delivering), failedCount: count(.failed),
+            undecodableCount: count(.undecodable), isStopped: machine.isStopped, commands: Array(commands.prefix(100)))
+    }
+
+    func commands(after order: UInt64, limit: Int) -> [OutboxCommand] {
+        machine.commands(after: order, limit: max(0, limit)) { $0.status != .delivered }.map { command($0) }
+    }
+
+    func command(_ item: OutboxMachine.Item) -> OutboxCommand {
+        let status: OutboxCommand.Status =
+            if item.status == .failed { .failed } else if attempts.read({ $0[item.id] != nil }) {
+                .delivering
+            } else if machine
+                .isUndecodable(item)
+            { .undecodable } else { .pending }
+        let next = item.notBefore.flatMap { notBefore in
+            item.deferral.map { deferral in
+                let delay = notBefore == item.requestedUntil ? deferral.requested : deferral.delay
+                return deferral.date.addingTimeInterval(min(delay, machine.rules.longestDelay).timeInterval)
+            }
+        }
+        return OutboxCommand(
+            id: item.id, name: item.submission.name, lane: item.lane.text, submittedAt: item.submission.date, status: status,
+            attempts: item.attempts, nextAttempt: status == .pending ? next : nil,
+            lastError: item.failure?.error ?? item.deferral?.error, payload: item.submission.payload, order: item.order)
+    }
+
+    /// Whether no command is left, for tests.
+    var isEmpty: Bool { machine.items.isEmpty }
+
+    /// The number of running attempts, for tests.
+    var runningCount: Int { attempts.read { $0.count } }
+
+    /// Whether this process holds the lease, for tests.
+    var isDeliverer: Bool { lease != nil }
+
+    /// Whether nothing happens until an attempt ends or time passes, for tests.
+    var isQuiet: Bool {
+        machine.isStarted && unsettled.isEmpty && moving.isEmpty && responses.isEmpty && machine.running.count == runningCount
+            && machine.deliveredCount == 0 && (lease != nil || !machine.needsLease)
+            && machine.nextWake ?? .distantFuture > time.now
+    }
+
+    var undelivered: Int { machine.pendingCount - machine.undecodableCount }
+
+    /// The number of commands that a drain waits for.
+    var awaited: Int { isClosed ? 0 : undelivered }
+
+    func drain(until timeout: Duration) async -> DrainOutcome {
+        let instant = time.now.advanced(by: timeout)
+        await withTaskGroup { [version, time] group in
+            group.addTask { [weak self] in
+                var seen: UInt64 = 0
+                while let count = await self?.awaited, count > 0 {
+                    let known = seen
+                    // The waits fail only if the group is canceled.
+                    guard let next = try? await version.wait(until: { $0 > known ? $0 : nil }) else { return }
+                    seen = next
+                }
+            }
+            group.addTask { try? await time.sleep(until: instant) }
+            await group.next()
+            group.cancelAll()
+        }
+        return undelivered > 0 ? .pending(undelivered) : .drained
+    }
+}

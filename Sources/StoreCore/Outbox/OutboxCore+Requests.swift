@@ -1,0 +1,266 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+internal import StoreCore
+internal import StoreFiles
+internal import StorePlatform
+
+// The calls of the outbox.
+
+extension OutboxCore {
+    func register(_ registration: OutboxRegistration) {
+        guard !isClosed else { return }
+        precondition(
+            registrations[registration.name] == nil,
+            "a command named \(registration.name) is registered twice; register each type once, and give each type its own name")
+        registrations[registration.name] = registration
+        machine.woke(time.now)
+        machine.register(registration.name, version: registration.version)
+        let items = machine.commands { $0.submission.name == registration.name && $0.status != .failed }
+        if let decode = registration.decodeKey, let engine = registration.engines.first {
+            for (temporary, replacement) in machine.replacements {
+                if let key = decode(temporary), let real = decode(replacement) { engine.replaceKey(key, with: real) }
+            }
+        }
+        for engine in registration.engines { engine.knowCommands(items.lazy.filter { $0.status == .delivered }.map(\.id)) }
+        if !registration.engines.isEmpty { show(items) }
+        for item in items {
+            if item.isUnreadable {
+                report(.undecodable(name: item.submission.name, nil), item.id)
+            } else if item.status == .delivered {
+                confirm(item)
+            } else if isOutdated(item) {
+                rewrite(item.id)
+            }
+        }
+        carryOut()
+    }
+
+    func start() {
+        guard !isClosed else { return }
+        machine.woke(time.now)
+        if !machine.isStarted {
+            var names: Set<String> = []
+            for item in machine.commands() where registrations[item.submission.name] == nil && item.status == .pending {
+                if names.insert(item.submission.name).inserted { report(.undecodable(name: item.submission.name, nil), item.id) }
+            }
+        }
+        machine.start()
+        carryOut()
+    }
+
+    func start<Trigger: AsyncSequence & Sendable>(_ trigger: Trigger) {
+        start()
+        guard !isClosed else { return }
+        triggers.append(
+            Task.detached { [weak self] in
+                do {
+                    for try await _ in trigger {
+                        guard let self, !Task.isCancelled else { break }
+                        await triggered()
+                        await Task.yield()
+                    }
+                } catch {
+                    // An error ends only this trigger.
+                }
+            })
+    }
+
+    func triggered() {
+        machine.woke(time.now)
+        machine.triggered()
+        carryOut()
+    }
+
+    func resume() {
+        guard !isClosed else { return }
+        machine.woke(time.now)
+        machine.resume()
+        carryOut()
+    }
+
+    func submit<Value: Command>(_ command: Value) throws -> UUID {
+        let registration = try registration(Value.name)
+        let bound = try registration.bindValue(command)
+        let payload = try encoder.encode(command)
+        let id = UUID.random()
+        defer { carryOut() }
+        try transact {
+            let (bound, payload) = try upToDate(bound, registration) ?? (bound, payload)
+            var submission = submission(of: bound, registration, payload, date: time.date, delivery: id)
+            var (count, bytes) = (machine.pendingCount + machine.failedCount + 1, machine.byteCount + payload.count)
+            if let earlier = machine.supersedable(in: bound.lane), earlier.submission.name == Value.name,
+                let command = bound.value as? Value, let draft = (known(earlier) ?? bind(earlier))?.value as? Value,
+                command.supersedes(draft)
+            {
+                submission.supersedes = earlier.id
+                (count, bytes) = (count - 1, bytes - earlier.submission.payload.count)
+            }
+            guard count <= policy.countLimit, bytes <= policy.byteLimit else { throw full }
+            latest = (id, bound)
+            return [OutboxEntry(id: id, lane: bound.lane, fact: .submitted(submission))]
+        }
+        report(.submitted(name: Value.name), id)
+        return id
+    }
+
+    var full: StoreError {
+        StoreError(
+            .outboxFull,
+            "submitting a command: the outbox has \(machine.pendingCount + machine.failedCount) commands of \(machine.byteCount) bytes; "
+                + "deliver or discard some, or raise the limits of its policy")
+    }
+
+    func registration(_ name: String) throws -> OutboxRegistration {
+        guard let registration = registrations[name] else {
+            throw StoreError(.unregisteredCommand, "submitting a command \(name): register its type first")
+        }
+        return registration
+    }
+
+    /// The command with identifiers replaced that are no longer temporary, and its payload; `nil` if it has none.
+    func upToDate(_ command: BoundCommand, _ registration: OutboxRegistration) throws -> (command: BoundCommand, payload: Data)? {
+        guard command.references.contains(where: { machine.replacements[$0] != nil }) else { return nil }
+        return try replaceIdentifiers(of: command, registration, machine.replacements)
+    }
+
+    func replaceIdentifiers(
+        of command: BoundCommand, _ registration: OutboxRegistration, _ replacements: [String: String]
+    ) throws -> (command: BoundCommand, payload: Data) {
+        let command = try registration.bindValue(command.value.replacing(IdentifierReplacement(texts: replacements)))
+        return (command, try encoder.encode(command.value))
+    }
+
+    func submission(
+        of command: BoundCommand, _ registration: OutboxRegistration, _ payload: Data, date: Date, delivery: UUID = .random()
+    ) -> OutboxEntry.Submission {
+        OutboxEntry.Submission(
+            name: registration.name, version: registration.version, subject: command.subject,
+            // Any other identifier is not temporary.
+            references: command.references.filter { machine.creators[$0] != nil && $0 != command.creates },
+            creates: command.creates, supersedes: nil, delivery: delivery, date: date, payload: payload)
+    }
+
+    func cancel(_ id: UUID) throws -> CancelOutcome {
+        defer { carryOut() }
+        var outcome = CancelOutcome.unknown
+        try transact {
+            guard let item = machine.items[id], item.status != .delivered else { return [] }
+            guard item.status == .pending, !item.isAttempted else {
+                outcome = .alreadyDelivering
+                return []
+            }
+            outcome = .canceled
+            return [entry(item, .canceled)]
+        }
+        if outcome == .canceled { report(.canceled, id) }
+        return outcome
+    }
+
+    func retry(_ id: UUID) throws -> Bool {
+        try change(id, .retried) { $0.status == .failed ? .retried : nil }
+    }
+
+    func discard(_ id: UUID) throws -> DiscardOutcome {
+        defer { carryOut() }
+        var outcome = DiscardOutcome.unknown
+        let isDiscarded = try transact {
+            outcome = self.outcome(ofDiscarding: id)
+            guard outcome.isDone, let item = machine.items[id] else { return [] }
+            return [entry(item, .discarded)]
+        }
+        if isDiscarded { report(.discarded, id) }
+        return outcome
+    }
+
+    /// The outcome of discarding or replacing a command now.
+    private func outcome(ofDiscarding id: UUID) -> DiscardOutcome {
+        guard let item = machine.items[id], item.status != .delivered else { return .unknown }
+        // An attempt that has passed its deadline counts as failed. If it never returns, nothing else would remove the command.
+        if machine.isActive(id), !machine.overdue.contains(id) { return .delivering }
+        // After a refusal, the origin has not performed the command.
+        let isRefused = item.status == .failed && item.failure?.isGivenUp != true
+        return item.isAttempted && !isRefused ? .perhapsPerformed : .discarded
+    }
+
+    func replace<Value: Command>(_ id: UUID, with command: Value) throws -> DiscardOutcome {
+        let registration = try registration(Value.name)
+        let bound = try registration.bindValue(command)
+        let payload = try encoder.encode(command)
+        defer { carryOut() }
+        var outcome = DiscardOutcome.unknown
+        let isReplaced = try transact {
+            outcome = self.outcome(ofDiscarding: id)
+            guard outcome.isDone, let item = machine.items[id] else { return [] }
+            let (bound, payload) = try upToDate(bound, registration) ?? (bound, payload)
+            let submission = submission(of: bound, registration, payload, date: item.submission.date)
+            let growth = submission.payload.count - item.submission.payload.count
+            guard growth <= 0 || machine.byteCount + growth <= policy.byteLimit else { throw full }
+            return [OutboxEntry(id: id, lane: bound.lane, fact: .replaced(submission))]
+        }
+        if isReplaced { report(.replaced, id) }
+        return outcome
+    }
+
+    func change(
+        _ id: UUID, _ event: OutboxEvent.Kind, _ decide: (OutboxMachine.Item) -> OutboxEntry.Fact?
+    ) throws -> Bool {
+        defer { carryOut() }
+        let isChanged = try transact {
+            guard let item = machine.items[id], let fact = decide(item) else { return [] }
+            return [entry(item, fact)]
+        }
+        if isChanged { report(event, id) }
+        return isChanged
+    }
+
+    /// Drops all commands, and cancels running attempts.
+    ///
+    /// - Returns: The number of commands.
+    func empty() throws -> Int {
+        var count = 0
+        do {
+            try log.compact { news in
+                take(news)
+                count = machine.pendingCount + machine.failedCount
+                machine.clear()
+                return []
+            }
+        } catch {
+            machine.halt()
+            carryOut()
+            throw error
+        }
+        (foreign, recordCount, responses, unsettled, latest) = ([], 0, [:], [:], nil)
+        for key in moving.keys { moving[key] = [] }
+        carryOut()
+        report(.cleared(count: count), nil)
+        for task in attempts.current.values { task.cancel() }
+        return count
+    }
+
+    /// Waits for the attempts that are running now, up to the limit of the policy.
+    func waitForAttempts() async {
+        let running = Set(attempts.current.keys)
+        guard !running.isEmpty else { return }
+        let instant = time.now.advanced(by: policy.clearTimeout)
+        await withTaskGroup { [attempts, time] group in
+            // The waits fail only if the group is canceled.
+            group.addTask { _ = try? await attempts.wait { running.isDisjoint(with: $0.keys) ? () : nil } }
+            group.addTask { try? await time.sleep(until: instant) }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+}
+
+extension UUID {
+    /// A random identifier (RFC 9562, version 4). On Linux, `UUID()` opens a file each time.
+    fileprivate static func random() -> UUID {
+        var random = SystemRandomNumberGenerator()
+        let (high, low) = (random.next() & ~0xF000 | 0x4000, random.next() & ~(0b11 << 62) | 0b10 << 62)
+        return withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
+    }
+}

@@ -1,0 +1,312 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+internal import StoreCore
+internal import StoreFiles
+internal import StorePlatform
+
+// The actions of the machine: the changes in the stores, from the submission of a command until the saved content contains its change.
+
+extension OutboxCore {
+    func carryOut() {
+        var actions = machine.takeActions()
+        while !actions.isEmpty {
+            var hidden: [UUID] = []
+            for action in actions {
+                if case .hide(let id) = action {
+                    hidden.append(id)
+                } else {
+                    hide(hidden)
+                    hidden = []
+                    carryOut(action)
+                }
+            }
+            hide(hidden)
+            actions = machine.takeActions()
+        }
+        compactIfNeeded()
+        updateLease()
+        armWake()
+        version.update { $0 += 1 }
+    }
+
+    func carryOut(_ action: OutboxMachine.Action) {
+        switch action {
+        case .begin(let id): begin(id)
+        case .perform(let id, let attempt): Task { await deliver(id, attempt) }
+        case .rewrite(let id): rewrite(id)
+        case .show(let id, let superseded): show(id, insteadOf: superseded)
+        case .hide(let id): hide([id])
+        case .confirm(let item): confirm(item)
+        }
+    }
+
+    /// The command if it was encoded last.
+    func known(_ item: OutboxMachine.Item) -> BoundCommand? {
+        latest?.delivery == item.submission.delivery ? latest?.command : nil
+    }
+
+    func bind(_ item: OutboxMachine.Item) -> BoundCommand? {
+        guard let registration = registrations[item.submission.name], !item.isUnreadable else { return nil }
+        do {
+            return try registration.bind(item.submission.payload, item.submission.version)
+        } catch {
+            machine.markUnreadable(item.id)
+            report(.undecodable(name: item.submission.name, error), item.id)
+            return nil
+        }
+    }
+
+    func show(_ id: UUID, insteadOf superseded: UUID?) {
+        if let superseded, superseded != id { report(.superseded, superseded) }
+        // An identifier was replaced. The older change is visible under the temporary key until the entity has moved.
+        if superseded == id, waitsForMove(id, .show(id)) { return }
+        show(machine.items[id], id, insteadOf: superseded)
+    }
+
+    private func show(_ item: OutboxMachine.Item?, _ id: UUID, insteadOf superseded: UUID?) {
+        let old = superseded.flatMap { shown.removeValue(forKey: $0) } ?? []
+        guard let item, item.status != .failed, let command = known(item) ?? bind(item) else {
+            for patch in old { patch.engine.dropCommands([superseded ?? id], of: patch.key) }
+            return
+        }
+        for patch in command.patches {
+            if let first = patch.first {
+                if item.status == .pending { patch.engine.showCreation(CommandMark(item), of: patch.key, first, insteadOf: superseded) }
+            } else {
+                patch.engine.showCommands([ShownCommand(item, patch)], of: patch.key, insteadOf: superseded)
+            }
+        }
+        // The command does not change these keys any longer. A temporary key stands for the key that has replaced it.
+        for patch in old where !command.patches.contains(where: { $0.engine === patch.engine && $0.key == $0.engine.resolved(patch.key) }) {
+            patch.engine.dropCommands([superseded ?? id], of: patch.key)
+        }
+        if !command.patches.isEmpty { shown[id] = command.patches }
+    }
+
+    /// Shows the commands of a type that was just registered: all changes of one content in one step, because each step applies all.
+    func show(_ items: [OutboxMachine.Item]) {
+        var groups = PatchGroups<ShownCommand<BoxedContent>>()
+        for item in items {
+            guard let command = bind(item) else { continue }
+            for patch in command.patches {
+                if let first = patch.first {
+                    if item.status == .pending { patch.engine.showCreation(CommandMark(item), of: patch.key, first) }
+                } else {
+                    groups.add(ShownCommand(item, patch), patch)
+                }
+            }
+            if !command.patches.isEmpty { shown[item.id] = command.patches }
+        }
+        for group in groups.all { group.patch.engine.showCommands(group.values, of: group.patch.key) }
+    }
+
+    func hide(_ ids: [UUID]) {
+        var groups = PatchGroups<UUID>()
+        for id in ids {
+            for patch in shown.removeValue(forKey: id) ?? [] { groups.add(id, patch) }
+            unsettled[id] = nil
+        }
+        for group in groups.all { group.patch.engine.dropCommands(Set(group.values), of: group.patch.key) }
+    }
+
+    /// Folds the change of a delivered command into the content of each store.
+    func confirm(_ item: OutboxMachine.Item) {
+        let id = item.id
+        // Another process may have delivered the command before its entity has moved here.
+        if waitsForMove(id, .confirm(item)) { return }
+        let performed = responses.removeValue(forKey: id)
+        let response = performed?.response ?? .none
+        guard let patches = shown[id], let first = patches.first else {
+            // Without a registration, the stores are unknown.
+            if registrations[item.submission.name] != nil { retire([id]) }
+            return
+        }
+        unsettled[id] = patches
+        for patch in patches {
+            patch.engine.knowCommands([id])
+            if let first = patch.first {
+                move(item, patch, first, performed)
+                continue
+            }
+            let response = patch.engine === first.engine && patch.key == first.key ? response : .none
+            Task.detached { [weak self] in
+                let settled: @Sendable ([UUID]) async -> Void = { [weak self] folded in await self?.settled(folded, in: patch) }
+                await patch.engine.settleCommand(id, of: patch.key, response, saved: settled)
+            }
+        }
+    }
+
+    /// Moves a created entity to the key that the origin has assigned.
+    func move(_ item: OutboxMachine.Item, _ patch: BoundPatch, _ first: BoxedContent, _ performed: PerformedCommand?) {
+        let decode = registrations[item.submission.name]?.decodeKey
+        guard let key = performed?.replacement?.key ?? item.replacement.flatMap({ decode?($0) }) else { return retire([item.id]) }
+        let content: CreatedContent<BoxedContent> =
+            if case .content(let content)? = performed?.response { .response(content) } else { item.hasContent ? .unknown : .kept }
+        let id = item.id
+        let temporary = patch.content
+        moving[temporary] = moving[temporary] ?? []
+        Task.detached { [weak self] in
+            let moved: @Sendable () async -> Void = { [weak self] in await self?.moved(temporary) }
+            let settled: @Sendable ([UUID]) async -> Void = { [weak self] folded in await self?.settled(folded, in: patch) }
+            await patch.engine.settleCreation(id, from: patch.key, to: key, content, first: first, moved: moved, saved: settled)
+        }
+    }
+
+    /// Keeps a change of a moving entity until the entity has moved. The command is not delivered before, so that its change is not folded.
+    private func waitsForMove(_ id: UUID, _ change: HeldChange) -> Bool {
+        let patch = shown[id]?.first { $0.first == nil && moving[$0.content] != nil }
+        guard let key = patch?.content else { return false }
+        machine.hold(id)
+        moving[key]?.append(change)
+        return true
+    }
+
+    func moved(_ temporary: PatchedContent) {
+        machine.woke(time.now)
+        for change in moving.removeValue(forKey: temporary) ?? [] {
+            switch change {
+            case .show(let id):
+                machine.release(id)
+                if machine.items[id]?.status == .pending { show(id, insteadOf: id) }
+            case .confirm(let item):
+                machine.release(item.id)
+                show(item, item.id, insteadOf: item.id)
+                confirm(item)
+            }
+        }
+        carryOut()
+    }
+
+    /// Notes that a store has saved the changes of commands, and retires the commands with changes that all stores have saved.
+    func settled(_ ids: [UUID], in settled: BoundPatch) {
+        var complete: [UUID] = []
+        for id in ids {
+            unsettled[id]?.removeAll { $0.engine === settled.engine && $0.key == settled.key }
+            if unsettled[id]?.isEmpty == true { complete.append(id) }
+        }
+        retire(complete)
+        carryOut()
+    }
+
+    func retire(_ ids: [UUID]) {
+        guard !ids.isEmpty, !isClosed else { return }
+        do {
+            try transact { ids.compactMap { machine.items[$0] }.map { entry($0, .retired) } }
+        } catch {
+            // The commands stay in the log as delivered, and the next process retires them.
+            return report(.logFault(error), nil)
+        }
+        for id in ids {
+            unsettled[id] = nil
+            // The key of a created entity is resolved to the one that has replaced it.
+            for patch in shown.removeValue(forKey: id) ?? [] { patch.engine.retireCommands([id], of: patch.key) }
+        }
+    }
+
+    func rewrite(_ id: UUID) {
+        guard !isClosed, let item = machine.items[id], isOutdated(item) else { return }
+        do {
+            try transact {
+                // Another process may have replaced the identifiers, and its delivery may have begun.
+                guard let item = machine.items[id], isOutdated(item), let outdated = bind(item) else { return [] }
+                let registration = try registration(item.submission.name)
+                return [try rewritten(item, outdated, registration, machine.replacements)]
+            }
+        } catch {
+            report(.logFault(error), id)
+            later { await $0.rewriteAgain(id) }
+        }
+    }
+
+    /// Replaces the temporary identifier of an entity in the commands that refer to it.
+    ///
+    /// These entries belong in the append that logs the creation: another process then finds a lane with its new commands, or with none of
+    /// them, even if the lane's name contains the identifier. Commands of other types wait until these are registered.
+    func rewrites(after creator: OutboxMachine.Item, _ replacement: String?) -> [OutboxEntry] {
+        guard let temporary = creator.submission.creates, let replacement else { return [] }
+        return machine.pendingReferrers(to: temporary, of: creator.id).compactMap { id in
+            guard let item = machine.items[id], let registration = registrations[item.submission.name], let command = bind(item)
+            else { return nil }
+            // A command that cannot be encoded is rewritten later, which reports the error.
+            return try? rewritten(item, command, registration, [temporary: replacement])
+        }
+    }
+
+    /// The entry that replaces identifiers in a command.
+    private func rewritten(
+        _ item: OutboxMachine.Item, _ outdated: BoundCommand, _ registration: OutboxRegistration, _ replacements: [String: String]
+    ) throws -> OutboxEntry {
+        let (command, payload) = try replaceIdentifiers(of: outdated, registration, replacements)
+        let submission = submission(of: command, registration, payload, date: item.submission.date)
+        latest = (submission.delivery, command)
+        return OutboxEntry(id: item.id, lane: command.lane, fact: .replaced(submission))
+    }
+
+    /// Whether a pending command refers to a temporary identifier that was replaced.
+    func isOutdated(_ item: OutboxMachine.Item) -> Bool {
+        item.status == .pending && item.submission.references.contains { machine.replacements[$0] != nil }
+    }
+
+    func rewriteAgain(_ id: UUID) {
+        rewrite(id)
+        carryOut()
+    }
+
+    /// Calls a function after the first back-off delay.
+    func later(_ body: @escaping @Sendable (OutboxCore) async -> Void) {
+        let instant = time.now.advanced(by: policy.backOff)
+        Task { [weak self, time] in
+            // Nothing cancels this task.
+            try? await time.sleep(until: instant)
+            if let self { await body(self) }
+        }
+    }
+}
+
+/// A change that waits until its entity has moved from a temporary key to its real key.
+enum HeldChange: Sendable {
+    /// The change of a command with a replaced identifier.
+    case show(UUID)
+    /// The change of a command that another process has delivered.
+    case confirm(OutboxMachine.Item)
+}
+
+/// The content that a patch changes.
+struct PatchedContent: Hashable, Sendable {
+    var engine: ObjectIdentifier
+    var key: BoxedKey
+}
+
+extension BoundPatch {
+    fileprivate var content: PatchedContent { PatchedContent(engine: ObjectIdentifier(engine), key: key) }
+}
+
+/// Values for patches, by the content that these change.
+private struct PatchGroups<Value> {
+    private(set) var all: [(patch: BoundPatch, values: [Value])] = []
+    private var positions: [PatchedContent: Int] = [:]
+
+    mutating func add(_ value: Value, _ patch: BoundPatch) {
+        if let position = positions[patch.content] {
+            all[position].values.append(value)
+        } else {
+            positions[patch.content] = all.count
+            all.append((patch, [value]))
+        }
+    }
+}
+
+extension CommandMark {
+    fileprivate init(_ item: OutboxMachine.Item) {
+        self.init(id: item.id, order: item.order, isAttempted: item.isAttempted)
+    }
+}
+
+extension ShownCommand<BoxedContent> {
+    fileprivate init(_ item: OutboxMachine.Item, _ patch: BoundPatch) {
+        self.init(mark: CommandMark(item), isDelivered: item.status == .delivered, apply: patch.apply)
+    }
+}

@@ -1,0 +1,230 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+internal import StoreCore
+internal import StoreFiles
+internal import StorePlatform
+
+/// Drives the machine of an outbox, and carries out its actions on the log, in the stores, and at the origin.
+///
+/// Each decision is made under the lock of the log, after the entries of other processes were applied. A change is in the log before it is
+/// visible.
+///
+/// The file calls run on the actor's thread. A queue of their own would cost two thread switches, which take longer than the append of a
+/// submission.
+///
+/// This file has the state and the log. `+Showing` shows the changes in the stores, `+Delivering` delivers, `+Requests` handles the calls
+/// of ``Outbox``, `+Observing` describes the state.
+actor OutboxCore {
+    let log: OutboxLog
+    let policy: OutboxPolicy
+    let time: any TimeSource
+    let onEvent: (@Sendable (OutboxEvent) -> Void)?
+    /// The number of changes, for observers.
+    nonisolated let version = WatchedState<UInt64>(1)
+    /// The running attempts, for `clear()`.
+    let attempts = WatchedState<[UUID: Task<PerformedCommand, any Error>]>([:])
+
+    var machine: OutboxMachine
+    var registrations: [String: OutboxRegistration] = [:]
+    /// The command that was encoded last, by the identity of its deliveries: a new command, or the last draft, need not be decoded.
+    var latest: (delivery: UUID, command: BoundCommand)?
+    let encoder = JSONEncoder()
+    /// The patches that the stores show.
+    var shown: [UUID: [BoundPatch]] = [:]
+    /// The patches of delivered commands, until the stores have saved the content that contains them.
+    var unsettled: [UUID: [BoundPatch]] = [:]
+    var responses: [UUID: PerformedCommand] = [:]
+    /// The temporary keys with entities that move to their real keys, and the changes that wait for the move of their entity.
+    var moving: [PatchedContent: [HeldChange]] = [:]
+    /// The records of newer versions, which a compaction keeps.
+    var foreign: [Data]
+    /// The number of records in the log.
+    var recordCount: Int
+    var events: UInt64 = 0
+    var lease: DeliveryLease?
+    var leasing: Task<Void, Never>?
+    var leaseNumber = 0
+    var wake: (instant: MonotonicInstant, task: Task<Void, Never>)?
+    var triggers: [Task<Void, Never>] = []
+    var isShutDown = false
+    /// Whether the outbox was closed, so that it refuses requests.
+    var isClosed = false
+    /// The number of tasks that deliver or wait for the lease.
+    nonisolated let running = WatchedState(0)
+
+    init(
+        log: OutboxLog, policy: OutboxPolicy, time: any TimeSource, onEvent: (@Sendable (OutboxEvent) -> Void)?
+    ) throws {
+        (self.log, self.policy, self.time, self.onEvent) = (log, policy, time, onEvent)
+        var machine = OutboxMachine(rules: policy.rules)
+        machine.woke(time.now)
+        let news = try log.read()
+        let date = time.date
+        (foreign, recordCount) = ([], news.records.count)
+        var unknown: [OutboxEntry] = []
+        for record in news.records {
+            guard let entry = OutboxEntry(record) else {
+                foreign.append(record)
+                continue
+            }
+            if entry.fact == .unknown {
+                foreign.append(record)
+                unknown.append(entry)
+            }
+            machine.apply(entry, date: date)
+        }
+        machine.forgetOldReplacements()
+        // No type is registered yet, so there is nothing to show.
+        _ = machine.takeActions()
+        self.machine = machine
+        for damage in news.damages {
+            events += 1
+            onEvent?(OutboxEvent(number: events, command: nil, kind: .damaged(bytes: damage.length, reason: damage.reason)))
+        }
+        for entry in unknown {
+            events += 1
+            onEvent?(OutboxEvent(number: events, command: entry.id, kind: Self.newer(entry)))
+        }
+    }
+
+    /// Follows the changes of other processes.
+    nonisolated func follow() {
+        log.observe { [weak self] in
+            guard let self else { return }
+            Task { await self.refresh() }
+        }
+    }
+
+    func shutDown() {
+        isShutDown = true
+        machine.stop()
+        log.endObserving()
+        for task in triggers { task.cancel() }
+        wake?.task.cancel()
+        leasing?.cancel()
+        for task in attempts.current.values { task.cancel() }
+        // An attempt may never return. Until then, ``performing`` keeps the next outbox of this process from delivering its command.
+        lease = nil
+    }
+
+    // MARK: The log
+
+    /// Applies the entries of other processes.
+    func refresh() {
+        // The news belong to the next outbox on the directory.
+        guard !isShutDown else { return }
+        do {
+            let news = try log.read()
+            guard !news.isEmpty else { return }
+            machine.woke(time.now)
+            take(news)
+        } catch {
+            report(.logFault(error), nil)
+        }
+        carryOut()
+    }
+
+    func take(_ news: OutboxLog.News) {
+        let date = time.date
+        for damage in news.damages { report(.damaged(bytes: damage.length, reason: damage.reason), nil) }
+        if news.wasReplaced { (foreign, recordCount) = ([], 0) }
+        recordCount += news.records.count
+        var entries: [OutboxEntry] = []
+        entries.reserveCapacity(news.records.count)
+        for record in news.records {
+            guard let entry = OutboxEntry(record) else {
+                foreign.append(record)
+                continue
+            }
+            if entry.fact == .unknown {
+                foreign.append(record)
+                report(Self.newer(entry), entry.id)
+            }
+            entries.append(entry)
+        }
+        let own = machine.actions
+        if news.wasReplaced {
+            machine.replaceAll(entries, date: date)
+        } else {
+            for entry in entries { machine.apply(entry, date: date) }
+        }
+        // The next outbox on the directory shows these changes, in its own store.
+        if isShutDown { machine.actions = own }
+    }
+
+    /// The event of a fact that a newer version has written.
+    private static func newer(_ entry: OutboxEntry) -> OutboxEvent.Kind {
+        let error = StoreError(
+            .unreadableRecord,
+            "a newer version of this framework has written about a command of lane \(entry.lane.text); update the program to deliver the lane"
+        )
+        return .undecodable(name: "", error)
+    }
+
+    /// Decides on entries under the lock of the log, appends them, and applies them. The caller carries out the actions.
+    ///
+    /// - Parameters:
+    ///   - use: The purpose of the entries.
+    ///   - decide: Returns the entries. The entries of other processes are applied before it is called.
+    /// - Returns: Whether there were any entries.
+    @discardableResult
+    func transact(_ use: LogUse = .request, _ decide: () throws -> [OutboxEntry]) throws -> Bool {
+        if use == .request { try checkOpen() }
+        machine.woke(time.now)
+        var entries: [OutboxEntry] = []
+        try log.append(durability: policy.durability) { news in
+            take(news)
+            entries = try decide()
+            return entries.map(\.record)
+        }
+        let date = time.date
+        recordCount += entries.count
+        for entry in entries { machine.apply(entry, date: date) }
+        return !entries.isEmpty
+    }
+
+    func entry(_ item: OutboxMachine.Item, _ fact: OutboxEntry.Fact) -> OutboxEntry {
+        OutboxEntry(id: item.id, lane: item.lane, fact: fact)
+    }
+
+    /// Replaces the log by a shorter one when most of its records are outdated.
+    func compactIfNeeded() {
+        let kept = machine.items.count + machine.replacements.count + foreign.count
+        guard !isClosed, recordCount > 1_024, recordCount > 4 * kept else { return }
+        do {
+            try compact()
+        } catch {
+            report(.logFault(error), nil)
+            // The next attempt follows when the log has grown by as many records again.
+            recordCount = 0
+        }
+    }
+
+    func compact() throws {
+        try log.compact { news in
+            take(news)
+            let records = machine.entries().map(\.record) + foreign
+            recordCount = records.count
+            return records
+        }
+    }
+
+    func report(_ kind: OutboxEvent.Kind, _ command: UUID?) {
+        events += 1
+        onEvent?(OutboxEvent(number: events, command: command, kind: kind))
+    }
+}
+
+extension OutboxCore: CacheScopeMember {
+    func prepareToClear() async throws { _ = try empty() }
+
+    func clear() async throws { await waitForAttempts() }
+
+    func refuse() async { shut() }
+
+    /// Returns at once, because a submitted command is on disk already.
+    func waitUntilSaved() async throws {}
+}

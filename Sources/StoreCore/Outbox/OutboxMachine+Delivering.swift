@@ -1,0 +1,231 @@
+internal import StoreCore
+internal import StoreFiles
+internal import StorePlatform
+
+// The facts of this process, which decide on the next deliveries.
+
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+
+extension OutboxMachine {
+    /// Deliveries may begin. Ends the delays that the origin has not asked for: a new launch is a sign of success like a trigger.
+    mutating func start() {
+        isStarted = true
+        triggered()
+    }
+
+    mutating func stop() { isStarted = false }
+
+    /// Time has passed: resumes the lanes after their delay.
+    mutating func woke(_ instant: MonotonicInstant) {
+        now = max(now, instant)
+        guard let first = timers.first, first <= now else { return }
+        while let (due, lane) = timers.takeDue(now) {
+            if lanes[lane]?.timer == due { lanes[lane]?.timer = nil }
+            review(lane)
+        }
+        fill()
+    }
+
+    /// A type of command was registered; its commands can be decoded up to this version.
+    mutating func register(_ name: String, version: Int) {
+        registered[name] = version
+        for item in items.values where item.submission.name == name { markReadable(item.id) }
+        reviewAll()
+    }
+
+    mutating func markReadable(_ id: UUID) {
+        guard let item = items[id], let version = registered[item.submission.name] else { return }
+        if item.submission.version > version { markUnreadable(id) }
+    }
+
+    /// A payload could not be decoded.
+    mutating func markUnreadable(_ id: UUID) {
+        guard let item = items[id], !item.isUnreadable else { return }
+        items[id]?.isUnreadable = true
+        unreadable.insert(id)
+        review(item.lane)
+    }
+
+    /// The lease was granted or has ended.
+    mutating func setDeliverer(_ isDeliverer: Bool) {
+        self.isDeliverer = isDeliverer
+        fill()
+    }
+
+    /// A delivery begins; the first attempt is logged.
+    mutating func began(_ id: UUID) {
+        guard let item = items[id], running[id] != nil else { return }
+        actions.append(.perform(id, attempt: item.attempts + 1))
+    }
+
+    /// A delivery has passed its deadline: others may begin, but not in its lane.
+    mutating func passedDeadline(_ id: UUID) {
+        if running[id] != nil { overdue.insert(id) }
+        fill()
+    }
+
+    /// A delivery has ended, and its result is applied; or it could not begin.
+    ///
+    /// - Parameter delay: The delay before the next attempt, if the end could not be logged.
+    mutating func ended(_ id: UUID, retryAfter delay: Duration? = nil) {
+        overdue.remove(id)
+        guard let key = running.removeValue(forKey: id) else { return }
+        if lanes[key]?.active == id { lanes[key]?.active = nil }
+        if let delay { items[id]?.notBefore = now.advanced(by: delay) }
+        if let lane = lanes[key], lane.ids.isEmpty, !lane.isQueued { lanes[key] = nil }
+        review(key)
+        // Replacing its identifiers may have moved the command to another lane.
+        if let lane = items[id]?.lane, lane != key { review(lane) }
+        fill()
+    }
+
+    /// This process must not deliver the command now.
+    mutating func hold(_ id: UUID) { held.insert(id) }
+
+    /// This process may deliver the command again.
+    mutating func release(_ id: UUID) {
+        guard held.remove(id) != nil, let item = items[id] else { return }
+        review(item.lane)
+        fill()
+    }
+
+    /// A fatal failure stops all lanes until ``resume()``.
+    mutating func halt() { isStopped = true }
+
+    mutating func resume() {
+        isStopped = false
+        reviewAll()
+    }
+
+    /// An external event makes success more likely: ends the delays that the origin has not asked for.
+    mutating func triggered() {
+        for (id, item) in items where item.notBefore != nil { items[id]?.notBefore = item.requestedUntil }
+        reviewAll()
+    }
+
+    mutating func reviewAll() {
+        for key in lanes.keys.sorted(by: { firstOrder($0) < firstOrder($1) }) { review(key) }
+        fill()
+    }
+
+    func firstOrder(_ key: OutboxLane) -> UInt64 { lanes[key]?.ids.first.flatMap { items[$0]?.order } ?? 0 }
+
+    /// Adds a lane to the ready ones if its first command can be delivered, or sets a timer.
+    mutating func review(_ key: OutboxLane) {
+        guard let lane = lanes[key], lane.active == nil, !lane.isQueued, let item = deliverable(lane, key) else { return }
+        if let notBefore = item.notBefore, notBefore > now {
+            guard lane.timer ?? .distantFuture > notBefore else { return }
+            lanes[key]?.timer = notBefore
+            timers.add(notBefore, key)
+        } else {
+            lanes[key]?.isQueued = true
+            ready.append(key)
+        }
+    }
+
+    /// The first command of a lane, if nothing but time keeps it from being delivered.
+    func deliverable(_ lane: Lane, _ key: OutboxLane) -> Item? {
+        guard let id = lane.ids.first, let item = items[id], item.status == .pending, !isUndecodable(item), !heldLanes.contains(key),
+            running[id] == nil, !held.contains(id)
+        else { return nil }
+        return item.submission.references.isEmpty ? item : nil
+    }
+
+    /// Begins deliveries in ready lanes, up to the limit.
+    mutating func fill() {
+        while let key = ready.first {
+            guard let lane = lanes[key] else {
+                ready.removeFirst()
+                continue
+            }
+            guard lane.active == nil, let item = deliverable(lane, key), item.notBefore ?? .distantPast <= now else {
+                // Another process has delivered the command, or it was taken back.
+                ready.removeFirst()
+                lanes[key]?.isQueued = false
+                if lane.ids.isEmpty, lane.active == nil { lanes[key] = nil } else { review(key) }
+                continue
+            }
+            guard isStarted, isDeliverer, !isStopped, running.count - overdue.count < rules.width else { return }
+            ready.removeFirst()
+            lanes[key]?.isQueued = false
+            lanes[key]?.active = item.id
+            running[item.id] = key
+            actions.append(.begin(item.id))
+        }
+    }
+
+    /// Replaces the durable state with that of a log that another process has compacted.
+    mutating func replaceAll(_ entries: [OutboxEntry], date: Date) {
+        let (old, wasStarted) = (self, isStarted)
+        let oldActions = actions
+        forgetCommands()
+        isStarted = false
+        // A screen of this process may have a temporary identifier that the new log no longer names.
+        for temporary in old.replacementOrder where !entries.isEmpty {
+            if let replacement = old.replacements[temporary] { map(temporary, to: replacement) }
+        }
+        for entry in entries { apply(entry, date: date) }
+        actions = oldActions
+        isStarted = wasStarted
+        for id in running.keys {
+            guard let item = items[id], item.status == .pending else {
+                overdue.insert(id)
+                continue
+            }
+            running[id] = item.lane
+            if lanes[item.lane]?.active == nil { lanes[item.lane]?.active = id }
+        }
+        for item in old.commands() where items[item.id] == nil && item.status == .pending { actions.append(.hide(item.id)) }
+        for item in commands() {
+            let before = old.items[item.id]
+            switch item.status {
+            case .pending:
+                if before?.status != .pending || before?.submission != item.submission {
+                    actions.append(.show(item.id, insteadOf: before == nil ? nil : item.id))
+                }
+                if item.submission.references.contains(where: { replacements[$0] != nil }) { actions.append(.rewrite(item.id)) }
+            case .failed:
+                if before?.status == .pending { actions.append(.hide(item.id)) }
+            case .delivered:
+                if before?.status != .delivered { actions.append(.confirm(item)) }
+            }
+        }
+        reviewAll()
+    }
+}
+
+/// The lanes that wait for a time, earliest first.
+struct TimerHeap: Sendable {
+    private var nodes: [(instant: MonotonicInstant, lane: OutboxLane)] = []
+
+    var first: MonotonicInstant? { nodes.first?.instant }
+
+    mutating func add(_ instant: MonotonicInstant, _ lane: OutboxLane) {
+        nodes.append((instant, lane))
+        var child = nodes.count - 1
+        while child > 0, nodes[child].instant < nodes[(child - 1) / 2].instant {
+            nodes.swapAt(child, (child - 1) / 2)
+            child = (child - 1) / 2
+        }
+    }
+
+    mutating func takeDue(_ now: MonotonicInstant) -> (MonotonicInstant, OutboxLane)? {
+        guard let first = nodes.first, first.instant <= now else { return nil }
+        nodes.swapAt(0, nodes.count - 1)
+        nodes.removeLast()
+        var parent = 0
+        while true {
+            var least = parent
+            for child in [2 * parent + 1, 2 * parent + 2] where child < nodes.count && nodes[child].instant < nodes[least].instant {
+                least = child
+            }
+            guard least != parent else { return first }
+            nodes.swapAt(parent, least)
+            parent = least
+        }
+    }
+}

@@ -1,0 +1,59 @@
+package import StoreCore
+
+/// Writes whole files in one step: a reader finds the old content or the new, never a part.
+package enum AtomicFile {
+    /// Writes bytes to a temporary file in the same directory and renames it.
+    ///
+    /// Costs a create, a write, a close and a rename. ``Durability/power`` adds two synchronizations, of the file and then of the directory.
+    ///
+    /// - Parameters:
+    ///   - bytes: The content of the file.
+    ///   - name: The file's name.
+    ///   - directory: The directory; it must exist.
+    ///   - kind: A word that identifies the owner of temporary files; letters only.
+    ///   - options: Durability and protection.
+    /// - Throws: ``StoreError/Code/fileSystem``. The old file then remains, unless only the synchronization of the directory failed.
+    package static func write(
+        _ bytes: UnsafeRawBufferPointer, as name: String, in directory: Directory, kind: String,
+        options: FileWriteOptions = FileWriteOptions()
+    ) throws(StoreError) {
+        var file = try TemporaryFile.create(in: directory, kind: kind, options: options)
+        try file.write(bytes)
+        try file.commit(as: name)
+    }
+
+    /// Writes an array of bytes in the same way.
+    package static func write(
+        _ bytes: [UInt8], as name: String, in directory: Directory, kind: String, options: FileWriteOptions = FileWriteOptions()
+    ) throws(StoreError) {
+        try bytes.withUnsafeBufferPointer { bytes throws(StoreError) in
+            try write(UnsafeRawBufferPointer(bytes), as: name, in: directory, kind: kind, options: options)
+        }
+    }
+}
+
+/// The options for writing a file.
+package struct FileWriteOptions: Sendable {
+    /// The events that the file survives.
+    package var durability: Durability
+    /// The times at which the content can be read, on systems that encrypt each file.
+    package var protection: FileProtection
+    /// Whether a commit excludes ``Directory/remove(_:ifStill:)``, including in other processes. Costs an open, a lock, and a close.
+    package var locksNames = false
+    /// Called after each step, for tests; an error fails the step.
+    package var probe: (@Sendable (Step) throws(StoreError) -> Void)?
+
+    /// A completed step.
+    package enum Step: String, Hashable, Sendable, CaseIterable {
+        case created, written, fileSynchronized, renamed, directorySynchronized
+    }
+
+    package init(
+        durability: Durability = .crash, protection: FileProtection = .inherited,
+        probe: (@Sendable (Step) throws(StoreError) -> Void)? = nil
+    ) {
+        self.durability = durability
+        self.protection = protection
+        self.probe = probe
+    }
+}

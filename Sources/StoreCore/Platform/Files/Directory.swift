@@ -1,0 +1,174 @@
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#if canImport(SwiftOverlayShims)
+internal import SwiftOverlayShims
+#endif
+#elseif canImport(Musl)
+internal import Musl
+#endif
+package import StoreCore
+
+/// A directory, identified by its path.
+///
+/// It calls the system directly, because Foundation's file manager costs ten times as much.
+package struct Directory: Hashable, Sendable {
+    /// The absolute path, without a slash at its end.
+    package let path: String
+
+    /// Creates a reference to a directory, which need not exist.
+    ///
+    /// - Parameter path: The absolute path.
+    package init(path: String) {
+        var path = path[...]
+        while path.count > 1, path.last == "/" { path = path.dropLast() }
+        self.path = String(path)
+    }
+
+    /// Returns the path of a file in this directory.
+    package func path(of name: String) -> String {
+        path == "/" ? "/" + name : path + "/" + name
+    }
+
+    /// Creates the directory and its missing parents.
+    ///
+    /// - Parameters:
+    ///   - durability: With ``Durability/power`` the parents are synchronized, so that the new directories survive.
+    ///   - mode: The permissions of each new directory, from which the system subtracts the process's umask.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func create(durability: Durability = .crash, mode: UInt16 = 0o700) throws(StoreError) {
+        let result = uninterrupted { mkdir(path, mode_t(mode)) }
+        guard result != 0 else {
+            if durability == .power { try parent?.synchronize() }
+            return
+        }
+        let code = errno
+        switch code {
+        case EEXIST:
+            // Accepts a link to a directory: its creator has the right to place one.
+            var info = stat()
+            guard stat(path, &info) == 0, FileKind(mode: info.st_mode) == .directory else {
+                throw .fileSystem("making directory", path: path, errno: ENOTDIR)
+            }
+        case ENOENT:
+            guard let parent else { throw .fileSystem("making directory", path: path, errno: code) }
+            try parent.create(durability: durability, mode: mode)
+            let second = uninterrupted { mkdir(path, mode_t(mode)) }
+            // Another process may have created the directory first.
+            guard second == 0 || errno == EEXIST else { throw .fileSystem("making directory", path: path, errno: errno) }
+            if durability == .power { try parent.synchronize() }
+        default:
+            throw .fileSystem("making directory", path: path, errno: code)
+        }
+    }
+
+    /// The parent directory; `nil` for the root and for a path of one part.
+    package var parent: Directory? {
+        guard let slash = path.lastIndex(of: "/"), path != "/" else { return nil }
+        return Directory(path: slash == path.startIndex ? "/" : String(path[..<slash]))
+    }
+
+    /// Flushes added, changed and removed names to the disk.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func synchronize() throws(StoreError) {
+        let descriptor = uninterrupted { open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        guard descriptor >= 0 else { throw .fileSystem("opening directory", path: path, errno: errno) }
+        defer { _ = close(descriptor) }
+        guard synchronizeDescriptor(descriptor) == 0 else { throw .fileSystem("synchronizing directory", path: path, errno: errno) }
+    }
+
+    /// Opens the directory for listing; returns `nil` if it does not exist.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func list() throws(StoreError) -> DirectoryListing? {
+        try DirectoryListing(self)
+    }
+
+    /// Returns the status of the directory itself; `nil` if it does not exist.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func status() throws(StoreError) -> FileStatus? {
+        try FileStatus.of(path: path)
+    }
+
+    /// Returns the status of the file with this name; `nil` if there is none.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func status(of name: String) throws(StoreError) -> FileStatus? {
+        try FileStatus.of(path: path(of: name))
+    }
+
+    /// Removes the file with this name; for a symbolic link, removes the link.
+    ///
+    /// - Parameter name: The file's name.
+    /// - Returns: Whether the file existed.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    @discardableResult
+    package func remove(_ name: String) throws(StoreError) -> Bool {
+        let path = path(of: name)
+        guard unlink(path) != 0 else { return true }
+        let code = errno
+        // A missing directory has no such file either.
+        if code == ENOENT { return false }
+        throw .fileSystem("removing", path: path, errno: code)
+    }
+
+    /// Removes the file with this name unless another file has taken the name.
+    ///
+    /// The check and the removal are one step for each process that commits its files with ``FileWriteOptions/locksNames``: a commit waits
+    /// for the removal, and the removal waits for a commit.
+    ///
+    /// - Parameters:
+    ///   - name: The file's name.
+    ///   - known: The status of the file to remove.
+    /// - Returns: Whether the file was removed.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func remove(_ name: String, ifStill known: FileStatus) throws(StoreError) -> Bool {
+        try withLock(exclusively: true) { () throws(StoreError) in
+            guard try status(of: name) == known else { return false }
+            return try remove(name)
+        }
+    }
+
+    /// Changes the directory's names under an advisory lock that holds between processes and between threads.
+    ///
+    /// The system releases the lock if the process ends. On network volumes without such locks the body runs unlocked. The call waits at most
+    /// five seconds for a lock of another process.
+    ///
+    /// - Parameters:
+    ///   - isExclusive: Whether the lock excludes all other locks; otherwise it excludes only exclusive locks.
+    ///   - body: The change.
+    func withLock<Result>(exclusively isExclusive: Bool, _ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
+        let descriptor = uninterrupted { open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        // Without a directory there is no name to protect, and the body reports the failure.
+        guard descriptor >= 0 else { return try body() }
+        defer { _ = close(descriptor) }
+        try lock(descriptor, isExclusive ? LOCK_EX : LOCK_SH)
+        // A child process forked meanwhile inherits the descriptor, so closing it would not release the lock.
+        defer { _ = flock(descriptor, LOCK_UN) }
+        return try body()
+    }
+
+    /// Waits for the lock for a limited time, because another process may be stopped while it holds the lock.
+    private func lock(_ descriptor: Int32, _ kind: Int32) throws(StoreError) {
+        let deadline = ContinuousClock.now + .seconds(5)
+        while uninterrupted({ flock(descriptor, kind | LOCK_NB) }) != 0 {
+            let code = errno
+            // A volume without locks.
+            guard code == EWOULDBLOCK else { return }
+            guard ContinuousClock.now < deadline else { throw .fileSystem("locking", path: path, errno: code) }
+            usleep(500)
+        }
+    }
+}
+
+/// Flushes a file's content to the disk; on Apple's systems also through the drive's cache.
+package func synchronizeDescriptor(_ descriptor: Int32) -> Int32 {
+    #if canImport(Darwin)
+    // `fsync` stops at the drive's cache. Some network volumes do not support the stronger call.
+    if fcntl(descriptor, F_FULLFSYNC) == 0 { return 0 }
+    #endif
+    return uninterrupted { fsync(descriptor) }
+}

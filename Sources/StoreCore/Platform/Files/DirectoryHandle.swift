@@ -1,0 +1,230 @@
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#endif
+package import StoreCore
+
+/// An open directory; its calls act in that directory even if the names above it change.
+///
+/// No call follows a symbolic link. A chain of handles therefore cannot leave its root, even if an attacker places a link meanwhile. The
+/// directory is closed when the last reference ends.
+package final class DirectoryHandle: Sendable {
+    package let descriptor: Int32
+    /// The path at which the directory was opened, for messages.
+    package let path: String
+
+    private init(descriptor: Int32, path: String) {
+        self.descriptor = descriptor
+        self.path = path
+    }
+
+    /// Opens a directory; only this call follows links, because the app chose the path.
+    ///
+    /// - Returns: `nil` if the path does not exist.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package convenience init?(opening directory: Directory) throws(StoreError) {
+        let descriptor = uninterrupted { open(directory.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        guard descriptor >= 0 else {
+            let code = errno
+            if code == ENOENT { return nil }
+            throw .fileSystem("opening directory", path: directory.path, errno: code)
+        }
+        self.init(descriptor: descriptor, path: directory.path)
+    }
+
+    deinit {
+        // Nothing was written, so an error needs no handling.
+        _ = close(descriptor)
+    }
+
+    /// Opens a directory in this directory.
+    ///
+    /// - Parameter name: The name, without slashes.
+    /// - Returns: `nil` if the name does not exist.
+    /// - Throws: ``StoreError/Code/fileSystem``; with `ENOTDIR` if the name belongs to a file or a link.
+    package func directory(_ name: String) throws(StoreError) -> DirectoryHandle? {
+        let descriptor = uninterrupted { openat(self.descriptor, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
+        if descriptor >= 0 { return DirectoryHandle(descriptor: descriptor, path: path(of: name)) }
+        let code = errno
+        if code == ENOENT { return nil }
+        // Systems report a link that is not followed with different codes.
+        throw .fileSystem("opening directory", path: path(of: name), errno: code == ELOOP ? ENOTDIR : code)
+    }
+
+    /// Opens a directory in this directory, and creates it if it is missing.
+    ///
+    /// - Parameters:
+    ///   - name: The name, without slashes.
+    ///   - durability: With ``Durability/power`` this directory is synchronized, so that the new name survives.
+    ///   - mode: The permissions of a new directory; `nil` gives it 0777 without the bits of the process's umask.
+    /// - Throws: ``StoreError/Code/fileSystem``; with `ENOTDIR` if the name belongs to a file or a link.
+    package func makeDirectory(
+        _ name: String, durability: Durability = .crash, mode: UInt16? = nil
+    ) throws(StoreError) -> DirectoryHandle {
+        if let existing = try directory(name) { return existing }
+        let result = uninterrupted { mkdirat(descriptor, name, mode_t(mode ?? 0o777)) }
+        // Another process may have created the directory first.
+        guard result == 0 || errno == EEXIST else { throw .fileSystem("making directory", path: path(of: name), errno: errno) }
+        let isNew = result == 0
+        if durability == .power { try synchronize() }
+        if let made = try directory(name) {
+            if let mode, isNew { try made.setPermissions(mode) }
+            return made
+        }
+        throw .fileSystem("opening directory", path: path(of: name), errno: ENOENT)
+    }
+
+    /// Opens the directory for listing.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func list() throws(StoreError) -> DirectoryListing {
+        try DirectoryListing(self)
+    }
+
+    /// Returns the status of the file with this name; `nil` if there is none.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func status(of name: String) throws(StoreError) -> FileStatus? {
+        try FileStatus.of(name, in: descriptor, path: path)
+    }
+
+    /// Returns the status of the directory itself.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func status() throws(StoreError) -> FileStatus { try FileStatus.of(descriptor: descriptor, path: path) }
+
+    /// Whether the process may add and remove names in this directory; `false` if that cannot be determined.
+    package var isWritable: Bool { faccessat(descriptor, ".", W_OK | X_OK, AT_EACCESS) == 0 }
+
+    /// A path that leads to this directory while it is open, even if the names above it change; `nil` if the system has none.
+    ///
+    /// Code that needs a path can then act in the directory without following a link that was placed on the way to it.
+    package var lastingPath: String? {
+        #if canImport(Darwin)
+        // An open directory has a status; without it, there is no such path.
+        guard let status = try? status() else { return nil }
+        let candidates = [status.volumePath]
+        #else
+        // The name of the process works in its child processes, too.
+        let candidates = ["/proc/\(getpid())/fd/\(descriptor)", "/proc/self/fd/\(descriptor)"]
+        #endif
+        return candidates.first { FileStatus.isReached($0, descriptor) }
+    }
+
+    /// Sets the permissions of the directory, regardless of the umask.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func setPermissions(_ mode: UInt16) throws(StoreError) {
+        try FileStatus.setPermissions(mode, of: descriptor, path: path)
+    }
+
+    /// Returns whether a path still leads to this directory, following links; `false` if that cannot be determined.
+    package func isReached(by directory: Directory) -> Bool { FileStatus.isReached(directory.path, descriptor) }
+
+    /// Whether the directory has been removed; it is still open, but accepts no more files.
+    package var isRemoved: Bool { FileStatus.isRemoved(descriptor) }
+
+    /// Renames a file, and replaces a file that has the new name.
+    ///
+    /// - Parameters:
+    ///   - name: The file's name in this directory.
+    ///   - target: The directory of the new name, on the same disk.
+    ///   - targetName: The new name.
+    /// - Throws: ``StoreError/Code/fileSystem``; with `EXDEV` if the directories are on different disks.
+    package func rename(_ name: String, to target: DirectoryHandle, as targetName: String) throws(StoreError) {
+        guard renameat(descriptor, name, target.descriptor, targetName) == 0 else {
+            throw .fileSystem("renaming a new file to", path: target.path(of: targetName), errno: errno)
+        }
+    }
+
+    /// Removes the file under a name; a symbolic link is removed itself, not what it points to.
+    ///
+    /// - Returns: Whether there was one.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    @discardableResult
+    package func remove(_ name: String) throws(StoreError) -> Bool {
+        guard unlinkat(descriptor, name, 0) != 0 else { return true }
+        let code = errno
+        if code == ENOENT { return false }
+        throw .fileSystem("removing", path: path(of: name), errno: code)
+    }
+
+    /// Removes the directory with this name if it is empty.
+    ///
+    /// - Returns: Whether the directory was removed; `false` if it is not empty or does not exist.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    @discardableResult
+    package func removeDirectory(_ name: String) throws(StoreError) -> Bool {
+        guard unlinkat(descriptor, name, AT_REMOVEDIR) != 0 else { return true }
+        let code = errno
+        if code == ENOENT || code == ENOTEMPTY || code == EEXIST { return false }
+        throw .fileSystem("removing directory", path: path(of: name), errno: code)
+    }
+
+    /// Flushes added, changed and removed names to the disk.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func synchronize() throws(StoreError) {
+        guard synchronizeDescriptor(descriptor) == 0 else { throw .fileSystem("synchronizing directory", path: path, errno: errno) }
+    }
+
+    /// Whether the system can flush a whole file system to the disk.
+    package static var synchronizesFileSystems: Bool {
+        #if os(Linux)
+        syncFileSystem != nil
+        #elseif canImport(Darwin)
+        true
+        #else
+        false
+        #endif
+    }
+
+    /// Returns whether the system can flush the directory's file system as a whole.
+    ///
+    /// On Apple's systems the answer depends on the file system, so the call flushes it.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func canSynchronizeFileSystem() throws(StoreError) -> Bool {
+        #if os(Linux)
+        Self.synchronizesFileSystems
+        #else
+        try synchronizeFileSystem()
+        #endif
+    }
+
+    /// Flushes all writes to the directory's file system, including those of other processes, to the disk.
+    ///
+    /// - Returns: `false` if the system cannot do that for this file system; each file and directory must then be synchronized separately.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func synchronizeFileSystem() throws(StoreError) -> Bool {
+        #if os(Linux)
+        guard let syncFileSystem else { return false }
+        guard uninterrupted({ syncFileSystem(descriptor) }) == 0 else {
+            throw .fileSystem("synchronizing the file system of", path: path, errno: errno)
+        }
+        return true
+        #elseif canImport(Darwin)
+        guard uninterrupted({ fsync_volume_np(descriptor, SYNC_VOLUME_FULLSYNC | SYNC_VOLUME_WAIT) }) != 0 else { return true }
+        let code = errno
+        // A network volume may not support it.
+        if [ENOTSUP, EOPNOTSUPP, ENOTTY, ENOSYS, EINVAL].contains(code) { return false }
+        throw .fileSystem("synchronizing the file system of", path: path, errno: code)
+        #else
+        return false
+        #endif
+    }
+
+    package func path(of name: String) -> String {
+        path == "/" ? "/" + name : path + "/" + name
+    }
+}
+
+#if os(Linux)
+/// Linux's `syncfs`, which Swift does not import, because its header declares it only with GNU extensions.
+///
+/// Looked up by name, because the alternative is a C module. `nil` in a program without dynamic symbols.
+private let syncFileSystem: (@convention(c) @Sendable (Int32) -> Int32)? = systemFunction("syncfs", in: nil)
+#endif

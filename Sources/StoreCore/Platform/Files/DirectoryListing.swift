@@ -1,0 +1,95 @@
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#if canImport(SwiftOverlayShims)
+internal import SwiftOverlayShims
+#endif
+#elseif canImport(Musl)
+internal import Musl
+#endif
+package import StoreCore
+
+/// The entries of a directory in no particular order; closed when the value goes out of scope.
+package struct DirectoryListing: ~Copyable {
+    #if canImport(Darwin)
+    private typealias Stream = UnsafeMutablePointer<DIR>
+    #else
+    private typealias Stream = OpaquePointer
+    #endif
+
+    /// An entry, with its kind if the file system lists the kind.
+    package struct Entry: Hashable, Sendable {
+        /// The name. Bytes that are not UTF-8 are replaced, so such a name never looks like a name of this package.
+        package var name: String
+        /// The kind of the file.
+        package var kind: FileKind
+        /// Whether the name is UTF-8. The repaired text of another name may be the name of another file.
+        package var isUTF8: Bool
+    }
+
+    private let stream: Stream
+    private let path: String
+
+    init?(_ directory: Directory) throws(StoreError) {
+        guard let stream = opendir(directory.path) else {
+            let code = errno
+            if code == ENOENT { return nil }
+            throw .fileSystem("listing directory", path: directory.path, errno: code)
+        }
+        self.stream = stream
+        self.path = directory.path
+    }
+
+    /// Lists an open directory; the position of its handle does not change.
+    init(_ directory: DirectoryHandle) throws(StoreError) {
+        path = directory.path
+        let descriptor = uninterrupted { openat(directory.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        guard descriptor >= 0 else { throw .fileSystem("listing directory", path: path, errno: errno) }
+        guard let stream = fdopendir(descriptor) else {
+            let code = errno
+            _ = close(descriptor)
+            throw .fileSystem("listing directory", path: path, errno: code)
+        }
+        self.stream = stream
+    }
+
+    deinit {
+        // Nothing was written, so an error needs no handling.
+        _ = closedir(stream)
+    }
+
+    /// Returns the next entry, without `.` and `..`; `nil` at the end.
+    ///
+    /// Entries added or removed meanwhile may be missing or present.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package mutating func next() throws(StoreError) -> Entry? {
+        while true {
+            errno = 0
+            guard let entry = readdir(stream) else {
+                let code = errno
+                if code == 0 { return nil }
+                throw .fileSystem("listing directory", path: path, errno: code)
+            }
+            // Reads by offset, because an entry is shorter than its C type and ends with its name.
+            guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { return nil }
+            let characters = UnsafeRawPointer(entry).advanced(by: offset).assumingMemoryBound(to: CChar.self)
+            if characters[0] == 0x2E, characters[1] == 0 || (characters[1] == 0x2E && characters[2] == 0) { continue }
+            let name = String(validatingCString: characters)
+            return Entry(
+                name: name ?? String(cString: characters), kind: FileKind(entryType: entry.pointee.d_type), isUTF8: name != nil)
+        }
+    }
+
+    /// Returns the status of an entry without following links; `nil` if it was removed.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func status(of entry: Entry) throws(StoreError) -> FileStatus? {
+        var info = stat()
+        guard fstatat(dirfd(stream), entry.name, &info, AT_SYMLINK_NOFOLLOW) != 0 else { return FileStatus(info) }
+        let code = errno
+        if code == ENOENT { return nil }
+        throw .fileSystem("examining", path: path + "/" + entry.name, errno: code)
+    }
+}

@@ -1,0 +1,132 @@
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#if canImport(SwiftOverlayShims)
+internal import SwiftOverlayShims
+#endif
+#elseif canImport(Musl)
+internal import Musl
+#endif
+package import StoreCore
+
+/// A file opened for reading; closed when the value goes out of scope.
+///
+/// While the file is open, no other file gets its inode number, so ``Directory/remove(_:ifStill:)`` can distinguish it from a newer file.
+package struct OpenFile: ~Copyable, Sendable {
+    private let descriptor: Int32
+    private let name: String
+    /// The directory of the name; `nil` if the name is a whole path.
+    private let directory: DirectoryHandle?
+
+    /// For messages; computed on demand, because loading opens thousands of files.
+    private var path: String { directory?.path(of: name) ?? name }
+
+    /// Opens a file; does not follow a symbolic link, and does not wait for a pipe.
+    ///
+    /// - Parameter path: The path.
+    /// - Returns: `nil` if the file does not exist.
+    /// - Throws: ``StoreError/Code/fileSystem``; with `ELOOP` if the name belongs to a symbolic link.
+    package init?(reading path: String) throws(StoreError) {
+        let descriptor = uninterrupted { open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
+        guard descriptor >= 0 else {
+            let code = errno
+            if code == ENOENT { return nil }
+            throw .fileSystem("opening", path: path, errno: code)
+        }
+        self.descriptor = descriptor
+        name = path
+        directory = nil
+    }
+
+    /// Opens a file in an open directory; does not follow a symbolic link, and does not wait for a pipe.
+    ///
+    /// - Parameters:
+    ///   - name: The file's name, without slashes.
+    ///   - directory: The directory.
+    /// - Returns: `nil` if the file does not exist.
+    /// - Throws: ``StoreError/Code/fileSystem``; with `ELOOP` if the name belongs to a symbolic link.
+    package init?(reading name: String, in directory: DirectoryHandle) throws(StoreError) {
+        let descriptor = uninterrupted { openat(directory.descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
+        guard descriptor >= 0 else {
+            let code = errno
+            if code == ENOENT { return nil }
+            throw .fileSystem("opening", path: directory.path(of: name), errno: code)
+        }
+        self.descriptor = descriptor
+        self.name = name
+        self.directory = directory
+    }
+
+    deinit {
+        // Nothing was written, so an error needs no handling.
+        _ = close(descriptor)
+    }
+
+    /// Returns the status of the file.
+    package func status() throws(StoreError) -> FileStatus {
+        var info = stat()
+        guard fstat(descriptor, &info) != 0 else { return FileStatus(info) }
+        throw .fileSystem("examining", path: path, errno: errno)
+    }
+
+    /// Gives the owner read and write access, unless the file has another name.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func grantOwnerAccess() throws(StoreError) {
+        let status = try status()
+        guard status.linkCount == 1 else { return }
+        try FileStatus.setPermissions(status.permissions | 0o600, of: descriptor, path: path)
+    }
+
+    /// Reads until the buffer is full or the file ends.
+    ///
+    /// - Parameters:
+    ///   - buffer: Receives the bytes.
+    ///   - offset: The position in the file, in bytes.
+    /// - Returns: The number of bytes read.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int = 0) throws(StoreError) -> Int {
+        var count = 0
+        while count < buffer.count {
+            let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
+            let result = uninterrupted { pread(descriptor, rest.baseAddress, rest.count, off_t(offset + count)) }
+            if result < 0 { throw .fileSystem("reading", path: path, errno: errno) }
+            if result == 0 { break }
+            count += result
+        }
+        return count
+    }
+
+    /// Reads from the beginning with one system call, for small files.
+    ///
+    /// - Parameter buffer: Receives the bytes.
+    /// - Returns: The number of bytes read. If the buffer is not full, that is the whole file, unless a signal or a network interrupted.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func read(atOnceInto buffer: UnsafeMutableRawBufferPointer) throws(StoreError) -> Int {
+        let count = uninterrupted { pread(descriptor, buffer.baseAddress, buffer.count, 0) }
+        guard count < 0 else { return count }
+        throw .fileSystem("reading", path: path, errno: errno)
+    }
+
+    /// Returns whether another holder has locked the file.
+    ///
+    /// Closing this file causes no event for processes that watch for writers, unlike closing a ``WritableFile``.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``, also if the file system has no locks.
+    package func isLocked() throws(StoreError) -> Bool {
+        if uninterrupted({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 {
+            _ = flock(descriptor, LOCK_UN)
+            return false
+        }
+        let code = errno
+        if code == EWOULDBLOCK { return true }
+        throw .fileSystem("locking", path: path, errno: code)
+    }
+
+    /// Marks the file as used now through its modification time; has no effect if that is not permitted.
+    package func touch() {
+        // An error needs no handling: only eviction reads the time, and a read-only disk evicts nothing.
+        _ = futimens(descriptor, nil)
+    }
+}

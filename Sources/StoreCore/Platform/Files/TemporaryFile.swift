@@ -1,0 +1,151 @@
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#endif
+internal import Synchronization
+package import StoreCore
+
+/// A file written under a temporary name, which `commit(as:)` renames to its final name in one step.
+///
+/// A reader of the final name gets the old file or the new file, each complete. A value that goes out of scope uncommitted removes its file.
+/// If the process ends before that, the orphan remains and is recognized by its name: see ``isName(_:kind:)``.
+package struct TemporaryFile: ~Copyable {
+    private let directory: Directory
+    private let name: String
+    private let options: FileWriteOptions
+    /// The open file; −1 once it is closed.
+    private var descriptor: Int32
+    /// Whether the temporary name must still be removed.
+    private var isPending = true
+
+    private init(in directory: Directory, name: String, options: FileWriteOptions, descriptor: Int32) {
+        self.directory = directory
+        self.name = name
+        self.options = options
+        self.descriptor = descriptor
+    }
+
+    /// Creates an empty file in the directory of its final name, readable and writable for this user only (mode 0600).
+    ///
+    /// - Parameters:
+    ///   - directory: The directory; it must exist.
+    ///   - kind: A word that identifies the owner of temporary files; letters only.
+    ///   - options: Durability and protection.
+    /// - Returns: The open file.
+    /// - Throws: ``StoreError/Code/fileSystem``; with `ENOENT` if the directory is missing.
+    package static func create(
+        in directory: Directory, kind: String, options: FileWriteOptions = FileWriteOptions()
+    ) throws(StoreError) -> TemporaryFile {
+        // 64 random bits and the process identifier do not repeat, so a taken name is a failure like any other.
+        let name = makeName(kind: kind)
+        let path = directory.path(of: name)
+        let descriptor = uninterrupted { open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode_t(0o600)) }
+        guard descriptor >= 0 else { throw .fileSystem("creating", path: path, errno: errno) }
+        let file = TemporaryFile(in: directory, name: name, options: options, descriptor: descriptor)
+        try options.protection.apply(to: descriptor, path: path)
+        try options.probe?(.created)
+        return file
+    }
+
+    deinit {
+        // Errors need no handling, because a failure is already being thrown.
+        if descriptor >= 0 { _ = close(descriptor) }
+        if isPending { _ = unlink(directory.path(of: name)) }
+    }
+
+    /// Appends bytes.
+    ///
+    /// - Parameter bytes: The bytes; written completely, in several calls if necessary.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package mutating func write(_ bytes: UnsafeRawBufferPointer) throws(StoreError) {
+        var rest = bytes
+        while !rest.isEmpty {
+            let descriptor = descriptor
+            let count = uninterrupted { Self.writeSome(descriptor, rest) }
+            if count < 0 { throw failure("writing") }
+            // POSIX permits a write of nothing without an error; a retry would not help.
+            if count == 0 { throw failure("writing", errno: EIO) }
+            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
+        }
+    }
+
+    /// Renames the file to its final name, and replaces a file that has the name.
+    ///
+    /// With ``Durability/power`` the order is: synchronize the file, rename, synchronize the directory.
+    ///
+    /// - Parameter finalName: The final name, in the same directory.
+    /// - Throws: ``StoreError/Code/fileSystem``. The old file then remains, unless only the synchronization of the directory failed.
+    package consuming func commit(as finalName: String) throws(StoreError) {
+        try options.probe?(.written)
+        if options.durability == .power {
+            guard synchronizeDescriptor(descriptor) == 0 else { throw failure("synchronizing") }
+            try options.probe?(.fileSynchronized)
+        }
+        let result = close(descriptor)
+        descriptor = -1
+        // A network volume may report a full disk only now. After a signal the descriptor is closed nonetheless.
+        guard result == 0 || errno == EINTR else { throw failure("closing") }
+        let path = directory.path(of: finalName)
+        let move = { [directory, name] () throws(StoreError) in
+            guard rename(directory.path(of: name), path) == 0 else {
+                throw .fileSystem("renaming a new file to", path: path, errno: errno)
+            }
+        }
+        if options.locksNames { try directory.withLock(exclusively: false, move) } else { try move() }
+        isPending = false
+        try options.probe?(.renamed)
+        if options.durability == .power {
+            try directory.synchronize()
+            try options.probe?(.directorySynchronized)
+        }
+    }
+
+    private func failure(_ operation: String, errno code: Int32 = errno) -> StoreError {
+        .fileSystem(operation, path: directory.path(of: name), errno: code)
+    }
+
+    private static func writeSome(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+        // Darwin refuses more than 2 GB in one call.
+        #if canImport(Darwin)
+        Darwin.write(descriptor, bytes.baseAddress, min(bytes.count, 1 << 30))
+        #elseif canImport(Glibc)
+        Glibc.write(descriptor, bytes.baseAddress, min(bytes.count, 1 << 30))
+        #elseif canImport(Musl)
+        Musl.write(descriptor, bytes.baseAddress, min(bytes.count, 1 << 30))
+        #endif
+    }
+}
+
+extension TemporaryFile {
+    /// The random part of this process's first name; new random bits for each file would cost a system call.
+    private static let random = UInt64.random(in: .min ... .max)
+    private static let count = Atomic<UInt64>(0)
+
+    /// Returns a unique name: the kind, the process identifier, and 64 random bits plus a counter.
+    package static func makeName(kind: String) -> String {
+        let number = count.wrappingAdd(1, ordering: .relaxed).newValue
+        let random = String(random &+ number, radix: 16)
+        return ".\(kind).\(getpid()).\(String(repeating: "0", count: 16 - random.count))\(random).tmp"
+    }
+
+    /// Returns whether a name belongs to a temporary file of this kind, created by any process.
+    ///
+    /// - Parameters:
+    ///   - name: The file's name.
+    ///   - kind: The word given at the creation of such files.
+    package static func isName(_ name: String, kind: String) -> Bool {
+        let parts = name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard parts.count == 5, parts[0].isEmpty, parts[1].elementsEqual(kind.utf8), parts[4].elementsEqual("tmp".utf8) else {
+            return false
+        }
+        let isProcess = !parts[2].isEmpty && parts[2].count <= 10 && parts[2].allSatisfy { (0x30...0x39).contains($0) }
+        let isRandom = parts[3].count == 16 && parts[3].allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+        return isProcess && isRandom
+    }
+
+    /// The age from which an orphan may be removed; no save takes that long.
+    package static let orphanAge = Duration.seconds(3600)
+}

@@ -1,0 +1,277 @@
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#endif
+package import StoreCore
+
+/// A file open for reading and writing under its final name, such as a journal, a lock, or the received part of a download.
+///
+/// Unlike a ``TemporaryFile`` it outlives the process. The file is closed when the last reference ends.
+package final class WritableFile: Sendable {
+    private let descriptor: Int32
+    /// The path, for messages.
+    package let path: String
+    /// The status at the time of opening.
+    package let opened: FileStatus
+
+    private init(descriptor: Int32, path: String, opened: FileStatus) {
+        self.descriptor = descriptor
+        self.path = path
+        self.opened = opened
+    }
+
+    /// Opens a file, or creates an empty file.
+    ///
+    /// - Parameters:
+    ///   - name: The file's name; links are not followed.
+    ///   - directory: The directory.
+    ///   - mode: The permissions of a new file, from which the system subtracts the process's umask.
+    /// - Throws: ``StoreError/Code/fileSystem``; with `EEXIST` if the name belongs to a pipe or a device.
+    package convenience init(_ name: String, in directory: DirectoryHandle, mode: UInt16 = 0o666) throws(StoreError) {
+        try self.init(name, in: directory, mode: mode, laterName: name)
+    }
+
+    /// Opens a file that is renamed later; its path is the one under the later name.
+    private convenience init(_ name: String, in directory: DirectoryHandle, mode: UInt16, laterName: String) throws(StoreError) {
+        let path = directory.path(of: laterName)
+        let parent = directory.descriptor
+        let descriptor = uninterrupted { openat(parent, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode_t(mode)) }
+        guard descriptor >= 0 else { throw .fileSystem("opening", path: path, errno: errno) }
+        let opened: FileStatus
+        do throws(StoreError) {
+            opened = try FileStatus.of(descriptor: descriptor, path: path)
+            // A pipe accepts writes and keeps nothing.
+            guard opened.kind == .regular else { throw .fileSystem("opening", path: path, errno: EEXIST) }
+        } catch {
+            _ = close(descriptor)
+            throw error
+        }
+        self.init(descriptor: descriptor, path: path, opened: opened)
+    }
+
+    /// Opens a file for changes in place, or creates an empty file; the file has no other name.
+    ///
+    /// A backup with hard links, or an attacker, may have given the file a second name, under which a change would be visible too. Such a
+    /// file is first replaced by a copy, in one step, or by an empty file.
+    ///
+    /// - Parameters:
+    ///   - name: The file's name; links are not followed.
+    ///   - directory: The directory.
+    ///   - isCopied: Whether the replacement keeps the content.
+    ///   - mode: The permissions of a new file, from which the system subtracts the process's umask.
+    /// - Returns: The open file.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package static func unshared(
+        _ name: String, in directory: DirectoryHandle, isCopied: Bool, mode: UInt16 = 0o666
+    ) throws(StoreError) -> WritableFile {
+        let file = try WritableFile(name, in: directory, mode: mode)
+        guard file.isShared else { return file }
+        guard isCopied else {
+            try directory.remove(name)
+            return try WritableFile(name, in: directory, mode: mode)
+        }
+        return try replacement(for: name, in: directory, mode: mode) { copy throws(StoreError) in
+            let content = try file.readAll(atMost: .max)
+            try content.withUnsafeBufferPointer { content throws(StoreError) in
+                try copy.write(UnsafeRawBufferPointer(content), at: 0)
+            }
+            try copy.synchronize()
+        }
+    }
+
+    /// The word in the temporary names of replacements. A process that is killed leaves such a file behind.
+    package static let replacementKind = "replacement"
+
+    /// Creates a file under a name in one step, and replaces a file that has the name.
+    ///
+    /// - Parameters:
+    ///   - name: The name.
+    ///   - directory: The directory.
+    ///   - mode: The permissions of the new file, from which the system subtracts the process's umask.
+    ///   - prepare: Receives the new file before it has the name; the old file remains if the closure throws.
+    /// - Returns: The new file.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package static func replacement(
+        for name: String, in directory: DirectoryHandle, mode: UInt16 = 0o666, prepare: (WritableFile) throws(StoreError) -> Void
+    ) throws(StoreError) -> WritableFile {
+        let temporary = TemporaryFile.makeName(kind: replacementKind)
+        let file = try WritableFile(temporary, in: directory, mode: mode, laterName: name)
+        do throws(StoreError) {
+            try prepare(file)
+            try directory.rename(temporary, to: directory, as: name)
+        } catch {
+            // The first failure is the one to throw. Nothing reads a file with the temporary name.
+            _ = try? directory.remove(temporary)
+            throw error
+        }
+        return file
+    }
+
+    /// Whether the file had another name when it was opened.
+    package var isShared: Bool { opened.linkCount > 1 }
+
+    /// Returns whether a name in the directory still leads to this file.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func isNamed(_ name: String, in directory: DirectoryHandle) throws(StoreError) -> Bool {
+        guard let named = try directory.status(of: name), named.inode == opened.inode else { return false }
+        return try status().linkCount > 0
+    }
+
+    /// Sets the permissions of the file, regardless of the umask.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func setPermissions(_ mode: UInt16) throws(StoreError) {
+        try FileStatus.setPermissions(mode, of: descriptor, path: path)
+    }
+
+    deinit {
+        // An error needs no handling, because an owner of important data has synchronized it.
+        _ = close(descriptor)
+    }
+
+    /// Returns the status of the file.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func status() throws(StoreError) -> FileStatus {
+        try FileStatus.of(descriptor: descriptor, path: path)
+    }
+
+    /// Sets the modification time to now, which causes an event for each watch on the file; has no effect if that is not permitted.
+    package func touch() {
+        // An error needs no handling: the next change causes the event.
+        _ = futimens(descriptor, nil)
+    }
+
+    /// Locks the file for this holder until it is closed; the kernel releases the lock when the process ends.
+    ///
+    /// - Returns: `false` if another holder, in this process or another, has locked the file.
+    /// - Throws: ``StoreError/Code/fileSystem``, also on a disk without locks.
+    package func lock() throws(StoreError) -> Bool {
+        if uninterrupted({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 { return true }
+        let code = errno
+        if code == EWOULDBLOCK { return false }
+        throw .fileSystem("locking", path: path, errno: code)
+    }
+
+    /// Locks the file, and blocks the calling thread while another holder has locked it.
+    ///
+    /// The wait has no time limit and cannot be canceled, so it belongs on a thread of its own and on a ``copy()`` of the file.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``, also on a disk without locks.
+    package func waitForLock() throws(StoreError) {
+        guard uninterrupted({ flock(descriptor, LOCK_EX) }) == 0 else { throw .fileSystem("locking", path: path, errno: errno) }
+    }
+
+    /// Returns another reference to the open file; the two share the lock, which ends when both are closed.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func copy() throws(StoreError) -> WritableFile {
+        let copy = uninterrupted { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
+        guard copy >= 0 else { throw .fileSystem("locking", path: path, errno: errno) }
+        return WritableFile(descriptor: copy, path: path, opened: opened)
+    }
+
+    /// Releases the lock, even if the file stays open in this process.
+    package func unlock() {
+        // Closing the file releases the lock in any case, so an error needs no handling.
+        _ = flock(descriptor, LOCK_UN)
+    }
+
+    /// Whether the file's path still leads to it.
+    package var isNamed: Bool { sizeIfNamed != nil }
+
+    /// The size in bytes; `nil` if the file's path no longer leads to it.
+    package var sizeIfNamed: Int? { FileStatus.size(of: path, if: opened.identity) }
+
+    /// Returns the size in bytes; `nil` if a name in the directory no longer leads to the file.
+    package func size(ifNamed name: String, in directory: DirectoryHandle) -> Int? {
+        FileStatus.size(of: name, in: directory.descriptor, if: opened.identity)
+    }
+
+    /// Writes all bytes at a position.
+    ///
+    /// - Parameters:
+    ///   - bytes: The bytes; written completely, in several calls if necessary.
+    ///   - offset: The position in the file, in bytes.
+    /// - Throws: ``StoreError/Code/fileSystem``, possibly after a part of the bytes was written.
+    package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(StoreError) {
+        var done = 0
+        while done < bytes.count {
+            // Darwin refuses more than 2 GB in one call.
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[done...].prefix(1 << 30))
+            let count = uninterrupted { pwrite(descriptor, rest.baseAddress, rest.count, off_t(offset + done)) }
+            if count <= 0 { throw .fileSystem("writing", path: path, errno: count < 0 ? errno : EIO) }
+            done += count
+        }
+    }
+
+    /// Reads until the buffer is full or the file ends.
+    ///
+    /// - Parameters:
+    ///   - buffer: Receives the bytes.
+    ///   - offset: The position in the file, in bytes.
+    /// - Returns: The number of bytes read.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(StoreError) -> Int {
+        var count = 0
+        while count < buffer.count {
+            let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
+            let result = uninterrupted { pread(descriptor, rest.baseAddress, rest.count, off_t(offset + count)) }
+            if result < 0 { throw .fileSystem("reading", path: path, errno: errno) }
+            if result == 0 { break }
+            count += result
+        }
+        return count
+    }
+
+    /// Reads the file from its beginning.
+    ///
+    /// - Parameter limit: The largest number of bytes to read.
+    /// - Returns: The bytes.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func readAll(atMost limit: Int) throws(StoreError) -> [UInt8] {
+        let size = min(try status().size, limit)
+        var bytes = [UInt8](repeating: 0, count: size)
+        let count = try bytes.withUnsafeMutableBufferPointer { buffer throws(StoreError) in
+            try read(into: UnsafeMutableRawBufferPointer(buffer), at: 0)
+        }
+        bytes.removeLast(size - count)
+        return bytes
+    }
+
+    /// Truncates or extends the file.
+    ///
+    /// - Parameter size: The new size in bytes.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func truncate(to size: Int) throws(StoreError) {
+        guard uninterrupted({ ftruncate(descriptor, off_t(size)) }) == 0 else { throw .fileSystem("shortening", path: path, errno: errno) }
+    }
+
+    /// Flushes the content to the disk.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func synchronize() throws(StoreError) {
+        guard synchronizeDescriptor(descriptor) == 0 else { throw .fileSystem("synchronizing", path: path, errno: errno) }
+    }
+}
+
+extension WritableFile {
+    /// Reads at most this many bytes at a place.
+    package func read(_ count: Int, at offset: Int) throws(StoreError) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        let read = try bytes.withUnsafeMutableBufferPointer { buffer throws(StoreError) in
+            try self.read(into: UnsafeMutableRawBufferPointer(buffer), at: offset)
+        }
+        bytes.removeLast(count - read)
+        return bytes
+    }
+
+    /// Writes an array of bytes at a place.
+    package func write(_ bytes: [UInt8], at offset: Int) throws(StoreError) {
+        try bytes.withUnsafeBufferPointer { bytes throws(StoreError) in try write(UnsafeRawBufferPointer(bytes), at: offset) }
+    }
+}
