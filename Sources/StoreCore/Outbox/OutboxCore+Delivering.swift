@@ -114,8 +114,13 @@ extension OutboxCore {
             } catch {
                 report(.logFault(error), id)
                 guard !isShutDown else { break }
-                // Nothing cancels this task.
-                try? await time.sleep(until: time.now.advanced(by: policy.delay(after: 1, unit: 1)))
+                // Shutting down ends the wait, and then the last attempt to log the result follows at once.
+                let wait = Task { [time, policy] in
+                    _ = try? await time.sleep(until: time.now.advanced(by: policy.delay(after: 1, unit: 1)))
+                }
+                logWaits[id] = wait
+                await wait.value
+                logWaits[id] = nil
             }
         }
         machine.ended(id)

@@ -49,6 +49,8 @@ actor OutboxCore {
     var leaseNumber = 0
     var wake: (instant: MonotonicInstant, task: Task<Void, Never>)?
     var triggers: [Task<Void, Never>] = []
+    /// The waits of ended attempts until their results are logged again.
+    var logWaits: [UUID: Task<Void, Never>] = [:]
     var isShutDown = false
     /// Whether the outbox was closed, so that it refuses requests.
     var isClosed = false
@@ -106,6 +108,7 @@ actor OutboxCore {
         wake?.task.cancel()
         leasing?.cancel()
         for task in attempts.current.values { task.cancel() }
+        for task in logWaits.values { task.cancel() }
         // An attempt may never return. Until then, ``performing`` keeps the next outbox of this process from delivering its command.
         lease = nil
     }

@@ -160,6 +160,26 @@ struct OutboxClosingTests {
         #expect(await again.isEmpty)
     }
 
+    @Test func `C23: closing an outbox ends the delay after a result that could not be logged`() async throws {
+        let bench = try bench()
+        await bench.register()
+        bench.origin.hold()
+        bench.outbox.start()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        // A file in place of the directory refuses each entry.
+        let path = bench.directory.file("outbox")
+        try await until("the directory is a file") {
+            try? FileManager.default.removeItem(at: path)
+            return (try? Data().write(to: path)) != nil
+        }
+        bench.origin.release()
+        try await bench.events.first("log failed")
+        let closing = Task { try await bench.outbox.close() }
+        try await closing.value(of: "the outbox is closed")
+        #expect(bench.origin.endedCount == 1)
+    }
+
     @Test func `C23: a store and an outbox of a closed scope are closed from the start`() async throws {
         let directory = try TemporaryDirectory()
         let scope = CacheScope(directory: directory.url)
