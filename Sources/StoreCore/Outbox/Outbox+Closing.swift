@@ -72,11 +72,11 @@ extension StoreError {
 /// A running attempt.
 final class DeliveryScope: CountedScope {
     /// The number of running attempts of the outbox.
-    let running: WatchedState<Int>
+    let running: Few<WatchedState<Int>>
     private let work = Lock(CountedWork())
 
     init(_ running: WatchedState<Int>) {
-        self.running = running
+        self.running = .one(running)
         running.update { $0 += 1 }
     }
 

@@ -230,6 +230,46 @@ struct ClosingTests {
         #expect(bench.store.engineIsIdle)
     }
 
+    @Test func `C23: closing waits for the request of a batch that its fetches have left`() async throws {
+        let script = ScriptedFetcher<[Int], [Int: Int]>(cancellation: .ignored) { _ in .success([:]) }
+        let batches = BatchFetcher<Int, Int>(limit: 2, time: ManualTime()) { keys in
+            _ = try await script.fetch(param: keys, revalidating: nil)
+            return [:]
+        }
+        script.hold()
+        let stores = (0..<2).map { _ in Store(cacher: MemoryCacher<Int, Int>(), fetcher: batches) }
+        let callers = stores.enumerated().map { key, store in Task { try await store[key].requireData() } }
+        try await script.started(count: 1)
+        let returned = WatchedState(0)
+        let closings = stores.map { store in
+            Task {
+                try await store.close()
+                returned.update { $0 += 1 }
+            }
+        }
+        for caller in callers { #expect(await caller.outcome == "StoreError") }
+        try await script.cancelled(count: 1)
+        await otherTasksRun()
+        #expect(returned.current == 0)
+        script.release()
+        for closing in closings { try await closing.value }
+        #expect(script.runningCount == 0)
+    }
+
+    @Test func `C23: the request of a batch that closes its scope does not wait for itself`() async throws {
+        let (scope, closed) = (CacheScope(), WatchedState(false))
+        let batches = BatchFetcher<Int, Int>(limit: 2, time: ManualTime()) { _ in
+            try await scope.close(clearing: true)
+            closed.update { $0 = true }
+            return [:]
+        }
+        let stores = (0..<2).map { _ in Store(cacher: MemoryCacher<Int, Int>(), fetcher: batches, scope: scope) }
+        let callers = stores.enumerated().map { key, store in Task { try await store[key].requireData() } }
+        for caller in callers { #expect(await caller.outcome == "StoreError") }
+        try await closed.wait { $0 ? () : nil }
+        try await scope.close()
+    }
+
     @Test func `C23: random calls against a store that is closed leave nothing behind`() async throws {
         for seed in 1...rounds(200) {
             var random = SplitMix(seed: seed)

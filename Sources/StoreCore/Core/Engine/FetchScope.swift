@@ -40,18 +40,18 @@ final class FetchScope: CountedScope {
 
     /// The key of the fetch.
     let key: FetchedKey
-    /// The number of running fetches of the store.
-    let running: WatchedState<Int>
+    /// The number of running fetches of the store; those of several stores for the request of a batch.
+    let running: Few<WatchedState<Int>>
     private let work = Lock(CountedWork())
     private let hasReturned = Atomic(false)
 
     /// Whether the fetch has ended. Its child tasks may continue, but no fetch waits for them.
     var hasEnded: Bool { hasReturned.load(ordering: .acquiring) }
 
-    init(_ key: FetchedKey, _ running: WatchedState<Int>) {
+    init(_ key: FetchedKey, _ running: Few<WatchedState<Int>>) {
         self.key = key
         self.running = running
-        running.update { $0 += 1 }
+        running.forEach { $0.update { $0 += 1 } }
     }
 
     func withWork<Result: Sendable>(_ body: (inout CountedWork) -> Result) -> Result { work.withLock { body(&$0) } }

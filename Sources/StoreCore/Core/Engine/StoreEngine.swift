@@ -185,7 +185,7 @@ package final class StoreEngine: Sendable {
             let start = transition.isWriting ? earliestRestart(of: &key) : nil
             // An explicit refresh returns the origin's current content, even if another user is fetching.
             let isLeased = shared != nil && order.target == .content && key.machine.flight?.forceRefresh == false
-            let scope = FetchScope(key.identified(), fetches.running)
+            let scope = FetchScope(key.identified(), .one(fetches.running))
             let starter = takeContext(of: key.param, isOwn: transition.isOwn, &state)
             let task: Task<Void, Never>
             if case .values(let last) = order {

@@ -52,11 +52,12 @@ public final class BatchFetcher<Param: Hashable & Sendable, Content: Sendable>: 
     ///   task is canceled, without effect on other fetches.
     public func fetch(param: Param) async throws -> Content {
         try Task.checkCancellation()
-        let (number, subject, isFirst, full) = batches.update { $0.join(param, limit: limit) }
-        defer { leave(number, param) }
+        let active = FetchScope.active
+        let (number, subject, isFirst, full) = batches.update { $0.join(param, for: active, limit: limit) }
+        defer { leave(number, param, active) }
         if let full { send(full, number) } else if isFirst { startTimer(number) }
         // A request that needs a key whose fetch waits for the request would never end.
-        let wait = FetchScope.active.map { FetchWait($0) }
+        let wait = active.map { FetchWait($0) }
         defer { wait?.end() }
         if wait?.begin(awaiting: subject) == false {
             throw StoreError(
@@ -84,7 +85,8 @@ public final class BatchFetcher<Param: Hashable & Sendable, Content: Sendable>: 
         collected.timer?.cancel()
         // Detached: a batch belongs to many fetches, so it inherits no task-local values from any of them.
         let task = Task.detached(priority: Task.currentPriority) { [self] in
-            let result: Result<[Param: Content], any Error> = await FetchScope(collected.subject, WatchedState(0)).run {
+            defer { collected.scope.end() }
+            let result: Result<[Param: Content], any Error> = await collected.scope.run {
                 do { return .success(try await request(collected.params)) } catch { return .failure(error) }
             }
             let unused = batches.update { $0.requestEnded(number, result) }
@@ -95,8 +97,8 @@ public final class BatchFetcher<Param: Hashable & Sendable, Content: Sendable>: 
         if !isNeeded { task.cancel() }
     }
 
-    private func leave(_ number: Int, _ param: Param) {
-        let abandoned = batches.update { $0.leave(number, param) }
+    private func leave(_ number: Int, _ param: Param, _ fetch: FetchScope?) {
+        let abandoned = batches.update { $0.leave(number, param, fetch) }
         abandoned?.task?.cancel()
     }
 }
@@ -116,6 +118,8 @@ private struct Batches<Param: Hashable & Sendable, Content: Sendable>: Sendable 
         /// The distinct keys in the order of their first fetches, and the number of fetches that wait for each.
         var params: [Param] = []
         var members: [Param: Int] = [:]
+        /// The fetches of stores that wait for the request to be sent. A fetch that waits for two keys is in it twice.
+        var fetches: [FetchScope] = []
         /// The timer while the batch collects keys, and then the request.
         var task: Task<Void, Never>?
 
@@ -129,10 +133,10 @@ private struct Batches<Param: Hashable & Sendable, Content: Sendable>: Sendable 
 
     var waitingCount: Int { batches.values.reduce(0) { $0 + $1.members.values.reduce(0, +) } }
 
-    /// The keys of a batch that is sent, and its timer.
+    /// The keys of a batch that is sent, its request, and its timer.
     struct Collected: Sendable {
         let params: [Param]
-        let subject: FetchedKey
+        let scope: FetchScope
         let timer: Task<Void, Never>?
     }
 
@@ -140,12 +144,15 @@ private struct Batches<Param: Hashable & Sendable, Content: Sendable>: Sendable 
     ///
     /// - Returns: The number of the batch, its place in the graph of waits, whether it is new, and its keys if it is full now; then no
     ///   other fetch joins it.
-    mutating func join(_ param: Param, limit: Int) -> (number: Int, subject: FetchedKey, isFirst: Bool, full: Collected?) {
+    mutating func join(
+        _ param: Param, for fetch: FetchScope?, limit: Int
+    ) -> (number: Int, subject: FetchedKey, isFirst: Bool, full: Collected?) {
         let isFirst = batches[lastNumber]?.isCollecting != true
         if isFirst { lastNumber += 1 }
         var batch = batches.removeValue(forKey: lastNumber) ?? Batch()
         if batch.members[param] == nil { batch.params.append(param) }
         batch.members[param, default: 0] += 1
+        if let fetch { batch.fetches.append(fetch) }
         batches[lastNumber] = batch
         return (lastNumber, batch.subject, isFirst, batch.params.count < limit ? nil : send(lastNumber))
     }
@@ -155,7 +162,12 @@ private struct Batches<Param: Hashable & Sendable, Content: Sendable>: Sendable 
         guard let batch = batches[number], batch.isCollecting else { return nil }
         batches[number]?.phase = .sent
         batches[number]?.task = nil
-        return Collected(params: batch.params, subject: batch.subject, timer: batch.task)
+        batches[number]?.fetches = []
+        // A call that closes one of the stores waits for the request, even if the store's fetches have left (C23).
+        var counters: [ObjectIdentifier: WatchedState<Int>] = [:]
+        for fetch in batch.fetches { fetch.running.forEach { counters[ObjectIdentifier($0)] = $0 } }
+        let scope = FetchScope(batch.subject, .many(Array(counters.values)))
+        return Collected(params: batch.params, scope: scope, timer: batch.task)
     }
 
     /// Registers a timer; returns `false` if its batch no longer collects keys.
@@ -198,8 +210,9 @@ private struct Batches<Param: Hashable & Sendable, Content: Sendable>: Sendable 
     /// Removes a fetch; removes the batch with its last fetch.
     ///
     /// - Returns: The removed batch. The caller cancels its task and releases it outside the lock.
-    mutating func leave(_ number: Int, _ param: Param) -> Batch? {
+    mutating func leave(_ number: Int, _ param: Param, _ fetch: FetchScope?) -> Batch? {
         guard var batch = batches.removeValue(forKey: number) else { return nil }
+        if let place = batch.fetches.firstIndex(where: { $0 === fetch }) { batch.fetches.remove(at: place) }
         batch.members[param, default: 1] -= 1
         if batch.members[param] == 0 {
             batch.members[param] = nil

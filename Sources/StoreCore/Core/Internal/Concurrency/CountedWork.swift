@@ -31,18 +31,18 @@ package struct CountedWork {
 
 /// Running work that is bound to a task, and inherited by the child tasks of that task.
 package protocol CountedScope: AnyObject, Sendable {
-    /// The number of running pieces of work of the same kind; it includes this one until the work ends.
-    var running: WatchedState<Int> { get }
+    /// The numbers of running pieces of work that include this one until it ends, one for each store or outbox.
+    var running: Few<WatchedState<Int>> { get }
 
     /// Changes the state of the work under its lock.
     func withWork<Result: Sendable>(_ body: (inout CountedWork) -> Result) -> Result
 }
 
 extension CountedScope {
-    /// Changes the work, and then the number of running pieces of work.
+    /// Changes the work, and then the numbers of running pieces of work.
     package func change(_ body: (inout CountedWork) -> Void) {
         let difference = withWork { $0.change(body) }
-        if difference != 0 { running.update { $0 += difference } }
+        if difference != 0 { running.forEach { $0.update { $0 += difference } } }
     }
 
     /// Ends the work.
