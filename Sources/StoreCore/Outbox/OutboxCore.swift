@@ -222,7 +222,10 @@ actor OutboxCore {
 }
 
 extension OutboxCore: CacheScopeMember {
-    func prepareToClear() async throws { _ = try empty() }
+    /// Drops all commands. The next outbox on the directory of a closed one delivers them.
+    func prepareToClear() async throws {
+        if !isClosed { _ = try empty() }
+    }
 
     func clear() async throws { await waitForAttempts() }
 

@@ -230,6 +230,20 @@ struct ClosingTests {
         #expect(bench.store.engineIsIdle)
     }
 
+    @Test func `C23: clearing a scope skips a store that was closed`() async throws {
+        let scope = CacheScope()
+        let (closed, open) = (GatedCacher<Int, Int>(), GatedCacher<Int, Int>())
+        let stores = [closed, open].map { Store(cacher: TieredCacher(over: $0), scope: scope) { $0 } }
+        for store in stores { await store[1].update(7) }
+        try await scope.waitUntilSaved()
+        try await stores[0].close()
+        try await scope.clear()
+        #expect(closed.record(of: 1)?.content == 7)
+        #expect(open.storedCount == 0)
+        try await scope.close(clearing: true)
+        #expect(closed.storedCount == 0)
+    }
+
     @Test func `C23: closing waits for the request of a batch that its fetches have left`() async throws {
         let script = ScriptedFetcher<[Int], [Int: Int]>(cancellation: .ignored) { _ in .success([:]) }
         let batches = BatchFetcher<Int, Int>(limit: 2, time: ManualTime()) { keys in

@@ -160,6 +160,22 @@ struct OutboxClosingTests {
         #expect(await again.isEmpty)
     }
 
+    @Test func `C23: clearing a scope skips an outbox that was closed`() async throws {
+        let scope = CacheScope()
+        let (bench, other) = (try bench(scope: scope), try bench(scope: scope))
+        for bench in [bench, other] {
+            await bench.register()
+            try await bench.outbox.submit(Add(key: 1, amount: 5))
+            try await bench.outbox.close()
+        }
+        try FileManager.default.removeItem(at: other.directory.url)
+        try await scope.clear()
+        #expect(!FileManager.default.fileExists(atPath: other.directory.url.path))
+        #expect(other.events.count("cleared") == 0)
+        let next = try self.bench(in: bench.directory)
+        #expect(await next.state.commands.count == 1)
+    }
+
     @Test func `C23: closing an outbox ends the delay after a result that could not be logged`() async throws {
         let bench = try bench()
         await bench.register()

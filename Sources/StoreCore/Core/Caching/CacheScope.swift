@@ -43,7 +43,8 @@ public final class CacheScope: Sendable {
 
     /// Clears every store and outbox of the group, then removes the records of other stores from the group's directory.
     ///
-    /// An ``Outbox`` drops its commands, and reports their number as an event.
+    /// An ``Outbox`` drops its commands, and reports their number as an event. A store or an outbox that was closed is skipped, so a closed
+    /// outbox keeps its commands.
     ///
     /// The removal covers the directory itself and its direct subdirectories. An observed key is fetched again. Where nothing may return,
     /// such as after the user has signed out, call ``close(clearing:)`` instead.
@@ -184,7 +185,9 @@ extension CacheScopeMember {
 }
 
 extension StoreEngine: CacheScopeMember {
-    package func clear() async throws { try await clearAll() }
+    package func clear() async throws {
+        if isOpen { try await clearEverything() }
+    }
 
     package func refuse() async { shut() }
 

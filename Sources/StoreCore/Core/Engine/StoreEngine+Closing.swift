@@ -61,8 +61,11 @@ extension StoreEngine {
         state.idleWaiters = []
     }
 
+    /// Whether the store is not closed.
+    package var isOpen: Bool { !state.withLock { $0.isClosed } }
+
     func checkOpen() throws {
-        if state.withLock({ $0.isClosed }) { throw StoreError.closedStore }
+        if !isOpen { throw StoreError.closedStore }
     }
 }
 
