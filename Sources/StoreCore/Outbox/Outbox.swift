@@ -41,10 +41,15 @@ public final class Outbox: Sendable {
         directory: URL, policy: OutboxPolicy = .default, time: some TimeSource = .system, scope: CacheScope? = nil,
         onEvent: (@Sendable (_ event: OutboxEvent) -> Void)? = nil
     ) throws {
+        func create() throws -> OutboxCore {
+            if scope?.isClosed == true { throw StoreError.closedOutbox }
+            return try OutboxCore(log: OutboxLog(directory: directory), policy: policy, time: time, onEvent: onEvent)
+        }
+        core = try scope?.creating(create) ?? create()
+        scope?.add(core, running: core.running)
+        // A scope that was closed during the creation may not have known this member.
         if scope?.isClosed == true { throw StoreError.closedOutbox }
-        core = try OutboxCore(log: OutboxLog(directory: directory), policy: policy, time: time, onEvent: onEvent)
         core.follow()
-        scope?.add(core)
     }
 
     deinit {

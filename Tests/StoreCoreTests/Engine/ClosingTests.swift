@@ -244,6 +244,62 @@ struct ClosingTests {
         #expect(closed.storedCount == 0)
     }
 
+    @Test(arguments: [StorePolicy.UnwantedFetch.cancel(after: .zero), .complete])
+    func `C23: closing a scope waits for the fetch of a store that was released`(_ unwanted: StorePolicy.UnwantedFetch) async throws {
+        let scope = CacheScope()
+        let fetcher = ScriptedFetcher<Int, Int>.counting(cancellation: .ignored)
+        fetcher.hold()
+        do {
+            let policy = StorePolicy(unwantedFetch: unwanted)
+            let store = Store(cacher: MemoryCacher<Int, Int>(), fetcher: fetcher, policy: policy, scope: scope)
+            store.prefetch([1])
+            try await fetcher.started(count: 1)
+        }
+        if unwanted != .complete { try await fetcher.cancelled(count: 1) }
+        let hasReturned = WatchedState(false)
+        let closing = Task {
+            try await scope.close()
+            hasReturned.update { $0 = true }
+        }
+        try await fetcher.cancelled(count: 1)
+        await otherTasksRun()
+        #expect(scope.isClosed)
+        #expect(!hasReturned.current)
+        fetcher.release()
+        try await closing.value
+        #expect(fetcher.runningCount == 0)
+    }
+
+    @Test func `C23: closing a scope waits until the last value of a released stream is saved`() async throws {
+        let (scope, cacher) = (CacheScope(), GatedCacher<Int, Int>())
+        let fetcher = ScriptedLiveFetcher<Int, Int>()
+        do {
+            let policy = StorePolicy(saveInterval: .seconds(100_000))
+            let store = Store(cacher: TieredCacher(over: cacher), fetcher: fetcher, policy: policy, time: ManualTime(), scope: scope)
+            let observer = RecordingObserver(store[1].publish())
+            try await fetcher.connected(count: 1)
+            try await fetcher.send(LiveValue.content(41))
+            try await store.waitUntilSaved()
+            cacher.hold(.save)
+            try await fetcher.send(LiveValue.content(42))
+            try await observer.next { $0.content == 42 }
+            try await observer.stopAndLeave()
+        }
+        try await cacher.began(.save, count: 2)
+        let hasReturned = WatchedState(false)
+        let closing = Task {
+            try await scope.close()
+            hasReturned.update { $0 = true }
+        }
+        try await until("the scope is closed") { scope.isClosed }
+        await otherTasksRun()
+        #expect(!hasReturned.current)
+        cacher.release()
+        try await closing.value
+        #expect(cacher.record(of: 1)?.content == 42)
+        #expect(cacher.runningCount == 0)
+    }
+
     @Test func `C23: closing waits for the request of a batch that its fetches have left`() async throws {
         let script = ScriptedFetcher<[Int], [Int: Int]>(cancellation: .ignored) { _ in .success([:]) }
         let batches = BatchFetcher<Int, Int>(limit: 2, time: ManualTime()) { keys in

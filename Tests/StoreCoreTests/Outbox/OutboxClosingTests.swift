@@ -160,6 +160,53 @@ struct OutboxClosingTests {
         #expect(await again.isEmpty)
     }
 
+    @Test func `C23: an outbox is closed if its scope is closed while it reads its log`() async throws {
+        let place = try TemporaryDirectory()
+        let directory = place.file("outbox")
+        let former = try Outbox(directory: directory, time: ManualTime())
+        await former.register(Add.self) { _, _ in }
+        for amount in 1...3 { try await former.submit(Add(key: 1, amount: amount)) }
+        try await former.close()
+        // Damage is reported during the creation, which so can last until the scope is being closed.
+        let log = directory.appending(path: "log")
+        var bytes = try Data(contentsOf: log)
+        bytes[bytes.count / 3] ^= 1
+        try bytes.write(to: log)
+        let (scope, member) = (CacheScope(), ScopeMember())
+        scope.add(member)
+        let (reads, reading) = (WatchedState(false), DispatchSemaphore(value: 0))
+        let creation = Task {
+            await withCheckedContinuation { continuation in
+                Thread.detachNewThread {
+                    let result = Result {
+                        try Outbox(directory: directory, time: ManualTime(), scope: scope) { _ in
+                            let isFirst = reads.update { reads in
+                                defer { reads = true }
+                                return !reads
+                            }
+                            if isFirst { reading.wait() }
+                        }
+                    }
+                    continuation.resume(returning: result)
+                }
+            }
+        }
+        try await reads.wait { $0 ? () : nil }
+        let hasReturned = WatchedState(false)
+        let closing = Task {
+            try await scope.close()
+            hasReturned.update { $0 = true }
+        }
+        try await member.isClosed.wait { $0 ? () : nil }
+        await otherTasksRun()
+        // The creation may still change the directory.
+        #expect(!hasReturned.current)
+        reading.signal()
+        let error = await #expect(throws: StoreError.self) { try await creation.value.get() }
+        #expect(error?.code == .closed)
+        try await closing.value
+    }
+
     @Test func `C23: clearing a scope skips an outbox that was closed`() async throws {
         let scope = CacheScope()
         let (bench, other) = (try bench(scope: scope), try bench(scope: scope))
@@ -232,6 +279,17 @@ struct OutboxClosingTests {
         await other[1].update(7)
         #expect(try directory.fingerprint == files)
     }
+}
+
+/// A member of a scope that has no data.
+private final class ScopeMember: CacheScopeMember {
+    let isClosed = WatchedState(false)
+
+    func clear() async throws {}
+
+    func waitUntilSaved() async throws {}
+
+    func close(clearing: Bool) async throws { isClosed.update { $0 = true } }
 }
 
 /// A command for content with a set in its key.

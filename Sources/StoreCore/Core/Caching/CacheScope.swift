@@ -27,6 +27,8 @@ public final class CacheScope: Sendable {
 
     /// Guards the members; adding a member removes the released ones.
     private let state = Lock(State())
+    /// The number of outboxes that are being created.
+    private let creations = WatchedState(0)
 
     /// Creates an empty group. Its files, if it has any, are in a new temporary directory.
     public convenience init() {
@@ -85,12 +87,27 @@ public final class CacheScope: Sendable {
             // First, so that the result of a delivery or a fetch reaches no other member.
             _ = await failure { await $0.refuse() }
             var firstError = await failure { try await $0.close(clearing: clearing) }
+            do { try await waitForReleasedMembers() } catch { firstError = firstError ?? error }
             if clearing {
                 do { try await state.withLock({ $0.removeRecords })?() } catch { firstError = firstError ?? error }
             }
             try Task.checkCancellation()
             if let firstError { throw firstError }
         }
+    }
+
+    /// Waits for the outboxes that are being created, and for work that has outlived its store or outbox, such as a canceled fetch.
+    private func waitForReleasedMembers() async throws {
+        try await creations.wait { $0 == 0 ? () : nil }
+        let counters = state.withLock { $0.members.compactMap(\.running) }
+        for counter in counters { try await counter.wait { $0 == 0 ? () : nil } }
+    }
+
+    /// Creates an outbox, which a call of ``close(clearing:)`` waits for: the creation changes files.
+    package func creating<Member>(_ create: () throws -> Member) rethrows -> Member {
+        creations.update { $0 += 1 }
+        defer { creations.update { $0 -= 1 } }
+        return try create()
     }
 
     /// Whether the scope is closed.
@@ -124,10 +141,14 @@ public final class CacheScope: Sendable {
     }
 
     /// Adds a member without retaining it.
-    package func add(_ object: some CacheScopeMember) {
-        let member = Member { [weak object] in object }
+    ///
+    /// - Parameters:
+    ///   - object: The member.
+    ///   - running: The number of running pieces of work that may outlive the member.
+    package func add(_ object: some CacheScopeMember, running: WatchedState<Int>? = nil) {
+        let member = Member(running: running) { [weak object] in object }
         state.withLock { state in
-            state.members.removeAll { $0.object() == nil }
+            state.members.removeAll { $0.object() == nil && ($0.running?.current ?? 0) == 0 }
             state.members.append(member)
         }
     }
@@ -140,6 +161,7 @@ public final class CacheScope: Sendable {
 
     /// A weak reference to a store or another member.
     private struct Member: Sendable {
+        let running: WatchedState<Int>?
         let object: @Sendable () -> (any CacheScopeMember)?
     }
 }

@@ -73,7 +73,11 @@ extension StoreEngine {
             _ = front?.put(record.param, record.held.record, record.held.deadline.nanoseconds, .none)
         }
         guard let backing, !records.isEmpty else { return }
+        // The scope may be closed meanwhile.
+        let running = fetches.running
+        running.update { $0 += 1 }
         Task.detached { [shared, onEvent] in
+            defer { running.update { $0 -= 1 } }
             for (number, record) in records.enumerated() {
                 var kind = StoreEventKind.saved
                 do {

@@ -77,8 +77,9 @@ package final class StoreEngine: Sendable {
             Array(state.triggers.values) + state.prefetching.workers.values
                 + state.live.values.map(\.value).flatMap { key in key.fetches.map(\.task) + (key.timer.map { [$0.task] } ?? []) }
         }
-        for task in tasks { task.cancel() }
+        // Before the streams end: a call that closes the scope waits for them, and then for these saves.
         if follow != nil { endStreams() }
+        for task in tasks { task.cancel() }
     }
 
     func nextID() -> CallerID { ids.wrappingAdd(1, ordering: .relaxed).newValue }

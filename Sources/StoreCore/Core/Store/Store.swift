@@ -59,7 +59,7 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
         front = onEvent == nil ? memory : nil
         clock = HitClock(time)
         guard let scope else { return }
-        scope.add(engine)
+        scope.add(engine, running: engine.fetches.running)
         if scope.isClosed { engine.shut() }
     }
 
