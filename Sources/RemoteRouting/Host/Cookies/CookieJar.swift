@@ -57,7 +57,9 @@ public final class CookieJar: Sendable {
         self.cacher = cacher
         self.time = time
         self.onFault = onFault
-        scope?.add(self)
+        guard let scope else { return }
+        scope.add(self)
+        if scope.isClosed { update { $0.isClosed = true } }
     }
 
     private static func canonical(_ domains: Set<String>) -> Set<String> {

@@ -225,6 +225,16 @@ struct CookieJarTests {
         #expect(disk.state.current.records.isEmpty)
     }
 
+    @Test func `C23, W12: a jar that is created with a closed scope neither sends nor keeps cookies`() async throws {
+        let scope = CacheScope()
+        try await scope.close()
+        let jar = jar(scope: scope)
+        try await set("a=b; Max-Age=60", in: jar)
+        #expect(try await sent(jar) == nil)
+        try await jar.waitUntilSaved()
+        #expect(disk.state.current.records.isEmpty)
+    }
+
     @Test func `W12: a call that began before a clearing neither sends nor sets cookies`() async throws {
         let jar = jar()
         let call = jar.call()
