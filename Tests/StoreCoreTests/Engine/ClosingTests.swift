@@ -300,6 +300,25 @@ struct ClosingTests {
         #expect(cacher.runningCount == 0)
     }
 
+    @Test func `C23: closing a scope waits for the background work of a released store's cacher`() async throws {
+        let (scope, cacher) = (CacheScope(), ScanningCacher())
+        do {
+            let store = Store(cacher: cacher, scope: scope) { $0 }
+            _ = try await store[1].requireData()
+            try await store.waitUntilSaved()
+        }
+        let hasReturned = WatchedState(false)
+        let closing = Task {
+            try await scope.close()
+            hasReturned.update { $0 = true }
+        }
+        try await until("the scope is closed") { scope.isClosed }
+        await otherTasksRun()
+        #expect(!hasReturned.current)
+        cacher.isScanning.update { $0 = false }
+        try await closing.value
+    }
+
     @Test func `C23: closing waits for the request of a batch that its fetches have left`() async throws {
         let script = ScriptedFetcher<[Int], [Int: Int]>(cancellation: .ignored) { _ in .success([:]) }
         let batches = BatchFetcher<Int, Int>(limit: 2, time: ManualTime()) { keys in
@@ -374,4 +393,22 @@ struct ClosingTests {
             try await until { bench.store.engineIsIdle }
         }
     }
+}
+
+/// A cacher that scans its records in the background.
+private final class ScanningCacher: NoticingCacher {
+    let isScanning = WatchedState(true)
+    let expiry = Expiry.never
+
+    func load(param: Int) async throws -> CacheRecord<Int>? { nil }
+
+    func save(_ record: CacheRecord<Int>, param: Int) async throws {}
+
+    func remove(param: Int) async throws {}
+
+    func removeAll() async throws {}
+
+    func observeNotices(_ observer: @escaping @Sendable (CacherNotice<Int>) -> Void) {}
+
+    func settle() async { try? await isScanning.wait { $0 ? nil : () } }
 }

@@ -54,6 +54,19 @@ extension StoreEngine {
         await (backing as? any NoticingCacher<BoxedKey, BoxedContent>)?.settle()
     }
 
+    /// Counts the background work of the cacher of a released engine, such as a scan or the end of a lease, until it has ended.
+    func settleLater() {
+        guard let backing = backing as? any NoticingCacher<BoxedKey, BoxedContent> else { return }
+        let running = fetches.running
+        running.update { $0 += 1 }
+        Task.detached {
+            defer { running.update { $0 -= 1 } }
+            // The end of a canceled fetch ends its lease. Nothing cancels this task.
+            try? await running.wait { $0 == 1 ? () : nil }
+            await backing.settle()
+        }
+    }
+
     /// Resumes the calls that wait until the cacher is idle.
     func resumeIdleWaiters(_ state: inout EngineState) {
         guard state.queue.isIdle else { return }

@@ -79,6 +79,7 @@ package final class StoreEngine: Sendable {
         }
         // Before the streams end: a call that closes the scope waits for them, and then for these saves.
         if follow != nil { endStreams() }
+        settleLater()
         for task in tasks { task.cancel() }
     }
 
