@@ -40,8 +40,14 @@ extension OutboxCore {
     func close(clearing: Bool) async throws {
         shut()
         var failure: (any Error)?
-        if clearing {
-            do { _ = try empty() } catch { failure = error }
+        // Emptied once, because the directory may have been deleted since.
+        if clearing, !isEmptied {
+            do {
+                _ = try empty()
+                isEmptied = true
+            } catch {
+                failure = error
+            }
         }
         let (running, leases) = (running, log.leases)
         try await ClosingCall.wait {

@@ -54,6 +54,8 @@ actor OutboxCore {
     var isShutDown = false
     /// Whether the outbox was closed, so that it refuses requests.
     var isClosed = false
+    /// Whether the closed outbox has dropped its commands.
+    var isEmptied = false
     /// The number of tasks that deliver or wait for the lease.
     nonisolated let running = WatchedState(0)
 

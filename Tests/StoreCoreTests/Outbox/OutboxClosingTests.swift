@@ -223,6 +223,18 @@ struct OutboxClosingTests {
         #expect(await next.state.commands.count == 1)
     }
 
+    @Test func `C23: closing again leaves a removed directory alone`() async throws {
+        let scope = CacheScope()
+        let bench = try bench(scope: scope)
+        await bench.register()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.outbox.close(clearing: true)
+        try FileManager.default.removeItem(at: bench.directory.url)
+        try await bench.outbox.close(clearing: true)
+        try await scope.close(clearing: true)
+        #expect(!FileManager.default.fileExists(atPath: bench.directory.url.path))
+    }
+
     @Test func `C23: closing an outbox ends the delay after a result that could not be logged`() async throws {
         let bench = try bench()
         await bench.register()
