@@ -208,4 +208,102 @@ struct ConfirmedPagesTests {
         time.advance(by: .seconds(2))
         await #expect(throws: StoreError.self) { try await list.requireData(from: .cache) }
     }
+
+    // MARK: Pages that must not be stored
+
+    /// An origin of pages around page 0, each with one row; the pages in `forbidden` must not be stored.
+    private func secretive(_ forbidden: Set<Int>, confirmedAs freshness: Freshness = .unspecified) -> Fetcher {
+        Fetcher { request in
+            let number = Int(request.pageKey ?? "0") ?? 0
+            if request.validator != nil { return .notModified(freshness) }
+            return .page(
+                [number], nextKey: "\(number + 1)", prevKey: "\(number - 1)",
+                freshness: forbidden.contains(number) ? Freshness(storage: .forbidden) : .unspecified,
+                validator: number == 0 ? Validator(entityTag: "a") : nil)
+        }
+    }
+
+    @Test(arguments: [Backing.tiered, .plain])
+    func `C25: a list is saved again after its initial page is confirmed without the page that must not be stored`(
+        _ backing: Backing
+    ) async throws {
+        let saved = GatedCacher<Int, [Int]>()
+        let lists =
+            switch backing {
+            case .plain: PaginationStore(cacher: saved, fetcher: secretive([1]), time: ManualTime())
+            default: PaginationStore(cacher: TieredCacher(over: saved), fetcher: secretive([1]), time: ManualTime())
+            }
+        let list = lists[1]
+        let observer = RecordingObserver(list.publish())
+        try await observer.next { $0.isCompleted }
+        #expect(await list.requestNextData() == .loaded)
+        try await list.waitUntilSaved()
+        #expect(try await saved.load(param: 1) == nil)
+        await list.refresh()
+        try await list.waitUntilSaved()
+        #expect(try await list.requireData() == [0])
+        #expect(try await saved.load(param: 1)?.content == [0])
+        #expect(await list.requestPrevData() == .loaded)
+        try await list.waitUntilSaved()
+        #expect(try await saved.load(param: 1)?.content == [-1, 0])
+    }
+
+    @Test func `C25: an initial page that must not be stored stays so after its confirmation`() async throws {
+        let saved = GatedCacher<Int, [Int]>()
+        let list = PaginationStore(cacher: saved, fetcher: secretive([0]), time: ManualTime())[1]
+        let observer = RecordingObserver(list.publish())
+        try await observer.next { $0.isCompleted }
+        #expect(await list.requestNextData() == .loaded)
+        await list.refresh()
+        try await list.waitUntilSaved()
+        #expect(try await list.requireData() == [0])
+        #expect(try await saved.load(param: 1) == nil)
+    }
+
+    @Test func `C25: a confirmation that forbids the storage applies to the initial page`() async throws {
+        let saved = GatedCacher<Int, [Int]>()
+        let fetcher = secretive([], confirmedAs: Freshness(storage: .forbidden))
+        let list = PaginationStore(cacher: saved, fetcher: fetcher, time: ManualTime())[1]
+        let observer = RecordingObserver(list.publish())
+        try await observer.next { $0.isCompleted }
+        #expect(await list.requestNextData() == .loaded)
+        await list.refresh()
+        try await list.waitUntilSaved()
+        #expect(try await saved.load(param: 1) == nil)
+    }
+
+    @Test(arguments: [0, 1])
+    func `C18, C25: a list is saved again when its window has dropped the page that must not be stored`(_ page: Int) async throws {
+        let saved = GatedCacher<Int, [Int]>()
+        let list = PaginationStore(
+            cacher: saved, fetcher: secretive([page]), paging: PagingPolicy(maximumPages: 2), time: ManualTime())[1]
+        let observer = RecordingObserver(list.publish())
+        try await observer.next { $0.isCompleted }
+        for _ in 0...page { #expect(await list.requestNextData() == .loaded) }
+        try await list.waitUntilSaved()
+        #expect(try await saved.load(param: 1) == nil)
+        #expect(await list.requestNextData() == .loaded)
+        try await list.waitUntilSaved()
+        #expect(try await saved.load(param: 1)?.content == [page + 1, page + 2])
+    }
+
+    @Test func `C18, C25: an element of a page that must not be stored is not saved with another page`() async throws {
+        let saved = GatedCacher<Int, [Int]>()
+        // Page 1 replaces the element of page 0, which has the same identity.
+        let fetcher = Fetcher { request in
+            let number = Int(request.pageKey ?? "0") ?? 0
+            return .page(
+                number == 1 ? [100, 1] : [number], nextKey: "\(number + 1)", prevKey: "\(number - 1)",
+                freshness: number == 1 ? Freshness(storage: .forbidden) : .unspecified)
+        }
+        let list = PaginationStore(
+            cacher: saved, fetcher: fetcher, paging: PagingPolicy(maximumPages: 2), identity: .by { $0 % 100 }, time: ManualTime())[1]
+        let observer = RecordingObserver(list.publish())
+        try await observer.next { $0.isCompleted }
+        #expect(await list.requestNextData() == .loaded)
+        #expect(await list.requestPrevData() == .loaded)
+        try await list.waitUntilSaved()
+        #expect(try await list.requireData() == [-1, 100])
+        #expect(try await saved.load(param: 1) == nil)
+    }
 }

@@ -11,6 +11,9 @@ public struct LoadedPage: Hashable, Sendable, Codable {
     /// The direction in which the page was added; `nil` for the list's initial page.
     public var direction: PageDirection?
 
+    /// Whether the page may be passed to a cacher. Not encoded, because a list with a page that must not be stored is never saved.
+    var storage = Freshness.Storage.allowed
+
     /// The key that requested the page; `nil` for the list's initial page.
     public var key: String?
 
@@ -33,6 +36,13 @@ public struct LoadedPage: Hashable, Sendable, Codable {
         self.returnKey = returnKey
         self.count = count
     }
+
+    init(direction: PageDirection? = nil, _ storage: Freshness.Storage, key: String? = nil, returnKey: String? = nil, count: Int) {
+        self.init(direction: direction, key: key, returnKey: returnKey, count: count)
+        self.storage = storage
+    }
+
+    private enum CodingKeys: String, CodingKey { case direction, key, returnKey, count }
 }
 
 /// The number of pages in each direction beside the page that a fetch of the list begins with.
@@ -92,8 +102,23 @@ package struct LoadedPages: Hashable, Sendable {
         return counts
     }
 
+    /// Whether the whole list may be passed to a cacher: it may not if one of its pages may not.
+    var storage: Freshness.Storage { all.allSatisfy { $0.storage == .allowed } ? .allowed : .forbidden }
+
+    /// Forbids the storage of each page if one page must not be stored, because a change may have moved its elements to other pages.
+    mutating func spreadStorage() {
+        guard storage == .forbidden else { return }
+        self = LoadedPages(
+            all.map { page in
+                var page = page
+                page.storage = .forbidden
+                return page
+            })
+    }
+
     /// Changes the sizes of the pages after a change other than an added page.
     mutating func resize(_ change: (_ sizes: [Int]) -> [Int]) {
+        spreadStorage()
         var pages = all
         let sizes = pages.map(\.count)
         let resized = change(sizes)

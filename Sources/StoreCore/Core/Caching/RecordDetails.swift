@@ -79,10 +79,14 @@ package final class RecordDetails: Sendable {
     ) {
         var freshness = list?.fields.freshness ?? .unspecified
         // A list must not be stored if any of its pages must not be stored.
-        if page?.fields.freshness.storage == .forbidden { freshness.storage = .forbidden }
-        var pages = list?.fields.pages ?? LoadedPages([LoadedPage(count: sizes.before)])
+        let storage = page?.fields.freshness.storage ?? .allowed
+        var pages = list?.fields.pages ?? LoadedPages([LoadedPage(freshness.storage, count: sizes.before)])
+        if storage == .forbidden { freshness.storage = .forbidden }
         let returnKey = direction == .next ? page?.fields.prevKey : page?.fields.nextKey
-        pages.add(LoadedPage(direction: direction, key: key, returnKey: returnKey, count: sizes.after - sizes.before), at: direction)
+        let added = LoadedPage(direction: direction, storage, key: key, returnKey: returnKey, count: sizes.after - sizes.before)
+        pages.add(added, at: direction)
+        // The page has replaced elements of other pages with its own.
+        if storage == .forbidden, !keepsValidator { pages.spreadStorage() }
         self.init(
             keeping: freshness, keepsValidator ? list?.fields.validator : list?.fields.validator?.withoutVersion,
             nextKey: direction == .next ? page?.fields.nextKey : list?.fields.nextKey,
@@ -99,7 +103,8 @@ package final class RecordDetails: Sendable {
             case .page(let direction, let key): (direction, key)
             }
         let returnKey = direction == .next ? fields.prevKey : fields.nextKey
-        fields.pages = LoadedPages([LoadedPage(direction: direction, key: key, returnKey: returnKey, count: count)])
+        let first = LoadedPage(direction: direction, fields.freshness.storage, key: key, returnKey: returnKey, count: count)
+        fields.pages = LoadedPages([first])
         // A list keeps only the validator of its initial page, and the notes of the page with which it began.
         fields.validator = fields.validator?.withoutVersion
         self.init(fields)

@@ -113,6 +113,8 @@ extension KeyMachine {
                     StoreError(.nothingToConfirm, "fetching: the origin confirmed content that it was not asked to confirm"), &transition)
                 return
             }
+            // The confirmation says nothing about the other pages of a list (C25).
+            let isCut = keepInitialPage(of: &record)
             record.fetchedAt = transition.date
             // What the confirmation does not state stays as it was (RFC 9111 §3.2, §4.3.4).
             if let validator = fetched.details?.fields.validator {
@@ -121,8 +123,6 @@ extension KeyMachine {
                 record.freshness = fetched.freshness
             }
             record.isInvalidated = false
-            // The confirmation says nothing about the other pages of a list (C25).
-            let isCut = keepInitialPage(of: &record)
             accept(record, keepingContent: !isCut, .fetched(over: flight.base), &transition)
         }
         answerAfterFetch(&transition)

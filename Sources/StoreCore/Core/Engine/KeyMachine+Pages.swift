@@ -168,14 +168,15 @@ extension KeyMachine {
         if page.before > 0 { _ = list.drop(&record.content, page.before, .prev) }
         var fields = record.fields
         (fields.nextKey, fields.prevKey, fields.pages) = (page.nextKey, page.prevKey, nil)
+        fields.freshness.storage = page.storage
         record.fields = fields
         return page.isPart
     }
 
-    /// The initial page within a list: the number of elements on both sides, and its keys. `nil` if it is not in the list.
+    /// The initial page within a list: the number of elements on both sides, its keys, and its storage. `nil` if it is not in the list.
     private func initialPage(
         of record: CacheRecord<Content>
-    ) -> (before: Int, after: Int, nextKey: String?, prevKey: String?, isPart: Bool)? {
+    ) -> (before: Int, after: Int, nextKey: String?, prevKey: String?, storage: Freshness.Storage, isPart: Bool)? {
         let pages = record.pages
         // The record comes from a cacher, so its sizes may be wrong.
         guard let list = rules.list, isPartition(pages.map(\.count), of: list.count(record.content)),
@@ -187,7 +188,7 @@ extension KeyMachine {
         else { return nil }
         return (
             front.reduce(0) { $0 + $1.count }, back.reduce(0) { $0 + $1.count }, back.first?.key ?? record.nextKey,
-            front.last?.key ?? record.prevKey, pages.count > 1
+            front.last?.key ?? record.prevKey, pages[place].storage, pages.count > 1
         )
     }
 

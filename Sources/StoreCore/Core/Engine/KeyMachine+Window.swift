@@ -29,7 +29,7 @@ extension KeyMachine {
     ) {
         let side: PageDirection = direction == .next ? .prev : .next
         let count = list.count(record.content)
-        var pages = record.fields.pages?.all ?? [LoadedPage(count: count)]
+        var pages = record.fields.pages?.all ?? [LoadedPage(record.freshness.storage, count: count)]
         // The record comes from a cacher, so its sizes may be wrong. Dropping by them would lose elements.
         guard pages.count >= window, isPartition(pages.map(\.count), of: count) else { return }
         var (dropped, keyOfDropped) = (0, String?.none)
@@ -38,7 +38,10 @@ extension KeyMachine {
             keyOfDropped = key
         }
         guard let keyOfDropped else { return }
-        record.fields.pages = LoadedPages(pages)
+        let kept = LoadedPages(pages)
+        record.fields.pages = kept
+        // A dropped page no longer forbids the storage of the list.
+        record.freshness.storage = kept.storage
         if side == .next { record.fields.nextKey = keyOfDropped } else { record.fields.prevKey = keyOfDropped }
         if let elements = list.drop(&record.content, dropped, side) { transition.discarded.append(elements) }
         // The positions in the index are those of the longer list.
