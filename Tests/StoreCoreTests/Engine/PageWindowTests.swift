@@ -324,6 +324,77 @@ struct PageWindowTests {
         #expect(try await list.requireData() == Book.rows(4...5))
     }
 
+    // MARK: Pages without elements
+
+    /// A book; its pages from 5 to 8 are empty, or repeat the last row before them.
+    private func gappedBook(repeating: Bool = false, isEndless: Bool = false) -> ScriptedPaginationFetcher<Int, Row> {
+        ScriptedPaginationFetcher { request in
+            let page = request.pageKey.flatMap { Int($0) } ?? 0
+            let isEmpty = page >= 5 && (isEndless || page < 9)
+            let rows = isEmpty ? (repeating ? [Row(id: 14)] : []) : Book.rows(page...page)
+            return .page(rows, nextKey: "\(page + 1)", prevKey: page > 0 ? "\(page - 1)" : nil)
+        }
+    }
+
+    @Test(arguments: 1...4) func `C18: empty pages take no room in the window`(_ window: Int) async throws {
+        let fetcher = gappedBook()
+        let list = PaginationStore(
+            cacher: MemoryCacher<Int, [Row]>(), fetcher: fetcher, paging: PagingPolicy(maximumPages: window), time: ManualTime())[1]
+        let observer = RecordingObserver(list.publish())
+        try await observer.next { $0.isCompleted }
+        await page(list, .next, times: 4)
+        let full = Book.rows(max(0, 5 - window)...4)
+        for _ in 5...8 {
+            await page(list, .next)
+            #expect(try await list.requireData() == full)
+        }
+        // A refetch loads the pages with rows, and the key after them.
+        await list.invalidate()
+        #expect(try await list.requireData() == full)
+        #expect(fetcher.requests.last?.pageKey == "4")
+        await page(list, .next, times: 5)
+        let later = Array(full.dropFirst(3)) + Book.rows(9...9)
+        #expect(try await list.requireData() == later)
+        await list.invalidate()
+        #expect(try await list.requireData() == later)
+        // The way back leads over the empty pages to every page with rows.
+        while await list.requestPrevData() != .noPage {}
+        #expect(try await list.requireData() == Book.rows(0...window - 1))
+        await page(list, .next, times: 9)
+        #expect(try await list.requireData().suffix(3) == Book.rows(window + 8...window + 8))
+        #expect(observer.states.allSatisfy { $0.content?.isEmpty != true })
+    }
+
+    @Test(arguments: [false, true])
+    func `C18: pages without new elements hold no memory, however many they are`(_ repeating: Bool) async throws {
+        let cacher = MemoryCacher<Int, [Row]>()
+        let list = PaginationStore(
+            cacher: cacher, fetcher: gappedBook(repeating: repeating, isEndless: true), paging: PagingPolicy(maximumPages: 3),
+            time: ManualTime())[1]
+        _ = try await list.requireData()
+        await page(list, .next, times: 100)
+        #expect(try await list.requireData().suffix(6) == Book.rows(3...4))
+        #expect(await cacher.load(param: 1)?.pages.count ?? 0 <= 4)
+    }
+
+    @Test func `C18, C25: a confirmed initial page before empty pages keeps its own key`() async throws {
+        let fetcher = ScriptedPaginationFetcher<Int, Row> { request in
+            if request.validator != nil { return .notModified() }
+            let page = request.pageKey.flatMap { Int($0) } ?? 0
+            return .page(
+                page == 0 ? [Row(id: 0)] : [], nextKey: "\(page + 1)", validator: page == 0 ? Validator(entityTag: "a") : nil)
+        }
+        let list = PaginationStore(
+            cacher: MemoryCacher<Int, [Row]>(), fetcher: fetcher, paging: PagingPolicy(maximumPages: 2), time: ManualTime())[1]
+        let observer = RecordingObserver(list.publish())
+        try await observer.next { $0.isCompleted }
+        await page(list, .next, times: 3)
+        await list.refresh()
+        #expect(fetcher.requests.last?.validator != nil)
+        await page(list, .next)
+        #expect(fetcher.requests.last?.pageKey == "1")
+    }
+
     // MARK: Memory
 
     @Test func `C15, C18: 10 pages after thousands of pages hold the memory of 10`() async throws {

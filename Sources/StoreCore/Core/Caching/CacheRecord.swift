@@ -99,9 +99,6 @@ public struct CacheRecord<Content: Sendable>: Sendable {
         set { fields.pages = newValue.isEmpty ? nil : LoadedPages(newValue) }
     }
 
-    /// The number of loaded pages, as a fetch of all of them needs it.
-    var pageCounts: PageCounts { details?.fields.pages?.counts ?? PageCounts() }
-
     /// Whether the content was marked as out of date, regardless of its dates.
     public var isInvalidated: Bool {
         get { details?.fields.isInvalidated ?? false }

@@ -85,6 +85,26 @@ package struct LoadedPages: Hashable, Sendable {
         }
     }
 
+    /// Adds a page in one direction, and merges it with the page at that end if that one is empty.
+    ///
+    /// The merged page has the key of the empty one: its elements may have come after the empty page, which is requested again before it.
+    mutating func addMerging(_ page: LoadedPage, at direction: PageDirection) {
+        guard let empty = all.emptyEnd(direction) else { return add(page, at: direction) }
+        var (pages, merged) = (all, page)
+        (merged.key, merged.returnKey) = (empty.key, empty.returnKey)
+        if empty.storage == .forbidden { merged.storage = .forbidden }
+        pages[direction == .next ? pages.count - 1 : 0] = merged
+        self = LoadedPages(pages)
+    }
+
+    /// The pages without the empty ones at both ends.
+    var withoutEmptyEnds: LoadedPages {
+        var pages = all
+        if pages.count > 1, pages.emptyEnd(.next) != nil { pages.removeLast() }
+        if pages.count > 1, pages.emptyEnd(.prev) != nil { pages.removeFirst() }
+        return LoadedPages(pages)
+    }
+
     var counts: PageCounts {
         let pages = all
         var counts = PageCounts()
@@ -125,6 +145,14 @@ package struct LoadedPages: Hashable, Sendable {
         guard resized != sizes, resized.count == sizes.count else { return }
         for (position, size) in resized.enumerated() { pages[position].count = size }
         self = LoadedPages(pages)
+    }
+}
+
+extension [LoadedPage] {
+    /// The page at one end if it was added there and has no elements.
+    func emptyEnd(_ direction: PageDirection) -> LoadedPage? {
+        guard let page = direction == .next ? last : first, page.count == 0, page.direction == direction else { return nil }
+        return page
     }
 }
 

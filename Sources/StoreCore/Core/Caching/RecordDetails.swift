@@ -72,10 +72,11 @@ package final class RecordDetails: Sendable {
     ///   - key: The key that requested the page.
     ///   - sizes: The number of elements of the list before and after.
     ///   - keepsValidator: Whether the validator still describes the initial page, because the page replaced no element.
+    ///   - mergesEmpty: Whether the page is merged with an empty one at that end, because the list has a window (C18).
     ///   - arrival: The arrival of the first page, if the same fetch has loaded it.
     convenience init(
         _ list: RecordDetails?, extendedBy page: RecordDetails?, _ direction: PageDirection, key: String?,
-        sizes: (before: Int, after: Int), keepsValidator: Bool, arrival: MonotonicInstant? = nil
+        sizes: (before: Int, after: Int), keepsValidator: Bool, mergesEmpty: Bool, arrival: MonotonicInstant? = nil
     ) {
         var freshness = list?.fields.freshness ?? .unspecified
         // A list must not be stored if any of its pages must not be stored.
@@ -84,7 +85,7 @@ package final class RecordDetails: Sendable {
         if storage == .forbidden { freshness.storage = .forbidden }
         let returnKey = direction == .next ? page?.fields.prevKey : page?.fields.nextKey
         let added = LoadedPage(direction: direction, storage, key: key, returnKey: returnKey, count: sizes.after - sizes.before)
-        pages.add(added, at: direction)
+        if mergesEmpty { pages.addMerging(added, at: direction) } else { pages.add(added, at: direction) }
         // The page has replaced elements of other pages with its own.
         if storage == .forbidden, !keepsValidator { pages.spreadStorage() }
         self.init(

@@ -3,6 +3,9 @@ final class Fetches: Sendable {
     typealias Report = @Sendable (StoreEventKind) -> Void
     typealias Outcome = Result<Fetched<BoxedContent>, any Error>
 
+    /// The largest number of empty pages that are requested one after another without a row that asks for them.
+    static let emptyLimit = 20
+
     /// The number of tasks that fetch, canceled ones included.
     let running = WatchedState(0)
     private let respond: Respond
@@ -71,8 +74,14 @@ final class Fetches: Sendable {
         if let start = wanted.start { details = RecordDetails(details, of: start, count: list.count(content)) }
         var index: AnyObject?
         for (direction, count) in [(PageDirection.next, wanted.next), (.prev, wanted.prev)] {
-            for _ in 0..<max(0, count) {
-                guard let key = direction == .next ? details?.fields.nextKey : details?.fields.prevKey else { break }
+            var (missing, empty) = (count, 0)
+            while true {
+                // In a window, an empty page is merged with the next one that has elements (C18).
+                let isMerged = list.window != nil && details?.fields.pages?.all.emptyEnd(direction) != nil
+                guard missing > 0 || isMerged, empty < Self.emptyLimit,
+                    let key = direction == .next ? details?.fields.nextKey : details?.fields.prevKey
+                else { break }
+                if isMerged { empty += 1 } else { missing -= 1 }
                 // Stops an origin that ignores cancellation from loading the pages of a list that will be dropped.
                 try Task.checkCancellation()
                 let page = try await attempt(.page(direction, key: key, param), report)
@@ -83,7 +92,7 @@ final class Fetches: Sendable {
                 let replaced = list.merge(&content, elements, direction, &index)
                 details = RecordDetails(
                     details, extendedBy: page.details, direction, key: key, sizes: (before, list.count(content)),
-                    keepsValidator: replaced == nil, arrival: arrival)
+                    keepsValidator: replaced == nil, mergesEmpty: list.window != nil, arrival: arrival)
             }
         }
         return Fetched(content: content, details: details)

@@ -86,13 +86,14 @@ extension KeyMachine {
         // A changed key interrupts or supersedes the request, so this key requested the page.
         let key = pageKey(direction)
         held = nil
-        if let window = list.window { makeRoom(in: &record, of: window, list, for: details, direction, &transition) }
+        // An empty page takes no room.
+        if let window = list.window, list.count(page) > 0 { makeRoom(in: &record, of: window, list, for: details, direction, &transition) }
         let before = list.count(record.content)
         let replaced = list.merge(&record.content, page, direction, &mergeIndex)
         if let replaced { transition.discarded.append(replaced) }
         record.details = RecordDetails(
             record.details, extendedBy: details, direction, key: key, sizes: (before, list.count(record.content)),
-            keepsValidator: replaced == nil)
+            keepsValidator: replaced == nil, mergesEmpty: list.window != nil)
         held = HeldRecord(record, deadline: deadline)
         contentNumber += 1
         for position in patches.indices { patches[position].isBeforePage = true }

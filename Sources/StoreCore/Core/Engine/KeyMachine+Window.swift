@@ -1,9 +1,12 @@
 // The window of a list (C18): a page added at one end of a full list drops a page at the other end, which becomes the next page there.
+// An empty page takes no room. It stays at its end until the next page there is merged with it.
 
 extension KeyMachine {
     /// The pages that a fetch loads again: the loaded ones, up to the size of the window.
     var loadedPages: PageCounts {
-        var pages = held?.record.pageCounts ?? PageCounts()
+        guard let loaded = held?.record.details?.fields.pages else { return PageCounts() }
+        // A refetch in a window does not count empty pages, so it need not reach those at the ends.
+        var pages = rules.list?.window == nil ? loaded.counts : loaded.withoutEmptyEnds.counts
         if let window = rules.list?.window {
             pages.next = min(pages.next, window - 1)
             pages.prev = min(pages.prev, window - 1 - pages.next)
@@ -31,9 +34,11 @@ extension KeyMachine {
         let count = list.count(record.content)
         var pages = record.fields.pages?.all ?? [LoadedPage(record.freshness.storage, count: count)]
         // The record comes from a cacher, so its sizes may be wrong. Dropping by them would lose elements.
-        guard pages.count >= window, isPartition(pages.map(\.count), of: count) else { return }
+        guard isPartition(pages.map(\.count), of: count) else { return }
+        // The new page will be merged with an empty one.
+        let room = pages.emptyEnd(direction) == nil ? window : window + 1
         var (dropped, keyOfDropped) = (0, String?.none)
-        while pages.count >= window, let (key, count) = dropPage(at: side, of: &pages, beside: page) {
+        while pages.count >= room, let (key, count) = dropPage(at: side, of: &pages, beside: page) {
             dropped += count
             keyOfDropped = key
         }

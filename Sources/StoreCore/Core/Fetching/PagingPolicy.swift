@@ -10,6 +10,7 @@ public struct PagingPolicy: Hashable, Sendable {
     ///
     /// A page that is added at one end of a full list drops the page at the other end. The key of the dropped page becomes the page key of
     /// that end, so that the page can be requested again. A page whose key is unknown stays, because it could not be requested again.
+    /// Empty pages do not count.
     public let maximumPages: Int
 
     /// Creates the rules.

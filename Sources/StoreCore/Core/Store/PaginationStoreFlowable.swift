@@ -38,7 +38,7 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// Requests pages until one adds an element, there is no page, or 20 pages have added none.
     func requestElements(_ direction: PageDirection) async -> PageRequest {
         // Bounded, because an origin may return empty pages without end.
-        for _ in 1..<20 {
+        for _ in 1..<Fetches.emptyLimit {
             let outcome = await engine.requestPage(direction, of: key, continueWhenError: true)
             switch outcome {
             case .loaded, .joined: if !engine.hasEmptyPage(direction, of: key) { return outcome }
