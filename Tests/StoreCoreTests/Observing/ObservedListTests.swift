@@ -107,6 +107,60 @@ struct ObservedListTests {
         await task.value
     }
 
+    /// A list with empty pages before a number, in one direction.
+    private func empty(before number: Int, _ direction: PageDirection = .next) -> ScriptedPaginationFetcher<String, Row> {
+        ScriptedPaginationFetcher { request in
+            let page = request.pageKey.flatMap { Int($0) } ?? 0
+            let rows = page < number ? [] : [Row(id: page)]
+            let key = page < 100 ? "\(page + 1)" : nil
+            return direction == .next ? .page(rows, nextKey: key) : .page(rows, prevKey: key)
+        }
+    }
+
+    private func follow(_ fetcher: ScriptedPaginationFetcher<String, Row>) -> (ObservedList<Row>, Task<Void, Never>) {
+        let lists = PaginationStore(cacher: MemoryCacher<String, [Row]>(), fetcher: fetcher, time: ManualTime())
+        let list = ObservedList<Row>()
+        return (list, Task { await list.follow(lists["a"]) })
+    }
+
+    @Test(arguments: [1, 5], PageDirection.allCases)
+    func `V3: an empty list loads its pages until one has a row`(_ number: Int, _ direction: PageDirection) async throws {
+        let fetcher = empty(before: number, direction)
+        let (list, task) = follow(fetcher)
+        try await until("a row is shown") { list.content?.map(\.id) == [number] }
+        #expect((direction == .next ? list.next : list.previous).canRequestAdditionalData)
+        #expect(fetcher.startedCount == number + 1)
+        task.cancel()
+        await task.value
+    }
+
+    @Test func `V3: an empty list requests at most twenty pages, and again after a refresh`() async throws {
+        let fetcher = empty(before: .max)
+        let lists = PaginationStore(cacher: MemoryCacher<String, [Row]>(), fetcher: fetcher, time: ManualTime())
+        let list = ObservedList<Row>()
+        let task = Task { await list.follow(lists["a"]) }
+        try await until("the bound is reached") { fetcher.startedCount == 21 && list.next.canRequestAdditionalData }
+        #expect(await list.loadNext() == .loaded)
+        #expect(fetcher.startedCount == 41)
+        fetcher.hold()
+        let refresh = Task { await lists["a"].refresh() }
+        try await until("the list is loading") { list.isLoading }
+        fetcher.release()
+        await refresh.value
+        try await until("the bound is reached again") { fetcher.startedCount == 62 && list.next.canRequestAdditionalData }
+        task.cancel()
+        await task.value
+    }
+
+    @Test func `V3: an empty list does not repeat a page that has failed`() async throws {
+        let fetcher = ScriptedPaginationFetcher<String, Row> { $0.pageKey == nil ? .page([], nextKey: "1") : .failure(Offline()) }
+        let (list, task) = follow(fetcher)
+        try await until("the page has failed") { list.next.error != nil }
+        #expect(fetcher.startedCount == 2 && list.content == [])
+        task.cancel()
+        await task.value
+    }
+
     @Test func `V4: a page that loads does not invalidate the rows`() async throws {
         let (list, task) = try await followed()
         let rows = ReadingView { _ = list.content }

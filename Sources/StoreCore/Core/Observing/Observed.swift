@@ -137,16 +137,33 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
 
     /// Follows a list: observes it, and shows its states, until the task is canceled.
     ///
-    /// The rules are those of `follow` for a key of a ``Store``.
+    /// The rules are those of `follow` for a key of a ``Store``. An empty list has no row that could request a
+    /// page. The model therefore requests the next pages of an empty list, or else its previous pages, by the rules of ``loadNext()``:
+    /// until a page adds an element, and at most 20 pages in each direction until the list is loading again.
     ///
     /// - Parameter list: The handle on the list. The model holds it only during the call.
     public func follow<Param, Element>(_ list: PaginationStoreFlowable<Param, Element>) async where Content == [Element] {
         let requestPage: PageRequester = { direction in await list.requestElements(direction) }
         let key = Subject(list.param, of: list.engine)
-        await follow(list.publish(), Following(key: key, state: list.list.stateInMemory, requestPage: requestPage))
+        var filling: [PageDirection: Task<Void, Never>] = [:]
+        defer { for task in filling.values { task.cancel() } }
+        await follow(list.publish(), Following(key: key, state: list.list.stateInMemory, requestPage: requestPage)) { state in
+            switch state {
+            case .completed(content: let rows, let next, let previous) where rows.isEmpty && !next.isLoading:
+                let direction: PageDirection = next.canRequestAdditionalData && filling[.next] == nil ? .next : .prev
+                guard (direction == .next ? next : previous).canRequestAdditionalData, filling[direction] == nil else { return }
+                filling[direction] = Task { _ = await requestPage(direction) }
+            case .completed, .error: break
+            case .loading:
+                for task in filling.values { task.cancel() }
+                filling = [:]
+            }
+        }
     }
 
-    private func follow(_ states: LoadingStateSequence<Content>, _ following: Following) async {
+    private func follow(
+        _ states: LoadingStateSequence<Content>, _ following: Following, onState: (LoadingState<Content>) -> Void = { _ in }
+    ) async {
         guard !isPreview, !Task.isCancelled else { return }
         followings.append(following)
         showNewest()
@@ -157,6 +174,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
         for await state in states {
             following.state = state
             if followings.last === following { showNewest() }
+            onState(state)
         }
     }
 
