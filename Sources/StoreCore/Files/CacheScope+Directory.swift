@@ -27,14 +27,18 @@ extension CacheScope {
     /// Returns the subdirectory for one kind of data.
     ///
     /// - Parameter name: The name of the kind. Any text is one path component: characters that have a meaning in paths are escaped, and a
-    ///   long name is shortened to its beginning and its SHA-256. Different names have different directories.
+    ///   long name is shortened to its beginning and its SHA-256. Canonically equivalent names, such as two spellings of `é`, have one
+    ///   directory, and all other names have different ones. Letters keep their case: on a file system that ignores case, `Users` and
+    ///   `users` are one directory, so do not give two kinds names that differ only in case.
     /// - Returns: The URL of the directory, which is never outside ``directory``. The call does not create it.
     public func directory(named name: String) -> URL {
         directory.appending(component: Self.component(name), directoryHint: .isDirectory)
     }
 
-    /// Returns the name of a directory for any text, another one for each text.
+    /// Returns the name of a directory for any text, another one for each text that is not canonically equivalent.
     static func component(_ name: String) -> String {
+        // A file system may keep the bytes of a name, and then finds only the same spelling again.
+        let name = name.normalFormC
         var component = ""
         for scalar in name.unicodeScalars {
             // A point at the beginning would make the names `.` and `..`, and names that this package uses itself.

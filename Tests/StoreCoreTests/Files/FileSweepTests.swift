@@ -344,6 +344,13 @@ struct FileSweepTests {
         #expect(scope.directory(named: "users").lastPathComponent == "users")
     }
 
+    @Test(arguments: ["caf", String(repeating: "long", count: 100)])
+    func `F3: canonically equal names have one directory of a scope`(_ name: String) {
+        let scope = CacheScope(directory: place.url)
+        let composed = scope.directory(named: name + "\u{E9}").path(percentEncoded: true)
+        #expect(scope.directory(named: name + "e\u{301}").path(percentEncoded: true) == composed)
+    }
+
     @Test func `clearing a scope removes the records in all its directories, and nothing else`() async throws {
         let scope = CacheScope(directory: place.url)
         let users = FileCacher<Int, String>(directory: scope.directory(named: "users"))

@@ -281,4 +281,94 @@ struct OutboxCreationTests {
         notes.appending.release()
         try await notes.settled()
     }
+
+    // MARK: Creations that have failed or were taken back
+
+    private func isNotCreated(_ error: (any Error)?) -> Bool {
+        (error as? StoreError)?.code.rawValue == "entityNotCreated"
+    }
+
+    /// The end of a creation before its delivery succeeds.
+    enum Ending: CaseIterable { case failed, discarded, canceled, cleared, replaced }
+
+    @Test(arguments: Ending.allCases)
+    func `O8: a temporary key is not fetched after its creation has ended without an entity`(_ ending: Ending) async throws {
+        let notes = try Notes(creating: ScriptedDeliveries { _ in .failure(Refusal()) })
+        await notes.register()
+        let creation = try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
+        let observer = RecordingObserver(notes.store["t"].publish())
+        try await observer.next { $0.content == "a" }
+        switch ending {
+        case .failed:
+            notes.outbox.start()
+            try await notes.events.first("failed", count: 1)
+        case .discarded: #expect(try await notes.outbox.discard(creation) == .discarded)
+        case .canceled: #expect(try await notes.outbox.cancel(creation) == .canceled)
+        case .cleared: try await notes.outbox.clear()
+        case .replaced: _ = try await notes.outbox.replace(creation, with: CreateNote(id: "u", text: "a"))
+        }
+        let state = try await observer.next { $0.error != nil }
+        #expect(state.content == nil && isNotCreated(state.error))
+        for source in [GettingFrom.both, .origin] {
+            let error = await #expect(throws: (any Error).self) { try await notes.store["t"].requireData(from: source) }
+            #expect(isNotCreated(error))
+        }
+        await notes.store["t"].refresh()
+        await notes.store["t"].invalidate()
+        await notes.store["t"].clear()
+        #expect(notes.fetcher.startedCount == 0)
+        // Another creation may use the key.
+        guard ending != .failed else { return }
+        try await notes.outbox.submit(CreateNote(id: "t", text: "b"))
+        try await observer.next { $0.content == "b" && $0.error == nil }
+    }
+
+    @Test func `O8: a temporary key whose creation has failed is not fetched in the next launch, and is shown after a retry`() async throws {
+        let notes = try Notes(creating: ScriptedDeliveries { _ in .failure(Refusal()) })
+        await notes.register()
+        let creation = try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
+        notes.outbox.start()
+        try await notes.events.first("failed", count: 1)
+        await notes.outbox.core.shutDown()
+        let again = try Notes(in: notes.directory)
+        await again.register()
+        let observer = RecordingObserver(again.store["t"].publish())
+        let state = try await observer.next { $0.error != nil }
+        #expect(state.content == nil && isNotCreated(state.error))
+        #expect(try await again.outbox.retry(creation))
+        try await observer.next { $0.content == "a" && $0.error == nil }
+        #expect(again.fetcher.startedCount == 0)
+    }
+
+    @Test func `O8: a command that refers to an entity whose creation was taken back is refused`() async throws {
+        let notes = try Notes(creating: ScriptedDeliveries { _ in .failure(Refusal()) })
+        await notes.register()
+        let canceled = try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
+        #expect(try await notes.outbox.cancel(canceled) == .canceled)
+        let failed = try await notes.outbox.submit(CreateNote(id: "u", text: "a"))
+        notes.outbox.start()
+        try await notes.events.first("failed", count: 1)
+        let orphan = try await notes.outbox.submit(AppendText(note: "u", text: "b"))
+        #expect(try await notes.outbox.discard(failed) == .discarded)
+        for id in ["t", "u"] {
+            let error = await #expect(throws: (any Error).self) { try await notes.outbox.submit(AppendText(note: id, text: "b")) }
+            #expect(isNotCreated(error))
+        }
+        let error = await #expect(throws: (any Error).self) {
+            try await notes.outbox.replace(orphan, with: AppendText(note: "t", text: "b"))
+        }
+        #expect(isNotCreated(error))
+        // The log knows the key in the next launch.
+        await notes.outbox.core.shutDown()
+        let again = try Notes(in: notes.directory)
+        await again.register()
+        await #expect(throws: StoreError.self) { try await again.outbox.submit(AppendText(note: "t", text: "b")) }
+        // Another creation may use the key.
+        try await again.outbox.submit(CreateNote(id: "t", text: "c"))
+        try await again.outbox.submit(AppendText(note: "t", text: "d"))
+        again.outbox.start()
+        #expect(await again.outbox.drain(until: .seconds(3_600)) == .drained)
+        #expect(again.appending.commands == [AppendText(note: "42-t", text: "d")])
+        #expect(notes.appending.commands == [])
+    }
 }
