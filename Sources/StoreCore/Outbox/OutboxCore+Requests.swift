@@ -25,6 +25,7 @@ extension OutboxCore {
             }
         }
         for engine in registration.engines { engine.knowCommands(items.lazy.filter { $0.status == .delivered }.map(\.id)) }
+        for item in machine.commands(where: { $0.submission.name == registration.name && $0.status == .failed }) { abandon(item) }
         if !registration.engines.isEmpty { show(items) }
         for item in items {
             if item.isUnreadable {
@@ -89,6 +90,7 @@ extension OutboxCore {
         defer { carryOut() }
         try transact {
             let (bound, payload) = try upToDate(bound, registration) ?? (bound, payload)
+            try checkReferences(of: bound)
             var submission = submission(of: bound, registration, payload, date: time.date, delivery: id)
             var (count, bytes) = (machine.pendingCount + machine.failedCount + 1, machine.byteCount + payload.count)
             if let earlier = machine.supersedable(in: bound.lane), earlier.submission.name == Value.name,
@@ -124,6 +126,15 @@ extension OutboxCore {
     func upToDate(_ command: BoundCommand, _ registration: OutboxRegistration) throws -> (command: BoundCommand, payload: Data)? {
         guard command.references.contains(where: { machine.replacements[$0] != nil }) else { return nil }
         return try replaceIdentifiers(of: command, registration, machine.replacements)
+    }
+
+    /// Refuses a command that refers to an entity that will never exist: the origin does not know its temporary identifier.
+    private func checkReferences(of command: BoundCommand) throws {
+        guard let identifier = command.references.first(where: { $0 != command.creates && machine.isAbandoned($0) }) else { return }
+        throw StoreError(
+            .entityNotCreated,
+            "submitting a command: it refers to the temporary key \(identifier), and the command that creates its entity was taken back; "
+                + "create the entity again first")
     }
 
     func replaceIdentifiers(
@@ -195,6 +206,7 @@ extension OutboxCore {
             outcome = self.outcome(ofDiscarding: id)
             guard outcome.isDone, let item = machine.items[id] else { return [] }
             let (bound, payload) = try upToDate(bound, registration) ?? (bound, payload)
+            try checkReferences(of: bound)
             let submission = submission(of: bound, registration, payload, date: item.submission.date)
             let growth = submission.payload.count - item.submission.payload.count
             guard growth <= 0 || machine.byteCount + growth <= policy.byteLimit else { throw full }

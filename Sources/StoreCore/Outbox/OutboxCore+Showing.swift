@@ -70,6 +70,7 @@ extension OutboxCore {
         let old = superseded.flatMap { shown.removeValue(forKey: $0) } ?? []
         guard let item, item.status != .failed, let command = known(item) ?? bind(item) else {
             for patch in old { patch.engine.dropCommands([superseded ?? id], of: patch.key) }
+            if let item, item.status == .failed { abandon(item) }
             return
         }
         for patch in command.patches {
@@ -84,6 +85,14 @@ extension OutboxCore {
             patch.engine.dropCommands([superseded ?? id], of: patch.key)
         }
         if !command.patches.isEmpty { shown[id] = command.patches }
+    }
+
+    /// Keeps the temporary key of a failed creation from being fetched.
+    func abandon(_ item: OutboxMachine.Item) {
+        guard let temporary = item.submission.creates, machine.creators[temporary] == item.id,
+            let registration = registrations[item.submission.name], let key = registration.decodeKey?(temporary)
+        else { return }
+        registration.engines.first?.abandonKey(key)
     }
 
     /// Shows the commands of a type that was just registered: all changes of one content in one step, because each step applies all.

@@ -169,6 +169,7 @@ extension OutboxMachine {
             if let replacement = old.replacements[temporary] { map(temporary, to: replacement) }
         }
         for entry in entries { apply(entry, date: date) }
+        for temporary in old.creators.keys where creators[temporary] == nil { abandoned.replace(temporary, with: true) }
         actions = oldActions
         isStarted = wasStarted
         for id in running.keys {

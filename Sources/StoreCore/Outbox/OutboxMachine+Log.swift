@@ -168,6 +168,7 @@ extension OutboxMachine {
             } else {
                 failReferrers(to: temporary, of: id, item.submission.date)
                 creators[temporary] = nil
+                abandoned.replace(temporary, with: true)
             }
         }
         review(item.lane)
@@ -250,6 +251,7 @@ extension OutboxMachine {
             // The entity will never exist under the old key.
             failReferrers(to: temporary, of: item.id, submission.date)
             creators[temporary] = nil
+            abandoned.replace(temporary, with: true)
         }
         if let temporary = submission.creates, creators[temporary] == nil, replacements[temporary] == nil { creators[temporary] = item.id }
         for reference in item.submission.references { removeReferrer(item.id, to: reference) }
@@ -285,7 +287,10 @@ extension OutboxMachine {
         deliveredCount -= 1
         items[id] = nil
         byteCount -= item.submission.payload.count
-        if let temporary = item.submission.creates, creators[temporary] == id { creators[temporary] = nil }
+        if let temporary = item.submission.creates, creators[temporary] == id {
+            creators[temporary] = nil
+            abandoned.replace(temporary, with: true)
+        }
         unreadable.remove(id)
         forgetSubject(of: item)
         for reference in item.submission.references { removeReferrer(id, to: reference) }
@@ -301,6 +306,7 @@ extension OutboxMachine {
     /// All commands were dropped; the log is empty.
     mutating func clear() {
         for item in commands() where item.status != .failed { actions.append(.hide(item.id)) }
+        for temporary in creators.keys { abandoned.replace(temporary, with: true) }
         forgetCommands()
         held = []
         // The running deliveries belong to no lane any longer, and their results do not count.

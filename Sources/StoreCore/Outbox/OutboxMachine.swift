@@ -97,6 +97,8 @@ struct OutboxMachine: Sendable {
     /// The replacements of temporary identifiers, as long as this process runs: a screen may still have the temporary identifier.
     var replacements: [String: String] = [:]
     var replacementOrder: [String] = []
+    /// The temporary identifiers without a creation, because it was taken back; `false` for those that have another one now.
+    var abandoned = TemporaryKeys<String, Bool>()
     /// The lanes that wait because the log has facts of a newer version about them.
     var heldLanes: Set<OutboxLane> = []
     /// The names of the stores with contents that commands change.
@@ -157,6 +159,11 @@ struct OutboxMachine: Sendable {
 
     /// The time at which `woke` is due.
     var nextWake: MonotonicInstant? { isStarted && !isStopped ? timers.first : nil }
+
+    /// Whether the entity of a temporary identifier will never exist.
+    func isAbandoned(_ identifier: String) -> Bool {
+        abandoned[identifier] == true && creators[identifier] == nil && replacements[identifier] == nil
+    }
 
     func isActive(_ id: UUID) -> Bool { running[id] != nil }
 

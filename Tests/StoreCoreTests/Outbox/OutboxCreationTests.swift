@@ -323,7 +323,7 @@ struct OutboxCreationTests {
         try await observer.next { $0.content == "b" && $0.error == nil }
     }
 
-    @Test func `O8: a temporary key whose creation has failed is not fetched in the next launch, and is shown after a retry`() async throws {
+    @Test func `O8: the key of a failed creation is not fetched in the next launch, and has content after a retry`() async throws {
         let notes = try Notes(creating: ScriptedDeliveries { _ in .failure(Refusal()) })
         await notes.register()
         let creation = try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
@@ -340,7 +340,7 @@ struct OutboxCreationTests {
         #expect(again.fetcher.startedCount == 0)
     }
 
-    @Test func `O8: a command that refers to an entity whose creation was taken back is refused`() async throws {
+    @Test func `O8: a command is refused if the creation of its entity was taken back`() async throws {
         let notes = try Notes(creating: ScriptedDeliveries { _ in .failure(Refusal()) })
         await notes.register()
         let canceled = try await notes.outbox.submit(CreateNote(id: "t", text: "a"))

@@ -142,6 +142,7 @@ extension KeyMachine {
         guard let last = dropped.last else { return }
         guard dropped.allSatisfy({ $0.first == nil }) else {
             removePatches(&transition) { ids.contains($0.id) }
+            isAbandoned = !isTemporary
             cleared(&transition)
             return
         }
@@ -168,6 +169,7 @@ extension KeyMachine {
         _ command: CommandMark, _ first: Content, insteadOf superseded: UUID? = nil, _ transition: inout Transition
     ) {
         transition.isWriting = true
+        isAbandoned = false
         let isSuperseding = superseded != command.id && patches.contains { $0.first != nil && $0.command?.id == superseded }
         removePatches(&transition) { $0.id == command.id || $0.id == superseded }
         patches.insert(Patch(id: transition.tickets.next(), command: command, first: first) { _ in }, at: 0)
@@ -203,6 +205,33 @@ extension KeyMachine {
         held?.deadline = .distantFuture
         answerAfterUpdate(&transition)
         answerCallers(&transition) { $0 == .refresh ? .done : nil }
+    }
+
+    /// Whether one of these commands alone creates the entity of this key.
+    func isCreated(onlyBy ids: Set<UUID>) -> Bool {
+        isTemporary && patches.allSatisfy { patch in patch.first == nil || patch.command.map { ids.contains($0.id) } == true }
+    }
+
+    /// The key turns out to be temporary, and its entity is not created.
+    mutating func abandoned(_ transition: inout Transition) {
+        guard !isAbandoned, !isTemporary else { return }
+        isAbandoned = true
+        guard flight != nil else { return }
+        dropFlight(&transition)
+        refuseAbandoned(&transition)
+        endTransition(&transition)
+    }
+
+    /// Fails a request for a fetch of a temporary key without an entity: the origin does not know the key.
+    mutating func refuseAbandoned(_ transition: inout Transition) {
+        (triggerPending, refetchesAtDeadline) = (false, false)
+        transition.publishes = true
+        flightFailed(
+            StoreError(
+                .entityNotCreated,
+                "fetching: the key is temporary, and the command that creates its entity has failed or was taken back; "
+                    + "retry that command, or stop using the key"),
+            &transition)
     }
 
     private mutating func create(_ first: Content, _ transition: inout Transition) {

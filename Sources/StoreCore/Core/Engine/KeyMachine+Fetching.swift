@@ -18,6 +18,7 @@ extension KeyMachine {
             return
         }
         if !patches.isEmpty, isTemporary { return serveTemporary(&transition) }
+        if isAbandoned { return refuseAbandoned(&transition) }
         if stream != nil, joinStream(forceRefresh: forceRefresh, &transition) { return }
         // A caller for a refresh may still wait to be admitted.
         let forceRefresh = forceRefresh || refreshCallers > 0 || forceRefreshPending

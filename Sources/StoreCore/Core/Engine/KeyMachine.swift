@@ -31,6 +31,8 @@ struct KeyMachine<Content: Sendable> {
     var epoch = Ticket(number: 0)
     /// The state that was published last.
     var shown: Sight?
+    /// Whether the command that creates the entity of this temporary key has failed or was taken back.
+    var isAbandoned = false
     /// Whether the accepted content is known, because the cache was read or the content was set.
     var isRead = false
     /// The last fetch's failure, until a fetch succeeds or the content is set.

@@ -60,7 +60,11 @@ extension StoreEngine {
 
     /// Removes the changes of commands. Their results no longer count.
     package func dropCommands(_ ids: Set<UUID>, of param: BoxedKey) {
-        state.withLock { $0.knownCommands?.subtract(ids) }
+        state.withLock { state in
+            state.knownCommands?.subtract(ids)
+            let param = state.resolve(param)
+            if state.live[param]?.value.machine.isCreated(onlyBy: ids) == true { state.abandonedKeys.replace(param, with: true) }
+        }
         transitionIfLive(param) { key, transition in key.machine.commandsDropped(ids, &transition) }
     }
 
@@ -68,7 +72,17 @@ extension StoreEngine {
 
     /// Shows the entity that a command creates under a temporary key.
     package func showCreation(_ command: CommandMark, of param: BoxedKey, _ first: BoxedContent, insteadOf superseded: UUID? = nil) {
+        state.withLock { state in
+            let param = state.resolve(param)
+            if state.abandonedKeys[param] == true { state.abandonedKeys.replace(param, with: false) }
+        }
         transition(param) { key, transition in key.machine.commandCreates(command, first, insteadOf: superseded, &transition) }
+    }
+
+    /// Learns that the command that creates the entity of a temporary key has failed.
+    package func abandonKey(_ param: BoxedKey) {
+        state.withLock { $0.abandonedKeys.replace($0.resolve(param), with: true) }
+        transitionIfLive(param) { key, transition in key.machine.abandoned(&transition) }
     }
 
     /// Returns the key that has replaced a temporary key, or any other key unchanged.
@@ -128,28 +142,31 @@ extension StoreEngine {
 }
 
 /// The keys that have replaced temporary ones.
+typealias ReplacedKeys = TemporaryKeys<BoxedKey, BoxedKey>
+
+/// A note for each temporary key that no longer has a command which will create its entity.
 ///
-/// A screen may name a temporary key long after the replacement, so no event ends an entry. The number of entries is bounded instead, because
-/// each costs about 300 bytes (C15). Observers have moved to the new key, and an outbox has replacements of its own for its commands.
-struct ReplacedKeys {
-    private var replacements: [BoxedKey: BoxedKey] = [:]
-    /// The temporary keys in the order of their replacement; those before `oldest` are forgotten.
-    private var order: [BoxedKey] = []
+/// A screen may name a temporary key long after that, so no event ends an entry. The number of entries is bounded instead, because each
+/// costs about 300 bytes (C15). Observers have moved to the new key, and an outbox has notes of its own for its commands.
+struct TemporaryKeys<Key: Hashable & Sendable, Note: Sendable>: Sendable {
+    private var notes: [Key: Note] = [:]
+    /// The temporary keys in the order of their first notes; those before `oldest` are forgotten.
+    private var order: [Key] = []
     private var oldest = 0
     private let limit: Int
 
     init(limit: Int = 10_000) { self.limit = limit }
 
-    var isEmpty: Bool { replacements.isEmpty }
-    var count: Int { replacements.count }
+    var isEmpty: Bool { notes.isEmpty }
+    var count: Int { notes.count }
 
-    subscript(temporary: BoxedKey) -> BoxedKey? { replacements[temporary] }
+    subscript(temporary: Key) -> Note? { notes[temporary] }
 
-    mutating func replace(_ temporary: BoxedKey, with param: BoxedKey) {
-        guard replacements.updateValue(param, forKey: temporary) == nil else { return }
+    mutating func replace(_ temporary: Key, with note: Note) {
+        guard notes.updateValue(note, forKey: temporary) == nil else { return }
         order.append(temporary)
-        guard replacements.count > limit else { return }
-        replacements[order[oldest]] = nil
+        guard notes.count > limit else { return }
+        notes[order[oldest]] = nil
         oldest += 1
         // Rarely, so that forgetting a key takes constant time on average.
         guard oldest > limit else { return }

@@ -107,6 +107,7 @@ package final class StoreEngine: Sendable {
         let param = state.resolve(param)
         if let key = state.live[param] { return key }
         let key = state.live.insert(param, rules: rules)
+        if !state.abandonedKeys.isEmpty { key.value.machine.isAbandoned = state.abandonedKeys[param] == true }
         readMemory(&key.value, &state, &effects)
         return key
     }
@@ -230,6 +231,9 @@ struct EngineState {
     var knownCommands: Set<UUID>?
     /// The keys that have replaced temporary ones.
     var replacedKeys = ReplacedKeys()
+    /// The temporary keys of entities that are not created, because the creation has failed or was taken back; `false` for those
+    /// that have another creation now.
+    var abandonedKeys = TemporaryKeys<BoxedKey, Bool>()
     /// The observation of a shared cacher, which ends with the store.
     var changes: ChangeObservation?
     /// Whether the store is closed: only the saves of content accepted before still run.

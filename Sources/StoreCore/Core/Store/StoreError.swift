@@ -53,7 +53,7 @@ public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
     /// Whether every further attempt of the same call fails in the same way.
     package static func isFinal(_ error: any Error) -> Bool {
         guard let error = error as? StoreError else { return false }
-        return !error.isRepeatable || [.reentrantFetch, .closed].contains(error.code)
+        return !error.isRepeatable || [.reentrantFetch, .closed, .entityNotCreated].contains(error.code)
     }
 
     /// The kinds of errors. The set is open.
@@ -74,6 +74,8 @@ public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
         public static let nothingToConfirm = Code(rawValue: "nothingToConfirm")
         /// A fetcher and the fetch of another key wait for each other, so neither could end.
         public static let reentrantFetch = Code(rawValue: "reentrantFetch")
+        /// The key is temporary, and the command that creates its entity has failed or was taken back.
+        public static let entityNotCreated = Code(rawValue: "entityNotCreated")
         /// The store, the outbox, or its scope was closed.
         public static let closed = Code(rawValue: "closed")
         /// The cacher failed in an operation whose caller relies on its success.
