@@ -148,21 +148,21 @@ typealias ReplacedKeys = TemporaryKeys<BoxedKey, BoxedKey>
 ///
 /// A screen may name a temporary key long after that, so no event ends an entry. The number of entries is bounded instead, because each
 /// costs about 300 bytes (C15). Observers have moved to the new key, and an outbox has notes of its own for its commands.
-struct TemporaryKeys<Key: Hashable & Sendable, Note: Sendable>: Sendable {
+package struct TemporaryKeys<Key: Hashable & Sendable, Note: Sendable>: Sendable {
     private var notes: [Key: Note] = [:]
     /// The temporary keys in the order of their first notes; those before `oldest` are forgotten.
     private var order: [Key] = []
     private var oldest = 0
     private let limit: Int
 
-    init(limit: Int = 10_000) { self.limit = limit }
+    package init(limit: Int = 10_000) { self.limit = limit }
 
-    var isEmpty: Bool { notes.isEmpty }
-    var count: Int { notes.count }
+    package var isEmpty: Bool { notes.isEmpty }
+    package var count: Int { notes.count }
 
-    subscript(temporary: Key) -> Note? { notes[temporary] }
+    package subscript(temporary: Key) -> Note? { notes[temporary] }
 
-    mutating func replace(_ temporary: Key, with note: Note) {
+    package mutating func replace(_ temporary: Key, with note: Note) {
         guard notes.updateValue(note, forKey: temporary) == nil else { return }
         order.append(temporary)
         guard notes.count > limit else { return }
