@@ -1,6 +1,22 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
+// The targets of the framework, and the targets that each may import. The compiler refuses any other import.
+//
+// | Target | Folder in Sources | May import | Product |
+// |---|---|---|---|
+// | StoreCore | StoreCore/Core | none | StoreCore |
+// | StorePlatform | StoreCore/Platform | StoreCore | none |
+// | StoreFiles | StoreCore/Files | StoreCore, StorePlatform | StoreCore |
+// | StoreOutbox | StoreCore/Outbox | StoreCore, StorePlatform, StoreFiles | StoreCore |
+// | StoreCoreTesting | StoreCore/Testing | StoreCore, StoreOutbox | StoreCoreTesting |
+// | PostgresCacher | StoreCore/Postgres | StoreCore, its C target | PostgresCacher |
+// | Wire | RemoteRouting/Transport/Wire | StoreCore, its C target | none |
+// | RemoteRouting | RemoteRouting | StoreCore, StorePlatform, StoreOutbox, Wire | RemoteRouting |
+// | RemoteRoutingTesting | RemoteRouting/Testing | StoreCore, RemoteRouting | RemoteRoutingTesting |
+// | TextStore | TextStore | StoreCore, StorePlatform, Wire | TextStore |
+// | SyncEngine | SyncEngine | StoreCore, StorePlatform | SyncEngine |
+
 /// One list for every target: what is strict in one folder is strict in all of them.
 let settings: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
@@ -28,7 +44,7 @@ let package = Package(
     ],
     dependencies: [],
     targets: [
-        // The framework: three modules on one core, none of which knows another.
+        // The framework, by the table above.
         .target(name: "StoreCore", path: "Sources/StoreCore/Core", swiftSettings: settings),
         .target(
             name: "StorePlatform", dependencies: ["StoreCore"], path: "Sources/StoreCore/Platform", swiftSettings: settings),
@@ -41,52 +57,58 @@ let package = Package(
             name: "StoreCoreTesting", dependencies: ["StoreCore", "StoreOutbox"], path: "Sources/StoreCore/Testing", swiftSettings: settings
         ),
         .target(
-            name: "TextStore", dependencies: ["StoreCore", "StorePlatform", "StoreFiles", "Wire"], swiftSettings: settings),
+            name: "TextStore", dependencies: ["StoreCore", "StorePlatform", "Wire"], swiftSettings: settings),
         .target(
-            name: "RemoteRouting", dependencies: ["StoreCore", "StorePlatform", "StoreFiles", "StoreOutbox", "Wire"],
+            name: "RemoteRouting", dependencies: ["StoreCore", "StorePlatform", "StoreOutbox", "Wire"],
             exclude: ["Testing", "Transport/Wire"], swiftSettings: settings),
         .target(
             name: "RemoteRoutingTesting", dependencies: ["StoreCore", "RemoteRouting"], path: "Sources/RemoteRouting/Testing",
             swiftSettings: settings),
-        .target(name: "SyncEngine", dependencies: ["StoreCore", "StorePlatform", "StoreFiles"], swiftSettings: settings),
+        .target(name: "SyncEngine", dependencies: ["StoreCore", "StorePlatform"], swiftSettings: settings),
         // HTTP without public API: an engine on libcurl, which is found at run time on Linux, and the delegate of a `URLSession`.
         .target(
-            name: "Wire", dependencies: ["StoreCore", "StorePlatform", .target(name: "CurlShim", condition: .when(platforms: [.linux]))],
+            name: "Wire", dependencies: ["StoreCore", .target(name: "CurlShim", condition: .when(platforms: [.linux]))],
             path: "Sources/RemoteRouting/Transport/Wire", exclude: ["CurlShim"], swiftSettings: settings),
         .target(name: "CurlShim", path: "Sources/RemoteRouting/Transport/Wire/CurlShim"),
 
+        // A cacher over PostgreSQL. libpq is found at run time.
+        .target(
+            name: "PostgresCacher", dependencies: ["StoreCore", "PostgresShim"], path: "Sources/StoreCore/Postgres",
+            exclude: ["PostgresShim"], swiftSettings: settings),
+        .target(name: "PostgresShim", path: "Sources/StoreCore/Postgres/PostgresShim"),
+
         // Examples: programs that a newcomer runs.
         .executableTarget(
-            name: "hello", dependencies: ["StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform"], path: "Examples/Hello",
+            name: "hello", dependencies: ["StoreCore"], path: "Examples/Hello",
             swiftSettings: settings),
         .executableTarget(
             name: "tour",
             dependencies: [
-                "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin",
+                "StoreCore", "StoreFiles", "StorePlatform", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin",
                 "Console",
             ],
             path: "Examples/Tour", swiftSettings: settings),
         .executableTarget(
             name: "orgs",
-            dependencies: ["StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "RemoteRouting", "LoopbackOrigin", "Console"],
+            dependencies: ["StoreCore", "StoreFiles", "RemoteRouting", "LoopbackOrigin", "Console"],
             path: "Examples/Orgs",
             swiftSettings: settings),
         .executableTarget(
             name: "stars",
             dependencies: [
-                "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "RemoteRouting", "LoopbackOrigin", "Console", "Trials",
+                "StoreCore", "StoreFiles", "StoreOutbox", "RemoteRouting", "LoopbackOrigin", "Console", "Trials",
             ], path: "Examples/Stars",
             swiftSettings: settings),
         .executableTarget(
             name: "terms",
             dependencies: [
-                "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "TextStore", "RemoteRouting", "LoopbackOrigin", "Console",
+                "StoreCore", "StorePlatform", "TextStore", "RemoteRouting", "LoopbackOrigin", "Console",
             ], path: "Examples/Terms",
             resources: [.copy("Texts")], swiftSettings: settings),
         .executableTarget(
             name: "mirror",
             dependencies: [
-                "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "SyncEngine", "RemoteRouting", "Wire", "LoopbackOrigin",
+                "StoreCore", "StorePlatform", "SyncEngine", "RemoteRouting", "Wire", "LoopbackOrigin",
                 "Console",
             ],
             path: "Examples/Mirror",
@@ -94,36 +116,30 @@ let package = Package(
         .executableTarget(
             name: "fleet",
             dependencies: [
-                "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "RemoteRouting", "PostgresCacher", "LoopbackOrigin", "Console",
+                "StoreCore", "StoreFiles", "RemoteRouting", "PostgresCacher", "LoopbackOrigin", "Console",
                 "Trials",
             ],
-            path: "Examples/Fleet", exclude: ["PostgresCacher"], swiftSettings: settings),
-        // A cacher over PostgreSQL for an app to depend on or to copy. libpq is found at run time.
-        .target(
-            name: "PostgresCacher", dependencies: ["StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "PostgresShim"],
-            path: "Examples/Fleet/PostgresCacher",
-            exclude: ["PostgresShim"], swiftSettings: settings),
-        .target(name: "PostgresShim", path: "Examples/Fleet/PostgresCacher/PostgresShim"),
+            path: "Examples/Fleet", swiftSettings: settings),
 
         // Support: a real origin on 127.0.0.1 that misbehaves on command, and a client that lives on the main actor.
         .target(
-            name: "LoopbackOrigin", dependencies: ["StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform"],
+            name: "LoopbackOrigin", dependencies: ["StoreCore"],
             path: "Tests/Support/LoopbackOrigin", swiftSettings: settings),
         .target(
-            name: "MainActorClient", dependencies: ["StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform"],
+            name: "MainActorClient", dependencies: ["StoreCore", "StoreFiles"],
             path: "Tests/Support/MainActorClient",
             swiftSettings: settings + [.defaultIsolation(MainActor.self)]),
         // What the examples and the benchmarks write to: a terminal with or without colours, or plain lines.
         .target(name: "Console", path: "Tests/Support/Console", swiftSettings: settings),
         // How many rounds, with which seeds, and the processes that are started and killed in them.
         .target(
-            name: "Trials", dependencies: ["StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform"], path: "Tests/Support/Trials",
+            name: "Trials", dependencies: ["StoreCore", "StorePlatform"], path: "Tests/Support/Trials",
             swiftSettings: settings),
         // A bound on the number of tests that run at once; every test target links it.
         .target(name: "TestWidth", path: "Tests/Support/TestWidth"),
         // A process that a response may end.
         .executableTarget(
-            name: "HostileClient", dependencies: ["RemoteRouting", "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "Trials"],
+            name: "HostileClient", dependencies: ["RemoteRouting", "StoreCore", "StoreFiles", "Trials"],
             path: "Tests/Support/HostileClient",
             swiftSettings: settings),
         // Processes that save records, switch texts, or mirror files, and are killed meanwhile.
@@ -131,11 +147,11 @@ let package = Package(
             name: "CrashWriter", dependencies: ["StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "Trials"],
             path: "Tests/Support/CrashWriter", swiftSettings: settings),
         .executableTarget(
-            name: "TextCrashWriter", dependencies: ["StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "TextStore", "Trials"],
+            name: "TextCrashWriter", dependencies: ["StoreCore", "StorePlatform", "TextStore", "Trials"],
             path: "Tests/Support/TextCrashWriter",
             swiftSettings: settings),
         .executableTarget(
-            name: "SyncCrashWriter", dependencies: ["StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "SyncEngine", "Trials"],
+            name: "SyncCrashWriter", dependencies: ["StoreCore", "StorePlatform", "SyncEngine", "Trials"],
             path: "Tests/Support/SyncCrashWriter",
             swiftSettings: settings),
 
@@ -157,7 +173,7 @@ let package = Package(
         .testTarget(
             name: "TextStoreTests",
             dependencies: [
-                "StoreCoreTesting", "TextStore", "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "Wire", "LoopbackOrigin",
+                "StoreCoreTesting", "TextStore", "StoreCore", "StorePlatform", "Wire", "LoopbackOrigin",
                 "TextCrashWriter", "Trials", "TestWidth",
             ],
             swiftSettings: settings),
@@ -172,26 +188,26 @@ let package = Package(
         .testTarget(
             name: "OrgsTests",
             dependencies: [
-                "RemoteRoutingTesting", "StoreCoreTesting", "orgs", "stars", "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform",
-                "RemoteRouting", "Console", "Trials", "TestWidth",
+                "RemoteRoutingTesting", "StoreCoreTesting", "orgs", "stars", "StoreCore", "RemoteRouting", "Console", "Trials", "TestWidth",
             ],
             swiftSettings: settings),
         .testTarget(
             name: "PostgresCacherTests",
             dependencies: [
-                "StoreCoreTesting", "PostgresCacher", "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "fleet", "Trials",
+                "StoreCoreTesting", "PostgresCacher", "StoreCore", "fleet", "Trials",
                 "TestWidth",
             ],
             swiftSettings: settings),
         .testTarget(
             name: "LoopbackOriginTests",
-            dependencies: ["LoopbackOrigin", "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "Trials", "TestWidth"],
+            dependencies: ["LoopbackOrigin", "StoreCore", "Trials", "TestWidth"],
             swiftSettings: settings),
         // The examples of the documentation, compiled and run, and a check that the documentation shows no others.
         .testTarget(
             name: "DocumentationTests",
             dependencies: [
-                "RemoteRoutingTesting", "StoreCoreTesting", "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "TextStore",
+                "PostgresCacher",
+                "RemoteRoutingTesting", "StoreCoreTesting", "StoreCore", "StoreFiles", "StoreOutbox", "TextStore",
                 "RemoteRouting", "SyncEngine", "LoopbackOrigin",
                 "hello", "Trials", "TestWidth",
             ],

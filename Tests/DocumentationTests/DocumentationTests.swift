@@ -66,7 +66,7 @@ internal import Testing
             DocumentedLink.links(of: Documentation.text(of: page), file: page).map(\.path)
                 .filter { $0.wholeMatch(of: /Sources\/[\w\/]+\/(\w+)\.docc\/\1\.md/) != nil }
         }
-        #expect(pages[0].count == 6)
+        #expect(pages[0].count == 8)
         #expect(pages[0] == pages[1])
     }
 
@@ -99,8 +99,8 @@ struct Story {
         "README.md": readme,
         "Sources/StoreCore/Core/StoreCore.docc/StoreCore.md": landingPage,
         "Sources/StoreCore/Core/StoreCore.docc/GettingStarted.md": gettingStarted,
-        "Sources/StoreCore/Core/StoreCore.docc/ChangesThatSurvive.md": ChangesThatSurviveTests.output,
-        "Sources/StoreCore/Core/StoreCore.docc/SharingACache.md": SharingACacheTests.output,
+        "Sources/StoreCore/Outbox/StoreOutbox.docc/ChangesThatSurvive.md": ChangesThatSurviveTests.output,
+        "Sources/StoreCore/Files/StoreFiles.docc/SharingACache.md": SharingACacheTests.output,
         "Sources/SyncEngine/SyncEngine.docc/GettingStarted.md": synchronizing,
     ]
 }

@@ -4,8 +4,12 @@ internal import PostgresShim
 /// The connections of a process to a PostgreSQL database, for any number of ``PostgresCacher``s.
 ///
 /// ```swift
-/// let database = try PostgresDatabase(url: "postgresql://cache@db.example.com/cache?sslmode=verify-full", connections: 8)
-/// let users = Store(cacher: TieredCacher(over: PostgresCacher<User.ID, User>(database, table: "users")), fetcher: UserFetcher(api: api))
+/// let database = try PostgresDatabase(
+///     url: "postgresql://cache@db.example.com/cache?sslmode=verify-full",
+///     connections: 8)
+/// let rows = PostgresCacher<User.ID, User>(database, table: "users")
+/// let users = Store(
+///     cacher: TieredCacher(over: rows), fetcher: UserFetcher(api: api))
 /// ```
 ///
 /// The first call of a cacher connects. In addition to the pool, one connection listens to the changes of others and holds the leases.

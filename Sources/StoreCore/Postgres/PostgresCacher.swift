@@ -4,8 +4,10 @@ public import StoreCore
 /// Keeps each record in a row of a PostgreSQL table that any number of machines share.
 ///
 /// ```swift
-/// let rows = try PostgresCacher<User.ID, User>(url: "postgresql://cache@db.example.com/cache", table: "users")
-/// let users = Store(cacher: TieredCacher(over: rows), fetcher: UserFetcher(api: api))
+/// let rows = try PostgresCacher<User.ID, User>(
+///     url: "postgresql://cache@db.example.com/cache", table: "users")
+/// let users = Store(
+///     cacher: TieredCacher(over: rows), fetcher: UserFetcher(api: api))
 /// ```
 ///
 /// **Shared.** A store shows the changes of all other machines, fetches a missing key once for all of them, and never saves content over

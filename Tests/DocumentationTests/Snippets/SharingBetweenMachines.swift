@@ -1,0 +1,26 @@
+internal import PostgresCacher
+internal import StoreCore
+internal import Testing
+
+/// The examples of the cacher over PostgreSQL, which connect to no server before the first call.
+struct SharingBetweenMachinesTests {
+    private let api = UserAPI()
+
+    @Test func `a cacher is created without a connection`() throws {
+        let rows = try PostgresCacher<User.ID, User>(
+            url: "postgresql://cache@db.example.com/cache", table: "users")
+        let users = Store(
+            cacher: TieredCacher(over: rows), fetcher: UserFetcher(api: api))
+        _ = users
+    }
+
+    @Test func `several cachers share the connections of a database`() throws {
+        let database = try PostgresDatabase(
+            url: "postgresql://cache@db.example.com/cache?sslmode=verify-full",
+            connections: 8)
+        let rows = PostgresCacher<User.ID, User>(database, table: "users")
+        let users = Store(
+            cacher: TieredCacher(over: rows), fetcher: UserFetcher(api: api))
+        _ = users
+    }
+}
