@@ -21,7 +21,7 @@ extension RouteCall {
             }
             // Reads a short body to keep the connection reusable. Ignores errors, because only the head counts. A canceled call stops
             // before the next request.
-            if hasShortBody(response) { _ = try? await soon { [body = response.body] in try await body.collect() } }
+            if hasShortBody(response) { _ = try? await readPromptly { [body = response.body] in try await body.collect() } }
             if cookies != nil { hops.append(request.url) }
             request = next
             redirects += 1
@@ -66,7 +66,7 @@ extension RouteCall {
 
     /// Reads the body of a redirect, which the caller does not wait for: without an idle deadline, for as long as a head may
     /// take.
-    private func soon(_ read: @escaping @Sendable () async throws -> Data) async throws -> Data {
+    private func readPromptly(_ read: @escaping @Sendable () async throws -> Data) async throws -> Data {
         guard limits.idle == nil, let limit = limits.head else { return try await read() }
         do {
             return try await within(host.time.now.advanced(by: limit), of: host.time, read)

@@ -14,12 +14,12 @@ struct SessionState: Sendable {
     private(set) var held: [String: Held] = [:]
     /// The number of clears; results of fetches from an earlier generation are dropped.
     private(set) var generation: UInt64 = 0
-    var versionSource: VersionSource? { didSet { stir() } }
+    var versionSource: VersionSource? { didSet { invalidateResolutions() } }
     var bundledManifest: VersionManifest?
     private(set) var manifest: VersionManifest?
     /// Texts with an unusable entry in the manifest.
     private(set) var unusable: [String: VersionManifest.Problem] = [:]
-    var manifestRecord: ManifestRecord? { didSet { stir() } }
+    var manifestRecord: ManifestRecord? { didSet { invalidateResolutions() } }
     /// When a failed check is repeated at the latest, even if the clock is set back; `nil` if the last check succeeded.
     private(set) var manifestRetryAt: MonotonicInstant?
     /// The texts that another process has switched since this one last checked the manifest, which it did for a newer manifest.
@@ -28,12 +28,12 @@ struct SessionState: Sendable {
     var fetched: [String: SHA256.Digest] = [:]
 
     // MARK: Work in progress
-    var manifestFlight: UInt64? { didSet { stir() } }
+    var manifestFlight: UInt64? { didSet { invalidateResolutions() } }
     private(set) var flights: [String: UInt64] = [:]
-    var manifestFailure: TextStoreError? { didSet { stir() } }
+    var manifestFailure: TextStoreError? { didSet { invalidateResolutions() } }
     private(set) var failures: [String: SetFailure] = [:]
     /// Whether sets are fetched even if they are not due, once the manifest has arrived.
-    var isForced = false { didSet { if isForced != oldValue { stir() } } }
+    var isForced = false { didSet { if isForced != oldValue { invalidateResolutions() } } }
     /// Whether a refresh was called after the manifest's fetch in flight began, so that the fetch is repeated.
     var isManifestOvertaken = false
     /// The sets with a fetch that began before the last refresh, and that is repeated.
@@ -133,7 +133,7 @@ struct SessionState: Sendable {
     /// Replaces the manifest, which may move texts to other sets.
     mutating func replaceManifest(_ new: VersionManifest?) {
         manifest = new
-        stir()
+        invalidateResolutions()
         unusable = Dictionary((new?.problems ?? []).map { ($0.identifier, $0) }) { first, _ in first }
         groups = [:]
         groupOf = [:]
@@ -216,20 +216,20 @@ struct SessionState: Sendable {
     /// Sets or clears the fetch of a set.
     mutating func setFlight(_ flight: UInt64?, of set: String) {
         flights[set] = flight
-        stir(set: set)
+        invalidateResolutions(ofSet: set)
     }
 
     /// Sets or clears the failure of a set.
     mutating func setFailure(_ failure: SetFailure?, of set: String) {
         if failure == nil, failures[set] == nil { return }
         failures[set] = failure
-        stir(set: set)
+        invalidateResolutions(ofSet: set)
     }
 
     /// Makes all failed sets due for an attempt now.
     mutating func retryAll(at instant: MonotonicInstant) {
         for (set, failure) in failures where failure.retryAt != nil { failures[set]?.retryAt = instant }
-        stir()
+        invalidateResolutions()
     }
 
     /// Abandons all fetches and failures, because the state that they were planned for has changed.
@@ -256,13 +256,13 @@ struct SessionState: Sendable {
     mutating func takeChanges() -> ChangedParts { changed.take() }
 
     /// Marks all texts as changed and ends their quiet periods, for example because time has passed.
-    mutating func stir() {
+    mutating func invalidateResolutions() {
         changed = .everything
         era += 1
     }
 
     /// Marks the texts of a set as changed and ends their quiet periods.
-    private mutating func stir(set: String) {
+    private mutating func invalidateResolutions(ofSet set: String) {
         for identifier in members(of: set) {
             changed.insert(identifier)
             if let found = resolved[identifier], found.quiet != nil { resolved[identifier] = found.with(nil) }

@@ -181,7 +181,7 @@ final class TextEngine: Sendable {
             let isMine = session.update { session in
                 guard session.timer?.ticket == armed.ticket else { return false }
                 session.timer = nil
-                session.stir()
+                session.invalidateResolutions()
                 // Without observers, the next read or observer begins the fetches.
                 return !session.observers.isEmpty
             }

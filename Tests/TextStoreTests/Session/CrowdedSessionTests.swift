@@ -53,7 +53,7 @@ struct CrowdedSessionTests {
         #expect(session.read { $0.quiet("one") != nil && $0.quiet("other") != nil })
         session.update { $0.setFlight(1, of: "text/one") }
         #expect(session.read { $0.quiet("one") == nil && $0.quiet("other") != nil })
-        session.update { $0.stir() }
+        session.update { $0.invalidateResolutions() }
         #expect(session.read { $0.quiet("other") == nil })
     }
 }

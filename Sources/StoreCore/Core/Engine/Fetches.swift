@@ -40,11 +40,11 @@ final class Fetches: Sendable {
         report(.fetchBegan(order.target))
         let began = time.now
         let outcome = await outcome(of: order, param, report)
-        report(.fetchEnded(order.target, duration: began.duration(to: time.now), told(outcome)))
+        report(.fetchEnded(order.target, duration: began.duration(to: time.now), eventOutcome(outcome)))
         return outcome
     }
 
-    private func told(_ outcome: Outcome) -> StoreEventKind.FetchOutcome {
+    private func eventOutcome(_ outcome: Outcome) -> StoreEventKind.FetchOutcome {
         // Only the store cancels this task, so its flag tells a canceled fetch from a fetcher's own cancellation error.
         if Task.isCancelled { return .cancelled }
         switch outcome {

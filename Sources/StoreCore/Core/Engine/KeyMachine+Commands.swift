@@ -311,7 +311,7 @@ extension KeyMachine {
     }
 
     /// The record was read: drops the patches that it contains, and applies the others.
-    mutating func meetCommands(_ transition: inout Transition) {
+    mutating func reconcileCommands(_ transition: inout Transition) {
         if let names = held?.record.details?.fields.commands {
             foldedCommands += names.filter { !foldedCommands.contains($0) }
             removePatches(&transition) { names.contains($0.id) }

@@ -216,7 +216,7 @@ extension KeyMachine {
     mutating func becomeRead(_ transition: inout Transition) {
         isRead = true
         refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held?.expires(after: transition.now) == true
-        if !patches.isEmpty || held?.record.details != nil { meetCommands(&transition) }
+        if !patches.isEmpty || held?.record.details != nil { reconcileCommands(&transition) }
         if held != nil { mirror(&transition) }
         if invalidatePending {
             invalidatePending = false

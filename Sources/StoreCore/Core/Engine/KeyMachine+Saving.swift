@@ -32,7 +32,7 @@ extension KeyMachine {
         _ error: (any Error)?, removing: Bool, sharedRevision: Revision = .none, _ transition: inout Transition
     ) {
         guard let saved = saving else { return }
-        if error != nil { editorsGaveUp(saved) }
+        if error != nil { editorsStoppedWaiting(saved) }
         saving = nil
         sharedSaveEnded(error == nil ? sharedRevision : nil)
         if let error {
@@ -41,7 +41,7 @@ extension KeyMachine {
             report(removing ? .removed : .saved, &transition)
         }
         saveEnded(saved, failure: error, &transition)
-        if let error { giveWay(after: error, &transition) }
+        if let error { yieldToNewerRecord(after: error, &transition) }
         readAgain(&transition)
         unparkFlight(&transition)
         endTransition(&transition)

@@ -240,7 +240,7 @@ extension KeyMachine {
         forgetFailures(into: &transition.leftovers)
         refetchesAtDeadline = rules.policy.revalidatesOnExpiry && newer.expires(after: transition.now)
         revision = transition.tickets.next()
-        meetCommands(&transition)
+        reconcileCommands(&transition)
         mirror(&transition)
         transition.publishes = true
         saveEnded(revision, failure: nil, &transition)

@@ -16,7 +16,7 @@ extension KeyMachine {
     // MARK: Callers that no longer wait
 
     /// The save has failed that these callers of `update { }` wait for.
-    mutating func editorsGaveUp(_ saved: Ticket) {
+    mutating func editorsStoppedWaiting(_ saved: Ticket) {
         guard rules.isShared else { return }
         let haveWaited = callers.values.contains { need in if case .savedEdit(let awaited) = need { awaited <= saved } else { false } }
         if haveWaited { sharing.saving?.isUnattended = true }
@@ -52,7 +52,7 @@ extension KeyMachine {
     }
 
     /// A save has failed: if the cacher can never take the record, the newer record of another user replaces it.
-    mutating func giveWay(after error: any Error, _ transition: inout Transition) {
+    mutating func yieldToNewerRecord(after error: any Error, _ transition: inout Transition) {
         guard sharing.unreadBase != nil, lastTriedRevision == revision, !isLikelyToPass(error), let failed = sharing.pending else { return }
         if !failed.isReplaceable { dropUnsaved(&transition) }
         // If the newer record cannot be read either, a further save is refused.

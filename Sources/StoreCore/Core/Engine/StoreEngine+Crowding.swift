@@ -13,7 +13,7 @@ extension StoreEngine {
         if Task.isCancelled { return .cancelled }
         // Events count each caller, and the machine must know a caller that is a fetch as a caller of its own.
         guard source == .both, onEvent == nil, FetchScope.active == nil else { return await answerAlone(key, source.need) }
-        switch poseInCrowd(key) {
+        switch joinCallers(key) {
         case .answered(let answer):
             return answer
         case .waiting(let crowd, let ticket):
@@ -49,7 +49,7 @@ extension GettingFrom {
 
 extension StoreEngine {
     /// The outcome of a request for a key's content.
-    enum AskedInCrowd: Sendable {
+    enum JoinOutcome: Sendable {
         case answered(CallerAnswer<BoxedContent>)
         case waiting(Reply<CallerAnswer<BoxedContent>>, Reply<CallerAnswer<BoxedContent>>.Ticket)
     }
@@ -60,8 +60,8 @@ extension StoreEngine {
     /// give the next caller a result has given it to the first.
     // Not inlined: its temporaries would enlarge the frame of its caller, and thousands of these may wait at once.
     @inline(never)
-    func poseInCrowd(_ param: BoxedKey) -> AskedInCrowd {
-        let joined = state.withLock { state -> AskedInCrowd? in
+    func joinCallers(_ param: BoxedKey) -> JoinOutcome {
+        let joined = state.withLock { state -> JoinOutcome? in
             guard let crowd = state.live[param]?.value.crowd?.reply else { return nil }
             return .waiting(crowd, crowd.join())
         }
