@@ -2,6 +2,7 @@
 internal import Foundation
 internal import Security
 internal import StoreCore
+internal import StorePlatform
 internal import Wire
 
 /// The certificate chain of a server, as the system represents it.

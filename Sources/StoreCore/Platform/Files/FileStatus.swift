@@ -3,7 +3,7 @@ internal import Darwin
 #elseif canImport(Glibc)
 internal import Glibc
 #if canImport(SwiftOverlayShims)
-package import SwiftOverlayShims
+internal import SwiftOverlayShims
 #endif
 #elseif canImport(Musl)
 internal import Musl
@@ -34,7 +34,7 @@ package struct FileStatus: Hashable, Sendable {
     /// The number of the device that contains the file.
     private var device: Int64
 
-    package init(_ info: stat) {
+    init(_ info: stat) {
         kind = FileKind(mode: info.st_mode)
         size = Int(info.st_size)
         allocatedSize = Int(min(max(0, Int64(info.st_blocks)), .max / 512)) * 512
