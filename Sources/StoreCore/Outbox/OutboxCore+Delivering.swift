@@ -10,10 +10,21 @@ internal import StorePlatform
 // Deliveries. The first attempt of a command is logged before it begins, and every result is logged. Only the holder of the lease delivers.
 
 extension OutboxCore {
-    /// The commands with an attempt that runs in this process, even for an outbox that was shut down.
+    /// The commands with an attempt that begins or runs in this process, even for an outbox that was shut down.
     private static let performing = WatchedState<Set<UUID>>([])
 
     func begin(_ id: UUID) {
+        // Precedes the look at the log: an attempt of another outbox that ended before has logged its result.
+        guard Self.performing.update({ $0.insert(id).inserted }) else {
+            machine.hold(id)
+            machine.ended(id)
+            Task { [weak self] in
+                // Nothing cancels this task. An attempt that never returns holds only the lane of its command.
+                try? await Self.performing.wait { $0.contains(id) ? nil : () }
+                await self?.release(id)
+            }
+            return
+        }
         do {
             if machine.items[id]?.isAttempted == true {
                 take(try log.read())
@@ -25,9 +36,12 @@ extension OutboxCore {
             }
         } catch {
             report(.logFault(error), id)
+            Self.performing.update { $0.remove(id) }
             return machine.ended(id, retryAfter: policy.delay(after: 1, unit: .random(in: 0..<1)))
         }
-        if machine.mayBegin(id) { machine.began(id) } else { machine.ended(id) }
+        if machine.mayBegin(id) { return machine.began(id) }
+        Self.performing.update { $0.remove(id) }
+        machine.ended(id)
     }
 
     func deliver(_ id: UUID, _ attempt: Int) async {
@@ -40,17 +54,8 @@ extension OutboxCore {
             machine.setDeliverer(false)
         }
         guard isHeld, !isShutDown, machine.mayBegin(id), let item = machine.items[id], let command = bind(item) else {
+            Self.performing.update { $0.remove(id) }
             machine.ended(id)
-            return carryOut()
-        }
-        guard Self.performing.update({ $0.insert(id).inserted }) else {
-            machine.hold(id)
-            machine.ended(id)
-            Task { [weak self] in
-                // Nothing cancels this task. An attempt that never returns holds only the lane of its command.
-                try? await Self.performing.wait { $0.contains(id) ? nil : () }
-                await self?.release(id)
-            }
             return carryOut()
         }
         for patch in command.patches { patch.engine.beginCommand(id, of: patch.key) }
@@ -66,8 +71,6 @@ extension OutboxCore {
         let result = await task.result
         deadline.cancel()
         await finish(delivery, of: item, result)
-        attempts.update { $0[id] = nil }
-        Self.performing.update { $0.remove(id) }
     }
 
     func release(_ id: UUID) {
@@ -123,6 +126,8 @@ extension OutboxCore {
                 logWaits[id] = nil
             }
         }
+        attempts.update { $0[id] = nil }
+        Self.performing.update { $0.remove(id) }
         machine.ended(id)
         carryOut()
     }
