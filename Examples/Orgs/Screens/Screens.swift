@@ -11,7 +11,7 @@ struct Screens {
     func organizations() async throws -> Bool {
         terminal.heading("Organizations")
         let list = repository.organizations.flowable
-        return try await show(list.publish(forceRefresh: true), saved: { await list.refresh() }) { organizations in
+        return try await show(list.publish(forceRefresh: true), saved: { try await list.waitUntilSaved() }) { organizations in
             Table(columns: ["login", "description"], rows: organizations.map { [$0.login, $0.description ?? ""] })
         } != nil
     }
@@ -20,7 +20,8 @@ struct Screens {
     func repositories(of organization: String, pages: Int) async throws -> Bool {
         terminal.heading("Repositories of \(organization)")
         let list = repository.repositories[organization]
-        guard let first = try await show(list.publish(forceRefresh: true), saved: { await list.refresh() }, { table(of: $0) }) else {
+        guard let first = try await show(list.publish(forceRefresh: true), saved: { try await list.waitUntilSaved() }, { table(of: $0) })
+        else {
             return false
         }
         var shown = first
@@ -49,7 +50,8 @@ struct Screens {
     func repositories(around page: RepositoryPage) async throws -> Bool {
         terminal.heading("Repositories of \(page.organization), from page \(page.number) in both directions")
         let list = repository.repositoriesAround[page]
-        guard let middle = try await show(list.publish(forceRefresh: true), saved: { await list.refresh() }, { table(of: $0) }) else {
+        guard let middle = try await show(list.publish(forceRefresh: true), saved: { try await list.waitUntilSaved() }, { table(of: $0) })
+        else {
             return false
         }
         terminal.waiting("the pages before and after")
@@ -90,7 +92,7 @@ struct Screens {
     func meta() async throws -> Bool {
         terminal.heading("The API")
         let meta = repository.meta.flowable
-        return try await show(meta.publish(forceRefresh: true), saved: { await meta.refresh() }) { meta in
+        return try await show(meta.publish(forceRefresh: true), saved: { try await meta.waitUntilSaved() }) { meta in
             Table(
                 columns: ["property", "value"],
                 rows: [["password authentication", meta.verifiablePasswordAuthentication ? "verifiable" : "not verifiable"]]
@@ -102,7 +104,7 @@ struct Screens {
     func user(_ login: String) async throws -> Bool {
         terminal.heading("User \(login)")
         let user = repository.users[login]
-        return try await show(user.publish(forceRefresh: true), saved: { await user.refresh() }) { user in
+        return try await show(user.publish(forceRefresh: true), saved: { try await user.waitUntilSaved() }) { user in
             Table(
                 columns: ["login", "name", "company", "followers"],
                 rows: [[user.login, user.name ?? "", user.company ?? "", "\(user.followers)"]])
@@ -115,14 +117,12 @@ struct Screens {
     ///
     /// - Parameters:
     ///   - states: The states.
-    ///   - saved: Joins the fetch and returns when its result is saved. Content is shown before it is saved, and the program may end after
-    ///     it.
+    ///   - saved: Returns when the content is saved. Content is shown before it is saved, and the program may end after it.
     ///   - table: Returns the table of the content.
     /// - Returns: The content, which may be stale; `nil` if there is none.
     private func show<Content: Equatable>(
-        _ states: LoadingStateSequence<Content>, saved: @escaping @Sendable () async -> Void, _ table: (Content) -> Table
+        _ states: LoadingStateSequence<Content>, saved: () async throws -> Void, _ table: (Content) -> Table
     ) async throws -> Content? {
-        async let isSaved: Void = saved()
         var shown: Content?
         func put(_ content: Content, _ caption: String) {
             if content == shown { terminal.note(caption) } else { terminal.table(table(content), caption) }
@@ -136,7 +136,7 @@ struct Screens {
                 terminal.waiting("revalidating")
             case .completed(let content, next: _, prev: _):
                 put(content, shown == nil ? "from the origin" : content == shown ? "unchanged" : "changed")
-                await isSaved
+                do { try await saved() } catch { terminal.failed("\(error)") }
                 return content
             case .error(let error, let kept):
                 if let kept { put(kept, "from the last run") }

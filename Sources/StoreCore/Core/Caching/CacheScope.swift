@@ -62,7 +62,7 @@ public final class CacheScope: Sendable {
         // Clears all stores at once: while one cacher is slow, a fetch for the old data must not complete in another store.
         let clearError = await failure { try await $0.clear() }
         firstError = firstError ?? clearError
-        do { try await state.withLock({ $0.removeRecords })?() } catch { firstError = firstError ?? error }
+        do { try await removeRecords() } catch { firstError = firstError ?? error }
         try Task.checkCancellation()
         if let firstError { throw firstError }
     }
@@ -89,11 +89,16 @@ public final class CacheScope: Sendable {
             var firstError = await failure { try await $0.close(clearing: clearing) }
             do { try await waitForReleasedMembers() } catch { firstError = firstError ?? error }
             if clearing {
-                do { try await state.withLock({ $0.removeRecords })?() } catch { firstError = firstError ?? error }
+                do { try await removeRecords() } catch { firstError = firstError ?? error }
             }
             try Task.checkCancellation()
             if let firstError { throw firstError }
         }
+    }
+
+    /// Removes the records of stores that do not exist now, if the group has files.
+    private func removeRecords() async throws {
+        try await state.withLock({ $0.removeRecords })?()
     }
 
     /// Waits for the outboxes that are being created, and for work that has outlived its store or outbox, such as a canceled fetch.
