@@ -80,19 +80,22 @@ struct OutboxScopeTests {
         let leases = await first.outbox.core.log.leases.path
         try FileManager.default.removeItem(atPath: leases + "/" + DeliveryLease.name)
         let second = try OutboxBench(in: first.directory)
-        // Without anything to deliver, the second would give its lease back.
-        second.origin.hold()
         await second.register()
+        // Keeps the lease with the second. The first does not know this kind of command, or it could take the free lease to deliver it.
+        let drafts = ScriptedDeliveries<Draft, Void> { _ in .success(()) }
+        drafts.hold()
+        await second.outbox.register(Draft.self) { try await drafts.perform($0, $1) }
         second.outbox.start()
-        try await second.outbox.submit(Add(key: 2, amount: 7))
-        try await second.origin.started(count: 1, timeout: .seconds(600))
+        try await second.outbox.submit(Draft(key: 2, value: 7))
+        try await drafts.started(count: 1, timeout: .seconds(600))
         try await first.outbox.submit(Add(key: 3, amount: 1))
         first.origin.release()
         try await first.origin.ended(count: 1)
-        second.origin.release()
+        try await second.origin.ended(count: 1)
+        drafts.release()
         try await until { await second.outbox.core.isEmpty }
         #expect(first.origin.commands == [Add(key: 1, amount: 5)])
-        #expect(second.origin.commands.contains(Add(key: 3, amount: 1)))
+        #expect(second.origin.commands == [Add(key: 3, amount: 1)])
     }
 
     @Test func `O13: two outboxes of one process over one store show each change once, and deliver it once`() async throws {
