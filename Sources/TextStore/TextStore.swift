@@ -76,18 +76,7 @@ public final class TextStore: Sendable {
     ///
     /// On Apple's systems the name is the bundle identifier, because all programs outside of a sandbox share Application Support. A program
     /// without a bundle identifier uses its process's name.
-    public static var defaultDirectory: URL {
-        #if canImport(Darwin)
-        let name = Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName
-        return URL.applicationSupportDirectory.appending(path: "\(name)/Storehouse/Texts", directoryHint: .isDirectory)
-        #else
-        let environment = ProcessInfo.processInfo.environment
-        // The XDG Base Directory Specification requires relative paths to be ignored.
-        let given = environment["XDG_STATE_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
-        let base = given.map { URL(filePath: $0, directoryHint: .isDirectory) } ?? URL.homeDirectory.appending(path: ".local/state")
-        return base.appending(path: "\(ProcessInfo.processInfo.processName)/texts", directoryHint: .isDirectory)
-        #endif
-    }
+    public static var defaultDirectory: URL { Directory.ofProgramState.appending(path: "texts", directoryHint: .isDirectory) }
 
     // MARK: Sources
 

@@ -1,9 +1,5 @@
 internal import StoreCore
-
-#if canImport(Network)
-internal import Dispatch
-internal import Network
-#endif
+internal import StorePlatform
 
 /// The system's view of the network path, which advises when to retry and never prevents a request.
 ///
@@ -96,33 +92,24 @@ public struct Connectivity: Sendable {
     ///
     /// - Throws: ``RemoteError/Code/unsupported`` if the system has no monitor, as on Linux. Use ``ManualConnectivity`` there.
     public static func system() throws -> Connectivity {
-        #if canImport(Network)
-        return Connectivity(monitor: SystemPaths.monitor)
-        #else
-        throw RemoteError(
-            .build, .unsupported, operation: "Connectivity.system()",
-            "this system has no path monitor; use ManualConnectivity")
-        #endif
+        guard PathMonitor.isAvailable else {
+            throw RemoteError(
+                .build, .unsupported, operation: "Connectivity.system()",
+                "this system has no path monitor; use ManualConnectivity")
+        }
+        return Connectivity { report in
+            PathMonitor.start { report(Path($0)) }
+        }
     }
 }
 
-#if canImport(Network)
-/// The system's path monitor; each sequence starts its own.
-private enum SystemPaths {
-    @Sendable static func monitor(_ report: @escaping @Sendable (Connectivity.Path) -> Void) -> @Sendable () -> Void {
-        let monitor = NWPathMonitor()
-        monitor.pathUpdateHandler = { path in
-            switch path.status {
-            case .satisfied:
-                report(Connectivity.Path(.online, isCellular: path.usesInterfaceType(.cellular), isExpensive: path.isExpensive))
-            // An unsatisfied path has no interface to describe.
-            case .unsatisfied: report(Connectivity.Path(.offline))
-            case .requiresConnection: report(Connectivity.Path(.unknown))
-            @unknown default: report(Connectivity.Path(.unknown))
-            }
+extension Connectivity.Path {
+    init(_ path: PathMonitor.Path) {
+        switch path.isSatisfied {
+        case true?: self.init(.online, isCellular: path.isCellular, isExpensive: path.isExpensive)
+        // An unsatisfied path has no interface to describe.
+        case false?: self.init(.offline)
+        case nil: self.init(.unknown)
         }
-        monitor.start(queue: DispatchQueue(label: "RemoteRouting.SystemPaths"))
-        return { monitor.cancel() }
     }
 }
-#endif

@@ -1,10 +1,3 @@
-#if canImport(Darwin)
-internal import Darwin
-#elseif canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#endif
 internal import StoreCore
 internal import StorePlatform
 
@@ -132,13 +125,6 @@ final class PartialFile: Sendable {
     }
 
     private static func open(_ path: String) -> Int32 {
-        let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC
-        #if canImport(Darwin)
-        return Darwin.open(path, flags, mode_t(0o600))
-        #elseif canImport(Glibc)
-        return Glibc.open(path, flags, mode_t(0o600))
-        #elseif canImport(Musl)
-        return Musl.open(path, flags, mode_t(0o600))
-        #endif
+        openFile(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, permissions: mode_t(0o600))
     }
 }

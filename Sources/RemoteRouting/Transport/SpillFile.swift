@@ -1,10 +1,4 @@
-#if canImport(Darwin)
-internal import Darwin
-#elseif canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#endif
+internal import StorePlatform
 internal import Foundation
 
 /// A temporary file without a name, which disappears even if the process is killed.

@@ -1,10 +1,3 @@
-#if canImport(Darwin)
-internal import Darwin
-#elseif canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#endif
 package import StoreCore
 
 /// The share of the process's file descriptors that leases and watches may hold (D10).
@@ -16,19 +9,9 @@ package enum DescriptorShare {
 
     package static var leaseCount: Int { max(1, total - total / 4) }
 
-    /// 64 descriptors, or an eighth of the process's limit if that is less; read once.
-    package static let total = total(of: descriptorLimit())
+    /// 64 descriptors, or an eighth of the process's limit if that is less; read once. A process
+    /// without a known limit gets the share of a small one.
+    package static let total = total(of: descriptorLimit() ?? 256)
 
     package static func total(of limit: UInt64) -> Int { Int(min(64, max(8, limit / 8))) }
-
-    private static func descriptorLimit() -> UInt64 {
-        var limit = rlimit()
-        #if canImport(Glibc)
-        let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-        #else
-        let resource = RLIMIT_NOFILE
-        #endif
-        // A process without a known limit gets the share of a small one.
-        return getrlimit(resource, &limit) == 0 ? UInt64(limit.rlim_cur) : 256
-    }
 }

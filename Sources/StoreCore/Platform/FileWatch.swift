@@ -1,11 +1,3 @@
-internal import Dispatch
-#if canImport(Darwin)
-internal import Darwin
-#elseif canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#endif
 package import StoreCore
 
 /// A watch on one file or directory; it ends when it is released.
@@ -25,185 +17,17 @@ package final class FileWatch: Sendable {
     /// Receives the name of the file in the watched directory; `nil` if the system reports none, and if events may have been lost.
     package typealias Handler = @Sendable (_ name: String?) -> Void
 
-    #if canImport(Darwin)
-    private let source: any DispatchSourceFileSystemObject
-    private let permit: Permits.Permit
+    private let watch: SystemWatch
 
-    /// Whether the watch still receives events.
-    package var isValid: Bool { !source.isCancelled }
-
-    /// Watches a path.
-    ///
-    /// - Returns: `nil` if nothing exists at the path.
-    /// - Throws: ``StoreError/Code/fileSystem``.
-    package init?(_ path: String, for interest: Interest, _ onEvent: @escaping Handler) throws(StoreError) {
-        // Without a watch, the changes of the path are looked up in intervals.
-        guard let permit = DescriptorShare.watches.takeIfFree() else { throw .fileSystem("watching", path: path, errno: EMFILE) }
-        self.permit = permit
-        let descriptor = uninterrupted { open(path, O_EVTONLY | O_CLOEXEC) }
-        guard descriptor >= 0 else {
-            let code = errno
-            if code == ENOENT { return nil }
-            throw .fileSystem("watching", path: path, errno: code)
-        }
-        let location: DispatchSource.FileSystemEvent = [.delete, .rename]
-        let events = interest == .location ? location : location.union([.write, .extend, .attrib])
-        source = DispatchSource.makeFileSystemObjectSource(fileDescriptor: descriptor, eventMask: events, queue: .global())
-        source.setEventHandler { onEvent(nil) }
-        source.setCancelHandler { _ = close(descriptor) }
-        source.activate()
-    }
-
-    deinit { source.cancel() }
-    #else
-    private let number: Int32
-    private let id: UInt64
-
-    /// Whether the watch still receives events; it ends when the file is removed, and when the system has dropped events.
-    package var isValid: Bool { Inotify.shared.isValid(number, id) }
+    /// Whether the watch still receives events; on Linux it ends when the file is removed, and when the system has dropped events.
+    package var isValid: Bool { watch.isValid }
 
     /// Watches a path.
     ///
     /// - Returns: `nil` if nothing exists at the path.
     /// - Throws: ``StoreError/Code/fileSystem``, for example if the system allows no further watch.
     package init?(_ path: String, for interest: Interest, _ onEvent: @escaping Handler) throws(StoreError) {
-        guard let (number, id) = try Inotify.shared.add(path, interest.mask, onEvent) else { return nil }
-        self.number = number
-        self.id = id
-    }
-
-    deinit { Inotify.shared.remove(number, id) }
-    #endif
-}
-
-#if !canImport(Darwin)
-extension FileWatch.Interest {
-    fileprivate var mask: UInt32 {
-        switch self {
-        // `IN_ATTRIB` reports that the file has lost its name, even while it is open.
-        case .content: UInt32(IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF)
-        case .location: UInt32(IN_MOVE_SELF | IN_DELETE_SELF)
-        case .endings: UInt32(IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_FROM | IN_MOVE_SELF | IN_DELETE_SELF)
-        }
+        guard let watch = try SystemWatch(path, for: interest, onEvent) else { return nil }
+        self.watch = watch
     }
 }
-
-/// The watches of this process: one descriptor for all of them, because a user may have only 128 such descriptors by default.
-final class Inotify: Sendable {
-    static let shared = Inotify()
-
-    typealias Handler = FileWatch.Handler
-
-    private struct State: Sendable {
-        /// The descriptor; `nil` before the first watch.
-        var descriptor: Int32?
-        /// The handlers by watch. The system gives two watches on one file the same number.
-        var handlers: [Int32: [UInt64: Handler]] = [:]
-        var lastID: UInt64 = 0
-    }
-
-    private let state = Lock(State())
-    private let queue = DispatchQueue(label: "StoreCore.Inotify")
-
-    /// Adds a watch.
-    ///
-    /// - Returns: The number of the watch and that of its handler; `nil` if nothing exists at the path.
-    func add(_ path: String, _ mask: UInt32, _ handler: @escaping Handler) throws(StoreError) -> (Int32, UInt64)? {
-        let descriptor = try open(for: path)
-        return try state.withLock { state throws(StoreError) -> (Int32, UInt64)? in
-            // Added under the lock, so that an event finds its handler. A second watch on one file adds to the first one's events.
-            let number = inotify_add_watch(descriptor, path, mask | UInt32(IN_MASK_ADD))
-            guard number >= 0 else {
-                let code = errno
-                if code == ENOENT { return nil }
-                throw .fileSystem("watching", path: path, errno: code)
-            }
-            state.lastID += 1
-            state.handlers[number, default: [:]][state.lastID] = handler
-            return (number, state.lastID)
-        }
-    }
-
-    /// Returns the descriptor. The first call opens it and begins to read events, so that a first watch that fails harms no later one.
-    private func open(for path: String) throws(StoreError) -> Int32 {
-        let (descriptor, isNew) = try state.withLock { state throws(StoreError) -> (Int32, Bool) in
-            if let descriptor = state.descriptor { return (descriptor, false) }
-            let descriptor = inotify_init1(O_NONBLOCK | O_CLOEXEC)
-            guard descriptor >= 0 else { throw .fileSystem("watching", path: path, errno: errno) }
-            state.descriptor = descriptor
-            return (descriptor, true)
-        }
-        if isNew { read(from: descriptor) }
-        return descriptor
-    }
-
-    func remove(_ number: Int32, _ id: UInt64) {
-        // Released outside the lock: a handler may hold the last reference to its owner.
-        let released = state.withLock { state -> Handler? in
-            guard let handler = state.handlers[number]?.removeValue(forKey: id) else { return nil }
-            if state.handlers[number]?.isEmpty == true, let descriptor = state.descriptor {
-                state.handlers[number] = nil
-                // Fails without harm if the system has already ended the watch.
-                _ = inotify_rm_watch(descriptor, number)
-            }
-            return handler
-        }
-        _ = released
-    }
-
-    func isValid(_ number: Int32, _ id: UInt64) -> Bool {
-        state.withLock { $0.handlers[number]?[id] != nil }
-    }
-
-    private func read(from descriptor: Int32) {
-        let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
-        // The handler retains its source, which exists as long as the process.
-        source.setEventHandler { withExtendedLifetime(source) { self.read(descriptor) } }
-        source.activate()
-    }
-
-    /// Reads all events and calls their handlers.
-    private func read(_ descriptor: Int32) {
-        let size = 64 * 1024
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: MemoryLayout<inotify_event>.alignment)
-        defer { buffer.deallocate() }
-        while true {
-            #if canImport(Glibc)
-            let count = uninterrupted { Glibc.read(descriptor, buffer.baseAddress, size) }
-            #else
-            let count = uninterrupted { Musl.read(descriptor, buffer.baseAddress, size) }
-            #endif
-            guard count > 0 else { return }
-            handle(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-        }
-    }
-
-    private func handle(_ events: UnsafeRawBufferPointer) {
-        let headerSize = MemoryLayout<inotify_event>.size
-        var rest = events
-        while rest.count >= headerSize {
-            let event = rest.loadUnaligned(as: inotify_event.self)
-            let end = min(rest.count, headerSize + Int(event.len))
-            let name = rest[headerSize..<end].prefix { $0 != 0 }
-            handle(event, name.isEmpty ? nil : String(decoding: name, as: UTF8.self))
-            rest = UnsafeRawBufferPointer(rebasing: rest[end...])
-        }
-    }
-
-    private func handle(_ event: inotify_event, _ name: String?) {
-        let handlers = state.withLock { state -> [Handler] in
-            // The queue of the system has overflowed. Any watch may have lost events, even its last one, so all of them end.
-            if event.mask & UInt32(IN_Q_OVERFLOW) != 0 {
-                var ended: [Int32: [UInt64: Handler]] = [:]
-                swap(&ended, &state.handlers)
-                if let descriptor = state.descriptor { for number in ended.keys { _ = inotify_rm_watch(descriptor, number) } }
-                return ended.values.flatMap { $0.values }
-            }
-            // The system has ended the watch, and may give its number to another one.
-            if event.mask & UInt32(IN_IGNORED) != 0 { return Array((state.handlers.removeValue(forKey: event.wd) ?? [:]).values) }
-            return Array((state.handlers[event.wd] ?? [:]).values)
-        }
-        for handler in handlers { handler(name) }
-    }
-}
-#endif

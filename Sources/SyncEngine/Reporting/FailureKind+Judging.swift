@@ -1,15 +1,10 @@
-#if canImport(Darwin)
-internal import Darwin
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
 internal import Foundation
-#elseif canImport(Glibc)
-internal import FoundationEssentials
-internal import Glibc
-#elseif canImport(Musl)
-internal import FoundationEssentials
-internal import Musl
 #endif
-
 internal import StoreCore
+internal import StorePlatform
 
 extension FailureKind {
     /// Returns the kind of an error from its advice or its file system code; transient without either.

@@ -1,12 +1,3 @@
-#if canImport(Darwin)
-internal import Darwin
-#elseif canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#elseif canImport(Android)
-internal import Android
-#endif
 internal import Synchronization
 
 /// The lock of an engine, which names the mistake if user code that runs under the lock calls the same store.
@@ -26,7 +17,7 @@ struct EngineLock: ~Copyable {
     borrowing func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending EngineState) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
-        let thread = Self.currentThread
+        let thread = currentThread()
         precondition(
             holder.load(ordering: .relaxed) != thread,
             "a closure that a store runs under its lock has called the same store: a patch of mutate or of a command, a change of a live "
@@ -37,14 +28,5 @@ struct EngineLock: ~Copyable {
             defer { holder.store(0, ordering: .relaxed) }
             return try body(&state)
         }
-    }
-
-    private static var currentThread: UInt {
-        #if canImport(Glibc)
-        UInt(pthread_self())
-        #else
-        // A pointer or a signed number.
-        UInt(bitPattern: pthread_self())
-        #endif
     }
 }

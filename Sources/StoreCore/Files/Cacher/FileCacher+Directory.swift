@@ -176,16 +176,11 @@ extension FileCacher {
     }
 
     private func excludeFromBackup() {
-        #if canImport(Darwin)
         guard backup == .excluded else { return }
-        var url = URL(filePath: directory.path, directoryHint: .isDirectory)
-        var values = URLResourceValues()
-        values.isExcludedFromBackup = true
         do {
-            try url.setResourceValues(values)
+            try directory.excludeFromBackup()
         } catch {
             reportFailedSweep(error)
         }
-        #endif
     }
 }

@@ -3,13 +3,6 @@ internal import FoundationEssentials
 #else
 internal import Foundation
 #endif
-#if canImport(Darwin)
-internal import Darwin
-#elseif canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#endif
 public import StoreCore
 internal import StorePlatform
 

@@ -14,13 +14,7 @@ package enum LeaseKind: Hashable, Sendable {
     case dated
 
     /// The kind for this platform. A system that suspends processes terminates a suspended process that holds a lock.
-    package static var ofPlatform: LeaseKind {
-        #if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
-        .dated
-        #else
-        .locked
-        #endif
-    }
+    package static var ofPlatform: LeaseKind { SystemTraits.suspendsProcesses ? .dated : .locked }
 }
 
 /// The content of a lease's file, in JSON. It is read and written under the lock of the directory only.

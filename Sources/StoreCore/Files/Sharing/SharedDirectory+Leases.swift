@@ -118,13 +118,9 @@ extension SharedDirectory {
 
     /// The longest wait between two attempts.
     private var longestWait: Duration {
-        #if canImport(Darwin)
-        // The system does not announce the end of a holder.
-        .milliseconds(500)
-        #else
+        guard SystemTraits.reportsClosedFiles else { return .milliseconds(500) }
         // The watched directory may have been replaced meanwhile.
-        leaseEvents.read { $0.watch?.isValid == true } ? .seconds(1) : .milliseconds(100)
-        #endif
+        return leaseEvents.read { $0.watch?.isValid == true } ? .seconds(1) : .milliseconds(100)
     }
 
     /// Waits for an event of a lease.

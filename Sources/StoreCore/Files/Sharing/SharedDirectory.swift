@@ -1,11 +1,4 @@
 package import Dispatch
-#if canImport(Darwin)
-internal import Darwin
-#elseif canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#endif
 #if canImport(FoundationEssentials)
 internal import FoundationEssentials
 #else

@@ -1,6 +1,3 @@
-#if canImport(CryptoKit)
-internal import CryptoKit
-#endif
 internal import StoreCore
 
 /// The SHA-256 hash function of FIPS 180-4, for names and digests of whole files.
@@ -9,21 +6,13 @@ internal import StoreCore
 /// Elsewhere the implementation is plain Swift, at about 450 MB/s in a release build. On Linux, OpenSSL's libcrypto hashes messages of more
 /// than 1 KB where the process has loaded it, and the rest of a message of more than 8 MB where it is installed.
 package struct SHA256: Sendable {
-    #if canImport(CryptoKit)
-    private var core = CryptoKit.SHA256()
-    #else
     private var core = SHA256Core()
-    #endif
 
     package init() {}
 
     /// Adds the next piece of the message.
     package mutating func update(_ bytes: UnsafeRawBufferPointer) {
-        #if canImport(CryptoKit)
-        core.update(bufferPointer: bytes)
-        #else
         core.update(bytes)
-        #endif
     }
 
     /// Adds the next piece of the message.
@@ -33,23 +22,13 @@ package struct SHA256: Sendable {
 
     /// Returns the digest of all bytes added so far; more can be added afterwards.
     package func digest() -> Digest {
-        #if canImport(CryptoKit)
-        return core.finalize().withUnsafeBytes { Digest(bigEndianBytes: $0) }
-        #else
         var end = core
         return end.finish()
-        #endif
     }
 
     /// Returns the digest of a whole message.
     package static func digest(of bytes: UnsafeRawBufferPointer) -> Digest {
-        #if canImport(CryptoKit)
-        var hash = SHA256()
-        hash.update(bytes)
-        return hash.digest()
-        #else
-        return SHA256Core.digest(of: bytes)
-        #endif
+        SHA256Core.digest(of: bytes)
     }
 
     /// Returns the digest of a whole message.

@@ -1,13 +1,3 @@
-#if canImport(Darwin)
-internal import Darwin
-#elseif canImport(Glibc)
-internal import Glibc
-#if canImport(SwiftOverlayShims)
-internal import SwiftOverlayShims
-#endif
-#elseif canImport(Musl)
-internal import Musl
-#endif
 package import StoreCore
 
 /// A directory, identified by its path.
@@ -162,13 +152,4 @@ package struct Directory: Hashable, Sendable {
             usleep(500)
         }
     }
-}
-
-/// Flushes a file's content to the disk; on Apple's systems also through the drive's cache.
-package func synchronizeDescriptor(_ descriptor: Int32) -> Int32 {
-    #if canImport(Darwin)
-    // `fsync` stops at the drive's cache. Some network volumes do not support the stronger call.
-    if fcntl(descriptor, F_FULLFSYNC) == 0 { return 0 }
-    #endif
-    return uninterrupted { fsync(descriptor) }
 }

@@ -1,10 +1,3 @@
-#if canImport(Darwin)
-internal import Darwin
-#elseif canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#endif
 package import StoreCore
 
 /// An open directory; its calls act in that directory even if the names above it change.
@@ -103,15 +96,7 @@ package final class DirectoryHandle: Sendable {
     ///
     /// Code that needs a path can then act in the directory without following a link that was placed on the way to it.
     package var lastingPath: String? {
-        #if canImport(Darwin)
-        // An open directory has a status; without it, there is no such path.
-        guard let status = try? status() else { return nil }
-        let candidates = [status.volumePath]
-        #else
-        // The name of the process works in its child processes, too.
-        let candidates = ["/proc/\(getpid())/fd/\(descriptor)", "/proc/self/fd/\(descriptor)"]
-        #endif
-        return candidates.first { FileStatus.isReached($0, descriptor) }
+        lastingPaths.first { FileStatus.isReached($0, descriptor) }
     }
 
     /// Sets the permissions of the directory, regardless of the umask.
@@ -171,60 +156,7 @@ package final class DirectoryHandle: Sendable {
         guard synchronizeDescriptor(descriptor) == 0 else { throw .fileSystem("synchronizing directory", path: path, errno: errno) }
     }
 
-    /// Whether the system can flush a whole file system to the disk.
-    package static var synchronizesFileSystems: Bool {
-        #if os(Linux)
-        syncFileSystem != nil
-        #elseif canImport(Darwin)
-        true
-        #else
-        false
-        #endif
-    }
-
-    /// Returns whether the system can flush the directory's file system as a whole.
-    ///
-    /// On Apple's systems the answer depends on the file system, so the call flushes it.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``.
-    package func canSynchronizeFileSystem() throws(StoreError) -> Bool {
-        #if os(Linux)
-        Self.synchronizesFileSystems
-        #else
-        try synchronizeFileSystem()
-        #endif
-    }
-
-    /// Flushes all writes to the directory's file system, including those of other processes, to the disk.
-    ///
-    /// - Returns: `false` if the system cannot do that for this file system; each file and directory must then be synchronized separately.
-    /// - Throws: ``StoreError/Code/fileSystem``.
-    package func synchronizeFileSystem() throws(StoreError) -> Bool {
-        #if os(Linux)
-        guard let syncFileSystem else { return false }
-        guard uninterrupted({ syncFileSystem(descriptor) }) == 0 else {
-            throw .fileSystem("synchronizing the file system of", path: path, errno: errno)
-        }
-        return true
-        #elseif canImport(Darwin)
-        guard uninterrupted({ fsync_volume_np(descriptor, SYNC_VOLUME_FULLSYNC | SYNC_VOLUME_WAIT) }) != 0 else { return true }
-        let code = errno
-        // A network volume may not support it.
-        if [ENOTSUP, EOPNOTSUPP, ENOTTY, ENOSYS, EINVAL].contains(code) { return false }
-        throw .fileSystem("synchronizing the file system of", path: path, errno: code)
-        #else
-        return false
-        #endif
-    }
-
     package func path(of name: String) -> String {
         path == "/" ? "/" + name : path + "/" + name
     }
 }
-
-#if os(Linux)
-/// Linux's `syncfs`, which Swift does not import, because its header declares it only with GNU extensions.
-///
-/// Looked up by name, because the alternative is a C module. `nil` in a program without dynamic symbols.
-private let syncFileSystem: (@convention(c) @Sendable (Int32) -> Int32)? = systemFunction("syncfs", in: nil)
-#endif

@@ -1,23 +1,7 @@
-#if canImport(Darwin)
-internal import Darwin
-#elseif canImport(Glibc)
-internal import Glibc
-#if canImport(SwiftOverlayShims)
-internal import SwiftOverlayShims
-#endif
-#elseif canImport(Musl)
-internal import Musl
-#endif
 package import StoreCore
 
 /// The entries of a directory in no particular order; closed when the value goes out of scope.
 package struct DirectoryListing: ~Copyable {
-    #if canImport(Darwin)
-    private typealias Stream = UnsafeMutablePointer<DIR>
-    #else
-    private typealias Stream = OpaquePointer
-    #endif
-
     /// An entry, with its kind if the file system lists the kind.
     package struct Entry: Hashable, Sendable {
         /// The name. Bytes that are not UTF-8 are replaced, so such a name never looks like a name of this package.
@@ -28,7 +12,7 @@ package struct DirectoryListing: ~Copyable {
         package var isUTF8: Bool
     }
 
-    private let stream: Stream
+    private let stream: DirectoryStream
     private let path: String
 
     init?(_ directory: Directory) throws(StoreError) {

@@ -1,13 +1,3 @@
-#if canImport(Darwin)
-internal import Darwin
-#elseif canImport(Glibc)
-internal import Glibc
-#if canImport(SwiftOverlayShims)
-internal import SwiftOverlayShims
-#endif
-#elseif canImport(Musl)
-internal import Musl
-#endif
 package import StoreCore
 
 // Files that use C structs import only the C library: beside an import of Foundation, the compiler resolves the structs' members to a
@@ -38,11 +28,7 @@ package struct FileStatus: Hashable, Sendable {
         kind = FileKind(mode: info.st_mode)
         size = Int(info.st_size)
         allocatedSize = Int(min(max(0, Int64(info.st_blocks)), .max / 512)) * 512
-        #if canImport(Darwin)
-        modified = FileStatus.nanoseconds(info.st_mtimespec)
-        #else
-        modified = FileStatus.nanoseconds(info.st_mtim)
-        #endif
+        modified = FileStatus.nanoseconds(FileStatus.modificationTime(of: info))
         inode = UInt64(info.st_ino)
         permissions = UInt16(truncatingIfNeeded: info.st_mode & 0o7777)
         linkCount = Int(info.st_nlink)

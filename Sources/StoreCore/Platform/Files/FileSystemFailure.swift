@@ -1,12 +1,7 @@
-#if canImport(Darwin)
-internal import Darwin
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
 internal import Foundation
-#elseif canImport(Glibc)
-internal import FoundationEssentials
-internal import Glibc
-#elseif canImport(Musl)
-internal import FoundationEssentials
-internal import Musl
 #endif
 package import StoreCore
 

@@ -1,13 +1,3 @@
-#if canImport(Darwin)
-internal import Darwin
-#elseif canImport(Glibc)
-internal import Glibc
-#if canImport(SwiftOverlayShims)
-internal import SwiftOverlayShims
-#endif
-#elseif canImport(Musl)
-internal import Musl
-#endif
 package import StoreCore
 
 /// A file opened for reading; closed when the value goes out of scope.

@@ -1,10 +1,3 @@
-#if canImport(Darwin)
-internal import Darwin
-#elseif canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#endif
 internal import Synchronization
 package import StoreCore
 
@@ -64,7 +57,7 @@ package struct TemporaryFile: ~Copyable {
         var rest = bytes
         while !rest.isEmpty {
             let descriptor = descriptor
-            let count = uninterrupted { Self.writeSome(descriptor, rest) }
+            let count = uninterrupted { writeBytes(descriptor, rest) }
             if count < 0 { throw failure("writing") }
             // POSIX permits a write of nothing without an error; a retry would not help.
             if count == 0 { throw failure("writing", errno: EIO) }
@@ -105,17 +98,6 @@ package struct TemporaryFile: ~Copyable {
 
     private func failure(_ operation: String, errno code: Int32 = errno) -> StoreError {
         .fileSystem(operation, path: directory.path(of: name), errno: code)
-    }
-
-    private static func writeSome(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
-        // Darwin refuses more than 2 GB in one call.
-        #if canImport(Darwin)
-        Darwin.write(descriptor, bytes.baseAddress, min(bytes.count, 1 << 30))
-        #elseif canImport(Glibc)
-        Glibc.write(descriptor, bytes.baseAddress, min(bytes.count, 1 << 30))
-        #elseif canImport(Musl)
-        Musl.write(descriptor, bytes.baseAddress, min(bytes.count, 1 << 30))
-        #endif
     }
 }
 

@@ -1,11 +1,4 @@
 internal import Dispatch
-#if canImport(Darwin)
-internal import Darwin
-#elseif canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#endif
 package import StoreCore
 
 extension WritableFile {

@@ -1,10 +1,3 @@
-#if canImport(Darwin)
-internal import Darwin
-#elseif canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#endif
 package import StoreCore
 
 /// A file open for reading and writing under its final name, such as a journal, a lock, or the received part of a download.

@@ -1,12 +1,4 @@
-internal import StoreCore
-
-#if os(Linux)
-#if canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#endif
-
+#if !canImport(Darwin)
 /// The compression function of OpenSSL's libcrypto, which uses the processor's own instructions.
 ///
 /// Loading the library costs time and memory, so only long messages use it, unless other code of the process has loaded it already.

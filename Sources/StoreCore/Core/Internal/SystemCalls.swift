@@ -9,7 +9,8 @@ internal import SwiftOverlayShims
 internal import Musl
 #endif
 
-// This code has its own file: beside an import of Foundation, the compiler resolves `timespec` to a module that cannot be imported.
+// The only code of this target that depends on the system. Beside an import of Foundation, the compiler would resolve `timespec` to a module
+// that cannot be imported.
 
 /// Reads the clock that continues while the machine is asleep.
 ///
@@ -36,4 +37,14 @@ package func coarseSeconds() -> Double {
     clock_gettime(CLOCK_REALTIME, &reading)
     #endif
     return Double(reading.tv_sec) + Double(reading.tv_nsec) / 1e9
+}
+
+/// Returns a number of the calling thread that no other living thread has.
+func currentThread() -> UInt {
+    #if canImport(Glibc)
+    UInt(pthread_self())
+    #else
+    // A pointer or a signed number.
+    UInt(bitPattern: pthread_self())
+    #endif
 }

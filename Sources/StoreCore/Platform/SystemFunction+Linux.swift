@@ -1,12 +1,4 @@
-internal import StoreCore
-
-#if os(Linux)
-#if canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#endif
-
+#if !canImport(Darwin)
 /// Looks up a C function by its name, for functions of libraries that may be missing.
 ///
 /// - Parameters:

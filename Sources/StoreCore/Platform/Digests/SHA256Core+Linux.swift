@@ -1,6 +1,5 @@
+#if !canImport(Darwin)
 internal import StoreCore
-
-#if !canImport(CryptoKit)
 
 /// SHA-256 in plain Swift for platforms without CryptoKit (FIPS 180-4 §6.2).
 struct SHA256Core: Sendable {
@@ -70,13 +69,11 @@ struct SHA256Core: Sendable {
 
     /// Compresses whole blocks of a message; the system's library does so for long messages. `length` is the message's length so far.
     private static func compress(_ state: inout State, blocks: UnsafeRawBufferPointer, of length: UInt64) {
-        #if os(Linux)
         if length >= SystemSHA256.worthwhileLength, blocks.count >= 1024,
             withUnsafeMutableBytes(of: &state, { SystemSHA256.compress($0, blocks: blocks) })
         {
             return
         }
-        #endif
         compress(&state, blocks: blocks)
     }
 

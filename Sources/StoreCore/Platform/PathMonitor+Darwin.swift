@@ -1,0 +1,37 @@
+#if canImport(Darwin)
+internal import Dispatch
+internal import Network
+
+/// The system's monitor of network paths.
+package enum PathMonitor {
+    /// A path as the system describes it.
+    package struct Path: Sendable {
+        /// Whether the path leads to the network; `nil` if the system does not know.
+        package var isSatisfied: Bool?
+        package var isCellular: Bool
+        package var isExpensive: Bool
+    }
+
+    package static let isAvailable = true
+
+    /// Starts a monitor.
+    ///
+    /// - Parameter report: Receives each path, beginning with the current one.
+    /// - Returns: A closure that stops the monitor.
+    @Sendable package static func start(_ report: @escaping @Sendable (Path) -> Void) -> @Sendable () -> Void {
+        let monitor = NWPathMonitor()
+        monitor.pathUpdateHandler = { path in
+            let isSatisfied: Bool? =
+                switch path.status {
+                case .satisfied: true
+                case .unsatisfied: false
+                case .requiresConnection: nil
+                @unknown default: nil
+                }
+            report(Path(isSatisfied: isSatisfied, isCellular: path.usesInterfaceType(.cellular), isExpensive: path.isExpensive))
+        }
+        monitor.start(queue: DispatchQueue(label: "StorePlatform.PathMonitor"))
+        return { monitor.cancel() }
+    }
+}
+#endif

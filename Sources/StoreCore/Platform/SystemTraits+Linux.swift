@@ -1,0 +1,9 @@
+#if !canImport(Darwin)
+/// What callers need to know about Linux.
+package enum SystemTraits {
+    /// Whether the system suspends processes. It terminates a suspended process that holds a file lock.
+    package static let suspendsProcesses = false
+    /// Whether a watch on a directory reports that a process that held a file open there has ended.
+    package static let reportsClosedFiles = true
+}
+#endif
