@@ -63,7 +63,7 @@ public protocol Command: Codable, Sendable {
 }
 
 extension Command {
-    /// The first version.
+    /// The default: 1, until the encoded form of the command changes.
     public static var version: Int { 1 }
 
     /// Throws, because there is no known way to decode an older version.
@@ -73,7 +73,7 @@ extension Command {
             "decoding a command \(name) of version \(version): version \(Self.version) does not implement migrate(from:_:)")
     }
 
-    /// False: every command is delivered.
+    /// The default: `false`, so every command is delivered.
     public func supersedes(_ earlier: Self) -> Bool { false }
 
     /// The command itself, which refers to no temporary identifier.

@@ -75,7 +75,7 @@ extension StoreError {
     }
 }
 
-/// A running attempt.
+/// A running attempt, bound to its task and inherited by its child tasks.
 final class DeliveryScope: CountedScope {
     /// The number of running attempts of the outbox.
     let running: Few<WatchedState<Int>>

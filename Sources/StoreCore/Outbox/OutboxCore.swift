@@ -24,7 +24,7 @@ actor OutboxCore {
     let onEvent: (@Sendable (OutboxEvent) -> Void)?
     /// The number of changes, for observers.
     nonisolated let version = WatchedState<UInt64>(1)
-    /// The running attempts, for `clear()`.
+    /// The tasks of the running attempts, so that `clear()` can cancel them.
     let attempts = WatchedState<[UUID: Task<PerformedCommand, any Error>]>([:])
 
     var machine: OutboxMachine

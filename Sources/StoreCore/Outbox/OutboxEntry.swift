@@ -16,7 +16,6 @@ struct OutboxEntry: Hashable, Sendable {
     var fact: Fact
 
     enum Fact: Hashable, Sendable {
-        /// The command was submitted.
         case submitted(Submission)
         /// A delivery begins. From now on the origin may have performed the command.
         case attempted
@@ -43,7 +42,7 @@ struct OutboxEntry: Hashable, Sendable {
         case unknown
     }
 
-    /// The content of a command.
+    /// The stored command: its payload, and the facts about it that need no decoding.
     struct Submission: Hashable, Sendable {
         var name: String
         var version: Int
@@ -55,7 +54,7 @@ struct OutboxEntry: Hashable, Sendable {
         var creates: String?
         /// The pending command that this one replaces.
         var supersedes: UUID?
-        /// The identity of the deliveries.
+        /// The identity that the origin sees in all deliveries; a replaced command gets a new one.
         var delivery: UUID
         var date: Date
         var payload: Data

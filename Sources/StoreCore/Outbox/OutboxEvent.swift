@@ -15,16 +15,16 @@ public struct OutboxEvent: Sendable {
     /// The command that the event concerns; `nil` if it concerns the whole outbox.
     public let command: UUID?
 
-    /// The kind of event.
+    /// The event itself, with its values.
     public let kind: Kind
 
-    /// The kinds of events.
+    /// The events of an outbox: changes of commands, attempts, and faults of the log.
     public enum Kind: Sendable {
-        /// The command is on disk.
+        /// The command is on disk, with the durability of the policy; `name` is that of its type.
         case submitted(name: String)
         /// A newer command of the lane has replaced the command, which is therefore never delivered.
         case superseded
-        /// An attempt began.
+        /// The attempt with this number began; the first attempt is 1.
         case attemptBegan(Int)
         /// An attempt has passed its deadline and was canceled; its lane waits until the attempt returns.
         case attemptOverdue
@@ -40,7 +40,7 @@ public struct OutboxEvent: Sendable {
         case gaveUp(attempts: Int, any Error)
         /// The command was taken back before its first attempt.
         case canceled
-        /// The command was discarded.
+        /// The command was removed by `discard(_:)`; the origin may have performed it.
         case discarded
         /// The failed command is pending again.
         case retried
@@ -52,7 +52,7 @@ public struct OutboxEvent: Sendable {
         case stopped(any Error)
         /// The command cannot be decoded: its type is not registered, or its payload is of a newer version or damaged.
         case undecodable(name: String, (any Error)?)
-        /// All commands were dropped.
+        /// A call of `clear()` has removed this number of pending and failed commands.
         case cleared(count: Int)
         /// A part of the log is damaged, and was skipped.
         case damaged(bytes: Int, reason: String)

@@ -14,7 +14,7 @@ struct OutboxLane: Hashable, Sendable {
     /// The lane of facts that concern no command.
     static let none = OutboxLane(name: "")
 
-    /// The name for people.
+    /// The name and the key in one text, for states and messages.
     var text: String { [name, key].filter { !$0.isEmpty }.joined(separator: " ") }
 
     /// The same lane under the key that has replaced a temporary one.

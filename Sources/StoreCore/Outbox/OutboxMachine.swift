@@ -45,7 +45,7 @@ struct OutboxMachine: Sendable {
         case confirm(Item)
     }
 
-    /// One command.
+    /// A command as the log describes it, with its place in the order.
     struct Item: Hashable, Sendable {
         enum Status: Hashable, Sendable { case pending, failed, delivered }
 
@@ -55,7 +55,7 @@ struct OutboxMachine: Sendable {
         var lane: OutboxLane
         var submission: OutboxEntry.Submission
         var status = Status.pending
-        /// The number of failed attempts.
+        /// The number of failed attempts; a replaced command begins to count again.
         var attempts = 0
         /// Whether a delivery was attempted, so that the origin may have performed the command.
         var isAttempted = false

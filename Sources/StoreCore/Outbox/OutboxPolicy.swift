@@ -52,10 +52,10 @@ public struct OutboxPolicy: Sendable {
     /// The longest time for which clearing the outbox waits for the attempts that it cancels.
     public var clearTimeout = Duration.seconds(5)
 
-    /// The default rules.
+    /// The rules of an outbox that is created without a policy: each property has its default.
     public static let `default` = OutboxPolicy()
 
-    /// Creates the default rules.
+    /// Creates rules with the default of each property.
     public init() {}
 
     /// The effect of a permanent failure on the other commands of the lane.

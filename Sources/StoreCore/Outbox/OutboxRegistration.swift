@@ -7,11 +7,11 @@ internal import StoreCore
 internal import StoreFiles
 internal import StorePlatform
 
-/// A registered type of command.
+/// A type of command that the outbox can decode, and the stores that its commands change.
 struct OutboxRegistration: Sendable {
     var name: String
     var version: Int
-    /// Decodes a command.
+    /// Decodes the payload of a stored command, or migrates it if its version is older.
     var bind: @Sendable (_ payload: Data, _ version: Int) throws -> BoundCommand
     /// Binds a command that was not encoded yet; throws if the log could not name its key.
     var bindValue: @Sendable (any Command) throws -> BoundCommand
@@ -67,7 +67,7 @@ extension BoundPatch {
     }
 }
 
-/// The result of a delivery.
+/// The result of a successful delivery, without the types of the command.
 struct PerformedCommand: Sendable {
     /// The content for the first patch.
     var response = MutationResponse<BoxedContent>.none

@@ -32,21 +32,21 @@ public struct OutboxState: Hashable, Sendable {
     public var commands: [OutboxCommand]
 }
 
-/// A command in an outbox.
+/// A command that an outbox keeps: pending, being delivered, failed, or undecodable.
 public struct OutboxCommand: Hashable, Sendable, Identifiable {
     /// The identity of the command in the outbox.
     public let id: UUID
 
-    /// The name of its type.
+    /// The name of the command's type on disk, `Command.name`.
     public let name: String
 
     /// The lane in which it is delivered.
     public let lane: String
 
-    /// The time of its submission.
+    /// The wall-clock time of the submission; a replacement does not change it.
     public let submittedAt: Date
 
-    /// The state of its delivery.
+    /// The progress of the delivery, as far as this process knows.
     public let status: Status
 
     /// The number of attempts that have failed.
@@ -58,12 +58,12 @@ public struct OutboxCommand: Hashable, Sendable, Identifiable {
     /// The description of the last error.
     public let lastError: String?
 
-    /// The command as JSON.
+    /// The command in JSON, which `value(as:)` decodes.
     public let payload: Data
 
     let order: UInt64
 
-    /// The states of a delivery.
+    /// The stages of a command from its submission to its removal.
     public enum Status: Hashable, Sendable {
         /// The command waits for its turn, for a time, or for the command that creates its entity.
         case pending
@@ -87,7 +87,7 @@ public struct OutboxCommand: Hashable, Sendable, Identifiable {
 
 /// The outcome of a wait for deliveries.
 public enum DrainOutcome: Hashable, Sendable {
-    /// Nothing is pending.
+    /// No command is left to deliver; failed and undecodable commands do not count.
     case drained
     /// The time is over, or the task was canceled. The value is the number of commands that are still to be delivered.
     case pending(Int)
@@ -126,7 +126,7 @@ public enum DiscardOutcome: Hashable, Sendable {
 ///
 /// A slow observer misses intermediate states, never the newest one.
 public struct OutboxStates: AsyncSequence, Sendable {
-    /// The commands at one moment.
+    /// The commands and their numbers at one moment.
     public typealias Element = OutboxState
     /// Errors are part of the states, so the sequence never throws.
     public typealias Failure = Never
@@ -138,7 +138,7 @@ public struct OutboxStates: AsyncSequence, Sendable {
     /// Creates an iterator, which begins with the current state.
     public func makeAsyncIterator() -> Iterator { Iterator(outbox: outbox, subject: subject) }
 
-    /// An observer of the outbox.
+    /// An observer of the outbox, with its own last seen state.
     public struct Iterator: AsyncIteratorProtocol {
         let outbox: Outbox
         let subject: OutboxSubject?

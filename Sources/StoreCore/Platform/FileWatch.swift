@@ -4,7 +4,6 @@ package import StoreCore
 ///
 /// The system wakes the process for each batch of events. Between events, a watch costs no processor time.
 package final class FileWatch: Sendable {
-    /// The events to watch for.
     package enum Interest: Sendable {
         /// Changes of a file's content, and the loss of its name.
         case content

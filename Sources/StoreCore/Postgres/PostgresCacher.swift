@@ -244,7 +244,7 @@ extension PostgresCacher {
         PostgresRow(key: try key(of: param), schema: schema, fetchedAt: Date().timeIntervalSinceReferenceDate)
     }
 
-    /// Decodes date, details and content.
+    /// Decodes the fields date, details and content, in this order; `nil` if the record was removed.
     func record(_ fields: ArraySlice<Data?>) throws(PostgresError) -> CacheRecord<Content>? {
         let fields = Array(fields)
         guard let date = fields[0], let json = fields[2] else { return nil }

@@ -2,7 +2,6 @@ internal import Foundation
 internal import StoreCore
 internal import PostgresShim
 
-/// A statement and its parameters.
 struct PostgresQuery: Sendable {
     /// The name under which the statement is prepared; `nil` for a text of one or more statements without parameters.
     var name: String?
@@ -40,7 +39,7 @@ extension Data {
     var postgresInteger: Int64 { reduce(0) { $0 << 8 | Int64($1) } }
     /// The number in a binary field.
     var postgresDouble: Double { Double(bitPattern: UInt64(bitPattern: postgresInteger)) }
-    /// The text of a field.
+    /// The text of a field in UTF-8.
     var postgresText: String { String(decoding: self, as: UTF8.self) }
 }
 
@@ -253,7 +252,7 @@ final class PostgresConnection: Sendable {
 }
 
 extension Duration {
-    /// Milliseconds for `poll`, rounded up.
+    /// Milliseconds for `poll`, rounded up so that the wait does not end early.
     var milliseconds: Int32 {
         let (seconds, attoseconds) = components
         return Int32(clamping: max(0, seconds.multipliedReportingOverflow(by: 1000).partialValue + attoseconds / 1_000_000_000_000_000 + 1))

@@ -5,7 +5,7 @@ public import StoreCore
 ///
 /// The description contains no password: libpq names at most the server and the user.
 public struct PostgresError: LocalizedError, FailureAdvising, Sendable, CustomStringConvertible {
-    /// The kind of error.
+    /// The reason for the failure. The set of codes is open, so a `switch` needs a `default`.
     public var code: Code
     /// The operation that failed, the reason, and what to do about it.
     public var message: String
@@ -14,15 +14,15 @@ public struct PostgresError: LocalizedError, FailureAdvising, Sendable, CustomSt
 
     /// The kinds of errors. The set is open.
     public struct Code: RawRepresentable, Hashable, Sendable {
-        /// The name of the code.
+        /// The name of the code, as in the error's description: `timedOut`.
         public let rawValue: String
 
         /// Creates a code with a name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// libpq is not installed.
+        /// The client library libpq cannot be loaded when a database is created; install it with the system's package manager.
         public static let libraryMissing = Code(rawValue: "libraryMissing")
-        /// The URL is malformed.
+        /// libpq cannot parse the URL with which a database is created.
         public static let invalidURL = Code(rawValue: "invalidURL")
         /// The server cannot be reached, or does not accept connections now.
         public static let unreachable = Code(rawValue: "unreachable")
@@ -40,13 +40,13 @@ public struct PostgresError: LocalizedError, FailureAdvising, Sendable, CustomSt
         public static let readOnly = Code(rawValue: "readOnly")
         /// The user lacks a right, such as the right to create the tables.
         public static let forbidden = Code(rawValue: "forbidden")
-        /// The table has other columns.
+        /// A table of the cacher's name exists and has other columns; use another name for the cache.
         public static let foreignTable = Code(rawValue: "foreignTable")
         /// A newer version of the library has created the table.
         public static let newerTable = Code(rawValue: "newerTable")
         /// A key or record cannot be stored.
         public static let unwritableRecord = Code(rawValue: "unwritableRecord")
-        /// A record cannot be decoded.
+        /// The content of a record cannot be decoded; raise the cacher's version when the type of the content changes.
         public static let unreadableRecord = Code(rawValue: "unreadableRecord")
         /// Any other error of the server.
         public static let server = Code(rawValue: "server")

@@ -3,7 +3,7 @@ internal import StoreCore
 
 /// The tasks of a cacher that wait for the end of other cachers' leases.
 final class PostgresLeases: Sendable {
-    /// The reason to try again.
+    /// The reason for which a wait for a lease ends.
     enum Event: Sendable {
         case ended(Lease.Ending)
         /// Some time has passed, the holder may have ended, or a notice may have been lost.

@@ -249,10 +249,10 @@ package struct PostgresStatements: Sendable {
 
 /// A row of the table, apart from its revision.
 struct PostgresRow: Sendable {
-    /// The key's JSON.
+    /// The key in JSON with sorted object keys, as the index compares it.
     var key: Data
     var schema: Int64
-    /// Seconds since the reference date.
+    /// Seconds since 2001, as `Date` counts them.
     var fetchedAt: Double
     var details: Data?
     /// The content's JSON; `nil` for the mark of a removed record.

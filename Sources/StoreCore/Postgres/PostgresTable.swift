@@ -5,7 +5,7 @@ internal import StoreCore
 final class PostgresTable: PostgresListener {
     /// A change that another cacher has made.
     enum Change: Sendable {
-        /// The key as JSON.
+        /// The record of a key was saved or removed; the key is its JSON.
         case changed(key: Data, Revision)
         case removedAll(Revision)
         case gap

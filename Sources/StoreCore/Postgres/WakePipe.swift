@@ -26,7 +26,7 @@ final class WakePipe: Sendable {
         _ = write(input, &byte, 1)
     }
 
-    /// Removes all wakes.
+    /// Empties the pipe, so that the next wait blocks again.
     func drain() {
         var bytes: (UInt64, UInt64) = (0, 0)
         while read(output, &bytes, 16) == 16 {}

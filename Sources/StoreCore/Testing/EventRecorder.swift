@@ -18,7 +18,7 @@ public final class EventRecorder<Param: Hashable & Sendable>: Sendable {
     /// One lock guards the events, in the order of their delivery.
     private let delivered = WatchedState<[StoreEvent<Param>]>([])
 
-    /// Creates a recorder without events.
+    /// Creates an empty recorder, for the events of one store.
     public init() {}
 
     /// Records an event; pass this method as the `onEvent` of a store.

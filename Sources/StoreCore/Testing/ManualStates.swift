@@ -68,7 +68,7 @@ public final class ManualStates<Content: Sendable>: Sendable {
         feed.update { $0.isFinished = true }
     }
 
-    /// The current number of observers.
+    /// The number of observers that have joined and not left.
     public var observerCount: Int { feed.read { $0.observers.count } }
 
     /// The number of observers that have joined since the sequence was created.

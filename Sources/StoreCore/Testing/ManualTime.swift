@@ -112,7 +112,7 @@ public final class ManualTime: TimeSource {
 
     // MARK: Sleeping
 
-    /// The number of sleeping tasks.
+    /// The number of tasks that sleep on this clock now.
     public var sleeperCount: Int { clocks.read { $0.sleepers.count } }
 
     /// The earliest deadline of all sleepers; `nil` if no task sleeps. Takes time proportional to the number of sleepers.
@@ -174,6 +174,5 @@ public final class ManualTime: TimeSource {
 }
 
 extension MonotonicInstant {
-    /// The reference of the clock.
     fileprivate static let zero = MonotonicInstant(nanoseconds: 0)
 }

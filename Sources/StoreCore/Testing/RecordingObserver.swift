@@ -56,7 +56,7 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
         }
     }
 
-    /// The recorded states, oldest first.
+    /// All states since the observer joined, oldest first; `stop()` ends the recording.
     public var states: [LoadingState<Content>] { recording.read { $0.states } }
 
     /// The recorded states in a few characters each, such as `loading(nil) completed(1)`.

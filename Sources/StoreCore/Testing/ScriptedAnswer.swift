@@ -64,10 +64,10 @@ public struct ScriptedRequest<Param: Hashable & Sendable>: Hashable, Sendable {
     /// The request's number at its fetcher, from 1.
     public let number: Int
 
-    /// The request of the store.
+    /// The request as the store made it, with the validator of its version or the key of the page.
     public let request: OriginRequest<Param>
 
-    /// The key of the data.
+    /// The key for which the store requests content or a page.
     public var param: Param {
         switch request {
         case .content(let param, revalidating: _): param

@@ -25,10 +25,10 @@ public import StoreOutbox
 public final class ScriptedDeliveries<Value: Command & Hashable, Result: Sendable>: ScriptedOrigin {
     /// A delivered command with the identity of its delivery.
     public typealias Param = ScriptedDelivery<Value>
-    /// The result of a delivery.
+    /// The value that a successful delivery returns.
     public typealias Content = Result
 
-    /// The script and its state.
+    /// The answers and the recorded deliveries; use the methods of `ScriptedOrigin` instead.
     public let script: FetchScript<ScriptedDelivery<Value>, Result>
 
     /// Creates an origin that returns these answers, one for each delivery, in this order.
@@ -82,9 +82,9 @@ public final class ScriptedDeliveries<Value: Command & Hashable, Result: Sendabl
 
 /// A delivery that a test's origin has received.
 public struct ScriptedDelivery<Value: Command & Hashable>: Hashable, Sendable {
-    /// The command.
+    /// The command that the outbox delivers.
     public let command: Value
 
-    /// The attempt.
+    /// The identity of the command at the origin, and the number of this attempt.
     public let delivery: Delivery
 }

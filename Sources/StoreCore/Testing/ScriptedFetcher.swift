@@ -23,7 +23,7 @@ internal import StoreOutbox
 ///
 /// A request without an answer in the script throws ``StoreError/Code/unscriptedRequest``.
 public final class ScriptedFetcher<Param: Hashable & Sendable, Content: Sendable>: RevalidatingFetcher, ScriptedOrigin {
-    /// The script and its state.
+    /// The answers and the recorded requests; use the methods of `ScriptedOrigin` instead.
     public let script: FetchScript<Param, Content>
 
     /// Creates a fetcher that returns these answers, one for each fetch, in this order.
@@ -71,10 +71,10 @@ public final class ScriptedFetcher<Param: Hashable & Sendable, Content: Sendable
 /// #expect(fetcher.requests.last?.pageKey == "b")
 /// ```
 public final class ScriptedPaginationFetcher<Param: Hashable & Sendable, Element: Sendable>: TwoWayPaginationFetcher, ScriptedOrigin {
-    /// The loaded elements.
+    /// The elements of a list, as its answers contain them page by page.
     public typealias Content = [Element]
 
-    /// The script and its state.
+    /// The answers and the recorded requests; use the methods of `ScriptedOrigin` instead.
     public let script: FetchScript<Param, [Element]>
 
     /// Creates a fetcher that returns these answers, one for each page, in this order.

@@ -31,7 +31,7 @@ public final class ScriptedLiveFetcher<Param: Hashable & Sendable, Content: Send
         Values(connection: Connection(state: state, number: state.update { $0.begin(param, last) }))
     }
 
-    /// The values of one connection.
+    /// The values that the test sends over one connection.
     public struct Values: AsyncSequence, AsyncIteratorProtocol {
         let connection: Connection
 
@@ -78,7 +78,7 @@ public struct ScriptedConnection<Param: Hashable & Sendable>: Hashable, Sendable
     /// The connection's number at its fetcher, from 1.
     public let number: Int
 
-    /// The key of the data.
+    /// The key for which the store has connected.
     public let param: Param
 
     /// The validator of the store's version; `nil` if the store has none.

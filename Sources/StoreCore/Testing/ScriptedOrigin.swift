@@ -9,10 +9,10 @@ public protocol ScriptedOrigin<Param, Content>: Origin {
     // Redeclared, so that they can be used in `some ScriptedOrigin<Int, String>`.
     /// The key of one piece of data.
     associatedtype Param
-    /// The data itself.
+    /// The type of the data that the answers contain.
     associatedtype Content
 
-    /// The script and its state.
+    /// The answers and the recorded requests, which the methods of this protocol read and change.
     var script: FetchScript<Param, Content> { get }
 }
 
@@ -135,7 +135,7 @@ extension ScriptedOrigin {
     /// The number of fetches that were canceled before they ended, including fetches that ignored it.
     public var cancelledCount: Int { script.state.read { $0.cancelledCount } }
 
-    /// The number of running fetches.
+    /// The number of fetches that have begun and not ended, including held ones.
     public var runningCount: Int { script.state.read { $0.runningCount } }
 
     /// The number of fetches held at the gate.

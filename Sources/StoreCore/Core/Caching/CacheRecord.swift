@@ -9,7 +9,7 @@ public import Foundation
 /// The rarely used parts (freshness, validator, page keys) are stored out of line. A record without them costs only its content, a date and
 /// one word.
 public struct CacheRecord<Content: Sendable>: Sendable {
-    /// The content of the record.
+    /// The accepted content; optimistic changes of running mutations are not part of it.
     public var content: Content
 
     /// The wall-clock time at which the content was fetched from the origin or set by an update.
@@ -54,7 +54,7 @@ public struct CacheRecord<Content: Sendable>: Sendable {
         CacheRecord<Other>(content: other, fetchedAt: fetchedAt, details: details)
     }
 
-    /// All rarely used parts together.
+    /// A copy of the details, with the defaults for a record that has none; setting it stores a new object, or none for the defaults.
     package var fields: RecordDetails.Fields {
         get { details?.fields ?? RecordDetails.Fields() }
         set { details = RecordDetails(newValue) }
@@ -66,7 +66,7 @@ public struct CacheRecord<Content: Sendable>: Sendable {
         set { fields.freshness = newValue }
     }
 
-    /// The validator of this version.
+    /// The origin's identifier of this version, for the next revalidation; `nil` if the origin has given none.
     public var validator: Validator? {
         get { details?.fields.validator }
         set { fields.validator = newValue }

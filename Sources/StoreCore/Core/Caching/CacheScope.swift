@@ -35,7 +35,7 @@ public final class CacheScope: Sendable {
         self.init(at: FileManager.default.temporaryDirectory.appending(path: "scope-\(UUID().uuidString)", directoryHint: .isDirectory))
     }
 
-    /// Creates an empty group.
+    /// Creates an empty group with a directory that may not exist yet.
     package init(at location: URL) { self.location = location }
 
     /// Sets the removal of the records of stores that do not exist now, such as a store that was not opened since the last launch.
@@ -115,7 +115,6 @@ public final class CacheScope: Sendable {
         return try create()
     }
 
-    /// Whether the scope is closed.
     package var isClosed: Bool { state.withLock { $0.isClosed } }
 
     /// Waits until the cachers of all stores have saved everything accepted so far; call it before the program ends.
@@ -199,7 +198,7 @@ package protocol CacheScopeMember: AnyObject, Sendable {
 }
 
 extension CacheScopeMember {
-    /// Does nothing.
+    /// Does nothing, for a member that delivers no results to other members.
     package func prepareToClear() async throws {}
 
     /// Does nothing, for a member that works only when it is called.

@@ -34,7 +34,7 @@ public import Foundation
 public protocol Cacher<Param, Content>: Sendable {
     /// The key of one piece of data.
     associatedtype Param: Hashable & Sendable
-    /// The data itself.
+    /// The type of a key's data; the elements of all loaded pages for a list.
     associatedtype Content: Sendable
 
     /// The lifetime of content whose origin states none; a store reads it once, when it is created.
@@ -88,7 +88,7 @@ public protocol Cacher<Param, Content>: Sendable {
 }
 
 extension Cacher {
-    /// The default: content never expires.
+    /// The default: content expires only if its origin states a lifetime.
     public var expiry: Expiry { .never }
 
     /// The default: the cacher cannot list its keys.

@@ -8,7 +8,7 @@ public enum FileProtection: Hashable, Sendable {
     case completeUnlessOpen
     /// From the first unlock after the device has started.
     case untilFirstUnlock
-    /// Always.
+    /// At any time, even before the first unlock: for content that is not private.
     case none
 }
 

@@ -17,7 +17,7 @@ public struct Freshness: Hashable, Sendable, Codable {
     /// Whether the content may be passed to a cacher.
     public var storage: Storage
 
-    /// The permission to store content.
+    /// Whether cachers may store the content; `.allowed` unless the origin forbids it.
     public enum Storage: String, Hashable, Sendable, Codable {
         /// The cacher may store the content.
         case allowed

@@ -16,10 +16,10 @@ public import Foundation
 public final class TieredCacher<Backing: Cacher>: Cacher {
     /// The key of one piece of data.
     public typealias Param = Backing.Param
-    /// The data itself.
+    /// The type of a key's data, the same in both tiers.
     public typealias Content = Backing.Content
 
-    /// The cacher behind the memory.
+    /// The cacher that preserves the records, including those that memory has evicted.
     public let backing: Backing
 
     @usableFromInline package let table: MemoryTable<Backing.Param, Backing.Content>

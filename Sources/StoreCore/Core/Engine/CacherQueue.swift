@@ -37,11 +37,10 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
     /// The start of the last `removeAll`, if that failed.
     private var failedClearing: Date?
 
-    /// Failed saves by key.
+    /// The keys whose last save failed, for the choice of the next retry.
     private var failures: [Key: Failure] = [:]
     private var lastFailure: UInt64 = 0
 
-    /// The calls of one key.
     private struct Lane: Hashable {
         var isRunning = false
         var load: Ticket?
@@ -60,7 +59,7 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
     /// Whether no call runs or waits.
     var isIdle: Bool { running == 0 && !isBarred && calls.isEmpty }
 
-    /// Takes the calls to start.
+    /// Returns the calls to start now, and forgets them.
     mutating func takeCalls() -> [Call] {
         defer { calls = [] }
         return calls
@@ -68,7 +67,7 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
 
     // MARK: Calls for one key
 
-    /// A key needs its record.
+    /// Requests a load; the ticket identifies its result.
     mutating func load(_ key: Key, _ ticket: Ticket) {
         lanes[key, default: Lane()].load = ticket
         advance(key)

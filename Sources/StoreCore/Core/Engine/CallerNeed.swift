@@ -40,7 +40,6 @@ enum CallerNeed: Hashable, Sendable {
     }
 }
 
-/// The result for a caller.
 @usableFromInline
 enum CallerAnswer<Content: Sendable>: Sendable {
     case content(Content)

@@ -38,7 +38,7 @@ final class FetchedKey: Sendable {
 final class FetchScope: CountedScope {
     @TaskLocal private static var current: FetchScope?
 
-    /// The key of the fetch.
+    /// The place of the fetch in the graph of waits.
     let key: FetchedKey
     /// The number of running fetches of the store; those of several stores for the request of a batch.
     let running: Few<WatchedState<Int>>
@@ -62,7 +62,7 @@ final class FetchScope: CountedScope {
         return current
     }
 
-    /// Runs a fetch.
+    /// Runs the body of the fetch with this scope as the active one, and then marks the fetch as ended.
     func run<Result: Sendable>(_ body: () async -> Result) async -> Result {
         defer { hasReturned.store(true, ordering: .releasing) }
         return await Self.$current.withValue(self, operation: body)

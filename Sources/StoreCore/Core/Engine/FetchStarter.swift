@@ -5,7 +5,7 @@
 final class FetchStarter: Sendable {
     typealias Work = @concurrent @Sendable () async -> Void
 
-    /// The work; `nil` for none.
+    /// The fetch to run; `nil` if the starter was released unused.
     private let work = Reply<Work?>()
     private let task: Task<Void, Never>
 

@@ -1,8 +1,8 @@
-/// The request of a fetch.
+/// A machine's request to the origin.
 enum FetchOrder: Hashable, Sendable {
     /// The content of the key, and as many pages on each side as `pages` states.
     case content(revalidating: Validator?, pages: PageCounts)
-    /// A single page.
+    /// One page in one direction; `key` is the page's key from the origin.
     case page(PageDirection, key: String)
     /// A connection of a stream, after the version that a validator names.
     case values(after: Validator?)

@@ -78,7 +78,7 @@ extension KeyMachine {
         supersedePages(&transition)
     }
 
-    /// A fetch has ended.
+    /// Accepts the result of a fetch, unless the fetch was canceled or replaced in the meantime.
     mutating func fetchFinished(_ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>, _ transition: inout Transition) {
         guard let ended = flight, ended.ticket == ticket else {
             // Legal: the fetch was canceled or replaced while its result was on the way.

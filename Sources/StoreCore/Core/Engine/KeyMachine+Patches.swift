@@ -122,7 +122,7 @@ extension KeyMachine {
         overlay = patched
     }
 
-    /// Removes matching patches.
+    /// Removes matching patches without showing the content again, and notes the commands of those that it folds.
     mutating func discardPatches(_ transition: inout Transition, where fits: (Patch) -> Bool) {
         guard !patches.isEmpty else { return }
         for patch in patches where fits(patch) {
@@ -215,9 +215,9 @@ extension KeyMachine {
 
 /// The usable part of the origin's response to a mutation.
 package enum MutationResponse<Content: Sendable>: Sendable {
-    /// No content.
+    /// The origin returned no content, so the patched content is kept until the next fetch.
     case none
-    /// The content after the mutation.
+    /// The whole content after the mutation, which replaces the accepted content.
     case content(Content)
     /// One part of the content after the mutation, which replaces the old part.
     case part(@Sendable (inout Content) -> Void)

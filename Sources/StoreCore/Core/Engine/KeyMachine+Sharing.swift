@@ -44,7 +44,7 @@ struct SharedKey: Hashable {
 enum ContentChange: Hashable {
     /// A caller has set or removed the content.
     case set
-    /// The result of a fetch.
+    /// A fetch has returned content; `over` is the position before the fetch began.
     case fetched(over: Revision)
     /// The content was changed or extended.
     case derived
@@ -81,7 +81,7 @@ extension KeyMachine {
 
     // MARK: Saving
 
-    /// The requested save begins.
+    /// Takes over the pending save's base, so that later changes begin a pending save of their own.
     mutating func sharedSaveBegan() {
         guard rules.isShared else { return }
         sharing.saving = sharing.pending

@@ -118,7 +118,7 @@ struct KeyMachine<Content: Sendable> {
         case invalidation
     }
 
-    /// A fetch of the content.
+    /// A fetch of the whole content; pages have their own requests in ``Side``.
     struct Flight: Hashable {
         var ticket: Ticket
         /// Whether a caller or an observer has requested this fetch explicitly, so that an update starts it again.
@@ -151,7 +151,7 @@ struct KeyMachine<Content: Sendable> {
         var content: UInt64?
     }
 
-    /// One side of a list.
+    /// The page request in one direction of a list.
     struct Side {
         var ticket: Ticket?
         /// Whether the page request was interrupted and begins again when no fetch of the list runs. Never true after a transition without

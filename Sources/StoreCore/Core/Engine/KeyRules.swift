@@ -19,7 +19,7 @@ final class KeyRules<Content: Sendable>: Sendable {
     let isShared: Bool
     /// Whether fetches inherit the context of their first callers.
     let inheritsContext: Bool
-    /// Whether the origin pushes.
+    /// Whether the origin pushes, so that a stream replaces single fetches.
     let isLive: Bool
 
     init(

@@ -40,7 +40,6 @@ struct LiveKey {
     enum Sight: Sendable {
         case state(LoadingState<BoxedContent>)
         case nothingNew
-        /// The observer has left.
         case gone
     }
 

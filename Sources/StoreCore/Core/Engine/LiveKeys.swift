@@ -20,7 +20,7 @@ struct LiveKeys {
     /// The number of keys for which space is allocated.
     var capacity: Int { cells.capacity }
 
-    /// All keys, in no order.
+    /// All live keys, in no order; each call makes a new array.
     var values: [Key] { taken.compactMap { cells[$0] } }
 
     subscript(param: BoxedKey) -> Key? { find(HashIndex.hash(param)) { $0 == param } }

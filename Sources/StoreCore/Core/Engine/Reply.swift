@@ -22,7 +22,6 @@ final class Reply<Answer: Sendable>: Sendable {
     /// The number of callers without a result.
     var count: Int { state.withLock { $0.callers.count } }
 
-    /// The number of suspended callers.
     var suspendedCount: Int { state.withLock { $0.callers.suspendedCount } }
 
     /// The number of callers for which there is storage, for tests.
@@ -59,7 +58,7 @@ final class Reply<Answer: Sendable>: Sendable {
 
     // MARK: Many callers
 
-    /// Adds a caller.
+    /// Adds a caller that is not suspended yet.
     func join() -> Ticket {
         state.withLock { $0.callers.join(()) }
     }

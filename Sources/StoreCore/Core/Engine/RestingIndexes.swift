@@ -12,7 +12,7 @@ struct RestingIndexes<Param: Hashable & Sendable> {
         let index: AnyObject
     }
 
-    /// The indexes, oldest first.
+    /// In the order in which their lists became idle, the oldest first.
     private var resting: [Resting] = []
 
     var count: Int { resting.count }
@@ -35,7 +35,7 @@ struct RestingIndexes<Param: Hashable & Sendable> {
         return found.details === details ? found.index : nil
     }
 
-    /// Drops all indexes.
+    /// Forgets all indexes; their keys are user objects and go to `leftovers`.
     mutating func removeAll(_ leftovers: inout [any Sendable]) {
         for index in resting { leftovers.append(index.param) }
         resting = []

@@ -47,7 +47,7 @@ extension StoreEngine {
         } ?? .answered(.failure(StoreError.closedStore))
     }
 
-    /// The outcome of a request.
+    /// A result at once, or a reply to wait for.
     enum Asked: Sendable {
         case answered(CallerAnswer<BoxedContent>)
         case waiting(Reply<CallerAnswer<BoxedContent>>)

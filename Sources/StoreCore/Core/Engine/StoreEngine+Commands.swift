@@ -22,7 +22,7 @@ extension StoreEngine {
         if kept.count < names.count { record.fields.commands = kept.isEmpty ? nil : kept }
     }
 
-    /// Shows the changes of commands.
+    /// Shows the changes of commands as patches, and removes the patch of a superseded command.
     package func showCommands(_ commands: [ShownCommand<BoxedContent>], of param: BoxedKey, insteadOf superseded: UUID? = nil) {
         transition(param) { key, transition in key.machine.commandsShown(commands, insteadOf: superseded, &transition) }
     }

@@ -80,7 +80,7 @@ struct PrefetchQueue<BoxedKey: Sendable> {
 }
 
 extension StoreEngine {
-    /// Adds keys to the queue.
+    /// Adds keys to the queue and starts a worker; a closed store cancels the batch.
     func prefetch(_ batch: PrefetchBatch<BoxedKey>) {
         let isClosed = state.withLock { state in
             guard !state.isClosed else { return true }

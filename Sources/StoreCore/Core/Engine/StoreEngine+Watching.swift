@@ -3,7 +3,7 @@
 /// The keys that were changed since a watch began.
 struct ChangedKeys: Sendable {
     var keys: Set<BoxedKey> = []
-    /// Whether all keys were cleared.
+    /// Whether `clear()` has changed every key, including those not in `keys`.
     var all = false
 }
 

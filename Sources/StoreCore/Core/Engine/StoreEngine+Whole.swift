@@ -1,7 +1,7 @@
 // Operations on all keys.
 
 extension StoreEngine {
-    /// Invalidates all matching keys.
+    /// Invalidates the matching keys: first the live ones, then those that the cacher knows.
     func invalidate(where fits: @Sendable (BoxedKey) -> Bool) async throws {
         let live = state.withLock { $0.live.values.map(\.value.param) }.filter(fits)
         for param in live { await invalidate(param) }

@@ -29,7 +29,6 @@ package final class StoreEngine: Sendable {
     package let time: any TimeSource
     package let onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?
 
-    /// Guards all mutable state.
     let state = EngineLock(EngineState())
     private let ids = Atomic<UInt64>(0)
 

@@ -6,7 +6,6 @@ struct Ticket: Hashable, Comparable, Sendable {
     static func < (lhs: Ticket, rhs: Ticket) -> Bool { lhs.number < rhs.number }
 }
 
-/// Issues tickets.
 struct TicketCounter: Hashable, Sendable {
     private(set) var last: UInt64 = 0
 

@@ -90,14 +90,14 @@ extension ElementIdentity {
 @usableFromInline
 typealias PageMerge<Content> = @Sendable (inout Content, Content, PageDirection, inout AnyObject?) -> Content?
 
-/// Adds pages to a list.
+/// A ``PageMerge`` and a ``PageResize`` for one type of element.
 @usableFromInline
 protocol PageMerger<Element>: Sendable {
     associatedtype Element
 
     func merge(_ page: [Element], into list: inout [Element], _ direction: PageDirection, _ index: inout AnyObject?) -> [Element]?
 
-    /// See ``PageResize``.
+    /// Finds the pages of the old list in the new one, as ``PageResize`` states.
     func resize(_ sizes: [Int], _ old: [Element], _ new: [Element]) -> [Int]
 }
 

@@ -15,7 +15,7 @@
 /// Errors of a fetcher may conform; the store's ``RetryPolicy`` and stale windows follow their advice. An error without advice counts as
 /// transient and as tried once, has no preferred delay, and allows stale content.
 public protocol FailureAdvising: Error {
-    /// The kind of failure.
+    /// The failure with regard to retries: a store's default rules retry only transient failures.
     var failureKind: FailureKind { get }
 
     /// The delay that the origin asked for; `nil` if it did not ask for any.
@@ -36,10 +36,10 @@ public protocol FailureAdvising: Error {
 }
 
 extension FailureAdvising {
-    /// No preferred delay.
+    /// The default: the origin asks for no delay, so policies use their own.
     public var retryAfter: Duration? { nil }
 
-    /// A single attempt.
+    /// The default: the failure was tried once, so higher layers may retry it.
     public var attempts: Int { 1 }
 
     /// Transient and canceled failures allow stale content, and permanent and fatal failures do not.
@@ -54,6 +54,6 @@ public enum FailureKind: Hashable, Sendable {
     case permanent
     /// All related operations fail too: disk full, signed out.
     case fatal
-    /// The operation was canceled.
+    /// The operation was canceled; nothing is known about the origin.
     case cancelled
 }

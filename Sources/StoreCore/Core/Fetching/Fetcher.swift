@@ -13,7 +13,7 @@ public protocol Fetcher<Param, Content>: Origin {
     // Redeclared, because otherwise the compiler cannot infer them from `fetch(param:)`.
     /// The key of one piece of data.
     associatedtype Param
-    /// The data itself.
+    /// The type of a key's data, as the origin returns it.
     associatedtype Content
 
     /// Fetches the content of a key.
@@ -60,7 +60,7 @@ public protocol RevalidatingFetcher<Param, Content>: Origin {
     // Redeclared, because otherwise the compiler cannot infer them from `fetch(param:revalidating:)`.
     /// The key of one piece of data.
     associatedtype Param
-    /// The data itself.
+    /// The type of a key's data, as the origin returns it.
     associatedtype Content
 
     /// Fetches the content of a key, unless the origin confirms the store's version.

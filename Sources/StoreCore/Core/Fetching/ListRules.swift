@@ -5,7 +5,7 @@
 struct ListRules<Content>: Sendable {
     /// Adds a page in one direction.
     @usableFromInline let merge: PageMerge<Content>
-    /// The number of elements.
+    /// Counts the elements of a list, for the sizes of its pages.
     @usableFromInline let count: @Sendable (_ list: Content) -> Int
     /// Returns the sizes of a list's pages after a change other than an added page.
     @usableFromInline let resize: PageResize<Content>

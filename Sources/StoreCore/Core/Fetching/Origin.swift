@@ -8,7 +8,7 @@
 public protocol Origin<Param, Content>: Sendable {
     /// The key of one piece of data.
     associatedtype Param: Hashable & Sendable
-    /// The data itself.
+    /// The type of a key's data; an array of elements for a list.
     associatedtype Content: Sendable
 
     /// Responds to one request of a store.
@@ -29,7 +29,7 @@ public protocol Origin<Param, Content>: Sendable {
 }
 
 extension Origin {
-    /// Accepts every version.
+    /// The default: every saved version fits.
     @inlinable
     public func accepts(_ validator: Validator, param: Param) async -> Bool { true }
 }
@@ -85,6 +85,6 @@ extension FetchResult: Equatable where Content: Equatable {}
 
 /// The key of data that exists only once.
 public struct UnitParam: Hashable, Sendable, Codable {
-    /// Creates the only value.
+    /// Creates the only value; all instances are equal.
     public init() {}
 }

@@ -53,9 +53,9 @@ extension Page: Equatable where Element: Equatable {}
 
 /// A direction in which a list grows by pages.
 public enum PageDirection: String, Hashable, Sendable, CaseIterable, Codable {
-    /// After the last element.
+    /// Pages after the last loaded element.
     case next
-    /// Before the first element.
+    /// Pages before the first loaded element.
     case prev
 }
 
@@ -77,7 +77,7 @@ public struct GuessedEnd: RawRepresentable, Hashable, Sendable, Codable {
     @inlinable
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// The page has no elements.
+    /// The page has no elements, so the fetcher requests no page after it.
     public static let emptyPage = GuessedEnd(rawValue: "emptyPage")
     /// The page has fewer elements than a full page.
     public static let shortPage = GuessedEnd(rawValue: "shortPage")

@@ -14,9 +14,9 @@
 /// ```
 public protocol PaginationFetcher<Param, Element>: Origin where Content == [Element] {
     // Redeclared, because otherwise the compiler cannot infer it from the requirements below.
-    /// The key of one list.
+    /// The key of a whole list; pages have keys of their own, which the origin states.
     associatedtype Param
-    /// An element of the list.
+    /// An element of the list; the content of a key is the elements of its loaded pages.
     associatedtype Element: Sendable
 
     /// Fetches the first page.

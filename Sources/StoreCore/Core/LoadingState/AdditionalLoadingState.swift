@@ -2,7 +2,7 @@
 public enum AdditionalLoadingState: Sendable {
     /// No page is loading; `canRequestAdditionalData` says whether there is a page to request.
     case fixed(canRequestAdditionalData: Bool)
-    /// A page is loading.
+    /// A page is loading; a request now joins the running one.
     case loading
     /// The last page request failed; another request tries the same page.
     case error(rawError: any Error)
@@ -19,7 +19,7 @@ public enum AdditionalLoadingState: Sendable {
         }
     }
 
-    /// Whether a page is loading.
+    /// Whether a page in this direction is loading.
     public var isLoading: Bool {
         if case .loading = self { true } else { false }
     }

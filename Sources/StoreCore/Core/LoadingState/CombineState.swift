@@ -158,7 +158,7 @@ private final class CombinedSource<Output: Sendable>: LoadingStateSource {
         return combination.takeNews(combine) ?? end()
     }
 
-    /// Leaves all inputs permanently.
+    /// Leaves all inputs, so that every later call returns `nil`.
     private func end() -> LoadingState<Output>? {
         phase = .ended
         for task in tasks { task.cancel() }

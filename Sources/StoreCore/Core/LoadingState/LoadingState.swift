@@ -35,7 +35,7 @@ extension LoadingState {
         if case .error(let rawError, content: _) = self { rawError } else { nil }
     }
 
-    /// Whether a fetch is running.
+    /// Whether a fetch of the content is running; a page that is loading does not count.
     public var isLoading: Bool {
         if case .loading = self { true } else { false }
     }

@@ -24,7 +24,7 @@ extension LoadingStateSequence {
             Iterator(states: states.makeAsyncIterator())
         }
 
-        /// An observer of completed states.
+        /// An observer of the sequence that returns only completed contents.
         public struct Iterator: AsyncIteratorProtocol {
             fileprivate var states: LoadingStateSequence.Iterator
 

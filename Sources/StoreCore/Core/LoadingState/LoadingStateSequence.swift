@@ -111,7 +111,6 @@ package func refuseSecondWaiter() -> Never {
 /// source. Like the iterator, a source is used by one task at a time.
 @usableFromInline
 package protocol LoadingStateSource<Content>: AnyObject {
-    /// The content of the states.
     associatedtype Content: Sendable
 
     /// Waits for a state not seen yet; returns `nil` from the moment the task is canceled.

@@ -29,7 +29,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
 
     /// The content that a model shows after its key has changed and before the new key has a state.
     public enum Switching: Hashable, Sendable {
-        /// No content.
+        /// No content: the model is loading without content. The default.
         case clearing
         /// The content of the previous key, as stale content.
         ///
@@ -58,10 +58,10 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
         }
     }
 
-    /// One call of `follow`.
+    /// One running call of `follow`; an object, so that a call finds its own entry when it ends.
     private final class Following {
         let key: Subject
-        /// `nil` before the first state.
+        /// The newest state of the sequence; `nil` before the first one.
         var state: LoadingState<Content>?
         let requestPage: PageRequester?
 
@@ -260,7 +260,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
         return shown.state.error
     }
 
-    /// Whether a fetch is running.
+    /// Whether a fetch of the followed key is running; true before the first `follow`.
     public var isLoading: Bool {
         access(.isLoading)
         return shown.state.isLoading

@@ -2,7 +2,7 @@
 public enum CacherChange<Param: Hashable & Sendable>: Hashable, Sendable {
     /// The record of a key was saved or removed.
     case changed(Param, Revision)
-    /// All records were removed.
+    /// All records were removed; each removed record has a lower revision.
     case removedAll(Revision)
     /// Changes may have been lost, so any record may have changed.
     case gap

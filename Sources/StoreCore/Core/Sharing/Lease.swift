@@ -49,7 +49,7 @@ public final class Lease: Sendable {
         action?(ending)
     }
 
-    /// How a lease ends.
+    /// The outcome of a lease, which decides what its waiters do next.
     public enum Ending: Hashable, Sendable {
         /// The result is saved; the waiters load it.
         case saved
@@ -66,7 +66,7 @@ public final class Lease: Sendable {
 ///
 /// Callers that wait for the fetch of another process receive this error when that fetch fails. The next call fetches again.
 public struct FetchFailedElsewhere: LocalizedError, FailureAdvising, Hashable, Sendable, CustomStringConvertible {
-    /// The kind of failure.
+    /// The kind of the original failure; transient if the error gave no advice.
     public var failureKind: FailureKind
     /// The delay that the origin asked for.
     public var retryAfter: Duration?
@@ -74,7 +74,7 @@ public struct FetchFailedElsewhere: LocalizedError, FailureAdvising, Hashable, S
     public var allowsStale: Bool
     /// The description of the original error.
     public var message: String
-    /// The failure and the remedy.
+    /// The message of the original error, and the remedy: call again.
     public var description: String {
         "FetchFailedElsewhere: another process fetched the key and failed: \(message); call again to fetch it here".escapedForDisplay()
     }

@@ -31,6 +31,6 @@ public struct Revision: Hashable, Comparable, Sendable, Codable, CustomStringCon
         (lhs.number, lhs.writer) < (rhs.number, rhs.writer)
     }
 
-    /// The number and the writer.
+    /// The number in decimal and the writer in hexadecimal digits, such as `12/5f3a`.
     public var description: String { "\(number)/\(String(writer, radix: 16))" }
 }

@@ -10,7 +10,7 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     @inlinable var engine: StoreEngine { list.engine }
     @inlinable var key: BoxedKey { list.key }
 
-    /// The key of the list.
+    /// The key of the whole list, not of a page.
     public var param: Param { list.param }
 
     // MARK: Pages

@@ -55,7 +55,7 @@ public struct RetryPolicy: Sendable {
         self.shouldRetry = shouldRetry
     }
 
-    /// Never retries.
+    /// One attempt for every error; the default of a store.
     public static let never = RetryPolicy(attempts: 1)
 
     /// Retries transient failures with exponential back-off.

@@ -223,6 +223,6 @@ public struct RevalidationTrigger: Sendable {
         self.end = end
     }
 
-    /// Ends the trigger.
+    /// Ends the trigger for good; fetches that it has started continue to their end.
     public func cancel() { end() }
 }

@@ -6,7 +6,7 @@ public import Foundation
 
 /// An error of a store itself; errors of a fetcher reach callers unchanged.
 public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
-    /// The kind of error.
+    /// The reason for which the operation failed. The set of codes is open, so a `switch` needs a `default`.
     public var code: Code
 
     /// The operation that failed and what to do about it.
@@ -58,7 +58,7 @@ public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
 
     /// The kinds of errors. The set is open.
     public struct Code: RawRepresentable, Hashable, Sendable {
-        /// The name of the code.
+        /// The name of the code, as in the error's description: `noValidCache`.
         public let rawValue: String
 
         /// Creates a code with a name.

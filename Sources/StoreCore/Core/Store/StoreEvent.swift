@@ -12,13 +12,13 @@ public struct StoreEvent<Param: Hashable & Sendable>: Sendable {
     /// The key that the event concerns; `nil` if it concerns the whole store.
     public let param: Param?
 
-    /// The kind of event.
+    /// The event itself, with its values.
     public let kind: StoreEventKind
 }
 
-/// The kinds of events.
+/// The events of a store: results from the cache, fetches, saves, and dropped content.
 public enum StoreEventKind: Sendable {
-    /// The store had valid content.
+    /// A caller or an observer found valid content, so no fetch was needed.
     case hit
     /// The store had no valid content, or an observer or `validate()` retried a failed fetch.
     case miss
@@ -30,9 +30,9 @@ public enum StoreEventKind: Sendable {
     case fetchEnded(Target, duration: Duration, FetchOutcome)
     /// An attempt failed, and another one follows after `delay`.
     case retried(Target, attempt: Int, delay: Duration, any Error)
-    /// The cacher saved a record.
+    /// A save has succeeded: the record is as durable as the cacher promises.
     case saved
-    /// The cacher removed a record.
+    /// A removal has succeeded: the cacher has no record of the key any more.
     case removed
     /// A call of the cacher failed.
     case cacherFault(CacherOperation, any Error)
@@ -49,7 +49,7 @@ public enum StoreEventKind: Sendable {
 }
 
 extension StoreEventKind {
-    /// The subject of a fetch.
+    /// The part of a key that a fetch loads.
     public enum Target: Hashable, Sendable {
         /// The content of a key, or the first page of a list.
         case content
@@ -57,27 +57,27 @@ extension StoreEventKind {
         case page(PageDirection)
     }
 
-    /// How a fetch ended.
+    /// The way in which a fetch ended.
     public enum FetchOutcome: Sendable {
-        /// With new content.
+        /// The origin returned new content.
         case modified
         /// With confirmation that the store's content is still current.
         case notModified
-        /// With an error.
+        /// With this error: the last attempt of a fetch, or a connection, has failed.
         case failed(any Error)
         /// Canceled by the store: no caller or observer wanted it, or newer content replaced it.
         case cancelled
     }
 
-    /// The operations of a cacher.
+    /// The calls of a cacher that can fail.
     public enum CacherOperation: Hashable, Sendable {
-        /// Loading a record.
+        /// Loading a record; the failure counts as a miss.
         case load
-        /// Saving a record.
+        /// Saving a record; the store keeps the record and tries again later.
         case save
-        /// Removing a record.
+        /// Removing a record; the store treats it as removed and tries again later.
         case remove
-        /// Removing all records.
+        /// Removing all records; the store treats them as removed for as long as it lives.
         case removeAll
         /// Following the changes that other users of a shared cacher make.
         case follow

@@ -6,7 +6,7 @@
 public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     @usableFromInline let store: Store<Param, Content>
 
-    /// The key.
+    /// The key of the data that this handle reads and changes.
     public let param: Param
 
     @inlinable

@@ -137,7 +137,7 @@ public struct StorePolicy: Sendable {
     /// The interval before a fetch that could cause itself.
     var boundedInterval: Duration { max(Self.shortestInterval, minimumInterval) }
 
-    /// The default policy.
+    /// The default of each rule, as in the table of `StorePolicy`; a store that is created without a policy follows it.
     public static let `default` = StorePolicy()
 
     /// The fate of a fetch without callers and observers.

@@ -27,7 +27,6 @@ final class SleepQueue: Sendable {
         self.wait = wait
     }
 
-    /// The number of sleeping tasks.
     var count: Int { sleepers.withLock(\.count) }
 
     /// The number of entries in the queue, including those of canceled sleepers; for tests.

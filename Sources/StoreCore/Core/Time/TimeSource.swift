@@ -31,7 +31,7 @@ extension TimeSource where Self == SystemTime {
 
 /// An instant of a monotonic clock, in nanoseconds since a reference that has no meaning outside the process.
 public struct MonotonicInstant: InstantProtocol, Hashable, Sendable {
-    /// Nanoseconds since the clock's reference.
+    /// The reading of the clock, in nanoseconds; only differences between instants of one clock have a meaning.
     public var nanoseconds: Int64
 
     /// Creates an instant from a reading of the clock.

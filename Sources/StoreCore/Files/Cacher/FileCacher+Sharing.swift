@@ -85,7 +85,6 @@ extension FileCacher: SharedCacher {
 }
 
 extension FileCacher {
-    /// The observers of changes.
     struct ChangeObservers: Sendable {
         var all: [UInt64: @Sendable (CacherChange<Param>) -> Void] = [:]
         var lastID: UInt64 = 0
@@ -107,20 +106,19 @@ extension FileCacher {
             Data(#"{"freshness":{"mustRevalidate":false,"storage":"allowed"},"isInvalidated":false}"#.utf8)
         }
 
-        /// The size of the file.
+        /// The size of the file in bytes, without making it; the file of a shared record has a revision in its details.
         func size(isShared: Bool) -> Int {
             let own = FileRecordFormat.headerSize + key.json.count + content.count
             return isShared ? own + RecordRevision.size + (details ?? Self.defaultDetails).count : own + (details?.count ?? 0)
         }
 
-        /// The bytes of the file.
+        /// The bytes of the file, with the revision of a shared record in its details.
         func bytes(_ revision: Revision?) -> [UInt8] {
             let details = revision.map { Data(RecordRevision.adding($0, to: self.details ?? Self.defaultDetails)) } ?? self.details
             return FileRecordFormat.encode(key: key.json, fetchedAt: fetchedAt, details: details, content: content, schema: schema)
         }
     }
 
-    /// The outcome of a commit.
     enum Commit: Sendable {
         case made(Revision)
         case superseded(Revision)

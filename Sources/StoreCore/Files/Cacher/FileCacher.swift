@@ -195,7 +195,6 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
 }
 
 extension FileCacher {
-    /// Encodes a record.
     func encode(_ record: CacheRecord<Content>, _ param: Param) throws -> Encoded {
         let key = try FileKey(param)
         let encoded: Encoded

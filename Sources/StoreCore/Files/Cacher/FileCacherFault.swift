@@ -20,7 +20,7 @@ public struct FileCacherFault: Error, Sendable, CustomStringConvertible {
     /// The file, or the directory if the fault concerns more than one file.
     public var file: URL
 
-    /// The cause and the remedy.
+    /// The operation that failed, its cause, and the remedy if there is one.
     public var error: StoreError
 
     /// Creates a fault, for tests of fault handlers.
@@ -35,12 +35,12 @@ public struct FileCacherFault: Error, Sendable, CustomStringConvertible {
         self.error = error
     }
 
-    /// The kind and the cause.
+    /// The kind of the fault, then the description of its error.
     public var description: String { "FileCacherFault.\(kind.rawValue): \(error)" }
 
     /// The kinds of faults. The set is open.
     public struct Kind: RawRepresentable, Hashable, Sendable {
-        /// The name of the kind.
+        /// The name of the kind, as in the fault's description: `damaged`.
         public let rawValue: String
 
         /// Creates a kind with a name.

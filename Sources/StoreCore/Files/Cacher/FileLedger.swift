@@ -10,7 +10,6 @@ internal import StorePlatform
 struct FileLedger {
     typealias Name = SHA256.Digest
 
-    /// The next step.
     enum Action: Equatable {
         case none
         /// Scan the directory, sweep it, then report `scanEnded(found:freed:)` or `scanFailed()`.

@@ -31,7 +31,7 @@ enum FileRecordFormat {
     static let version: UInt32 = 1
     private static let magic: [UInt8] = Array("SHrecord".utf8)
 
-    /// The metadata of a record.
+    /// The decoded beginning of a file, with the ranges of the parts behind it.
     struct Header: Hashable, Sendable {
         /// The version of the file's format.
         var format: UInt32
@@ -51,7 +51,7 @@ enum FileRecordFormat {
 
     /// The reason why a file is not a valid record.
     struct Damage: Error, Hashable {
-        /// The defect of the bytes.
+        /// The defect in words, for the fault that reports it.
         var reason: String
     }
 

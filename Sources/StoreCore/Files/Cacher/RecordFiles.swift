@@ -30,9 +30,8 @@ enum RecordFiles {
     /// Some file systems allocate later, and then report less than the size.
     static func space(of status: FileStatus) -> Int { max(leastSpace, status.allocatedSize, status.size) }
 
-    /// The scope of a removal.
     enum Depth {
-        /// The directory alone.
+        /// The directory alone, without its subdirectories.
         case directory
         /// The directory and its direct subdirectories; symbolic links are not followed.
         case children

@@ -12,7 +12,7 @@ internal import StorePlatform
 /// get another file, and another lane of an outbox, in each launch. The check encodes copies of a key: the collections of a copy have
 /// another order. Only the first keys of a type are checked.
 package enum KeyStability {
-    /// The progress of one type.
+    /// The keys of one type that were looked at so far.
     private struct Progress {
         var seen = 0
         var checked = 0
@@ -65,7 +65,7 @@ package enum KeyStability {
 
     /// The sets and dictionaries in a value.
     private struct Collections {
-        /// Whether there is any.
+        /// Whether the value contains a set or a dictionary.
         var isAny = false
         /// Whether one has several elements, so that their order may change.
         var isReordered = false

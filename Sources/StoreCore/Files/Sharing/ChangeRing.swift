@@ -84,7 +84,7 @@ enum ChangeRing {
         return number(bytes, 8, UInt32.self)
     }
 
-    /// One change.
+    /// A change as a slot of the ring stores it.
     struct Entry: Hashable, Sendable {
         enum Kind: UInt8, Sendable { case changed = 1, removedAll = 2 }
 

@@ -6,7 +6,7 @@ internal import Foundation
 package import StoreCore
 package import StorePlatform
 
-/// How a lease is held.
+/// The means by which a lease keeps others out, and therefore its end if the holder ends first.
 package enum LeaseKind: Hashable, Sendable {
     /// By a lock on the lease's file, which the system releases when the holder ends.
     case locked

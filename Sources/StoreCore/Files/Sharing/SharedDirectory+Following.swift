@@ -10,7 +10,7 @@ internal import StorePlatform
 extension SharedDirectory {
     /// How the directory is followed. Only the queue watches and ends a watch.
     struct Following: Sendable {
-        /// Whether changes are wanted.
+        /// Whether changes are to be delivered: from the first call of `follow()` to `unfollow()`.
         var isWanted = false
         /// Whether a pass waits on the queue, so that further events need no pass of their own.
         var isScheduled = false

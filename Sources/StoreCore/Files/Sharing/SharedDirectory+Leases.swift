@@ -38,7 +38,6 @@ extension SharedDirectory {
 
     private static let leaseSuffix = ".lease"
 
-    /// A lease of this process.
     package struct HeldLease: Sendable {
         package let id: UInt64
         package let name: String

@@ -42,7 +42,7 @@ package final class SharedDirectory: Sendable {
         /// the package.
         case changed(key: [UInt8], Revision, schema: Int64?)
         case removedAll(Revision)
-        /// Changes may have been lost.
+        /// Changes may have been lost, so any record may have changed.
         case gap
         /// The directory cannot be followed, for this reason. It is reported once, until following works again.
         case lost(StoreError)
@@ -59,7 +59,6 @@ package final class SharedDirectory: Sendable {
         var endedLeases: [EndedLease] = []
     }
 
-    /// The open files.
     package struct Files: Sendable {
         let folder: DirectoryHandle
         let ring: WritableFile
@@ -96,7 +95,7 @@ package final class SharedDirectory: Sendable {
 
     package func onNotice(_ notice: Notice) { observer.withLock { $0 }?(notice) }
 
-    /// Runs work on the queue.
+    /// Runs work that may block on the directory's queue, and returns its result.
     package func perform<Result: Sendable>(_ work: @escaping @Sendable () throws -> Result) async throws -> Result {
         try await withCheckedThrowingContinuation { continuation in
             queue.async { continuation.resume(with: Swift.Result { try work() }) }

@@ -6,7 +6,6 @@ internal import StorePlatform
 // Follows the appends of other processes through file system events, and does no work between two events.
 
 extension OutboxLog {
-    /// How the log is followed.
     struct Watching: Sendable {
         /// Called on the queue; `nil` while the log is not followed.
         var onNews: (@Sendable () -> Void)?

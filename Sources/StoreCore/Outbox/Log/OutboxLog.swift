@@ -31,7 +31,7 @@ package final class OutboxLog: Sendable {
             self.wasReplaced = wasReplaced
         }
 
-        /// Whether nothing has changed.
+        /// Whether the log has neither grown nor been replaced, and no damage was found.
         package var isEmpty: Bool { records.isEmpty && damages.isEmpty && !wasReplaced }
     }
 
@@ -39,9 +39,9 @@ package final class OutboxLog: Sendable {
     package struct Damage: Hashable, Sendable {
         /// The place in the file, in bytes.
         package var offset: Int
-        /// The number of skipped bytes.
+        /// The number of bytes that reading skips.
         package var length: Int
-        /// The defect.
+        /// The defect in words, for the event that reports it.
         package var reason: String
     }
 
@@ -72,7 +72,7 @@ package final class OutboxLog: Sendable {
     /// The end of the log that this user has not read.
     private struct Unread: Sendable {
         var news = News()
-        /// The current log.
+        /// The file that has the log's name now; another user may just have replaced it.
         let log: WritableFile
         /// The offset behind the unread records, at which the next append belongs.
         var end = 0

@@ -36,12 +36,12 @@ enum OutboxLogFormat {
     /// The length of the longest record in bytes.
     static let longestRecord = Int(Int32.max)
     private static let magic: [UInt8] = Array("SHoutbox".utf8)
-    /// `SHob` as a little-endian number.
+    /// The first bytes of each entry: `SHob` as a little-endian number.
     private static let marker: UInt32 = 0x626F_4853
 
     /// The reason why a file is not a log of this version.
     enum Foreign: Error, Hashable {
-        /// The file has another format.
+        /// The file has neither the header of a log nor an entry behind it.
         case format
         /// The file is a log of the given version, which this program cannot read.
         case version(UInt32)
@@ -58,7 +58,7 @@ enum OutboxLogFormat {
 
     // MARK: Writing
 
-    /// The header of a log.
+    /// The first 16 bytes of a log: the magic, the version, and their checksum.
     static var header: [UInt8] {
         var bytes = magic
         append(version, to: &bytes)

@@ -38,7 +38,7 @@ package struct SHA256: Sendable {
 }
 
 extension SHA256 {
-    /// 256 bits, held inline.
+    /// The 256 bits of a digest, held inline instead of in an array.
     package struct Digest: Hashable, Sendable, CustomStringConvertible {
         /// The digest as four numbers, most significant first.
         private let words: (UInt64, UInt64, UInt64, UInt64)
@@ -72,7 +72,7 @@ extension SHA256 {
             return (first, second, third, fourth)
         }
 
-        /// The digest as 32 bytes.
+        /// The digest as 32 bytes, the most significant first.
         package var bytes: [UInt8] {
             [words.0, words.1, words.2, words.3].flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> (56 - 8 * $0)) } }
         }
@@ -93,7 +93,6 @@ extension SHA256 {
             words.3.write(hexadecimal: digits, at: 48)
         }
 
-        /// The digest as hexadecimal digits.
         package var description: String { hex }
 
         package static func == (lhs: Digest, rhs: Digest) -> Bool { lhs.words == rhs.words }

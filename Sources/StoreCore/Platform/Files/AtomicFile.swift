@@ -43,7 +43,7 @@ package struct FileWriteOptions: Sendable {
     /// Called after each step, for tests; an error fails the step.
     package var probe: (@Sendable (Step) throws(StoreError) -> Void)?
 
-    /// A completed step.
+    /// A completed step of a commit, in the order of the cases.
     package enum Step: String, Hashable, Sendable, CaseIterable {
         case created, written, fileSynchronized, renamed, directorySynchronized
     }

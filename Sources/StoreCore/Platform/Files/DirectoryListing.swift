@@ -6,7 +6,7 @@ package struct DirectoryListing: ~Copyable {
     package struct Entry: Hashable, Sendable {
         /// The name. Bytes that are not UTF-8 are replaced, so such a name never looks like a name of this package.
         package var name: String
-        /// The kind of the file.
+        /// The kind; `unknown` if the file system lists names only.
         package var kind: FileKind
         /// Whether the name is UTF-8. The repaired text of another name may be the name of another file.
         package var isUTF8: Bool

@@ -5,9 +5,8 @@ package import StoreCore
 
 /// The kind, size, identity, times and number of names of a file.
 package struct FileStatus: Hashable, Sendable {
-    /// The kind of the file.
     package var kind: FileKind
-    /// The size in bytes.
+    /// The length of the content in bytes.
     package var size: Int
     /// The space that the file system has allocated for the content, in bytes.
     package var allocatedSize: Int
@@ -15,7 +14,7 @@ package struct FileStatus: Hashable, Sendable {
     package var modified: Int64
     /// The file's number on its device; two names with the same number are one file.
     package var inode: UInt64
-    /// The permission bits.
+    /// The lowest twelve bits of the mode: permissions, set-user, set-group, and sticky bit.
     package var permissions: UInt16
     /// The number of names of the file.
     package var linkCount: Int
@@ -150,7 +149,6 @@ package struct FileStatus: Hashable, Sendable {
 struct FileIdentity: Hashable, Sendable {
     /// The file's number on its device.
     fileprivate(set) var inode: UInt64
-    /// The number of the device.
     fileprivate(set) var device: Int64
 }
 
@@ -160,13 +158,10 @@ extension FileIdentity {
     }
 }
 
-/// The kind of a file.
 package enum FileKind: Hashable, Sendable {
-    /// A plain file.
     case regular
-    /// A directory.
     case directory
-    /// A symbolic link.
+    /// A symbolic link itself, not its target.
     case link
     /// A pipe, socket or device, or a kind unknown to this package.
     case other

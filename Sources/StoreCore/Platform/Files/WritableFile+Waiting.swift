@@ -54,7 +54,7 @@ final class ThreadSignal: Sendable {
         _ = close(writing)
     }
 
-    /// Sends the signal; called once.
+    /// Ends the wait of the other thread; called once.
     func send() {
         var byte: UInt8 = 1
         // The pipe is empty and both of its ends are open, so the write succeeds.

@@ -5,7 +5,7 @@ package import StoreCore
 /// Unlike a ``TemporaryFile`` it outlives the process. The file is closed when the last reference ends.
 package final class WritableFile: Sendable {
     private let descriptor: Int32
-    /// The path, for messages.
+    /// The path at the time of opening, for messages; the file may have lost its name since.
     package let path: String
     /// The status at the time of opening.
     package let opened: FileStatus

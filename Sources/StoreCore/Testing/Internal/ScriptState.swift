@@ -7,7 +7,7 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// The way in which a fetch leaves the gate; `nil` instead of an answer makes the fetch call the script's closure.
     typealias Passage = Result<Answer?, any Error>
 
-    /// A running fetch.
+    /// A fetch that has begun and not ended.
     private struct Flight {
         var isCancelled = false
         /// `nil` while the fetch is held at the gate.
@@ -37,7 +37,7 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     var cancellation: ScriptedCancellation
     private var answers: [Answer]
     private var isHolding = false
-    /// The running fetches, by number.
+    /// The running fetches, by the numbers of their requests.
     private var flights: [Int: Flight] = [:]
 
     init(answers: [Answer], cancellation: ScriptedCancellation) {

@@ -34,7 +34,7 @@ public final class MemoryCacher<Param: Hashable & Sendable, Content: Sendable>: 
         front = FrontMemory(table)
     }
 
-    /// The number of entries.
+    /// The number of records in memory, including expired ones.
     public var count: Int { table.count }
 
     /// The total cost of all entries, in the unit of the cost function; zero without a cost function, and at most `Int.max`.
@@ -61,7 +61,7 @@ public final class MemoryCacher<Param: Hashable & Sendable, Content: Sendable>: 
     /// Removes the record of a key.
     public func remove(param: Param) async { _ = table.remove(param) }
 
-    /// Removes all records.
+    /// Removes the records of all keys, valid or not.
     public func removeAll() async { table.removeAll() }
 
     /// Returns the keys of all records, in no order.

@@ -2,7 +2,7 @@
 // metadata of each type that it touches, and one update touches hundreds: a generic engine spent nine tenths of its time there (9 µs per
 // update instead of 1). The price is one object for each key and each content.
 
-/// Content of any type.
+/// The content of one key, of a type that only the creator of the store knows.
 @usableFromInline
 package struct BoxedContent: Sendable {
     /// A `Box` of the content; `nil` only during a change.

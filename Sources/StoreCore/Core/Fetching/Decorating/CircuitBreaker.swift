@@ -39,7 +39,7 @@ public final class CircuitBreaker: Sendable {
 
     /// The state of a circuit breaker.
     public enum State: Hashable, Sendable {
-        /// Every fetch reaches the origin.
+        /// Every fetch reaches the origin: the initial state, and the state after a successful trial.
         case closed
         /// No fetch reaches the origin. The state lasts until the first fetch after the hold time.
         case open
@@ -47,7 +47,7 @@ public final class CircuitBreaker: Sendable {
         case halfOpen
     }
 
-    /// The current state.
+    /// The state after the last fetch; an open breaker stays `.open` after the hold time until a fetch begins.
     public var state: State { machine.read { $0.state } }
 
     /// The current state and its changes, for example to show a banner.
@@ -61,17 +61,17 @@ public final class CircuitBreaker: Sendable {
     ///
     /// The first element is the current state. A slow observer misses intermediate states, never the newest.
     public struct States: AsyncSequence, Sendable {
-        /// A state of the breaker.
+        /// A state of the breaker, as its property `state` returns it.
         public typealias Element = State
-        /// The sequence never fails.
+        /// An open breaker is a state, so the sequence never throws.
         public typealias Failure = Never
 
         fileprivate let machine: WatchedState<CircuitMachine>
 
-        /// Creates an iterator.
+        /// Creates an iterator, which begins with the current state.
         public func makeAsyncIterator() -> Iterator { Iterator(machine: machine) }
 
-        /// An observer of the states.
+        /// An observer of the breaker, with its own last seen state.
         public struct Iterator: AsyncIteratorProtocol {
             fileprivate let machine: WatchedState<CircuitMachine>
             private var seen: State?

@@ -13,7 +13,7 @@
 public struct DecoratedOrigin<Base: Origin>: Origin {
     /// The key of one piece of data.
     public typealias Param = Base.Param
-    /// The data itself.
+    /// The content of the decorated fetcher, which passes through unchanged.
     public typealias Content = Base.Content
 
     private let base: Base
@@ -56,7 +56,7 @@ public struct DecoratedOrigin<Base: Origin>: Origin {
 }
 
 extension DecoratedOrigin: PaginationFetcher where Base: PaginationFetcher {
-    /// An element of the list.
+    /// An element of the decorated fetcher's list, which passes through unchanged.
     public typealias Element = Base.Element
 
     /// Fetches the first page, if the rule admits it.
@@ -117,7 +117,7 @@ private struct DecoratedValues<Base: AsyncSequence>: AsyncSequence {
     struct Iterator: AsyncIteratorProtocol {
         let connect: () throws -> (Base, (FetchOutcome) -> Void)
         private var base: Base.AsyncIterator?
-        /// `nil` after the first value.
+        /// Reports the outcome to the rule; `nil` before the connection and after the first value.
         private var end: ((FetchOutcome) -> Void)?
 
         init(connect: @escaping () throws -> (Base, (FetchOutcome) -> Void)) { self.connect = connect }

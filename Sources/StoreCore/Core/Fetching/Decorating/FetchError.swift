@@ -9,7 +9,7 @@ public import Foundation
 /// The error passes on the advice of the underlying error, so a store retries and serves stale content as it would after that error. Only
 /// the delay is different: ``retryAfter`` is the time until a fetch reaches the origin again.
 public struct FetchError: FailureAdvising, LocalizedError, CustomStringConvertible {
-    /// The kind of error.
+    /// The reason for which the fetch reached no origin or received no content.
     public var code: Code
 
     /// The operation that failed and what to do about it.
@@ -58,7 +58,7 @@ public struct FetchError: FailureAdvising, LocalizedError, CustomStringConvertib
 
     /// The kinds of errors. The set is open.
     public struct Code: RawRepresentable, Hashable, Sendable {
-        /// The name of the code.
+        /// The name of the code, as in the error's description: `circuitOpen`.
         public let rawValue: String
 
         /// Creates a code with a name.

@@ -23,9 +23,9 @@
 public protocol LiveFetcher<Param, Content>: Origin {
     /// The key of one piece of data.
     associatedtype Param
-    /// The data itself.
+    /// The type of a key's data, inferred from the elements of `values(param:after:)`.
     associatedtype Content = Values.Element.Content
-    /// The values of one connection.
+    /// The sequence of one connection's values; its end is the end of the connection.
     associatedtype Values: AsyncSequence where Values.Element: LiveElement, Values.Element.Content == Content
 
     /// Connects to the origin.

@@ -15,15 +15,15 @@ public enum LiveValue<Content: Sendable>: Sendable {
 ///
 /// ``LiveValue`` is its only conforming type.
 public protocol LiveElement<Content>: Sendable {
-    /// The data itself.
+    /// The type of the data that the stream delivers.
     associatedtype Content: Sendable
 
-    /// The value.
+    /// The element as a live value.
     var live: LiveValue<Content> { get }
 }
 
 extension LiveValue: LiveElement {
-    /// The value itself.
+    /// The value itself, because a live value needs no conversion.
     @inlinable
     public var live: LiveValue<Content> { self }
 }

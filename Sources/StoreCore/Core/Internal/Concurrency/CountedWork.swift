@@ -45,7 +45,7 @@ extension CountedScope {
         if difference != 0 { running.forEach { $0.update { $0 += difference } } }
     }
 
-    /// Ends the work.
+    /// Ends the work, and takes it out of the numbers of running pieces of work.
     package func end() { change { $0.end() } }
 }
 

@@ -36,7 +36,6 @@ package final class Permits: Sendable {
         state = Lock(State(free: max(1, count)))
     }
 
-    /// The number of waiting tasks.
     package var waiterCount: Int { state.withLock { $0.waiters.count } }
 
     /// Waits for a permit.

@@ -28,7 +28,6 @@ package struct WaiterList<Tag> {
 
     package var isEmpty: Bool { count == 0 }
 
-    /// The number of suspended tasks.
     package var suspendedCount: Int { all.count { $0.suspension != nil } }
 
     /// The waiters in the order of their tickets.
@@ -80,7 +79,7 @@ package struct WaiterList<Tag> {
         return waiter
     }
 
-    /// Takes out the first waiter.
+    /// Removes the waiter with the lowest ticket; the caller resumes it.
     package mutating func removeFirst() -> Waiter? {
         while let waiter = waiters.popFirst() {
             guard !waiter.hasLeft else { continue }
@@ -91,7 +90,7 @@ package struct WaiterList<Tag> {
         return nil
     }
 
-    /// Takes out all waiters.
+    /// Removes the waiters in the order of their tickets; the caller resumes them.
     package mutating func removeAll() -> [Waiter] { removeAll { _ in true } }
 
     /// Takes out the waiters with a matching tag.

@@ -56,7 +56,7 @@ package final class WatchedState<State: Sendable>: Sendable {
         self.takeChanges = takeChanges
     }
 
-    /// The current state.
+    /// A copy of the state; ``read(_:)`` copies only a part.
     package var current: State { guarded.withLock { $0.state } }
 
     /// Reads a part of the state without copying the whole.
@@ -148,12 +148,10 @@ package struct ChangedParts: Sendable {
     /// The hash values of the parts; `nil` for all parts.
     fileprivate var parts: Set<Int>?
 
-    /// All parts.
     package static let everything = ChangedParts(parts: nil)
-    /// No part.
     package static let nothing = ChangedParts(parts: [])
 
-    /// Adds a part.
+    /// Adds a part, unless all parts count as changed already.
     package mutating func insert(_ part: some Hashable) { parts?.insert(part.hashValue) }
 
     /// Returns the changed parts, and forgets them.
