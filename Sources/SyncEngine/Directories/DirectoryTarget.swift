@@ -25,10 +25,10 @@ internal import StorePlatform
 /// name, the file counts as edited and ``SyncOptions/localEdits`` decides. An edit that keeps a file's size, modification time and inode
 /// goes unnoticed.
 public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<Source.Item>>: SyncProcessor where Source.Item: FileItem {
-    /// A file of the list.
+    /// A file of the remote list; its key is its path in the directory.
     public typealias Item = Source.Item
 
-    /// The directory.
+    /// The directory that a pass makes equal to the list.
     public let directory: URL
     /// The failures that installed files survive.
     ///
@@ -37,7 +37,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     /// names are flushed later, at the latest when the pass ends. Until then, a power loss may restore the complete old file. With
     /// `.crash`, nothing is flushed explicitly.
     public let durability: Durability
-    /// The treatment of foreign files.
+    /// The treatment of files that no sync has installed; kept by default.
     public let foreignFiles: ForeignFiles
     /// The permissions of the files and directories that a pass creates.
     public let modes: FileModes
@@ -124,7 +124,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         try? await session?.end(isComplete: report.isComplete)
     }
 
-    /// The remote list.
+    /// Returns a new list from the closure that the target was created with.
     public func sourceList() async throws -> Source { try await makeList() }
 
     /// The files in the directory, with the versions that the journal records.
@@ -368,7 +368,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
 
 /// The treatment of files that no sync has installed and that the list does not contain.
 public enum ForeignFiles: Hashable, Sendable {
-    /// Foreign files are kept.
+    /// Foreign files are kept and counted in the report.
     case keep
     /// Foreign files are removed, beginning with the second complete pass. In a first run and without a valid journal, none is removed.
     case remove
@@ -392,6 +392,6 @@ enum TargetStep: Hashable, Sendable {
     case renames(String)
     /// A complete download was renamed to its final name.
     case renamed(String)
-    /// An installed file is removed.
+    /// An installed file that the list no longer has is removed.
     case removes(String)
 }

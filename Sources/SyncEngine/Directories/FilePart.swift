@@ -27,7 +27,7 @@ public final class FilePart: Sendable {
     private let state: Lock<State>
 
     private struct State: Sendable {
-        /// The number of bytes stored.
+        /// The number of stored bytes, from the beginning of the file without a gap.
         var length: Int
         /// Whether this transfer has set its first byte.
         var hasBegun = false
@@ -242,7 +242,7 @@ public final class FilePart: Sendable {
         fileprivate var names: PartNames
         fileprivate var isInDirectory: Bool
         fileprivate var name: String
-        /// The digest of the file.
+        /// The SHA-256 of the whole content.
         fileprivate(set) var digest: SHA256.Digest
         fileprivate var stamp: FileStamp
 
@@ -273,7 +273,7 @@ public final class FilePart: Sendable {
         Staged(names: names, isInDirectory: whole.directory != nil, name: whole.name, digest: whole.digest, stamp: whole.stamp)
     }
 
-    /// Discards all stored bytes.
+    /// Discards the stored bytes, their validator, and the working directory, so that a transfer begins at zero.
     func discard() throws {
         try state.withLock { state throws in try restart(&state) }
         try places.removeWorkingDirectory(names.directory)

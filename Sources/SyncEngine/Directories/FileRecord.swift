@@ -6,7 +6,6 @@ struct FileStamp: Hashable, Sendable {
     var size: Int
     /// The modification time in nanoseconds since 1970.
     var modified: Int64
-    /// The inode number.
     var inode: UInt64
 
     package init(size: Int, modified: Int64, inode: UInt64) {
@@ -22,9 +21,9 @@ struct FileStamp: Hashable, Sendable {
 
 /// The journal's record of an installed file.
 struct FileRecord: Hashable, Sendable {
-    /// The version in the list.
+    /// The version in the list from which the file was downloaded.
     var version: String
-    /// The digest of the content.
+    /// The SHA-256 of the content.
     var digest: SHA256.Digest
     /// The stamp of the installed file.
     var stamp: FileStamp

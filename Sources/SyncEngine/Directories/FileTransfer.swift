@@ -14,7 +14,7 @@
 /// The target checks size and digest; a transfer only sets the offset at which it begins. It should return soon after its task is canceled.
 /// The bytes received by then are kept.
 public protocol FileTransfer<Item>: Sendable {
-    /// An item of the list.
+    /// An item of the list, from which the transfer derives its request.
     associatedtype Item: FileItem
 
     /// Downloads all bytes of a file, or the missing ones.

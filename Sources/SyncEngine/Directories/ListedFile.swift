@@ -167,6 +167,6 @@ extension FileItem {
     /// The path, compared byte by byte.
     public var key: PathKey { PathKey(path) }
 
-    /// The default: no digest.
+    /// The default: no digest, so a target checks at most the size of a download.
     public var sha256: String? { nil }
 }

@@ -24,7 +24,7 @@ public struct PathKey: Hashable, Comparable, Sendable, ExpressibleByStringLitera
     /// Creates the key of a path.
     public init(stringLiteral path: String) { self.init(path) }
 
-    /// The path.
+    /// The path as in the list, without escaping.
     public var description: String { path }
 
     /// Returns whether both paths have the same bytes.

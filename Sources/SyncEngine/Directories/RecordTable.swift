@@ -26,7 +26,7 @@ struct RecordTable: Sendable {
     private var index = RowIndex()
     /// The previous records by row, for the few rows that are being changed.
     private var before: [Int: FileRecord.Before] = [:]
-    /// The number of records.
+    /// The number of records; removed records leave rows behind that do not count.
     private(set) var count = 0
 
     var isEmpty: Bool { count == 0 }

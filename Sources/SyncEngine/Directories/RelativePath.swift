@@ -65,7 +65,7 @@ struct RelativePath: Sendable {
         self.parts = parts
     }
 
-    /// The path as a key.
+    /// The path with its parts joined by `/`.
     var key: PathKey { PathKey(parts.joined(separator: "/")) }
 
     /// Returns the path of the directory formed by the first parts; empty for the root.

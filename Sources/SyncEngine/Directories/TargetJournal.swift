@@ -7,7 +7,6 @@ internal import StorePlatform
 /// so that changed, moved and missing lines are detected. An unterminated last line was interrupted by the end of the process and does not
 /// count. If any other line fails verification, the whole journal is invalid.
 struct TargetJournal: Sendable {
-    /// The records by path.
     private(set) var records = RecordTable()
     /// Whether an older journal was lost, so that files without a record may come from an earlier sync.
     private(set) var isRebuilding = false
@@ -22,7 +21,7 @@ struct TargetJournal: Sendable {
     /// The checksum of the last line, which seeds that of the next.
     private var seed: UInt64 = 0
 
-    /// A change of a journal.
+    /// A line of a journal, apart from its checksum.
     enum Change: Hashable, Sendable {
         /// The first line of every journal.
         case header
@@ -30,9 +29,9 @@ struct TargetJournal: Sendable {
         ///
         /// The previous record stays known until the next one, because the process may end between this line and the rename.
         case put(PathKey, FileRecord)
-        /// The path's file was removed.
+        /// The path's file was removed, and so is its record.
         case removed(PathKey)
-        /// An older journal was lost.
+        /// An older journal was lost, so that files without a record may come from an earlier sync.
         case rebuilding
         /// There was no journal, so that every file without a record is the user's.
         case beginning
@@ -44,7 +43,7 @@ struct TargetJournal: Sendable {
         case synchronizedThrough(Int)
     }
 
-    /// Applies a change.
+    /// Applies a change after its line was read or written.
     mutating func apply(_ change: Change) {
         lineCount += 1
         switch change {
@@ -101,7 +100,7 @@ struct TargetJournal: Sendable {
 
     // MARK: Text
 
-    /// Changes with their text.
+    /// The text of changes, and the changes to apply once the text is written.
     struct Lines: Sendable {
         fileprivate(set) var text: [UInt8] = []
         fileprivate var changes: [Change] = []
@@ -158,7 +157,7 @@ struct TargetJournal: Sendable {
         }
     }
 
-    /// Reads a journal in memory.
+    /// Reads a journal from a text in memory.
     static func read(_ text: UnsafeRawBufferPointer) -> Reading {
         var reading = Reading()
         return reading.take(text.bindMemory(to: UInt8.self)) ? reading.finished() : Reading()
@@ -230,7 +229,7 @@ struct TargetJournal: Sendable {
         return (fresh, text)
     }
 
-    /// Whether most lines are obsolete.
+    /// Whether rewriting the journal would save more than half of its lines, apart from 256 that are always allowed.
     var isMostlyStale: Bool { lineCount > 2 * records.count + 256 }
 }
 

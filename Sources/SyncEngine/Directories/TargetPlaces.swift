@@ -11,7 +11,7 @@ final class TargetPlaces: Sendable {
     let flushesFileSystem: Bool
     /// The permissions of new directories; `nil` applies the umask.
     private let directoryMode: UInt16?
-    /// The permissions of installed files.
+    /// The permissions of installed files; without a mode of its own, a target uses those of a new file under the umask.
     let fileMode: UInt16
     private let directory: Directory
     /// Receives each step just before it happens; for tests.

@@ -12,7 +12,7 @@ extension TargetSession {
         var path: RelativePath
         /// The digest of the file that it replaces; `nil` if that file is missing or unreadable.
         var before: SHA256.Digest?
-        /// Installs the file.
+        /// Renames the complete file to its path and records it.
         var commit: @Sendable (FilePart.Whole) async throws -> Void
     }
 

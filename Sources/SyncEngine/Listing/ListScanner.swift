@@ -24,17 +24,16 @@ struct ListScanner: Sendable {
     private enum Layout { case lines, array }
 
     private enum Place {
-        /// Before the first character.
+        /// Before the first character, which decides between lines and an array.
         case beginning
         /// An item may begin; in an array without items, the array may also end.
         case item(mayClose: Bool)
-        /// Within an item.
         case inside
         /// After an item: a line break or a comma must follow.
         case separator
-        /// After the end marker.
+        /// After the end marker: only white space and the end of an array may follow.
         case marked
-        /// After the array.
+        /// After the array's closing bracket: only white space may follow.
         case closed
     }
 
@@ -64,7 +63,7 @@ struct ListScanner: Sendable {
         self.limit = limit
     }
 
-    /// Scans the next bytes.
+    /// Scans the next bytes; an item may begin in one piece and end in another.
     mutating func take(_ piece: [UInt8]) throws(Fault) {
         byteCount += Int64(piece.count)
         var index = 0

@@ -4,9 +4,9 @@
 /// let list = ListedSource(photos, expectedCount: response.total)
 /// ```
 public struct ListedSource<Item: SyncItem>: SourceList {
-    /// The items.
+    /// All items of the list, in its order.
     public var items: [Item]
-    /// The order of the items.
+    /// The order of the items; a list that violates it is refused.
     public var order: SourceOrder
     /// The number of items that the origin reports; a list with another number of items is refused as cut.
     public var expectedCount: Int?

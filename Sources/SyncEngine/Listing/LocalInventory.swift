@@ -1,6 +1,6 @@
 /// An item of the local side with its key and version.
 public struct LocalEntry<Item: SyncItem>: Sendable {
-    /// The key of the item.
+    /// The key by which the item is compared with the items of the list.
     public var key: Item.Key
 
     /// The downloaded version; `nil` if it is unknown, so that the item counts as changed.

@@ -10,7 +10,7 @@ public import StoreCore
 /// list counts as cut, because a guess must not remove anything. If a response of the origin can be cut unnoticed, the list should also
 /// give its number of items. Use ``ListedSource`` or ``PagedSource`` for that.
 public struct OriginSource<Item: SyncItem, Param: Hashable & Sendable>: SourceList {
-    /// The order of the items.
+    /// The order of the items across all pages; a list that violates it is refused.
     public let order: SourceOrder
     private let origin: any Origin<Param, [Item]>
     private let param: Param
@@ -53,7 +53,7 @@ public struct OriginSource<Item: SyncItem, Param: Hashable & Sendable>: SourceLi
             request = .content(param, revalidating: nil)
         }
 
-        /// Loads the next page.
+        /// Requests the next page from the origin; `nil` after the last page.
         public mutating func next() async throws -> SourcePage<Item>? {
             guard let request else { return nil }
             let response = try await origin.respond(to: request)

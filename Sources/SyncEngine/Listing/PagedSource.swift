@@ -11,7 +11,7 @@
 public struct PagedSource<Item: SyncItem, Cursor: Sendable>: SourceList {
     /// A page, and the continuation of the list after it.
     public struct Step: Sendable {
-        /// The page's items.
+        /// The items of the page, in the list's order.
         public var items: [Item]
         /// The continuation of the list after the page.
         public var following: Following
@@ -31,13 +31,13 @@ public struct PagedSource<Item: SyncItem, Cursor: Sendable>: SourceList {
     public enum Following: Sendable {
         /// Another page, identified by a cursor.
         case page(Cursor)
-        /// Nothing: the list is complete.
+        /// Nothing: the list is complete, as the origin has marked it.
         case end(SourceEnd)
         /// Unknown: the origin stopped without marking the end. The list counts as cut.
         case cut
     }
 
-    /// The order of the items.
+    /// The order of the items across all pages; a list that violates it is refused.
     public let order: SourceOrder
     private let load: @Sendable (Cursor?) async throws -> Step
 
@@ -68,7 +68,7 @@ public struct PagedSource<Item: SyncItem, Cursor: Sendable>: SourceList {
             self.load = load
         }
 
-        /// Loads the next page.
+        /// Loads the page of the next cursor; `nil` after the page that ends or cuts the list.
         public mutating func next() async throws -> SourcePage<Item>? {
             guard case .at(let cursor) = place else { return nil }
             let step = try await load(cursor)

@@ -3,12 +3,12 @@
 /// Most lists need no type of their own. ``ListedSource`` takes an array, ``PagedSource`` a closure that loads each page, and
 /// ``OriginSource`` a `Fetcher` or `PaginationFetcher`.
 public protocol SourceList<Item>: Sendable {
-    /// An item of the list.
+    /// An item of the list, with its key and its version.
     associatedtype Item: SyncItem
     /// The type that reads the list once, from its beginning.
     associatedtype Reader: SourceReader<Item>
 
-    /// The order of the items.
+    /// The order of the items across all pages; a list that violates it is refused.
     var order: SourceOrder { get }
 
     /// Creates a reader that starts at the beginning of the list.
@@ -16,13 +16,13 @@ public protocol SourceList<Item>: Sendable {
 }
 
 extension SourceList {
-    /// The default: any order.
+    /// The default: any order, so the comparison keeps the list's items in memory.
     public var order: SourceOrder { .unsorted }
 }
 
 /// A reader that goes through a list once and is used by one task.
 public protocol SourceReader<Item> {
-    /// An item of the list.
+    /// An item of the list that the reader reads.
     associatedtype Item: SyncItem
 
     /// Reads the next page.

@@ -23,7 +23,7 @@ internal import StoreCore
 ///
 /// Memory holds one piece of the list at a time, so a longer list needs no more of it.
 public struct StreamedSource<Item: SyncItem & Decodable>: SourceList {
-    /// The order of the items.
+    /// The order of the items in the stream; a list that violates it is refused.
     public let order: SourceOrder
     private let itemLimit: Int
     private let onUnknownKey: (@Sendable (String) -> Void)?

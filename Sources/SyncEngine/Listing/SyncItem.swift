@@ -17,7 +17,7 @@ public protocol SyncItem<Key, Version>: Sendable {
     /// The type of the versions: a revision, an entity tag, a digest. Versions are only compared for equality.
     associatedtype Version: Hashable & Sendable
 
-    /// The key of this item.
+    /// The key that identifies the item on both sides.
     var key: Key { get }
 
     /// The version of this item at the origin.
@@ -28,6 +28,6 @@ public protocol SyncItem<Key, Version>: Sendable {
 }
 
 extension SyncItem {
-    /// The default: an unknown size.
+    /// The default: unknown, so the progress has no total of bytes.
     public var byteCount: Int64? { nil }
 }

@@ -65,7 +65,7 @@ struct HashedDiff<Item: SyncItem>: Sendable {
         }
     }
 
-    /// Returns the plan.
+    /// Returns the plan once both sides are read.
     consuming func finish() throws(SyncError) -> SyncPlan<Item> {
         for place in items.indices {
             switch matches[place] {

@@ -114,7 +114,7 @@ struct MergeDiff<Item: SyncItem>: Sendable {
         }
     }
 
-    /// Returns the plan.
+    /// Returns the plan once both sides are read.
     consuming func finish() throws(SyncError) -> SyncPlan<Item> {
         try builder.finish()
     }

@@ -4,11 +4,11 @@
 struct RowIndex: Sendable {
     /// The row plus one; 0 marks an empty slot.
     private var places: [UInt32] = []
-    /// The hash of each row.
+    /// By row; compared before the keys, and needed to grow without reading the keys.
     private var hashes: [UInt32] = []
     private var count = 0
 
-    /// The hash of a key.
+    /// Differs from process to process, so it is never written to disk.
     static func hash(_ key: some Hashable) -> UInt32 { UInt32(truncatingIfNeeded: key.hashValue) }
 
     /// Returns the row with a hash for which `isSame` returns `true`; `nil` if there is none.
@@ -23,7 +23,7 @@ struct RowIndex: Sendable {
         return nil
     }
 
-    /// Adds the next row.
+    /// Adds the row behind the last one.
     mutating func insert(_ hash: UInt32, at row: Int) {
         hashes.append(hash)
         count += 1

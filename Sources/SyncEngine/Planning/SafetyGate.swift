@@ -80,7 +80,7 @@ func counted(_ count: Int, _ thing: String) -> String { count == 1 ? "1 \(thing)
 
 /// The refusals of the safety gate that a run overrides.
 public struct SyncOverrides: OptionSet, Hashable, Sendable {
-    /// The overrides as bits.
+    /// One bit for each refusal that is overridden.
     public let rawValue: Int
 
     /// Creates a set of overrides from bits.

@@ -7,21 +7,21 @@
 ///
 /// Unchanged items are counted, not listed.
 public struct SyncPlan<Item: SyncItem>: Sendable {
-    /// An item to download.
+    /// An item that a pass would download, with its local counterpart and the reason.
     public struct Download: Sendable {
-        /// The item in the source.
+        /// The item of the remote list, in the version to download.
         public let item: Item
         /// The local item; `nil` for an addition.
         public let local: LocalEntry<Item>?
-        /// The reason for the download.
+        /// The reason for which the local item does not suffice.
         public let reason: DownloadReason
     }
 
-    /// The reason for a download.
+    /// The difference between an item of the list and the local side that causes a download.
     public enum DownloadReason: Hashable, Sendable {
         /// The item does not exist locally.
         case missing
-        /// The source has another version.
+        /// The local item has another version than the item in the list.
         case changed
         /// The version of the local item is unknown.
         case unknownVersion
@@ -29,15 +29,15 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
         case editedLocally
     }
 
-    /// A local item to remove.
+    /// A local item that a pass would remove, and the reason.
     public struct Removal: Sendable {
-        /// The local item.
+        /// The local item with the version that the plan has seen.
         public let local: LocalEntry<Item>
-        /// The reason for the removal.
+        /// The reason for which the item does not stay.
         public let reason: RemovalReason
     }
 
-    /// The reason for a removal.
+    /// The state of a local item that causes its removal.
     public enum RemovalReason: Hashable, Sendable {
         /// The source no longer has the item.
         case notInSource
@@ -57,13 +57,13 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     public internal(set) var leftOut: [Item.Key] = []
     /// Whether `plan()` made the plan, so that it is shown and not carried out.
     public internal(set) var isDryRun = false
-    /// The number of unchanged items.
+    /// The number of items that need no download: of the same version, or accepted as they are by `shouldUpdate(_:over:)`.
     public internal(set) var unchangedCount = 0
     /// Local edits that are kept, although the source has another version or none.
     public internal(set) var keptEdits: [Item.Key] = []
     /// Keys that occur more than once in the source; only one item of each is used.
     public internal(set) var duplicates: [Item.Key] = []
-    /// Items that the processor refuses.
+    /// Items that the processor cannot install, with its reasons; a pass reports them as failures.
     public internal(set) var refusals: [SyncRefusal<Item.Key>] = []
     /// Local files and directories that cannot be read, or not be removed as foreign; a pass leaves them alone.
     public internal(set) var skipped: [SyncRefusal<Item.Key>] = []
@@ -74,7 +74,7 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     var done: Set<Item.Key> = []
     /// The number of items in the source, without duplicates.
     public internal(set) var sourceCount = 0
-    /// The number of local items.
+    /// The number of local items that belong to the sync, without foreign ones.
     public internal(set) var localCount = 0
     /// The number of items that the source lacks and no sync has installed, as far as is known; a pass leaves them alone.
     ///

@@ -26,7 +26,7 @@
 public protocol SyncProcessor<Item>: Sendable {
     /// An item of the remote list.
     associatedtype Item: SyncItem
-    /// The remote list.
+    /// The type of the remote list, which is read once per pass.
     associatedtype Source: SourceList<Item>
 
     // MARK: Required
@@ -132,21 +132,21 @@ public protocol SyncProcessor<Item>: Sendable {
 }
 
 extension SyncProcessor {
-    /// Does nothing.
+    /// The default: does nothing before a pass.
     public func syncWillBegin() async throws {}
-    /// Does nothing.
+    /// The default: does nothing at the end of a pass without failures.
     public func syncWillEnd() async throws {}
-    /// Does nothing.
+    /// The default: does nothing with the report.
     public func syncDidEnd(_ report: SyncReport) async {}
     /// Returns `true`: a different or unknown version is downloaded.
     public func shouldUpdate(_ item: Item, over local: LocalEntry<Item>) async throws -> Bool { true }
-    /// Refuses nothing.
+    /// The default: refuses no item, so all of them are downloaded.
     public func refusals(among items: [Item]) async throws -> [SyncRefusal<Item.Key>] { [] }
     /// Returns all downloads in the order of the options.
     public func prepareDownload(_ plan: SyncPlan<Item>) async throws -> [SyncPlan<Item>.Download] { plan.downloads }
     /// Installs nothing, because nothing is held back.
     public func installDownloads(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<Item.Key>] { [] }
-    /// Does nothing.
+    /// The default: downloads nothing; called only if `SyncOptions.downloadsPreviews` is set.
     public func downloadPreview(of item: Item) async throws {}
     /// Returns `true`: nothing else changes the local side.
     public func isUnchanged(_ key: Item.Key, since entry: LocalEntry<Item>?) async throws -> Bool { true }
@@ -154,9 +154,9 @@ extension SyncProcessor {
 
 /// An item that cannot be installed, with the reason.
 public struct SyncRefusal<Key: Hashable & Sendable>: Sendable {
-    /// The key of the item.
+    /// The key of the item that is not installed.
     public var key: Key
-    /// The reason for the refusal.
+    /// The reason, which the report gives for the item.
     public var error: any Error
 
     /// Creates a refusal.

@@ -8,7 +8,7 @@ public import StoreCore
 
 /// The reason why a pass did not make the local side equal to the source.
 public struct SyncError: LocalizedError, Sendable, CustomStringConvertible {
-    /// The kind of the error.
+    /// The reason for the failure. The set of codes is open, so a `switch` needs a `default`.
     public var code: Code
     /// The failed operation, the reason, and the remedy.
     public var message: String
@@ -53,7 +53,7 @@ public struct SyncError: LocalizedError, Sendable, CustomStringConvertible {
 
     /// The kinds of errors; the set is open.
     public struct Code: RawRepresentable, Hashable, Sendable {
-        /// The name of the code.
+        /// The name of the code, as in the error's description: `incompleteList`.
         public let rawValue: String
 
         /// Creates a code with a name.

@@ -2,13 +2,13 @@ internal import StoreCore
 
 /// A failure of one item in a pass.
 public struct SyncFailure: Sendable, CustomStringConvertible {
-    /// The stage that failed.
+    /// The stage in which the item failed, such as `contents`.
     public var stage: SyncStage
-    /// The key of the item.
+    /// The key of the item; `value(as:)` returns it in its own type.
     public var key: SyncKey
     /// The error of the last attempt.
     public var error: any Error
-    /// The number of attempts.
+    /// The number of attempts, here or in a lower layer; 1 if the failure was not retried.
     public var attempts: Int
 
     init(stage: SyncStage, key: SyncKey, error: any Error, attempts: Int = 1) {
@@ -47,6 +47,6 @@ public struct SyncKey: Hashable, Sendable, CustomStringConvertible {
     /// Returns whether both keys are equal.
     public static func == (lhs: SyncKey, rhs: SyncKey) -> Bool { AnyHashable(lhs.key) == AnyHashable(rhs.key) }
 
-    /// Hashes the key.
+    /// Hashes the key as its own type does.
     public func hash(into hasher: inout Hasher) { key.hash(into: &hasher) }
 }

@@ -1,12 +1,12 @@
 internal import StoreCore
 
-/// The progress of a pass.
+/// The progress of a pass within its current stage.
 public struct SyncProgress: Sendable, Hashable {
     /// A number that is exact, or a lower bound until the remote list has ended.
     public enum Total: Sendable, Hashable, CustomStringConvertible {
-        /// A lower bound.
+        /// A lower bound, because the list may have further items.
         case atLeast(Int)
-        /// An exact number.
+        /// An exact number, because the list has ended.
         case exactly(Int)
 
         /// The number, whether exact or a lower bound.
@@ -25,7 +25,7 @@ public struct SyncProgress: Sendable, Hashable {
         }
     }
 
-    /// The current stage.
+    /// The stage that the numbers belong to; each stage counts from zero.
     public var stage: SyncStage
     /// The number of finished items of the stage: read, downloaded or removed.
     public var doneItems: Int

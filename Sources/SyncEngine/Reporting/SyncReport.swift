@@ -10,7 +10,7 @@ public struct SyncReport: Sendable {
     public internal(set) var sourceCount = 0
     /// The number of local items before the pass.
     public internal(set) var localCount = 0
-    /// The number of unchanged items.
+    /// The number of items that needed no download: of the same version, or accepted as they are by the processor.
     public internal(set) var unchangedCount = 0
     /// The number of items that the source lacks and no sync has installed, as far as is known; they are left alone.
     ///
@@ -18,13 +18,13 @@ public struct SyncReport: Sendable {
     public internal(set) var foreignCount = 0
     /// The changes of the plan, including those not made.
     public internal(set) var planned = Planned()
-    /// The number of items added.
+    /// The number of downloaded items that were missing locally.
     public internal(set) var addedCount = 0
-    /// The number of items updated.
+    /// The number of downloaded items that replaced a local one.
     public internal(set) var updatedCount = 0
-    /// The number of items removed.
+    /// The number of local items removed because the list no longer has them.
     public internal(set) var removedCount = 0
-    /// The number of previews downloaded.
+    /// The number of previews downloaded; 0 unless the options ask for previews.
     public internal(set) var previewCount = 0
     /// The size of all downloaded items in bytes, as the remote list gives it; 0 if the list has no sizes.
     public internal(set) var downloadedBytes: Int64 = 0
@@ -45,16 +45,16 @@ public struct SyncReport: Sendable {
     /// All failures of single items, in the order of their occurrence.
     public internal(set) var failures: [SyncFailure] = []
 
-    /// The duration of the pass.
+    /// The time since the beginning of the pass; its whole duration once it has ended.
     public internal(set) var duration = Duration.zero
 
     /// The number of changes in a plan.
     public struct Planned: Hashable, Sendable {
-        /// The number of additions.
+        /// The number of items that are missing locally.
         public internal(set) var additions = 0
-        /// The number of updates.
+        /// The number of local items to replace.
         public internal(set) var updates = 0
-        /// The number of removals.
+        /// The number of local items that the list no longer has.
         public internal(set) var removals = 0
     }
 
@@ -68,7 +68,7 @@ public struct SyncReport: Sendable {
     /// Whether the pass has ended and the local side equals the source, apart from items left out of the downloads.
     public var isComplete: Bool { hasSucceeded && failures.isEmpty && pendingDownloadCount == 0 && pendingRemovals.isEmpty }
 
-    /// The counts in one line.
+    /// The counts in one line: additions, updates, removals and unchanged items always, all others unless they are zero.
     public var summary: String {
         var parts = ["\(addedCount) added", "\(updatedCount) updated", "\(removedCount) removed", "\(unchangedCount) unchanged"]
         if !failures.isEmpty { parts.append("\(failures.count) failed") }

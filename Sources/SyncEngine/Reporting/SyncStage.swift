@@ -6,27 +6,27 @@ public enum SyncStage: Int, Hashable, Sendable, CaseIterable, Comparable, Custom
     case begin
     /// The remote list is read to its end.
     case sourceList
-    /// The local side is listed.
+    /// The local side is listed, with the versions of its items.
     case localInventory
-    /// The two sides are compared.
+    /// The two sides are compared, and the processor is asked about differences.
     case plan
     /// The plan is checked before anything is changed.
     case safetyGate
-    /// The processor chooses the downloads.
+    /// The processor chooses the downloads and their order.
     case prepare
-    /// Previews are downloaded.
+    /// Previews are downloaded, all of them before the first content.
     case previews
-    /// Contents are downloaded.
+    /// Contents are downloaded and installed, except items left out.
     case contents
     /// Items that the source no longer has are removed.
     case removals
-    /// The processor ends the pass.
+    /// The processor ends the pass, with or without failures.
     case end
 
     /// Returns whether `lhs` comes before `rhs`.
     public static func < (lhs: SyncStage, rhs: SyncStage) -> Bool { lhs.rawValue < rhs.rawValue }
 
-    /// The name of the stage.
+    /// The name of the stage in words, such as `source list`.
     public var description: String {
         switch self {
         case .begin: "begin"

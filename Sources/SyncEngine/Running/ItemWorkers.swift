@@ -140,5 +140,4 @@ private final class Cursor<Element: Sendable>: ItemSource {
     private static var stopped: Int { Int.min / 2 }
 }
 
-/// The number of active processors.
 private var availableProcessors: Int { ProcessInfo.processInfo.activeProcessorCount }

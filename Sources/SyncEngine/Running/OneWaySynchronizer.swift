@@ -12,7 +12,7 @@ public import StoreCore
 public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
     /// The app's part of the synchronization.
     public let processor: Processor
-    /// The options of all passes.
+    /// The options of all passes, which cannot be changed after the creation.
     public let options: SyncOptions
     private let time: any TimeSource
     let hub: SyncHub
@@ -126,7 +126,7 @@ final class PreviewMemory<Item: SyncItem>: Sendable {
         }
     }
 
-    /// Records a downloaded preview.
+    /// Records a preview in the version of its item, so that the next pass does not download it again.
     func arrived(_ item: Item) {
         versions.withLock { $0[item.key] = item.version }
     }

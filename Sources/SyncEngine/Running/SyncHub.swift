@@ -56,7 +56,6 @@ final class SyncHub: Sendable {
     /// The number of calls of `sync()` that have not returned.
     var callerCount: Int { state.read { $0.callers.count } }
 
-    /// The number of observers.
     var observerCount: Int { state.read { $0.observers.count } }
 
     // MARK: Callers

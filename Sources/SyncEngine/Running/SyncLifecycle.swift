@@ -11,7 +11,6 @@
 struct SyncLifecycle: Hashable, Sendable {
     typealias Caller = Int
 
-    /// The state of the run.
     enum Phase: Hashable, Sendable {
         case idle, running, cancelling
     }
@@ -30,7 +29,7 @@ struct SyncLifecycle: Hashable, Sendable {
     private(set) var phase = Phase.idle
     /// The running pass; `nil` when idle.
     private(set) var current: Pass?
-    /// The queued pass.
+    /// The pass that begins when the running one has ended; `nil` if none was requested.
     private(set) var next: Pass?
     private(set) var observerCount = 0
     private var lastNumber = 0
@@ -43,13 +42,12 @@ struct SyncLifecycle: Hashable, Sendable {
         var answered: Set<Caller> = []
         /// Whether the task of the running pass is canceled.
         var cancelsWork = false
-        /// The pass to start.
         var starts: Pass?
     }
 
     // MARK: Events
 
-    /// Adds a caller of `sync()`.
+    /// Adds a caller of `sync()` to the next pass, and starts the pass if none runs.
     mutating func callerArrived(_ caller: Caller, overrides: SyncOverrides) -> Actions {
         var actions = Actions()
         // A running pass may have read its list before this call, so the caller needs a pass that begins later.
@@ -66,12 +64,11 @@ struct SyncLifecycle: Hashable, Sendable {
         return settle()
     }
 
-    /// Adds an observer.
     mutating func observerJoined() {
         observerCount += 1
     }
 
-    /// Removes an observer.
+    /// Removes an observer; cancels the run if no caller and no other observer is left.
     mutating func observerLeft() -> Actions {
         observerCount -= 1
         return settle()

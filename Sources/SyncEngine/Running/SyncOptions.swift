@@ -12,7 +12,7 @@ public struct SyncOptions: Sendable {
     public var concurrency = 0
     /// Whether previews are downloaded, all of them before the first content.
     public var downloadsPreviews = false
-    /// Whether contents are downloaded.
+    /// Whether contents are downloaded; with `false`, a pass downloads at most previews.
     public var downloadsContents = true
     /// Whether the download of new items begins while the remote list is still being read.
     ///
@@ -37,7 +37,7 @@ public struct SyncOptions: Sendable {
     public var listLimit = 1_000_000
     /// The policy for retries after transient failures.
     public var retry = RetryPolicy.exponential(attempts: 3)
-    /// The order of the downloads.
+    /// The order in which the downloads begin; additions before updates, in the order of the list, by default.
     public var order = DownloadOrder.asListed
     /// The treatment of items that were edited locally.
     public var localEdits = LocalEdits.overwrite
@@ -194,7 +194,7 @@ public enum LocalEdits: Hashable, Sendable {
 
 /// The treatment of a remote list that contains a key more than once; the duplicates are always reported.
 public enum DuplicateKeys: Hashable, Sendable {
-    /// The list is refused.
+    /// The pass fails before it changes anything, with `SyncError.Code.duplicateKeys`.
     case refuse
     /// The first item with a key is used.
     case keepFirst

@@ -76,7 +76,7 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
 
     // MARK: The two sides
 
-    /// The remote list.
+    /// Returns the list, and begins to note the keys that users of the store change from now on.
     public func sourceList() async throws -> Source {
         ages.begin(store.watchChanges())
         return list
@@ -168,7 +168,7 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
 
 /// The changes of a store since each pass and each plan has requested its list.
 private final class ListAges<Key: Hashable & Sendable>: Sendable {
-    /// A pass or a plan.
+    /// A pass, or a plan that is made beside it.
     private struct Reading: Hashable, Sendable {
         var pass = PassMark.all
         var isDryRun = DryRun.isOn
