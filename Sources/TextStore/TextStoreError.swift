@@ -5,7 +5,7 @@ internal import Wire
 
 /// An error about a text, a manifest, or the files of a session: the operation that failed, the reason, and the remedy.
 public struct TextStoreError: LocalizedError, Sendable, Equatable, CustomStringConvertible {
-    /// The kind of error.
+    /// The reason for the failure. The set of codes is open, so a `switch` needs a `default`.
     public var code: Code
     /// The identifier of the affected text; `nil` if the error concerns the manifest or the whole session.
     public var identifier: String?
@@ -83,13 +83,13 @@ public struct TextStoreError: LocalizedError, Sendable, Equatable, CustomStringC
 
     /// The kinds of errors; an open set.
     public struct Code: RawRepresentable, Hashable, Sendable {
-        /// The code's name.
+        /// The name of the code, as in the error's description: `timedOut`.
         public let rawValue: String
 
         /// Makes a code from its name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The identifier is not registered.
+        /// The identifier is not registered with the store; register its source before the first read.
         public static let unknownIdentifier = Code(rawValue: "unknownIdentifier")
         /// The identifier, session, directory, or header field cannot be used.
         public static let invalidName = Code(rawValue: "invalidName")

@@ -4,13 +4,13 @@ internal import StorePlatform
 
 /// A record that the user has accepted a text.
 public struct Acceptance: Hashable, Codable, Sendable {
-    /// The identifier of the text.
+    /// The identifier of the accepted text, as in its source.
     public var identifier: String
     /// The accepted version; `nil` for an unversioned text.
     public var version: SemanticVersion?
     /// The SHA-256 of the accepted text.
     public var digest: String
-    /// The time of the acceptance.
+    /// The wall-clock time of the acceptance.
     public var date: Date
     /// Whether a digest or a verifier had confirmed that the accepted text belongs to the version.
     ///
@@ -19,9 +19,9 @@ public struct Acceptance: Hashable, Codable, Sendable {
 
     /// The size of a change that requires another acceptance.
     public enum Granularity: Hashable, Sendable {
-        /// Any newer version.
+        /// Any newer version, by the precedence of SemVer.
         case any
-        /// A newer first number.
+        /// A newer major number; versions that differ only behind it need no other acceptance.
         case major
         /// A newer first or second number.
         case minor

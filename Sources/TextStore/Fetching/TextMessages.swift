@@ -98,7 +98,7 @@ extension WireHead {
     /// The length of an uncoded body; `nil` if it is unknown.
     var length: Int? { coding == nil ? value(of: "Content-Length").flatMap { Int($0) } : nil }
 
-    /// The validators of the body.
+    /// The validators of the body (RFC 9110 §8.8), verbatim; `nil` if the response has neither.
     var validator: Validator? {
         let validator = Validator(entityTag: value(of: "ETag"), lastModified: value(of: "Last-Modified"))
         return validator == Validator() ? nil : validator

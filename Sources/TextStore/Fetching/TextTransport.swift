@@ -36,7 +36,6 @@ enum SharedTextTransport {
 }
 
 #if os(Linux)
-/// Sends requests with libcurl.
 final class CurlTextTransport: TextTransport {
     private let client: WireClient
 
@@ -61,7 +60,7 @@ final class CurlTextTransport: TextTransport {
 }
 #endif
 
-/// Sends requests with Foundation's `URLSession`.
+/// Sends requests with Foundation's `URLSession`, which decodes every content coding itself.
 final class SessionTextTransport: TextTransport {
     let name: String
     let leavesCoding = false

@@ -10,7 +10,7 @@ indirect enum JSONValue: Equatable {
     case array([JSONValue])
     case object([Member])
 
-    /// A member of an object.
+    /// A name and its value; an object may contain a name more than once.
     struct Member: Equatable {
         let name: String
         let value: JSONValue

@@ -32,9 +32,9 @@ public struct VersionManifest: Hashable, Sendable {
     /// The entries that cannot be used, with the reasons.
     public var problems: [Problem]
 
-    /// The entry of one text.
+    /// The version of one text at the origin, and the facts about its file.
     public struct Entry: Hashable, Sendable {
-        /// The version.
+        /// The version of the text, parsed with the mode of the manifest's source.
         public var version: SemanticVersion
         /// The address, absolute or relative to the manifest's.
         public var url: String?
@@ -80,7 +80,7 @@ public struct VersionManifest: Hashable, Sendable {
 
     /// An entry that cannot be used.
     public struct Problem: Hashable, Sendable {
-        /// The identifier of the text.
+        /// The identifier of the text, as the manifest spells it.
         public var identifier: String
         /// The reason why the entry cannot be used.
         public var reason: String

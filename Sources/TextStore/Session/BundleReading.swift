@@ -28,7 +28,7 @@ enum BundleReading {
         return results
     }
 
-    /// Reads the bundled manifest.
+    /// Reads the manifest of the bundled texts; a file that cannot be used is reported and counts as none.
     @concurrent
     static func manifest(of source: VersionSource, in bundle: Bundle) async -> (VersionManifest?, TextStoreError?) {
         guard let file = source.bundleFile else { return (nil, nil) }

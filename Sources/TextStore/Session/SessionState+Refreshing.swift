@@ -19,7 +19,7 @@ struct SetPlan: Sendable {
     /// The manifest's offers for every text of the set.
     var offers: [String: SessionState.Offer?]
 
-    /// One text of the set.
+    /// A text of the set, with the source of its new bytes.
     struct Item: Sendable {
         var identifier: String
         var rank: Rank
@@ -37,7 +37,7 @@ struct SetPlan: Sendable {
         case fetch(RemoteFile, TextValidation.Expectation, known: TextRecord?)
         /// A record on the shelf or of the bundle.
         case copy(TextRecord)
-        /// No source, with the reason.
+        /// No source: the error keeps the whole set from being switched.
         case refuse(TextStoreError)
     }
 }

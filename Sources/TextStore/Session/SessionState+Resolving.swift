@@ -6,7 +6,7 @@ extension SessionState {
     /// The text of an identifier as the app sees it.
     enum Sight: Sendable {
         case unknown
-        /// Its files are being read.
+        /// The text is registered, and its files are being read.
         case loading
         case text(VersionedText)
         case missing(TextStoreError)

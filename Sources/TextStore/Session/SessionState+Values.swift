@@ -35,7 +35,7 @@ extension SessionState {
         var digest: SHA256.Digest
     }
 
-    /// A text of the bundle.
+    /// A text of the bundle, read at its registration.
     struct BundledText: Sendable {
         var text: String
         var digest: SHA256.Digest

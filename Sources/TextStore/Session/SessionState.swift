@@ -6,7 +6,7 @@ internal import StorePlatform
 struct SessionState: Sendable {
     // MARK: Known state
     var sources: [String: TextSource] = [:]
-    /// Registered texts with loaded files.
+    /// The registered texts with files that have been read; only these are shown and fetched.
     var loaded: Set<String> = []
     var bundled: [String: BundledText] = [:]
     var bundleFaults: [String: TextStoreError] = [:]
@@ -60,7 +60,7 @@ struct SessionState: Sendable {
     private(set) var shelved: [String: [String: Rank]] = [:]
     /// The key of the group with which each text of the shelf was switched.
     private var shelvedGroups: [String: String] = [:]
-    /// Texts with damaged active files.
+    /// The texts with active files that could not be read.
     private(set) var damaged: Set<String> = []
     /// The last choice for each group.
     var choices: [String: Choice] = [:]
@@ -142,7 +142,7 @@ struct SessionState: Sendable {
         touchAll()
     }
 
-    /// Marks all texts as changed.
+    /// Marks all loaded texts as changed, so that they are resolved again.
     mutating func touchAll() { touch(loaded) }
 
     private mutating func touch(_ identifiers: some Sequence<String>) {

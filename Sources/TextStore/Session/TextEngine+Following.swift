@@ -1,7 +1,7 @@
 internal import Dispatch
 import StoreCore
 
-/// How other processes are followed.
+/// The state of following the changes of other processes.
 struct Following: Sendable {
     /// Whether a pass is about to run; further events add nothing.
     var isScheduled = false

@@ -98,7 +98,7 @@ extension TextStoreError {
     }
 }
 
-/// An observer of one text.
+/// An observer of one text, which joins at its first `next()`.
 final class TextObserver: LoadingStateSource {
     private let engine: TextEngine
     private let identifier: String

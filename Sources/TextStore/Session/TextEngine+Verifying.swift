@@ -115,7 +115,7 @@ extension TextEngine {
 }
 
 extension TextVerification {
-    /// The bytes of a response.
+    /// The bytes of a response, for the verifier.
     fileprivate init(_ response: RemoteText, _ identifier: String? = nil, _ version: SemanticVersion? = nil) {
         self.init(identifier: identifier, version: version, bytes: Array(response.bytes), headers: Self.fields(response.headers))
     }

@@ -22,7 +22,6 @@ final class TextEngine: Sendable {
     let tasks = Lock<[UInt64: Task<Void, Never>]>([:])
     /// Whether a task is verifying the records of another process.
     let isVerifying = Lock(false)
-    /// How other processes are followed.
     let following = Lock(Following())
 
     init(
@@ -124,7 +123,7 @@ final class TextEngine: Sendable {
 
     // MARK: Fetching
 
-    /// The current moment.
+    /// The time on both clocks, with the policy that applies to it.
     var moment: SessionMoment { SessionMoment(date: time.date, instant: time.now, policy: policy) }
 
     /// Begins the fetches that are due, and sets the timer for the next ones.

@@ -33,7 +33,7 @@ public struct TextStorePolicy: Sendable {
         case immediately
         /// At the next start of the app.
         case atNextLaunch
-        /// By a call of `activate()`.
+        /// Only when the app calls `activate()`.
         case manually
     }
 

@@ -72,7 +72,7 @@ extension Floors {
         return writer.bytes
     }
 
-    /// Reads saved floors.
+    /// Reads the floors that an earlier save has written.
     init(reading bytes: UnsafeRawBufferPointer) throws(RecordReader.Foreign) {
         var reader = RecordReader(bytes)
         edition = try reader.optional { reader throws(RecordReader.Foreign) in try reader.edition() }

@@ -19,12 +19,11 @@ struct Journal: Sendable {
         var faults: [TextStoreError] = []
     }
 
-    /// The state of one copy.
+    /// The end and the number of the whole entries of one copy.
     private struct Copy: Sendable {
         var status: FileStatus?
         /// The offset of the end of the last whole entry.
         var end = 0
-        /// The number of whole entries.
         var count = 0
         /// Whether the copy differs from the sequence of all whole entries.
         var isDamaged = false

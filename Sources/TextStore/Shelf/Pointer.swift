@@ -8,11 +8,11 @@ struct Pointer: Sendable {
     struct Place: Hashable, Sendable {
         var file: RecordName
         var rank: Rank
-        /// The SHA-256 of the text.
+        /// The SHA-256 of the text's UTF-8.
         var digest: SHA256.Digest
     }
 
-    /// The active files, by text.
+    /// The active files, by the identifiers of their texts.
     private(set) var active: [String: Place] = [:]
     /// The previously active files, by text.
     private(set) var previous: [String: Place] = [:]
@@ -24,7 +24,7 @@ struct Pointer: Sendable {
     private(set) var groups: [String: [String: Rank]] = [:]
     /// The group's key of each of these texts.
     private(set) var groupsByText: [String: String] = [:]
-    /// The waiting sets, by text.
+    /// The identifiers of the waiting sets that contain a text, by text.
     private var setsByText: [String: Set<String>] = [:]
 
     /// Returns the waiting sets that contain a text.
@@ -32,17 +32,17 @@ struct Pointer: Sendable {
 
     /// A step from one pointer to the next; the journal saves the steps in order.
     enum Change: Sendable {
-        /// Replaces the whole pointer.
+        /// Replaces the whole pointer: the first entry of a journal without history.
         case whole(Pointer)
         /// Removes waiting sets and activates files, all in one step.
         case switched(dropped: [String], activated: [String: Place])
-        /// Adds a waiting set.
+        /// Adds a set that waits for its activation.
         case waits(set: String, [String: Place])
         /// Records that unversioned texts were found unchanged.
         case confirmed([String], Date)
     }
 
-    /// The files with a reference.
+    /// The files that any part of the pointer names; all others may be removed.
     var files: Set<RecordName> {
         var files = Set(active.values.map(\.file))
         files.formUnion(previous.values.map(\.file))
@@ -165,7 +165,7 @@ extension Pointer.Change {
         return writer.bytes
     }
 
-    /// Reads a step.
+    /// Reads a step that the journal has saved.
     init(reading bytes: UnsafeRawBufferPointer) throws(RecordReader.Foreign) {
         var reader = RecordReader(bytes)
         switch try reader.number() {

@@ -92,7 +92,7 @@ struct RecordReader {
         for _ in 0..<(try number()) { try body(&self) }
     }
 
-    /// Decodes a dictionary.
+    /// Decodes a count, and then that many pairs of a name and a value.
     mutating func table<Value>(_ body: (inout RecordReader) throws(Foreign) -> Value) throws(Foreign) -> [String: Value] {
         let count = try number()
         var table: [String: Value] = [:]

@@ -24,7 +24,7 @@ struct RecordName: Hashable, Sendable {
         self = found
     }
 
-    /// Reads a saved name.
+    /// Reads a name from its UTF-8; `nil` if the file is not a record.
     init?(utf8 name: UnsafeRawBufferPointer) {
         let name = name.bindMemory(to: UInt8.self)
         guard name.count == Self.size, name[64] == UInt8(ascii: "-"), name[81...].elementsEqual(Self.ending.utf8),
@@ -34,7 +34,7 @@ struct RecordName: Hashable, Sendable {
         self.random = random
     }
 
-    /// The name of the file.
+    /// The name of the file: the identifier's SHA-256, a random number, and the ending.
     var text: String {
         String(unsafeUninitializedCapacity: Self.size) { name in
             identifier.write(hex: name)

@@ -240,7 +240,7 @@ extension Shelf {
         }
     }
 
-    /// Removes history from the journals.
+    /// Rewrites each journal in which history dominates as one entry with the whole state.
     func shorten() {
         do throws(TextStoreError) {
             if pointerJournal.isLong { faults += try pointerJournal.shorten(Pointer.Change.whole(pointer).bytes) }

@@ -54,7 +54,6 @@ extension Shelf {
                 + "the directory")
     }
 
-    /// Whether the directory exists.
     private func exists() throws(TextStoreError) -> Bool {
         do throws(StoreError) { return try directory.status() != nil } catch { throw .unfollowed(error) }
     }

@@ -43,7 +43,7 @@ actor Shelf {
     private(set) var isOpen = false
     /// Whether the leftovers of killed processes have not been removed since this shelf was opened.
     var isUntidy = false
-    /// The number of clears.
+    /// The number of clears, by which results from before a clear are recognized.
     var generation: UInt64 = 0
     /// The newest manifest that was accepted in this process; `nil` while none is known.
     var newest: VersionManifest?

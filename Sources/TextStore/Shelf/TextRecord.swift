@@ -21,7 +21,7 @@ final class TextRecord: Equatable, Sendable {
         lhs.identifier == rhs.identifier && lhs.text == rhs.text && lhs.facts == rhs.facts && lhs.headers == rhs.headers
     }
 
-    /// The facts about a text.
+    /// The parts of a record that describe its text.
     struct Facts: Hashable, Sendable {
         var version: SemanticVersion?
         var epoch = Edition()

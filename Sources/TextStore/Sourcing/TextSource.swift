@@ -26,7 +26,7 @@ public struct TextSource: Hashable, Sendable, TextSourceProvider {
     public enum Emptiness: Hashable, Sendable {
         /// An empty response is a failure of the server.
         case refused
-        /// The text may be empty.
+        /// An empty response is a text, and replaces the older one.
         case allowed
     }
 
@@ -49,9 +49,9 @@ public struct TextSource: Hashable, Sendable, TextSourceProvider {
         self.emptiness = emptiness
     }
 
-    /// The source itself.
+    /// The source itself, so that an app without an enum of its texts can pass it.
     public var textSource: TextSource { self }
-    /// The source's identifier.
+    /// The identifier, which the source already has.
     public var textIdentifier: String { identifier }
 }
 
@@ -69,7 +69,7 @@ public struct TextSource: Hashable, Sendable, TextSourceProvider {
 /// }
 /// ```
 public protocol TextSourceProvider: Sendable {
-    /// The sources of the text.
+    /// The sources from which the text is loaded: bundle, server, or both.
     var textSource: TextSource { get }
 
     /// The source's identifier, which each read needs; string enums return their raw value.
@@ -77,7 +77,7 @@ public protocol TextSourceProvider: Sendable {
 }
 
 extension TextSourceProvider {
-    /// The source's identifier.
+    /// The default: the identifier of `textSource`, so each read makes the source.
     public var textIdentifier: String { textSource.identifier }
 }
 
@@ -86,13 +86,13 @@ extension TextSourceProvider where Self: RawRepresentable, RawValue == String {
     public var textIdentifier: String { rawValue }
 }
 
-/// A file in a bundle.
+/// A reference to a file in the app's bundle, by name.
 public struct BundleFile: Hashable, Sendable {
-    /// The name without its extension.
+    /// The name without its extension and without a directory.
     public var fileName: String
     /// The extension without its dot; `nil` for a file without one.
     public var fileExtension: String?
-    /// The subdirectory in the bundle.
+    /// The subdirectory in the bundle; `nil` for the bundle's top directory of resources.
     public var subdirectory: String?
 
     /// Makes a reference to a file in a bundle.
@@ -112,7 +112,7 @@ public struct BundleFile: Hashable, Sendable {
         bundle.url(forResource: fileName, withExtension: fileExtension, subdirectory: subdirectory)
     }
 
-    /// The file's path for messages.
+    /// The path with subdirectory and extension, for messages.
     var path: String {
         (subdirectory.map { $0 + "/" } ?? "") + fileName + (fileExtension.map { "." + $0 } ?? "")
     }
@@ -120,7 +120,7 @@ public struct BundleFile: Hashable, Sendable {
 
 /// A file on a server, with the rules for its request and response.
 public struct RemoteFile: Hashable, Sendable {
-    /// The address.
+    /// The address of the file; a manifest may give another one.
     public var url: URL
     /// Header fields of the request, such as an API key.
     public var headers: [String: String]
@@ -160,9 +160,9 @@ public struct RemoteFile: Hashable, Sendable {
 
 /// A response of a server with unverified bytes.
 public struct RemoteText: Hashable, Sendable {
-    /// The decoded bytes.
+    /// The bytes without content coding, including a byte order mark.
     public var bytes: Data
-    /// The `Content-Type` field, verbatim.
+    /// The `Content-Type` field, verbatim; `nil` if the response has none, which is refused by default.
     public var contentType: String?
     /// The header fields, for a verifier that reads a signature from one; names in any case.
     public var headers: [String: String]
@@ -186,7 +186,7 @@ public struct VersionSource: Hashable, Sendable {
     public var bundleFile: BundleFile?
     /// The manifest of the texts on the server.
     public var remoteFile: RemoteFile?
-    /// The strictness of parsing versions.
+    /// The strictness of parsing versions of both manifests; strict by default.
     public var mode: SemanticVersion.Mode
     /// Whether pre-releases from the server are accepted.
     public var preReleases: PreReleases

@@ -4,7 +4,7 @@ internal import StorePlatform
 
 /// Checks whether bytes from an origin are the expected text.
 enum TextValidation {
-    /// The requirements for the bytes.
+    /// The requirements of a source and its manifest entry; the defaults require only a text.
     struct Expectation {
         var mediaTypes: Set<String> = []
         var emptiness = TextSource.Emptiness.refused
@@ -60,7 +60,7 @@ enum TextValidation {
         return try checkMediaType(response.contentType, expected.mediaTypes)
     }
 
-    /// Reads strict UTF-8.
+    /// Decodes UTF-8 without a byte order mark; throws for malformed bytes, for NUL, and for an empty text that is not allowed.
     static func text(of bytes: Data, _ emptiness: TextSource.Emptiness) throws(TextStoreError) -> String {
         let body = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes
         guard emptiness == .allowed || !body.isEmpty else {

@@ -6,9 +6,9 @@ internal import StorePlatform
 ///
 /// Identifier, text, and version are constants, so that ``digest`` and an acceptance are always those of the shown text.
 public struct VersionedText: Hashable, Sendable {
-    /// The identifier of the text.
+    /// The identifier of the text, as in its source.
     public let identifier: String
-    /// The text itself.
+    /// The text itself, decoded from UTF-8 without a byte order mark.
     public let text: String
     /// The version; `nil` for an unversioned text, which is older than every version and not 0.0.0.
     public let version: SemanticVersion?
@@ -42,13 +42,13 @@ public struct VersionedText: Hashable, Sendable {
         init(_ reason: TextStoreError) { self.reason = reason }
     }
 
-    /// The source of a text.
+    /// The place from which the text was taken.
     public enum Origin: String, Hashable, Sendable {
-        /// The app's bundle.
+        /// The app's bundle, as it came with the installed version of the app.
         case bundle
         /// A file of the session that an earlier process has saved.
         case cache
-        /// The origin, in this process.
+        /// The origin: the text was fetched by this process.
         case remote
     }
 
@@ -73,7 +73,7 @@ public struct VersionedText: Hashable, Sendable {
     /// Hashes the text if it was made by the initializer; the store's texts have their digest already.
     public var digest: String { digestBits.hex }
 
-    /// The digest as a number.
+    /// The digest in 256 bits, for comparison without its hexadecimal digits.
     var digestBits: SHA256.Digest { knownDigest ?? Self.digest(of: text) }
 
     static func digest(of text: String) -> SHA256.Digest {
@@ -88,7 +88,7 @@ public struct VersionedText: Hashable, Sendable {
             && lhs.fallbackReason == rhs.fallbackReason && lhs.text == rhs.text
     }
 
-    /// Hashes identifier, version, and text.
+    /// Hashes identifier, version as written, and text, but none of the facts about the text.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(identifier)
         hasher.combine(version?.description)
@@ -98,7 +98,7 @@ public struct VersionedText: Hashable, Sendable {
 
 /// An increase of a text's version.
 public struct VersionIncrease: Hashable, Sendable {
-    /// The identifier of the text.
+    /// The identifier of the text, as in its source.
     public var identifier: String
     /// The version that was active before; `nil` at the first installation, and if the text was unversioned.
     public var from: SemanticVersion?

@@ -34,9 +34,9 @@ extension SemanticVersion: Comparable, Hashable {
 
     /// The extent of a comparison of two versions.
     public enum Part: Hashable, Sendable {
-        /// The first number alone.
+        /// The first number alone: incompatible changes.
         case major
-        /// The first two numbers.
+        /// The first two numbers: incompatible changes and additions.
         case minor
     }
 
@@ -50,7 +50,7 @@ extension SemanticVersion: Comparable, Hashable {
         return part == .major || Self.orderOfNumber(1, self, other) == 0
     }
 
-    /// Returns -1, 0, or 1.
+    /// Returns -1, 0, or 1, by the precedence of SemVer §11.
     @usableFromInline
     static func order(_ lhs: SemanticVersion, _ rhs: SemanticVersion) -> Int {
         if lhs.major != rhs.major { return lhs.major < rhs.major ? -1 : 1 }

@@ -24,7 +24,7 @@ public struct SemanticVersion: Sendable, CustomStringConvertible {
 
     /// The strictness of parsing a version.
     public enum Mode: Hashable, Sendable {
-        /// Accepts exactly the specification's grammar.
+        /// Accepts exactly the grammar of SemVer 2.0.0.
         case strict
         /// Also accepts a leading `v`, one or two numbers (missing ones are 0), and leading zeros.
         case lenient
@@ -63,12 +63,12 @@ public struct SemanticVersion: Sendable, CustomStringConvertible {
 
     /// The reason why a text is not a version.
     public struct Malformed: Error, Hashable, Sendable, CustomStringConvertible {
-        /// The text.
+        /// The whole text that was to be parsed.
         public let text: String
-        /// The flaw.
+        /// The flaw in words, for a message.
         public let reason: String
 
-        /// The text and its flaw.
+        /// The text, shortened to 64 characters, and its flaw.
         public var description: String {
             let shown = text.count > 64 ? text.prefix(64) + "…" : text[...]
             return "“\(shown)” is not a version: \(reason)"
