@@ -12,7 +12,7 @@ internal import StorePlatform
 /// Connectivity never blocks a request, because a path monitor can be wrong. On Apple's systems, it follows the system's path monitor.
 /// Other systems have no monitor; use a ``ManualConnectivity`` there, and set the status that the app observes.
 public struct Connectivity: Sendable {
-    /// The reachability of the network.
+    /// The reachability of the network, which is advice and never prevents a request.
     public enum Status: String, Hashable, Sendable {
         /// A path to the network exists.
         case online
@@ -31,7 +31,7 @@ public struct Connectivity: Sendable {
     /// }
     /// ```
     public struct Path: Hashable, Sendable {
-        /// The reachability of the network.
+        /// Whether the path reaches the network, as far as the system reports it.
         public var status: Status
         /// Whether the path uses a cellular interface; `nil` if the system does not report it.
         public var isCellular: Bool?

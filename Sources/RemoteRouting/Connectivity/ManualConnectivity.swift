@@ -26,10 +26,9 @@ public final class ManualConnectivity: Sendable {
         state = Lock(State(path: Connectivity.Path(status, isCellular: isCellular, isExpensive: isExpensive)))
     }
 
-    /// The current path.
+    /// The path that was set last; that of the initializer before the first `set(_:)`.
     public var path: Connectivity.Path { state.withLock(\.path) }
 
-    /// The number of active sequences.
     package var readerCount: Int { state.withLock(\.readers.count) }
 
     /// Sets the path; readers receive it if it differs from the previous path.

@@ -14,17 +14,17 @@ public import Foundation
 public struct Problem: Hashable, Sendable {
     /// A JSON value of an extension.
     public indirect enum Value: Hashable, Sendable {
-        /// `null`
+        /// JSON `null`, which is not the same as a missing member.
         case null
-        /// A Boolean.
+        /// A Boolean: `true` or `false`.
         case flag(Bool)
-        /// A number.
+        /// A number, as the nearest `Double`.
         case number(Double)
-        /// A string.
+        /// A string, without its quotes and escapes.
         case text(String)
-        /// A list.
+        /// An array, in its order.
         case list([Value])
-        /// An object.
+        /// An object, without the order of its members.
         case fields([String: Value])
     }
 
@@ -34,11 +34,11 @@ public struct Problem: Hashable, Sendable {
     public var title: String?
     /// The status that the document states, which is only advisory.
     public var status: Int?
-    /// The explanation of this occurrence.
+    /// The explanation of this occurrence, to be read and not parsed (RFC 9457 §3.1.4).
     public var detail: String?
     /// The identity of this occurrence, a URI reference.
     public var instance: String?
-    /// All other members.
+    /// All members besides the five of RFC 9457 §3.1, by their names.
     public var extensions: [String: Value] = [:]
 
     /// Decodes a problem document.
@@ -75,7 +75,7 @@ public struct Problem: Hashable, Sendable {
 }
 
 extension Problem.Value: Decodable {
-    /// Decodes any JSON value.
+    /// Decodes any JSON value, because an extension may have any.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         if container.decodeNil() {

@@ -1,7 +1,7 @@
 extension RemoteError {
     /// The kinds of failures; the set is open.
     public struct Code: RawRepresentable, Hashable, Sendable {
-        /// The name of the code.
+        /// The name of the code, as in the error's description: `badStatus`.
         public let rawValue: String
 
         /// Creates a code with a name.
@@ -9,7 +9,7 @@ extension RemoteError {
 
         /// The route cannot become a request; the underlying `RouteFault` gives the reason.
         public static let invalidRoute = Code(rawValue: "invalidRoute")
-        /// An interceptor failed.
+        /// An interceptor threw an error, which is the underlying error.
         public static let interceptorFailed = Code(rawValue: "interceptorFailed")
         /// The certificates, keys or pins cannot be used.
         public static let invalidTLSOptions = Code(rawValue: "invalidTLSOptions")
@@ -22,7 +22,7 @@ extension RemoteError {
         public static let offline = Code(rawValue: "offline")
         /// The host's name could not be resolved.
         public static let hostNotFound = Code(rawValue: "hostNotFound")
-        /// The host refused the connection.
+        /// The host refused the connection; check the port, and that the server runs.
         public static let connectionRefused = Code(rawValue: "connectionRefused")
         /// The proxy's name could not be resolved, or the proxy accepted no connection.
         public static let proxyUnreachable = Code(rawValue: "proxyUnreachable")
@@ -61,13 +61,13 @@ extension RemoteError {
 
         /// The head of the response did not arrive in time.
         public static let headTimedOut = Code(rawValue: "headTimedOut")
-        /// The response stopped arriving.
+        /// No further chunk of the response arrived within the idle timeout.
         public static let idleTimedOut = Code(rawValue: "idleTimedOut")
-        /// One attempt took too long.
+        /// One attempt took longer than its own timeout, from its start to the last byte.
         public static let attemptTimedOut = Code(rawValue: "attemptTimedOut")
         /// All attempts together took too long.
         public static let overallTimedOut = Code(rawValue: "overallTimedOut")
-        /// The task was canceled.
+        /// The task was canceled, or the body was released before its end.
         public static let cancelled = Code(rawValue: "cancelled")
 
         /// The server responded with a status outside 2xx.

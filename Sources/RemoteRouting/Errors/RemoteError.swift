@@ -23,19 +23,19 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
         case status
         /// Decoding the response into a value.
         case decode
-        /// A deadline passed.
+        /// A deadline of the exchange, the attempt or the call passed.
         case timeout
-        /// The task was canceled.
+        /// The task was canceled, which ended the exchange.
         case cancelled
     }
 
     /// The stage at which the call failed.
     public var stage: Stage
-    /// The kind of failure.
+    /// The reason for the failure. The set of codes is open, so a `switch` needs a `default`.
     public var code: Code
     /// The method and the address without its query.
     public var operation: String
-    /// The reason and the remedy.
+    /// The reason and the remedy, without a query, a header value or body bytes.
     public var message: String
     /// The status of the response, if there is one.
     public var status: Int?
@@ -45,7 +45,7 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
     public var body: Data
     /// The delay that the server requested with `Retry-After`.
     public var retryAfter: Duration?
-    /// The number of attempts.
+    /// The number of attempts, including the one that failed last.
     public var attempts: Int
     /// Whether the method and the body permit sending the request again.
     public var mayRepeat: Bool

@@ -3,7 +3,7 @@ internal import Wire
 
 /// The failure of one exchange; `RemoteError` wraps it and adds the operation.
 public struct TransportFailure: Error, Sendable, CustomStringConvertible {
-    /// The kind of failure.
+    /// The reason for the failure, which the `RemoteError` takes over.
     public var code: RemoteError.Code
     /// The reason and the remedy, without addresses or header values.
     public var message: String

@@ -136,7 +136,7 @@ public struct RefreshingTokens<Token: BearerToken>: Sendable {
         keeper = CredentialKeeper(token, in: place, onRefresh: { _ in }, refresh: refresh)
     }
 
-    /// The token in use.
+    /// The token in use: the initial one, or the last that replaced it.
     public var current: Token { keeper.current }
 
     /// Replaces the token, for example after the user signs in, and clears a failed refresh.

@@ -17,7 +17,7 @@ internal import StoreCore
 public struct ExchangeLog: Sendable {
     /// One event of an exchange, safe to write down.
     public struct Entry: Sendable, CustomStringConvertible {
-        /// The kind of event.
+        /// A step of a call, with its status and times.
         public enum Event: Hashable, Sendable {
             /// A request is about to be sent.
             case sent
@@ -29,11 +29,11 @@ public struct ExchangeLog: Sendable {
             case waiting(Duration)
         }
 
-        /// The event.
+        /// The step of the call that the entry describes.
         public let event: Event
         /// The method and the address, without secrets.
         public let operation: String
-        /// The header fields, without secrets.
+        /// The header fields of the request or the response, without the secret ones.
         public let fields: [HTTPFields.Field]
         /// The beginning of the body; empty unless the log asks for bodies.
         public let body: Data

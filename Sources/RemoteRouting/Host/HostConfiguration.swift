@@ -24,11 +24,11 @@
 /// any other text, for example one with a user, a query, a fragment or another scheme. A host with a fault sends nothing: each
 /// request throws ``RemoteError/Code/invalidRoute``. ``init(url:)`` throws the fault at once.
 public struct HostConfiguration: Hashable, Sendable, ExpressibleByStringLiteral {
-    /// A scheme of HTTP.
+    /// The scheme of an API's addresses (RFC 9110 §4.2).
     public enum Scheme: String, Hashable, Sendable {
-        /// Without encryption.
+        /// Without encryption; at port 80 by default.
         case http
-        /// With TLS.
+        /// With TLS; at port 443 by default.
         case https
 
         /// The default port of the scheme.
@@ -40,7 +40,7 @@ public struct HostConfiguration: Hashable, Sendable, ExpressibleByStringLiteral 
         }
     }
 
-    /// The scheme.
+    /// The scheme; https unless a text or an argument states another.
     public var scheme: Scheme = .https { didSet { fault = nil } }
     /// The host's name or IP address, without a port.
     public var host = "" { didSet { fault = nil } }
@@ -51,7 +51,6 @@ public struct HostConfiguration: Hashable, Sendable, ExpressibleByStringLiteral 
     /// The fault of the text. A change clears it, because each request is checked again.
     private var fault: RouteFault?
 
-    /// Creates an empty configuration.
     init() {}
 
     /// Creates a configuration; a fault is thrown when a request is built.

@@ -6,7 +6,7 @@ struct RedirectPolicy {
     enum Decision {
         /// Returns the response to the caller.
         case stay
-        /// Sends this request next.
+        /// Sends this request next, with the fields that may travel to its target.
         case follow(HTTPRequest)
         /// Fails, because the redirect is never allowed.
         case refuse(RemoteError.Code, String)

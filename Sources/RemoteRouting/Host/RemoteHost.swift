@@ -16,7 +16,7 @@ public import StoreCore
 /// The host follows redirects and retries transient failures where repeating the request is safe. Deadlines and limits bound every call;
 /// see ``timeouts``, ``limits`` and ``retry``.
 public struct RemoteHost: Sendable {
-    /// The location of the API.
+    /// The scheme, the host, the port and the base path of the API.
     public var configuration: HostConfiguration
     /// The header fields of every request unless its route replaces them; initially `User-Agent` and `Accept`.
     public var defaults: Headers
@@ -96,7 +96,7 @@ public struct RemoteHost: Sendable {
     /// print(api.transport)
     /// ```
     public var transport: any Transport
-    /// The source of time.
+    /// The clock of deadlines, retries and dates; tests pass a `ManualTime`.
     public var time: any TimeSource
     /// The credentials of requests; `nil` sends none.
     package var authorization: Authorization?
@@ -134,7 +134,7 @@ public struct RemoteHost: Sendable {
         defaults = ["User-Agent": "Storehouse"]
     }
 
-    /// Returns a copy with credentials.
+    /// Returns a copy that sends credentials, except with routes that opt out of them.
     public func authorized(by authorization: Authorization) -> RemoteHost {
         with { $0.authorization = authorization }
     }

@@ -2,15 +2,15 @@ public import Foundation
 
 /// A value with the status, the header fields and the metrics of its response.
 public struct RemoteResponse<Value> {
-    /// The value.
+    /// The value that was made of the body, or of the file that contains it.
     public var value: Value
-    /// The status code.
+    /// The status code in three digits (RFC 9110 §15).
     public var status: Int
-    /// The header.
+    /// The header fields of the last response, after all redirects.
     public var fields: HTTPFields
     /// The address that responded, after all redirects.
     public var url: URL
-    /// The number of attempts.
+    /// The number of attempts, including the successful one; redirects do not count.
     public var attempts: Int
     /// The time from the call to the last byte, including waits and refreshes; for a stream, to the head.
     public var duration: Duration

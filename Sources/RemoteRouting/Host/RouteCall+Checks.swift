@@ -1,7 +1,7 @@
 internal import Foundation
 
 extension RouteCall {
-    /// Runs the request interceptors.
+    /// Runs the request interceptors, the outermost first.
     @inline(never)
     func intercepted(_ original: HTTPRequest) async throws -> HTTPRequest {
         var request = original

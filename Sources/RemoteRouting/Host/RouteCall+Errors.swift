@@ -96,7 +96,7 @@ enum StatusName {
     /// The name of a status; `nil` for an unregistered one.
     static func of(_ status: Int) -> String? { names[status] }
 
-    /// Advice on a status.
+    /// The remedy for a status, for the error's message.
     static func advice(for status: Int) -> String {
         switch status {
         case 401: "sign in, or check the credentials"

@@ -28,7 +28,7 @@ extension RouteCall {
         }
     }
 
-    /// Performs one exchange.
+    /// Performs one exchange, with the connection options that apply to the request's origin.
     @inline(never)
     private func perform(_ request: HTTPRequest) async throws -> HTTPResponse {
         try await host.transport.perform(request, over: connection(for: request), limits: limits)
@@ -127,7 +127,7 @@ extension RouteCall {
         return response
     }
 
-    /// Runs the response interceptors.
+    /// Runs the response interceptors, the last one first.
     @inline(never)
     func intercepted(_ original: HTTPResponse) async throws -> HTTPResponse {
         let request = sentRequest

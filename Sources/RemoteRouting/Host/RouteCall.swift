@@ -32,7 +32,7 @@ final class RouteCall: Sendable {
     ///
     /// Otherwise a task group watches the deadline, which costs as much as the rest of the call.
     let keepsOwnDeadline: Bool
-    /// The limits of each exchange.
+    /// The limits of each exchange; they include the call's deadline if the call keeps it itself.
     let limits: ExchangeLimits
     /// Guards the record of sent requests.
     let sent: Lock<Sent>

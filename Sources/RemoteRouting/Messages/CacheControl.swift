@@ -2,15 +2,13 @@
 ///
 /// Skips unreadable parts, so that one malformed directive does not hide the others.
 package struct CacheControl: Hashable, Sendable {
-    /// A directive with its argument.
     package struct Directive: Hashable, Sendable {
         /// The name, in lower case.
         package let name: String
-        /// The argument, without quotes.
+        /// The argument without quotes; `nil` if there is none.
         package let argument: String?
     }
 
-    /// The directives, in order.
     package private(set) var directives: [Directive] = []
 
     /// Reads all lines of the field.

@@ -49,7 +49,6 @@ struct CivilMoment: Equatable {
         weekday = Int((daysSince1970 + 4).flooredDivision(by: 7).remainder)
     }
 
-    /// The moment as a date.
     var date: Date {
         Date(timeIntervalSince1970: Double(daysSince1970 * 86_400 + Int64(hour * 3600 + minute * 60 + second)) + Double(millisecond) / 1000)
     }

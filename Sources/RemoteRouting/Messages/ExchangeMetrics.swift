@@ -13,7 +13,7 @@ internal import Wire
 /// A redirect or a further attempt is a separate exchange; a response has the metrics of the last one. A part is `nil` if the platform does
 /// not report it: `URLSession` on Linux reports only ``firstByte``, ``total`` and ``decodedBodyBytes``.
 public struct ExchangeMetrics: Hashable, Sendable, CustomStringConvertible {
-    /// A version of HTTP.
+    /// The version of HTTP that an exchange used.
     public enum Version: String, Hashable, Sendable {
         /// HTTP/1.0 (RFC 1945).
         case http1_0 = "HTTP/1.0"

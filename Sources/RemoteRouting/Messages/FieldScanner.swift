@@ -14,7 +14,7 @@ struct FieldScanner {
     /// The next byte; `nil` at the end.
     var peek: UInt8? { isAtEnd ? nil : bytes[position] }
 
-    /// Skips spaces and tabs.
+    /// Skips spaces and tabs (OWS of RFC 9110 §5.6.3).
     mutating func skipBlanks() {
         while let byte = peek, byte == 0x20 || byte == 0x09 { position += 1 }
     }

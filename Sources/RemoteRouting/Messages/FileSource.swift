@@ -7,7 +7,7 @@ struct FileSource: Sendable {
     private let path: String
     private let status: FileStatus
 
-    /// The length in bytes.
+    /// The length in bytes when the request was built.
     var length: Int64 { Int64(status.size) }
 
     /// Records the state of a file.

@@ -1,6 +1,6 @@
 /// The header fields of a message, in order; names are case-insensitive (RFC 9110 §5).
 public struct HTTPFields: Hashable, Sendable {
-    /// One header field line.
+    /// A line of a header; several lines may have the same name (RFC 9110 §5.2).
     public struct Field: Hashable, Sendable {
         /// The name as it was written.
         public let name: String
@@ -8,10 +8,10 @@ public struct HTTPFields: Hashable, Sendable {
         public let value: String
     }
 
-    /// The lines, in order.
+    /// The lines in the order of the message.
     public private(set) var fields: [Field] = []
 
-    /// Creates an empty header.
+    /// Creates a header without a line.
     public init() {}
 
     /// The values of a name, joined by `", "` (RFC 9110 §5.3); `nil` if the name does not occur.

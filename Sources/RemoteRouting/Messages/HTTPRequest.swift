@@ -13,12 +13,12 @@ public struct HTTPRequest: Sendable {
     /// An object, because the frames of a waiting call have room for ten requests.
     private var box: Box<Parts>
 
-    /// Creates a request.
+    /// Creates a request: by default a GET without fields and without a body.
     public init(method: HTTPMethod = .get, url: URL, fields: HTTPFields = HTTPFields(), body: HTTPBody = .none) {
         box = Box(Parts(method: method, url: url, fields: fields, body: body))
     }
 
-    /// The method.
+    /// The method, which also decides whether the request may be repeated.
     public var method: HTTPMethod {
         get { box.value.method }
         set { change { $0.method = newValue } }
@@ -33,7 +33,7 @@ public struct HTTPRequest: Sendable {
         get { box.value.fields }
         set { change { $0.fields = newValue } }
     }
-    /// The body.
+    /// The encoded body; its media type is among the fields.
     public var body: HTTPBody {
         get { box.value.body }
         set { change { $0.body = newValue } }
@@ -46,7 +46,7 @@ public struct HTTPRequest: Sendable {
         set { change { $0.route = newValue.map { Box($0) } } }
     }
 
-    /// The tags of the route.
+    /// The tags of the route; none without a route.
     public var tags: RouteTags { box.value.route?.value.options.tags ?? RouteTags() }
 
     /// Returns the same request with the route of another request.
@@ -77,9 +77,9 @@ final class Box<Value: Sendable>: Sendable {
 
 /// The encoded body of a request.
 public enum HTTPBody: Sendable {
-    /// No body.
+    /// No body; the request ends with its fields.
     case none
-    /// Bytes in memory.
+    /// Bytes in memory, which can be sent again.
     case data(Data)
     /// Bytes that are produced while they are sent.
     case stream(HTTPBodyStream)
@@ -102,7 +102,7 @@ public struct HTTPBodyStream: Sendable {
     /// Opens the body and returns a function that reads at most the given number of bytes, and `nil` at the end.
     public var open: @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data?
 
-    /// Creates a streamed body.
+    /// Creates a body that `open` produces while it is sent.
     public init(
         length: Int64?, isReplayable: Bool, open: @escaping @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data?
     ) {
@@ -150,7 +150,7 @@ public struct HTTPMethod: RawRepresentable, Hashable, Sendable {
     public static let post = HTTPMethod(known: "POST")
     /// Replaces the resource with the body.
     public static let put = HTTPMethod(known: "PUT")
-    /// Removes the resource.
+    /// Removes the resource (RFC 9110 §9.3.5).
     public static let delete = HTTPMethod(known: "DELETE")
     /// Modifies the resource partially (RFC 5789).
     public static let patch = HTTPMethod(known: "PATCH")

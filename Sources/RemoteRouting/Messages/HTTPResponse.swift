@@ -8,11 +8,11 @@ internal import StoreCore
 ///     status: 200, url: request.url, body: Data("hello".utf8))
 /// ```
 public struct HTTPResponse: Sendable {
-    /// The status code.
+    /// The status code in three digits (RFC 9110 §15).
     public var status: Int
     /// The header; the platform may join fields of the same name, except `Set-Cookie`.
     public var fields: HTTPFields
-    /// The address that responded.
+    /// The address that responded, to which relative links of the response refer.
     public var url: URL
     /// The body, after its content coding was removed.
     public var body: Body

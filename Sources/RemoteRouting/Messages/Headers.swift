@@ -16,7 +16,6 @@ public struct Headers: Hashable, Sendable, ExpressibleByDictionaryLiteral {
 
     private(set) var lines: [Line] = []
 
-    /// Creates empty headers.
     init() {}
 
     /// Creates headers from a literal; a `nil` value omits the field.
@@ -24,7 +23,7 @@ public struct Headers: Hashable, Sendable, ExpressibleByDictionaryLiteral {
         lines = elements.compactMap { name, value in value.map { Line(name: name, value: $0) } }
     }
 
-    /// Appends a field.
+    /// Appends a field behind the others, even if its name occurs already.
     public mutating func append(_ name: String, _ value: String) {
         lines.append(Line(name: name, value: value))
     }

@@ -8,7 +8,6 @@
 ///
 /// Type, subtype and parameter names are converted to lower case; parameter values are not.
 public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConvertible, ExpressibleByStringLiteral {
-    /// A parameter, as in `charset=utf-8`.
     struct Parameter: Hashable, Sendable {
         /// The name, in lower case.
         let name: String
@@ -20,7 +19,6 @@ public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConver
     let type: String
     /// The subtype, such as `json` or `problem+json`.
     let subtype: String
-    /// The parameters, in order.
     private(set) var parameters: [Parameter]
 
     /// Parses a media type, without its malformed parameters.
@@ -95,55 +93,55 @@ public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConver
         return range.type == "application" && subtype.hasSuffix("+" + range.subtype)
     }
 
-    /// JSON (RFC 8259).
+    /// `application/json` (RFC 8259), which has no parameters.
     public static let json = MimeType("application", "json")
-    /// A problem description (RFC 9457).
+    /// `application/problem+json`, the format of a `Problem` (RFC 9457).
     public static let problemJSON = MimeType("application", "problem+json")
-    /// A URL-encoded form.
+    /// `application/x-www-form-urlencoded`, the format of a query as a body.
     public static let formURLEncoded = MimeType("application", "x-www-form-urlencoded")
-    /// A multipart form (RFC 7578).
+    /// `multipart/form-data`, the format of a `MultipartForm` (RFC 7578).
     public static let multipartFormData = MimeType("multipart", "form-data")
-    /// Bytes of unknown type.
+    /// `application/octet-stream`: bytes of unknown type (RFC 2046 §4.5.1).
     public static let octetStream = MimeType("application", "octet-stream")
-    /// Text in UTF-8.
+    /// `text/plain; charset=utf-8`: text of no particular format (RFC 2046 §4.1.3).
     public static let plainText = MimeType("text", "plain").with("charset", "utf-8")
-    /// Server-sent events.
+    /// `text/event-stream`: server-sent events, as the HTML standard defines them.
     public static let eventStream = MimeType("text", "event-stream")
-    /// XML (RFC 7303).
+    /// `application/xml`: XML of any vocabulary (RFC 7303).
     public static let xml = MimeType("application", "xml")
-    /// An Apple property list.
+    /// `application/x-plist`: a property list of Apple's systems; the type is not registered.
     public static let propertyList = MimeType("application", "x-plist")
-    /// An HTML page.
+    /// `text/html`: an HTML page (RFC 2854).
     public static let html = MimeType("text", "html")
-    /// A style sheet (RFC 2318).
+    /// `text/css`: a style sheet (RFC 2318).
     public static let css = MimeType("text", "css")
     /// JavaScript under its older name; RFC 9239 prefers `text/javascript`.
     public static let javaScript = MimeType("application", "javascript")
     /// ECMAScript under its older name; RFC 9239 prefers `text/javascript`.
     public static let ecmaScript = MimeType("application", "ecmascript")
 
-    /// A JPEG picture.
+    /// `image/jpeg`: a JPEG picture (RFC 2046).
     public static let jpeg = MimeType("image", "jpeg")
-    /// A PNG picture.
+    /// `image/png`: a PNG picture, as the W3C defines it.
     public static let png = MimeType("image", "png")
-    /// A GIF picture.
+    /// `image/gif`: a GIF picture (RFC 2046).
     public static let gif = MimeType("image", "gif")
-    /// An SVG picture.
+    /// `image/svg+xml`: an SVG picture, as the W3C defines it.
     public static let svg = MimeType("image", "svg+xml")
 
     /// MPEG audio, such as MP3 (RFC 3003).
     public static let mpegAudio = MimeType("audio", "mpeg")
     /// Audio in an Ogg container (RFC 5334).
     public static let oggAudio = MimeType("audio", "ogg")
-    /// Audio in a WAVE file.
+    /// `audio/wav`: audio in a WAVE file; the type is not registered.
     public static let wavAudio = MimeType("audio", "wav")
-    /// Audio in a WebM container.
+    /// `audio/webm`: audio in a WebM container.
     public static let webMAudio = MimeType("audio", "webm")
     /// Video in an MP4 file (RFC 4337).
     public static let mp4Video = MimeType("video", "mp4")
     /// Video in an Ogg container (RFC 5334).
     public static let oggVideo = MimeType("video", "ogg")
-    /// Video in a WebM container.
+    /// `video/webm`: video in a WebM container.
     public static let webMVideo = MimeType("video", "webm")
     /// Any content in an Ogg container (RFC 5334).
     public static let ogg = MimeType("application", "ogg")

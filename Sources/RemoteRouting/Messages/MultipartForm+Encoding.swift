@@ -72,7 +72,6 @@ extension MultipartForm {
     }
 }
 
-/// A section of a body.
 private enum Piece: Sendable {
     case data(Data)
     case file(FileSource)

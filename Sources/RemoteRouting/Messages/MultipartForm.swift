@@ -13,7 +13,7 @@ public import Foundation
 /// Names and file names are escaped as the HTML standard requires: a quote is `%22`, CR and LF are `%0D` and `%0A`, other characters are
 /// plain UTF-8. Other control characters are refused. The length is known in advance, and files are read while they are sent.
 public struct MultipartForm: Sendable, ExpressibleByArrayLiteral {
-    /// One part.
+    /// A named part of a form: a value, bytes, or a file.
     public struct Part: Sendable {
         enum Content: Sendable {
             case value(ParameterValue)
@@ -54,10 +54,9 @@ public struct MultipartForm: Sendable, ExpressibleByArrayLiteral {
         }
     }
 
-    /// The parts, in order.
     package var parts: [Part]
 
-    /// Creates a form.
+    /// Creates a form that sends the parts in this order.
     public init(_ parts: [Part]) {
         self.parts = parts
     }

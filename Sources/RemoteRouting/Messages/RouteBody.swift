@@ -31,7 +31,7 @@ public struct RouteBody: Sendable {
         self.type = type
     }
 
-    /// No body.
+    /// No body and no `Content-Type`; the default of a route.
     public static let none = RouteBody(.none, nil)
 
     /// A value as JSON, encoded by the host's encoder.
@@ -117,7 +117,7 @@ struct EncodedBody {
     var type: MimeType?
 }
 
-/// Encodes the bodies of routes.
+/// Encodes the bodies of routes in the parameter style and with the JSON encoder of a host.
 struct BodyEncoder {
     var style: ParameterStyle
     var makeJSONEncoder: @Sendable () -> JSONEncoder

@@ -9,9 +9,9 @@ public import Foundation
 public struct ParameterStyle: Sendable {
     /// The style of a list in a query or form; JSON has its own lists.
     public enum Lists: Hashable, Sendable {
-        /// `tag=a&tag=b`
+        /// `tag=a&tag=b`: the name occurs once for each value.
         case repeatedName
-        /// `tag[]=a&tag[]=b`
+        /// `tag[]=a&tag[]=b`: the name occurs once for each value, with brackets.
         case brackets
         /// `tag[0]=a&tag[1]=b`; an absent value still counts.
         case indices
@@ -19,7 +19,7 @@ public struct ParameterStyle: Sendable {
         case commas
     }
 
-    /// The style of a date.
+    /// The form of a date in a query, in a form, and in JSON fields.
     public enum Dates: Sendable {
         /// `2001-09-09T01:46:40Z` in UTC, with milliseconds unless they are zero (RFC 3339).
         case iso8601

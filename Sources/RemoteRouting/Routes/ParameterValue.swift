@@ -26,11 +26,11 @@ public struct ParameterValue: Hashable, Sendable {
     public static let absent = ParameterValue(.absent)
     /// The name without a value: `name` in a query, `name=` in a form, `null` in JSON.
     public static let valueless = ParameterValue(.valueless)
-    /// A text.
+    /// A text, which each destination escapes in its own way.
     public static func text(_ text: String) -> ParameterValue { ParameterValue(.text(text)) }
-    /// `true` or `false`.
+    /// `true` or `false`; a Boolean in JSON.
     static func flag(_ flag: Bool) -> ParameterValue { ParameterValue(.flag(flag)) }
-    /// An integer.
+    /// An integer of any size, in decimal digits.
     static func integer(_ number: some BinaryInteger) -> ParameterValue { ParameterValue(.integer(String(number))) }
     /// A number in its shortest form; NaN and infinity are refused when the request is built.
     static func number(_ number: some BinaryFloatingPoint & LosslessStringConvertible) -> ParameterValue {
@@ -60,22 +60,22 @@ public struct ParameterValue: Hashable, Sendable {
 /// enum Sorting: String, ParameterConvertible { case newest, oldest }
 /// ```
 public protocol ParameterConvertible {
-    /// The value as a parameter.
+    /// The parameter that the value stands for in a query, a form, or JSON fields.
     var parameterValue: ParameterValue { get }
 }
 
 extension ParameterValue: ParameterConvertible {
-    /// The value itself.
+    /// The value itself, which needs no conversion.
     public var parameterValue: ParameterValue { self }
 }
 
 extension Parameters: ParameterConvertible {
-    /// The parameters as nested fields.
+    /// The parameters as fields below the name of the parameter.
     public var parameterValue: ParameterValue { .fields(self) }
 }
 
 extension StringProtocol where Self: ParameterConvertible {
-    /// The text.
+    /// The text, which each destination escapes in its own way.
     public var parameterValue: ParameterValue { .text(String(self)) }
 }
 
@@ -83,12 +83,12 @@ extension String: ParameterConvertible {}
 extension Substring: ParameterConvertible {}
 
 extension Bool: ParameterConvertible {
-    /// `true` or `false`.
+    /// `true` or `false`; a Boolean in JSON.
     public var parameterValue: ParameterValue { .flag(self) }
 }
 
 extension BinaryInteger where Self: ParameterConvertible {
-    /// The number.
+    /// The number in decimal digits, of any size.
     public var parameterValue: ParameterValue { .integer(self) }
 }
 
@@ -112,7 +112,7 @@ extension Double: ParameterConvertible {}
 extension Float: ParameterConvertible {}
 
 extension Decimal: ParameterConvertible {
-    /// The number.
+    /// The number in decimal digits; NaN is refused when the request is built.
     public var parameterValue: ParameterValue { .number(self) }
 }
 
@@ -122,12 +122,12 @@ extension Date: ParameterConvertible {
 }
 
 extension UUID: ParameterConvertible {
-    /// The UUID in uppercase.
+    /// The UUID in uppercase, with hyphens.
     public var parameterValue: ParameterValue { .text(uuidString) }
 }
 
 extension URL: ParameterConvertible {
-    /// The absolute address.
+    /// The absolute address, percent-encoded as in the URL.
     public var parameterValue: ParameterValue { .text(absoluteString) }
 }
 
@@ -137,11 +137,11 @@ extension Optional: ParameterConvertible where Wrapped: ParameterConvertible {
 }
 
 extension Array: ParameterConvertible where Element: ParameterConvertible {
-    /// The values in order.
+    /// The values in order; the parameter style determines the form of the list.
     public var parameterValue: ParameterValue { .list(map(\.parameterValue)) }
 }
 
 extension RawRepresentable where Self: ParameterConvertible, RawValue: ParameterConvertible {
-    /// The raw value.
+    /// The raw value as a parameter, such as the text of an enum's case.
     public var parameterValue: ParameterValue { rawValue.parameterValue }
 }

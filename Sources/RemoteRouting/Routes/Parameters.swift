@@ -9,11 +9,8 @@
 /// A name may occur more than once. `nil` omits the name, an empty text is written as `name=`, and ``ParameterValue/valueless`` as `name`
 /// alone. Nested fields are written `["user": ["name": "Ada"] as Parameters]`, because a dictionary would lose their order.
 public struct Parameters: Hashable, Sendable, ExpressibleByDictionaryLiteral {
-    /// A name with its value.
     struct Element: Hashable, Sendable {
-        /// The name.
         var name: String
-        /// The value.
         var value: ParameterValue
     }
 
@@ -37,7 +34,6 @@ public struct Parameters: Hashable, Sendable, ExpressibleByDictionaryLiteral {
         elements.append(Element(name: name, value: value.parameterValue))
     }
 
-    /// Whether there are no parameters.
     package var isEmpty: Bool { elements.isEmpty }
 
     /// Concatenates two lists of parameters; equal names are kept.

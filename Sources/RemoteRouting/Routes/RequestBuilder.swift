@@ -2,7 +2,7 @@ package import Foundation
 
 /// Builds requests from routes, ready for the wire, for one host.
 package struct RequestBuilder: Sendable {
-    /// The origin of the host.
+    /// The origin of all requests, unless a route has a port of its own.
     package var origin: WebOrigin
     /// The path that precedes every route's path.
     package var basePath: RoutePath

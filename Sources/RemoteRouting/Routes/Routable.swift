@@ -48,7 +48,7 @@ where
     var path: RoutePath { get }
     /// The method; GET by default. A route with a body must declare its method.
     var method: HTTPMethod { get }
-    /// The query; empty by default.
+    /// The query, in its order; empty by default.
     var query: Parameters { get }
     /// The header fields besides the host's defaults; none by default.
     var headers: Headers { get }
@@ -61,13 +61,13 @@ where
 extension Routable {
     /// GET, unless the route has a body: then sending fails until the route declares its method.
     public var method: HTTPMethod { .assumed }
-    /// No query.
+    /// The default: no query, so the address ends with the path.
     public var query: Parameters { [:] }
-    /// No further header fields.
+    /// The default: no fields besides those of the host.
     public var headers: Headers { [:] }
-    /// No body.
+    /// The default: no body and no `Content-Type`.
     public var body: RouteBody { .none }
-    /// The default options.
+    /// The default: the host's settings, and the cache lifetimes of the origin.
     public var options: RouteOptions { RouteOptions() }
 }
 
@@ -87,15 +87,15 @@ extension Routable {
 public struct Route: Routable {
     /// The path below the host's base path.
     public var path: RoutePath
-    /// The method.
+    /// The method; GET unless the initializer states another.
     public var method: HTTPMethod
-    /// The query.
+    /// The query, in its order; empty if the address ends with the path.
     public var query: Parameters
     /// The header fields besides the host's defaults.
     public var headers: Headers
-    /// The body to send.
+    /// The body to send; `.none` sends none.
     public var body: RouteBody
-    /// The rare settings.
+    /// The rare settings; `nil` among them stands for the host's.
     public var options: RouteOptions
 
     /// Creates a route without a body.

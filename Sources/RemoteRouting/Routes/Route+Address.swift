@@ -2,7 +2,7 @@ public import Foundation
 
 /// An address that replaces the base path, the path and the query of a route.
 package enum RouteTarget: Sendable {
-    /// A saved page link.
+    /// A saved page link, which cannot lead to another origin.
     case page(OriginReference)
     /// A link as a server sent it, and the address of the response that contains it.
     case link(String, from: URL)

@@ -11,13 +11,13 @@
 /// }
 /// ```
 public struct RouteFault: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The kind of fault.
+    /// The broken rule. The set of codes is open, so a `switch` needs a `default`.
     public let code: Code
 
     /// The faulty part of the route, such as "path" or "header Accept".
     public let part: String
 
-    /// The reason and the remedy.
+    /// The reason and the remedy, without values, because they may be secrets.
     public let message: String
 
     /// Creates a fault.
@@ -40,7 +40,7 @@ public struct RouteFault: Error, Hashable, Sendable, CustomStringConvertible {
 
     /// The kinds of faults; the set is open.
     public struct Code: RawRepresentable, Hashable, Sendable {
-        /// The name of the code.
+        /// The name of the code, as in the fault's description: `dotSegment`.
         public let rawValue: String
 
         /// Creates a code with a name.
@@ -74,7 +74,7 @@ public struct RouteFault: Error, Hashable, Sendable, CustomStringConvertible {
         public static let unsupportedShape = Code(rawValue: "unsupportedShape")
         /// A value could not be encoded.
         public static let notEncodable = Code(rawValue: "notEncodable")
-        /// A file cannot be read.
+        /// A file to send does not exist, is not a regular file, or cannot be opened.
         public static let unreadableFile = Code(rawValue: "unreadableFile")
         /// A file changed while it was being sent.
         public static let changedFile = Code(rawValue: "changedFile")

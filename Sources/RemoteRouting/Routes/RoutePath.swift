@@ -42,7 +42,7 @@ public struct RoutePath: Hashable, Sendable {
 }
 
 extension RoutePath: ExpressibleByStringInterpolation {
-    /// Creates a path without values.
+    /// Creates a path from a literal, which is used unchanged.
     public init(stringLiteral value: String) {
         append(literal: value)
     }
@@ -58,21 +58,21 @@ extension RoutePath: ExpressibleByStringInterpolation {
     public struct StringInterpolation: StringInterpolationProtocol {
         fileprivate var path = RoutePath()
 
-        /// Starts with an empty path.
+        /// Starts with an empty path, into which literals and values are written.
         public init(literalCapacity: Int, interpolationCount: Int) {
             path.text.reserveCapacity(literalCapacity + 16 * interpolationCount)
         }
 
-        /// Appends a literal unchanged.
+        /// Appends a literal unchanged, including its percent escapes.
         public mutating func appendLiteral(_ literal: String) { path.append(literal: literal) }
 
         /// Appends a text as part of one segment.
         public mutating func appendInterpolation(_ value: some StringProtocol) { path.append(value: value) }
 
-        /// Appends an integer.
+        /// Appends an integer in decimal digits as part of one segment.
         public mutating func appendInterpolation(_ value: some BinaryInteger) { path.append(value: String(value)) }
 
-        /// Appends a UUID in uppercase.
+        /// Appends a UUID in uppercase as part of one segment.
         public mutating func appendInterpolation(_ value: UUID) { path.append(value: value.uuidString) }
 
         /// Appends the raw text of an enum or identifier as part of one segment.

@@ -13,7 +13,7 @@ internal import StoreCore
 /// A key is a type without instances. It fixes the type of its values, so a value of another type does not compile. Logs show only the
 /// values of a ``LoggedRouteTagKey``.
 public protocol RouteTagKey: SendableMetatype {
-    /// The type of the values.
+    /// The type of the values that requests carry under the key.
     associatedtype Value: Sendable
 }
 
@@ -60,7 +60,6 @@ public struct RouteTags: Sendable {
         }
     }
 
-    /// Whether there are no tags.
     var isEmpty: Bool { tags.isEmpty }
 
     /// The tags that logs may show.
@@ -70,7 +69,7 @@ public struct RouteTags: Sendable {
         return copy
     }
 
-    /// A tag of any key.
+    /// A tag with the type of its key erased.
     private protocol Tag: Sendable {
         /// The key's name and the value; `nil` if logs must not show them.
         var text: String? { get }

@@ -8,7 +8,6 @@ internal import Wire
 /// assert(origin.description == "https://api.example.com")
 /// ```
 package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
-    /// The scheme.
     package let scheme: HostConfiguration.Scheme
     /// The host in lower case; an IPv6 address has brackets.
     package let host: String

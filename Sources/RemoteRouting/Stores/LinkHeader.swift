@@ -18,7 +18,6 @@ extension HTTPFields {
 
 /// The links of the `Link` fields of a message (RFC 8288 §3).
 struct LinkHeader: Hashable, Sendable {
-    /// A link.
     struct Link: Hashable, Sendable {
         /// The reference as received: absolute, or relative to the URL of the response.
         let target: String
@@ -31,7 +30,6 @@ struct LinkHeader: Hashable, Sendable {
         var anchor: String? { parameters.first { $0.name == "anchor" }?.value }
     }
 
-    /// The links, in order.
     let links: [Link]
 
     /// Parses the `Link` lines of a message; a malformed link ends the parsing of its line only.

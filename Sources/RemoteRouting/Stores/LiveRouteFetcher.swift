@@ -32,7 +32,7 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
         Values(events: RemoteEvents(host: host, route: route(param), lastEventID: last?.entityTag ?? ""), read: read)
     }
 
-    /// The values of one connection.
+    /// The values that the fetcher reads from the events of one stream.
     public struct Values: AsyncSequence, Sendable {
         let events: RemoteEvents
         let read: @Sendable (ServerSentEvent) throws -> LiveValue<Content>?
@@ -40,7 +40,7 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
         /// Creates the iterator, which connects when the first value is requested.
         public func makeAsyncIterator() -> Iterator { Iterator(self) }
 
-        /// An iterator of the values.
+        /// An iterator, which connects when the first value is requested.
         public struct Iterator: AsyncIteratorProtocol {
             private let values: Values
             private var bytes: RemoteBytes.AsyncIterator?

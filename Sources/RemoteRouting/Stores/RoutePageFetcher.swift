@@ -67,7 +67,7 @@ public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: T
         return response
     }
 
-    /// Fetches the first page.
+    /// Fetches the first page, without a validator.
     public func fetch(param: Param) async throws -> Page<Element> {
         try await page(param, .first(revalidating: nil))
     }

@@ -35,7 +35,6 @@ extension RemoteHost {
     }
 }
 
-/// A running download.
 private struct Download: Sendable {
     let host: RemoteHost
     let target: URL
@@ -109,7 +108,6 @@ private struct Download: Sendable {
         }
     }
 
-    /// The result of one attempt.
     private enum Attempt {
         case complete(RemoteResponse<URL>)
         /// A part was appended that is not known to be the last: the next one must be requested.

@@ -25,7 +25,7 @@ enum DownloadDecision: Hashable {
     case restart(total: Int64?)
     /// The response contains the bytes up to an end: append them. The file is complete only if the end is the total.
     case append(end: Int64, total: Int64?)
-    /// The partial file is complete.
+    /// The partial file has all bytes of the version already.
     case complete
     /// The partial file is unusable: request the whole file.
     case askAgain

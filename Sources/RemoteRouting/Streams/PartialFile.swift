@@ -69,7 +69,7 @@ final class PartialFile: Sendable {
         hashing.withLock { $0 = Hashing(isWanted: $0.isWanted) }
     }
 
-    /// Writes bytes at an offset.
+    /// Writes bytes at an offset, and hashes them if they follow the hashed ones.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StoreError) {
         let isHashed = try hashing.withLock { hashing throws(StoreError) in
             guard hashing.isWanted else { return false }

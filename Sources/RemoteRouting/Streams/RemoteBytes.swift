@@ -43,7 +43,7 @@ public struct RemoteBytes: AsyncSequence, Sendable {
     ///   over the limit.
     public func lines(limit: Int = 1 << 20) -> some AsyncSequence<String, any Error> & Sendable { RemoteLines(bytes: self, limit: limit) }
 
-    /// An iterator of the pieces.
+    /// An iterator of the pieces; a body can be read once.
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate var base: HTTPResponse.Body.AsyncIterator
         fileprivate let explain: @Sendable (any Error) -> RemoteError

@@ -23,7 +23,6 @@ struct RemoteEvents: AsyncSequence, Sendable {
     let route: any Routable
     let lastEventID: String
 
-    /// An iterator of the events.
     struct AsyncIterator: AsyncIteratorProtocol {
         private let events: RemoteEvents
         private var bytes: RemoteBytes.AsyncIterator?
@@ -125,7 +124,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
     /// A connection whose response is a stream of events.
     struct Connection {
         let bytes: RemoteBytes
-        /// The method and the address.
+        /// The method and the address, for errors.
         let operation: String
         /// Whether sending the request again is safe.
         let mayRepeat: Bool
@@ -134,7 +133,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
     /// Creates an iterator, which connects when the first event is requested.
     func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 
-    /// Connects once.
+    /// Connects once, without retries and without deadlines after the head.
     func connect(lastEventID: String) async throws -> Connection {
         // Only the head has a deadline, because events may be far apart. The iterator counts failed connections.
         var host = host

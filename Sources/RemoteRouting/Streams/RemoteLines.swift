@@ -5,7 +5,6 @@ struct RemoteLines: AsyncSequence, Sendable {
     let bytes: RemoteBytes
     let limit: Int
 
-    /// An iterator of the lines.
     struct AsyncIterator: AsyncIteratorProtocol {
         private var base: RemoteBytes.AsyncIterator
         private let bytes: RemoteBytes

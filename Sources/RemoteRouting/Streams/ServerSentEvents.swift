@@ -128,7 +128,7 @@ public struct ServerSentEvents: Sendable {
     }
 }
 
-/// A server-sent event.
+/// An event of a stream, as the HTML standard defines it.
 public struct ServerSentEvent: Hashable, Sendable {
     /// The type of the event; `message` if the stream names none.
     public var type: String
@@ -137,7 +137,7 @@ public struct ServerSentEvent: Hashable, Sendable {
     /// The last id of the stream; empty if the stream contained none.
     public var lastEventID: String
 
-    /// Creates an event.
+    /// Creates an event, for tests of code that reads events.
     public init(type: String = "message", data: String, lastEventID: String = "") {
         self.type = type
         self.data = data

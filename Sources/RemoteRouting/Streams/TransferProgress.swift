@@ -1,4 +1,4 @@
-/// The progress of a transfer.
+/// The progress of a download, or of sending a request's body.
 public struct TransferProgress: Hashable, Sendable {
     /// The number of bytes received or sent.
     public var bytes: Int64

@@ -16,11 +16,9 @@ public import RemoteRouting
 ///
 /// Deadlines, limits and cancellation work as in a real exchange. Deadlines use the host's time source, so a `ManualTime` can advance them.
 public final class MemoryTransport: Transport {
-    /// A response of the transport.
+    /// A response that a test scripts, with the way in which it arrives and ends.
     public struct Response: Sendable {
-        /// The status code.
         package var status: Int
-        /// The header fields.
         package var fields: HTTPFields
         /// The body, in the pieces in which it arrives.
         public var pieces: [Data]
@@ -106,7 +104,7 @@ public final class MemoryTransport: Transport {
         }
     }
 
-    /// The remaining responses.
+    /// The responses that no request has received yet.
     private final class Left: Sendable {
         private let responses: Lock<ArraySlice<Response>>
 
@@ -118,7 +116,7 @@ public final class MemoryTransport: Transport {
     /// The requests, in order, including redirects and further attempts.
     public var requests: [HTTPRequest] { kept.withLock(\.requests) }
 
-    /// The number of running exchanges.
+    /// The number of exchanges that have begun and not ended.
     public var exchangeCount: Int { kept.withLock(\.open) }
 
     /// Performs a request with the handler's response; ignores the options, because no connection is made.

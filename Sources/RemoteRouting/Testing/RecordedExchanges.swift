@@ -20,13 +20,10 @@ public import RemoteRouting
 /// A recording contains the request's method and URL, and the response without credentials and cookies. Secrets in URLs and response
 /// bodies are recorded.
 public struct RecordedExchanges: Hashable, Sendable, Codable {
-    /// One exchange.
+    /// A request's identity, and its response.
     struct Exchange: Hashable, Sendable, Codable {
-        /// The method of the request.
         var method: String
-        /// The URL of the request.
         var url: String
-        /// The status of the response.
         var status: Int
         /// The header fields of the response, as names and values.
         var fields: [[String]]
@@ -95,7 +92,7 @@ public final class ExchangeRecorder: Transport {
     /// - Parameter base: The transport that performs the requests.
     public init(recording base: any Transport) { self.base = base }
 
-    /// The exchanges recorded so far.
+    /// The exchanges with complete responses so far, without credentials and cookies.
     public var exchanges: RecordedExchanges { kept.withLock(\.self) }
 
     /// Performs a request and records its response; reads the whole body before it returns, and does not stream.

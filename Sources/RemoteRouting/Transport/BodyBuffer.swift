@@ -70,7 +70,7 @@ struct BodyBuffer {
         return data
     }
 
-    /// Removes and returns all bytes.
+    /// Takes all unread bytes, from memory and from the file.
     mutating func takeAll() throws(TransportFailure) -> Data {
         // The common case: a small body in one chunk.
         if spilledBytes == 0, pieces.count == 1, firstPiece == 0 {
@@ -83,7 +83,7 @@ struct BodyBuffer {
         return all
     }
 
-    /// Removes all bytes.
+    /// Discards all unread bytes, and releases the file.
     mutating func discard() {
         clearPieces()
         spill = nil

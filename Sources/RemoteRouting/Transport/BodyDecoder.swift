@@ -7,7 +7,7 @@ final class BodyDecoder: Sendable {
     #if os(Linux)
     private struct State {
         let inflater: Inflater
-        /// The number of decoded bytes.
+        /// The number of decoded bytes, which the limit bounds.
         var made = 0
     }
 
@@ -42,7 +42,6 @@ final class BodyDecoder: Sendable {
         "gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd", "dcb", "dcz", "aes128gcm", "exi", "pack200-gzip",
     ]
 
-    /// The number of decoded bytes.
     var decodedBytes: Int64 { Int64(state.withLock(\.made)) }
 
     func push(_ data: Data) { state.withLock { $0.inflater.push(data) } }
@@ -61,7 +60,7 @@ final class BodyDecoder: Sendable {
         return try step.get()
     }
 
-    /// Marks the input as complete.
+    /// Marks the input as complete; throws if the encoded body is truncated.
     func finish() throws(TransportFailure) {
         let failure: TransportFailure? = state.withLock { state in
             do throws(WireFailure) {

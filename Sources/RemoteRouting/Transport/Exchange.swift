@@ -73,7 +73,6 @@ public final class Exchange: Sendable {
         }
     }
 
-    /// The limits of the exchange.
     package let limits: ExchangeLimits
     let source: Source
     /// The time of the start, if the source does not measure time.
@@ -164,7 +163,7 @@ public final class Exchange: Sendable {
         _ = receive(nil, data, isComplete: false)
     }
 
-    /// Completes the response.
+    /// Completes the response after its last chunk; ignored if the exchange has ended.
     public func finish() {
         _ = receive(nil, nil, isComplete: true)
     }

@@ -5,7 +5,7 @@ enum PEM {
     /// One block between its boundary lines.
     private struct Block {
         let label: String
-        /// The lines between the boundaries.
+        /// The base64 lines between the boundary lines.
         let lines: [String]
         /// Whether the text contains the boundary line that ends the block.
         var isWhole = true
@@ -105,7 +105,7 @@ enum PEM {
 
 /// A parser of certificates in DER (X.690) that reads only as much as the public key requires.
 enum DER {
-    /// One element.
+    /// An element: a tag, a length, and a content.
     private struct Element {
         let tag: UInt8
         /// The tag, the length and the content.

@@ -159,7 +159,7 @@ extension ProxyOptions.Server {
         }
     }
 
-    /// The proxy in libcurl's form.
+    /// The proxy in libcurl's form; throws if the host or the credentials cannot be sent.
     fileprivate func wire() throws(TransportFailure) -> WireProxy.Server {
         func refuse(_ message: String) -> TransportFailure { TransportFailure(.invalidProxyOptions, message) }
         guard let origin else {

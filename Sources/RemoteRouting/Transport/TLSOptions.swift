@@ -30,7 +30,7 @@ public struct TLSOptions: Hashable, Sendable {
     /// Creates the default options: the system's authorities, any key, no client certificate.
     public init() {}
 
-    /// A version of TLS.
+    /// The least version of TLS that a connection accepts.
     public enum Version: Hashable, Sendable {
         /// TLS 1.2 (RFC 5246).
         case tls12
@@ -47,7 +47,7 @@ extension TLSOptions {
         /// The certificates in PEM, without other text.
         let pem: Data
 
-        /// The certificates in DER.
+        /// The certificates in DER, as the system's frameworks take them.
         var certificates: [Data] { PEM.certificates(in: pem) }
 
         /// Parses certificates in memory; text around them is ignored.

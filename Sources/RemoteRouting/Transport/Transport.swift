@@ -79,7 +79,7 @@ public struct ExchangeLimits: Sendable {
     package var memoryBytes: Int
     /// The maximum size of the temporary file in bytes.
     package var spillBytes: Int
-    /// The clock of the durations.
+    /// The clock that measures the limits and reaches the deadline.
     package var time: any TimeSource
     /// Receives the number of request body bytes sent so far and their total; `nil` if the total is unknown.
     package var onSent: (@Sendable (_ sent: Int64, _ total: Int64?) -> Void)?
@@ -111,7 +111,7 @@ public struct ExchangeLimits: Sendable {
 }
 
 extension ExchangeLimits {
-    /// The deadlines among the limits.
+    /// The limits of time, in the form that `Deadlines` takes.
     var deadlines: Deadlines.Limits { Deadlines.Limits(head: head, idle: idle, attempt: attempt, overall: deadline) }
 }
 
@@ -125,12 +125,12 @@ extension Deadlines {
 public struct ConnectionOptions: Hashable, Sendable {
     /// The trust requirements for secure connections.
     public var tls = TLSOptions()
-    /// The proxy of the connections.
+    /// The proxy of the connections; that of the system by default.
     public var proxy = ProxyOptions.system
     /// Whether HTTP/2 is used if the server offers it; otherwise HTTP/1.1.
     public var allowsHTTP2 = true
 
-    /// Creates the default options.
+    /// Creates options with the system's authorities, the system's proxy, and HTTP/2.
     public init() {}
 }
 

@@ -3,7 +3,6 @@
 /// The cacher lists its domains once. If it cannot, the lane loads each domain at its first use. A failed load counts as a miss, and the
 /// next use of the domain repeats it. Cookies that a response sets meanwhile replace the record instead.
 struct CookieLane: Sendable {
-    /// A call of the cacher.
     enum Call: Hashable, Sendable {
         case list
         case load(String)
@@ -11,7 +10,6 @@ struct CookieLane: Sendable {
         case removeAll
     }
 
-    /// The running call.
     private(set) var running: Call?
 
     private enum Listing { case needed, wanted, complete, impossible }
@@ -99,7 +97,7 @@ struct CookieLane: Sendable {
         return clearsWanted
     }
 
-    /// Whether a clearing has ended.
+    /// Whether the clearing with this number has ended.
     func isCleared(_ number: Int) -> Bool { clearsDone >= number }
 
     /// Requests the failed saves again.

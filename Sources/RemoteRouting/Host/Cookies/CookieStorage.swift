@@ -2,7 +2,7 @@ internal import Foundation
 
 /// A pure state machine for setting, sending and evicting the cookies of a jar (RFC 6265bis, Storage Model).
 struct CookieStorage: Sendable {
-    /// The limits of a jar.
+    /// The limits of a jar: the least counts and the longest lifetime that RFC 6265bis recommends.
     struct Limits: Sendable {
         /// The number of cookies per domain.
         var perDomain = 50
@@ -164,7 +164,7 @@ struct CookieStorage: Sendable {
         return true
     }
 
-    /// Removes one cookie.
+    /// Removes the cookie of the same identity, and marks its domain as changed if the cookie was persistent.
     mutating func remove(_ cookie: Cookie) {
         guard var list = cookies[cookie.domain], let index = list.firstIndex(where: { $0.isSame(as: cookie) }) else { return }
         if list.remove(at: index).expires != nil { changed.insert(cookie.domain) }

@@ -46,7 +46,7 @@ final class BodyInputStream: InputStream {
         return count
     }
 
-    /// Reads ahead, skipping empty chunks.
+    /// Reads ahead, because an empty chunk would look like the end.
     private func fill() {
         pending = nil
         do {

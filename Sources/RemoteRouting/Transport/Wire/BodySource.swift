@@ -24,7 +24,6 @@ final class BodySource {
     /// The number of bytes still to follow; `nil` if the length is unknown.
     private var left: Int64?
 
-    /// Creates a body in memory.
     init(_ data: Data) {
         pump = nil
         piece = data

@@ -20,9 +20,9 @@ struct ConnectionSharing {
     }
 
     private enum Sharing {
-        /// No response has arrived.
+        /// No response has shown the server's protocol yet.
         case unknown
-        /// The server uses HTTP/2.
+        /// The server uses HTTP/2, so exchanges share its connection.
         case shared
         /// Each exchange has its own connection.
         case exclusive

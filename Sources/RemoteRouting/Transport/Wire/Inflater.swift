@@ -25,7 +25,7 @@ package final class Inflater {
 
     deinit { wire_inflater_free(inflater) }
 
-    /// Adds encoded bytes.
+    /// Adds encoded bytes, which `next()` decodes.
     package func push(_ data: Data) {
         if input.isEmpty { input = data } else { input.append(data) }
     }

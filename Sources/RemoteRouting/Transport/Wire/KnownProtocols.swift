@@ -28,7 +28,7 @@ struct KnownProtocols {
         known[origin] = support
     }
 
-    /// Learns from a response.
+    /// Learns the protocol of an origin from a response; a shared connection shows HTTP/2.
     mutating func responded(_ transfer: WireTransfer, isShared: Bool) {
         let origin = transfer.request.origin
         if isShared {

@@ -7,7 +7,7 @@ struct Places {
 
     /// The reasons why an exchange waits.
     enum Kind: CaseIterable {
-        /// It has not begun.
+        /// It has not begun, and waits for a place.
         case exchange, stream
         /// It waited for the connection of another exchange, and may begin.
         case follower
@@ -60,7 +60,7 @@ struct Places {
     private var lanes: [String: Lane] = [:]
     /// The number of origins at which those without exchanges are forgotten.
     private var laneLimit = 1000
-    /// The origins with waiting exchanges.
+    /// The origins with waiting exchanges, among which a free place is given.
     private var waiting: Set<String> = []
     private(set) var running = 0
     private(set) var paused = 0
@@ -121,7 +121,7 @@ struct Places {
         streamLimit - streams > min(lane.streams, streamLimit / 8)
     }
 
-    /// Records that an exchange begins.
+    /// Counts an exchange that takes a place.
     mutating func began(_ origin: String, isStream: Bool) {
         running += 1
         lanes[origin, default: Lane()].running += 1

@@ -84,7 +84,7 @@ package enum WebAddress {
     }
 }
 
-/// The names of hosts.
+/// The conversion of international host names.
 package enum HostName {
     /// Whether the system's Foundation converts international names.
     package static let convertsInternational = ascii("\u{FC}") == "xn--tda"

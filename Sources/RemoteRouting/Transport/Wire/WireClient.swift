@@ -11,7 +11,6 @@ package final class WireClient: Sendable {
     /// The name and version of the library.
     package var name: String { "libcurl \(library.version)" }
 
-    /// The properties of the library.
     package var build: WireLibrary.Build { library.build }
 
     private let library: WireLibrary

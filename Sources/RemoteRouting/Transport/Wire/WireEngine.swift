@@ -8,7 +8,6 @@ internal import StoreCore
 /// Commands pass through a lock to the thread; an event descriptor wakes the thread if it sleeps. After the engine is released, exchanges
 /// in flight end normally. Then the thread and its connections end.
 package final class WireEngine: Sendable {
-    /// The number of an exchange.
     package typealias Ticket = WireMachine.Ticket
 
     private let mailbox: Mailbox

@@ -68,7 +68,7 @@ extension WireFailure {
     }
 }
 
-/// An error of libcurl.
+/// An error of libcurl that caused a failure.
 package struct CurlError: Error, Sendable, CustomStringConvertible {
     /// The `CURLcode`.
     package let code: Int32

@@ -11,7 +11,7 @@ package struct WireLibrary: Sendable {
 
     /// The properties of a libcurl build.
     package struct Build: Hashable, Sendable {
-        /// The version as text.
+        /// The version as text, such as `7.88.1`.
         package var name: String
         /// The version as a number: `0x075801` is 7.88.1.
         package var version: UInt32
@@ -19,7 +19,6 @@ package struct WireLibrary: Sendable {
         package var tls: String
         /// Whether names are resolved on threads; otherwise a lookup would block the loop.
         package var hasThreads: Bool
-        /// Whether HTTP/2 is built in.
         package var hasHTTP2: Bool
 
         package init(name: String, version: UInt32, hasThreads: Bool, tls: String = "", hasHTTP2: Bool = false) {
@@ -79,7 +78,6 @@ package struct WireLibrary: Sendable {
     /// The properties of the library's build.
     package let build: Build
 
-    /// The version as text.
     package var version: String { build.name }
 
     /// Finds the process's libcurl or loads the system's.

@@ -22,7 +22,6 @@ final class WireLoop {
     private var isDraining = false
     /// The time at the start of this turn.
     private(set) var now = SystemTime().now
-    /// The number of this turn.
     private(set) var turn = 0
 
     /// Takes ownership of a libcurl loop, which no other thread may use afterward.

@@ -4,12 +4,11 @@ package import StoreCore
 ///
 /// It is pure: events and times go in, actions come out. The loop performs the actions.
 package struct WireMachine {
-    /// The number of an exchange.
+    /// The number of an exchange, in the order of submission.
     package typealias Ticket = UInt64
 
     /// The action for a request right before it is sent.
     package enum SendAction: Hashable {
-        /// Send the request.
         case send
         /// Replace the connection: the server has closed it, or has sent unrequested bytes.
         case restart
@@ -74,7 +73,6 @@ package struct WireMachine {
 
     // MARK: Beginning and ending
 
-    /// Whether no exchange is running.
     package var isIdle: Bool { places.running == 0 }
 
     /// Records a submitted exchange; later exchanges have larger tickets.

@@ -3,18 +3,18 @@ internal import CurlShim
 internal import Foundation
 #endif
 
-/// The proxy of a request.
+/// The proxy of a request, as the engine applies it.
 package enum WireProxy: Hashable, Sendable {
     /// The proxy that the environment names.
     case system
-    /// No proxy.
+    /// No proxy, regardless of the environment.
     case none
     /// The proxy that the app names.
     case server(Server)
 
     /// A proxy, validated and in libcurl's form.
     package struct Server: Hashable, Sendable {
-        /// The scheme, host and port.
+        /// The proxy's scheme, host and port, without credentials.
         package var url: String
         /// The user; empty for no credentials.
         package var user: String

@@ -2,13 +2,12 @@ package import Foundation
 
 /// A request in the form that the engine sends, encoded and validated.
 package struct WireRequest: Sendable {
-    /// The body of a request.
     package enum Body: Sendable {
-        /// No body and no length.
+        /// No body and no `Content-Length` field.
         case none
         /// An empty body with an explicit length of zero (RFC 9110 §8.6).
         case empty
-        /// Bytes in memory.
+        /// Bytes in memory, with their length.
         case bytes(Data)
         /// Bytes read while they are sent, on a thread that may block; chunked if the length is unknown (RFC 9112 §7.1).
         case stream(length: Int64?, open: @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data?)
@@ -17,11 +16,10 @@ package struct WireRequest: Sendable {
     /// The maximum size of the address and the fields in bytes. libcurl's limit is 1 MiB, including its own lines and a proxy's.
     package static let headLimit = 1_000_000
 
-    /// The absolute address.
+    /// The absolute http or https address, encoded.
     package var url: String
-    /// The method, a token.
+    /// The method, a token (RFC 9110 §9.1).
     package var method: String
-    /// The body.
     package var body: Body
     /// Whether the request may arrive twice: it is idempotent (RFC 9110 §9.2.2) or has an `Idempotency-Key`.
     package var mayRepeat: Bool
@@ -33,7 +31,6 @@ package struct WireRequest: Sendable {
     package var isStream = false
     /// The TLS requirements; `nil` for the defaults.
     package var tls: WireTLS?
-    /// The proxy.
     package var proxy = WireProxy.system
     /// The local port of a new connection, for tests; 0 for any.
     package var localPort: Int32 = 0
@@ -65,7 +62,6 @@ package struct WireRequest: Sendable {
         }
         return hasSecrets ? UInt64(truncatingIfNeeded: hasher.finalize()) : 0
     }
-    /// Whether the address is https.
     var isSecure: Bool { url.prefix(6).lowercased() == "https:" }
     /// The header lines, each terminated by NUL, in the shim's form.
     private(set) var lines: [UInt8] = []
@@ -103,15 +99,12 @@ package struct WireRequest: Sendable {
     }
 }
 
-/// The head of a response.
 package struct WireHead: Sendable {
-    /// One field line.
     package struct Field: Sendable {
         package let name: String
         package internal(set) var value: String
     }
 
-    /// The status code.
     package let status: Int
     /// The fields in the order of the wire, not validated.
     package let fields: [Field]
@@ -123,7 +116,7 @@ package struct WireHead: Sendable {
 
 /// The reaction of a receiver: whether the source of a body continues.
 package enum WireFlow: Sendable {
-    /// The reader accepts more.
+    /// The reader accepts more, so the source continues.
     case goesOn
     /// The reader is behind; the source waits for ``WireEngine/resume(_:)``.
     case pauses
@@ -144,13 +137,11 @@ package protocol WireReceiver: AnyObject, Sendable {
 }
 
 extension WireReceiver {
-    /// Ignores the metrics.
+    /// The default: passes on the end without the metrics.
     package func completed(_ head: WireHead?, _ body: Data, _ metrics: WireMetrics) { _ = received(head, body, isComplete: true) }
 }
 
-/// The failure of an exchange.
 package struct WireFailure: Error, Sendable, CustomStringConvertible {
-    /// The kinds of failures.
     package enum Code: Hashable, Sendable {
         case invalidRequest, bodyUnreadable
         case proxyUnreachable, proxyRefused, proxyUnauthorized

@@ -15,7 +15,7 @@ package struct WireTLS: Hashable, Sendable {
         get { chain.flatMap { chain in key.map { (chain, $0) } } }
         set { (chain, key) = (newValue?.chain, newValue?.key) }
     }
-    /// The password of the key.
+    /// The password of the key; empty for none.
     package var password = ""
     /// Whether TLS 1.2 is refused.
     package var needsTLS13 = false
@@ -97,7 +97,7 @@ extension WireTLS.Fault {
     /// The kind of failure and its message.
     var failure: (WireFailure.Code, String) { (.tls(self), message) }
 
-    /// The reason and the remedy.
+    /// The reason and the remedy, for the failure's message.
     package var message: String {
         switch self {
         case .expired: "the server's certificate has expired or is not valid yet; renew it, or correct this system's clock"

@@ -12,7 +12,6 @@ final class WireTransfer {
     private unowned let loop: WireLoop
     private var handle: OpaquePointer?
 
-    /// Whether HTTP/2 is offered.
     private(set) var offersHTTP2: Bool
     /// Whether the exchange was begun again with another protocol.
     private(set) var isRepeated = false
