@@ -11,8 +11,8 @@ import PackageDescription
 // | StoreOutbox | StoreCore/Outbox | StoreCore, StorePlatform, StoreFiles | StoreCore |
 // | StoreCoreTesting | StoreCore/Testing | StoreCore, StoreOutbox | StoreCoreTesting |
 // | PostgresCacher | StoreCore/Postgres | StoreCore, its C target | PostgresCacher |
-// | Wire | RemoteRouting/Transport/Wire | StoreCore, its C target | none |
-// | RemoteRouting | RemoteRouting | StoreCore, StorePlatform, StoreOutbox, Wire | RemoteRouting |
+// | Wire | RemoteRouting/HTTP/Wire | StoreCore, its C target | none |
+// | RemoteRouting | RemoteRouting/Routing | StoreCore, StorePlatform, StoreOutbox, Wire | RemoteRouting |
 // | RemoteRoutingTesting | RemoteRouting/Testing | StoreCore, RemoteRouting | RemoteRoutingTesting |
 // | TextStore | TextStore | StoreCore, StorePlatform, Wire | TextStore |
 // | SyncEngine | SyncEngine | StoreCore, StorePlatform | SyncEngine |
@@ -60,7 +60,7 @@ let package = Package(
             name: "TextStore", dependencies: ["StoreCore", "StorePlatform", "Wire"], swiftSettings: settings),
         .target(
             name: "RemoteRouting", dependencies: ["StoreCore", "StorePlatform", "StoreOutbox", "Wire"],
-            exclude: ["Testing", "Transport/Wire"], swiftSettings: settings),
+            path: "Sources/RemoteRouting/Routing", swiftSettings: settings),
         .target(
             name: "RemoteRoutingTesting", dependencies: ["StoreCore", "RemoteRouting"], path: "Sources/RemoteRouting/Testing",
             swiftSettings: settings),
@@ -68,8 +68,8 @@ let package = Package(
         // HTTP without public API: an engine on libcurl, which is found at run time on Linux, and the delegate of a `URLSession`.
         .target(
             name: "Wire", dependencies: ["StoreCore", .target(name: "CurlShim", condition: .when(platforms: [.linux]))],
-            path: "Sources/RemoteRouting/Transport/Wire", exclude: ["CurlShim"], swiftSettings: settings),
-        .target(name: "CurlShim", path: "Sources/RemoteRouting/Transport/Wire/CurlShim"),
+            path: "Sources/RemoteRouting/HTTP/Wire", swiftSettings: settings),
+        .target(name: "CurlShim", path: "Sources/RemoteRouting/HTTP/CurlShim"),
 
         // A cacher over PostgreSQL. libpq is found at run time.
         .target(

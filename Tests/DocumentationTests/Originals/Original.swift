@@ -51,7 +51,7 @@ struct Original: Sendable, CustomTestStringConvertible {
 
     /// https://github.com/appteur/remotli: README, and the plugins and error types of its sources.
     private static let remotli = Original(
-        name: "Remotli", article: "Sources/RemoteRouting/RemoteRouting.docc/ComingFromRemotli.md",
+        name: "Remotli", article: "Sources/RemoteRouting/Routing/RemoteRouting.docc/ComingFromRemotli.md",
         features: [
             // The simplest use case
             "Remotli(host:)", "send(_:port:method:mimeType:headers:parameters:usingAuth:completion:)", "usingAuth", "Codable",
