@@ -68,7 +68,7 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
     /// The error of a lower layer that caused this one.
     public var underlyingError: (any Error)?
     /// The reader that parses the body as the host parses values; `nil` without a response.
-    var reader: ErrorReader?
+    var reader: (any ErrorReader)?
     /// The kind of failure of a request with an idempotency key; `nil` for other requests.
     var changeKind: FailureKind?
     /// The text that replaces the description of a failed delivery.
@@ -94,9 +94,6 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
         mayRepeat = false
         mayHaveArrived = stage != .build && !Code.precedingSending.contains(code)
     }
-
-    /// The maximum number of body bytes that an error keeps.
-    static let keptBodyBytes = 65_536
 
     /// The server's identifier of this request in its logs, if the response contains one.
     public var requestID: String? {
@@ -149,6 +146,12 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
         case .build, .decode, .cancelled: false
         }
     }
+}
+
+/// A type that reads the body of an error the way the host reads values.
+protocol ErrorReader: AnyObject, Sendable {
+    /// Decodes the body of the error as a type.
+    func read<Details: Decodable>(_ body: Data, as type: Details.Type) throws -> Details
 }
 
 extension RemoteError: FailureAdvising {

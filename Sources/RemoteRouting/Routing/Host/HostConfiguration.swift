@@ -25,20 +25,7 @@
 /// request throws ``RemoteError/Code/invalidRoute``. ``init(url:)`` throws the fault at once.
 public struct HostConfiguration: Hashable, Sendable, ExpressibleByStringLiteral {
     /// The scheme of an API's addresses (RFC 9110 §4.2).
-    public enum Scheme: String, Hashable, Sendable {
-        /// Without encryption; at port 80 by default.
-        case http
-        /// With TLS; at port 443 by default.
-        case https
-
-        /// The default port of the scheme.
-        package var defaultPort: Int {
-            switch self {
-            case .http: 80
-            case .https: 443
-            }
-        }
-    }
+    public typealias Scheme = HTTPScheme
 
     /// The scheme; https unless a text or an argument states another.
     public var scheme: Scheme = .https { didSet { fault = nil } }

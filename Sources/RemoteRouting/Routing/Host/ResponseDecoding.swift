@@ -97,7 +97,7 @@ final class ResponseDecoding: Sendable {
         error.fields = response.fields
         error.body = response.value.prefix(RemoteError.keptBodyBytes)
         error.attempts = response.attempts
-        error.reader = ErrorReader(parser: parser ?? fallback, response: response.map(()))
+        error.reader = ParsingErrorReader(parser: parser ?? fallback, response: response.map(()))
         return error
     }
 
@@ -118,8 +118,8 @@ final class ResponseDecoding: Sendable {
     }
 }
 
-/// Reads the body of an error the way the host reads values.
-final class ErrorReader: Sendable {
+/// Reads the body of an error with the parser of its route or host.
+final class ParsingErrorReader: ErrorReader {
     private let parser: any ResponseParser
     private let response: RemoteResponse<Void>
 
@@ -136,11 +136,3 @@ final class ErrorReader: Sendable {
 /// A type whose value may be absent.
 private protocol OptionalValue {}
 extension Optional: OptionalValue {}
-
-extension URL {
-    /// The address without its query, fragment and user.
-    var withoutSecrets: String {
-        let text = absoluteString.prefix { $0 != "?" && $0 != "#" }
-        return user(percentEncoded: true) == nil ? String(text) : "\(scheme ?? "")://…\(path(percentEncoded: true))"
-    }
-}

@@ -34,7 +34,7 @@ extension RouteCall {
             fields: response.fields)
         failure.body = (response.body.data ?? Data()).prefix(RemoteError.keptBodyBytes)
         failure.retryAfter = RetryAfter.delay(in: response.fields, now: host.time.date)
-        failure.reader = ErrorReader(parser: host.parser(for: options), response: conclusion(response).map(()))
+        failure.reader = ParsingErrorReader(parser: host.parser(for: options), response: conclusion(response).map(()))
         return failure
     }
 
@@ -70,4 +70,9 @@ extension RouteCall {
         if host.cookies != nil { changing.insert("cookie") }
         return changing
     }
+}
+
+extension RemoteError {
+    /// The maximum number of body bytes that an error keeps.
+    static let keptBodyBytes = 65_536
 }

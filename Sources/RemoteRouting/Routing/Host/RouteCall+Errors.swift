@@ -69,15 +69,6 @@ extension RouteCall {
     }
 }
 
-extension WebOrigin {
-    /// Whether the host is this machine, so that nothing leaves it (RFC 6761 §6.3).
-    var isLoopback: Bool {
-        if host == "localhost" || host.hasSuffix(".localhost") || host == "[::1]" { return true }
-        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
-        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
-    }
-}
-
 /// Names of statuses, and advice on them (RFC 9110 §15 and its registry).
 enum StatusName {
     private static let names: [Int: String] = [

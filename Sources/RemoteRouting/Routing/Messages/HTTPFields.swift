@@ -54,6 +54,18 @@ public struct HTTPFields: Hashable, Sendable {
     }
 }
 
+extension RouteFault {
+    /// The fault of a name that is not a token. The name is not shown, because it may be a misplaced secret.
+    static let invalidName = RouteFault(
+        .invalidField, in: "headers", "a field's name is not a token of letters, digits and !#$%&'*+-.^_`|~")
+
+    /// The fault of an invalid value. The value is not shown, because it may be a secret.
+    static func invalidValue(of name: String) -> RouteFault {
+        RouteFault(
+            .invalidField, in: "header \(name)", "its value has a control character, or whitespace at an end; encode or trim it")
+    }
+}
+
 extension StringProtocol {
     /// Whether two names are equal, ignoring ASCII case.
     func equalsIgnoringCase(_ other: some StringProtocol) -> Bool {
@@ -87,17 +99,6 @@ extension Substring {
 
 extension UInt8 {
     fileprivate var isBlank: Bool { self == 0x20 || self == 0x09 }
-
-    var isTokenByte: Bool {
-        switch self {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
-        case UInt8(ascii: "!"), UInt8(ascii: "#"), UInt8(ascii: "$"), UInt8(ascii: "%"), UInt8(ascii: "&"), UInt8(ascii: "'"),
-            UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "^"), UInt8(ascii: "_"),
-            UInt8(ascii: "`"), UInt8(ascii: "|"), UInt8(ascii: "~"):
-            true
-        default: false
-        }
-    }
 }
 
 /// The rules for header field names: one table for requests, redirects, logs and recordings.

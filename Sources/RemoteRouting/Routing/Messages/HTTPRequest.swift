@@ -7,7 +7,7 @@ public struct HTTPRequest: Sendable {
         var url: URL
         var fields: HTTPFields
         var body: HTTPBody
-        var route: Box<Route>?
+        var source: (any AnyObject & Sendable)?
     }
 
     /// An object, because the frames of a waiting call have room for ten requests.
@@ -38,22 +38,15 @@ public struct HTTPRequest: Sendable {
         get { box.value.body }
         set { change { $0.body = newValue } }
     }
-    /// The route that the request was built from, for interceptors and transports; `nil` without a route.
-    ///
-    /// The route stays as the caller sent it: credentials, interceptors and redirects change only the request.
-    public internal(set) var route: Route? {
-        get { box.value.route?.value }
-        set { change { $0.route = newValue.map { Box($0) } } }
+    /// The object that the request was built from; only its builder knows the type. A message carries it along and does not send it.
+    var source: (any AnyObject & Sendable)? {
+        get { box.value.source }
+        set { change { $0.source = newValue } }
     }
 
-    /// The tags of the route; none without a route.
-    public var tags: RouteTags { box.value.route?.value.options.tags ?? RouteTags() }
-
-    /// Returns the same request with the route of another request.
-    func made(like other: HTTPRequest) -> HTTPRequest {
-        var copy = self
-        copy.change { $0.route = other.box.value.route }
-        return copy
+    /// Whether repeating the request is possible and has no further effect (RFC 9110 §9.2.2).
+    var mayRepeat: Bool {
+        (method.isIdempotent || fields["Idempotency-Key"] != nil) && body.isReplayable
     }
 
     private mutating func change(_ change: (inout Parts) -> Void) {
@@ -66,6 +59,14 @@ public struct HTTPRequest: Sendable {
 extension HTTPRequest: CustomStringConvertible {
     /// The method and the address, without its query, fragment and user.
     public var description: String { "\(method.rawValue) \(url.withoutSecrets)" }
+}
+
+extension URL {
+    /// The address without its query, fragment and user.
+    var withoutSecrets: String {
+        let text = absoluteString.prefix { $0 != "?" && $0 != "#" }
+        return user(percentEncoded: true) == nil ? String(text) : "\(scheme ?? "")://…\(path(percentEncoded: true))"
+    }
 }
 
 /// An object with a value, which is as small as a reference wherever it is held.

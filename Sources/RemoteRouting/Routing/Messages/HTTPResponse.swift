@@ -109,33 +109,6 @@ public struct HTTPResponse: Sendable {
             }
         }
 
-        /// Returns the first bytes, as far as they arrive within a limit, and ends the exchange if there are more.
-        ///
-        /// - Parameters:
-        ///   - count: The maximum number of bytes.
-        ///   - limit: The maximum time, which also limits a body that never ends; `nil` for no limit.
-        ///   - time: The source of time.
-        func beginning(_ count: Int, within limit: Duration?, of time: any TimeSource) async throws -> Data {
-            if let data { return data.prefix(count) }
-            let arrived = Lock(Data())
-            let read = { @Sendable [self] in
-                var iterator = makeAsyncIterator()
-                do {
-                    while arrived.withLock(\.count) < count, let piece = try await iterator.next() {
-                        arrived.withLock { $0.append(piece) }
-                    }
-                } catch let failure as TransportFailure where failure.code != .cancelled {
-                    // Only the status matters here; a truncated or oversized body does not change it.
-                }
-            }
-            do {
-                try await RemoteRouting.within(limit.map { time.now.advanced(by: $0) }, of: time, read)
-            } catch is DeadlinePassed {
-                // The rest is of no interest.
-            }
-            return arrived.withLock { $0.prefix(count) }
-        }
-
         /// Registers an action for the end of an arriving body's exchange.
         func onEnd(_ action: @escaping @Sendable () -> Void) {
             if case .arriving(let holder) = content { holder.exchange.onEnd(action) }

@@ -58,15 +58,3 @@ extension HTTPFields {
         }
     }
 }
-
-extension RouteFault {
-    /// The fault of a name that is not a token. The name is not shown, because it may be a misplaced secret.
-    static let invalidName = RouteFault(
-        .invalidField, in: "headers", "a field's name is not a token of letters, digits and !#$%&'*+-.^_`|~")
-
-    /// The fault of an invalid value. The value is not shown, because it may be a secret.
-    static func invalidValue(of name: String) -> RouteFault {
-        RouteFault(
-            .invalidField, in: "header \(name)", "its value has a control character, or whitespace at an end; encode or trim it")
-    }
-}

@@ -92,8 +92,6 @@ struct PathCheck {
 }
 
 extension UInt8 {
-    var isControl: Bool { self < 0x20 || self == 0x7F }
-
     /// Whether the byte may occur unescaped in a path: a `pchar` of RFC 3986 §3.3, or the slash.
     fileprivate var isPathByte: Bool {
         if isASCIIAlphanumeric { return true }

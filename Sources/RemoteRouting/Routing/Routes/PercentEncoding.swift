@@ -60,28 +60,4 @@ extension Collection<UInt8> {
 
 extension UInt8 {
     fileprivate static let hexDigits = Array("0123456789ABCDEF".utf8)
-
-    /// Whether the byte is an ASCII letter or digit.
-    var isASCIIAlphanumeric: Bool {
-        switch self {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
-        default: false
-        }
-    }
-
-    /// Whether the byte is an ASCII digit.
-    var isDigit: Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self) }
-
-    /// Whether the byte is a hexadecimal digit.
-    var isHexDigit: Bool { hexValue != nil }
-
-    /// The value of a hexadecimal digit; `nil` for other bytes.
-    var hexValue: UInt8? {
-        switch self {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): self - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): self - UInt8(ascii: "A") + 10
-        default: nil
-        }
-    }
 }

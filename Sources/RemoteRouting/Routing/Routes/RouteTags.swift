@@ -105,3 +105,25 @@ extension Routable {
         return route
     }
 }
+
+extension HTTPRequest {
+    /// The route that the request was built from, for interceptors and transports; `nil` without a route.
+    ///
+    /// The route stays as the caller sent it: credentials, interceptors and redirects change only the request.
+    public internal(set) var route: Route? {
+        get { origin?.value }
+        set { source = newValue.map { Box($0) } }
+    }
+
+    /// The tags of the route.
+    public var tags: RouteTags { origin?.value.options.tags ?? RouteTags() }
+
+    /// Returns the same request with the route of another request.
+    func made(like other: HTTPRequest) -> HTTPRequest {
+        var copy = self
+        copy.source = other.source
+        return copy
+    }
+
+    private var origin: Box<Route>? { source as? Box<Route> }
+}

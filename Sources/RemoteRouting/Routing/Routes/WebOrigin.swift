@@ -8,7 +8,7 @@ internal import Wire
 /// assert(origin.description == "https://api.example.com")
 /// ```
 package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
-    package let scheme: HostConfiguration.Scheme
+    package let scheme: HTTPScheme
     /// The host in lower case; an IPv6 address has brackets.
     package let host: String
     /// The port, even if it is the scheme's default.
@@ -21,7 +21,7 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
     ///   - host: A name, an IPv4 address, or an IPv6 address with or without brackets; no port and no user.
     ///   - port: The port; the scheme's default if `nil`.
     /// - Throws: ``RouteFault`` with the code ``RouteFault/Code/invalidOrigin``.
-    package init(scheme: HostConfiguration.Scheme, host: String, port: Int? = nil) throws(RouteFault) {
+    package init(scheme: HTTPScheme, host: String, port: Int? = nil) throws(RouteFault) {
         let port = port ?? scheme.defaultPort
         guard (1...65535).contains(port) else {
             throw RouteFault(.invalidOrigin, in: "port", "\(port) is not a port; use a number from 1 to 65535")
@@ -34,7 +34,7 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
 
     /// The origin of an address; `nil` unless the address is http or https with a host and without a user.
     package init?(of url: URL) {
-        guard let scheme = url.scheme.flatMap({ HostConfiguration.Scheme(rawValue: $0.lowercased()) }),
+        guard let scheme = url.scheme.flatMap({ HTTPScheme(rawValue: $0.lowercased()) }),
             url.user(percentEncoded: true) == nil,
             var host = url.host(percentEncoded: true)
         else { return nil }
@@ -104,6 +104,31 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
                 "this system cannot convert an international name; write the name in its ASCII form (xn--…)"
             }
         return RouteFault(.invalidOrigin, in: "host", advice)
+    }
+}
+
+extension WebOrigin {
+    /// Whether the host is this machine, so that nothing leaves it (RFC 6761 §6.3).
+    var isLoopback: Bool {
+        if host == "localhost" || host.hasSuffix(".localhost") || host == "[::1]" { return true }
+        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
+    }
+}
+
+/// A scheme of HTTP.
+public enum HTTPScheme: String, Hashable, Sendable {
+    /// Without encryption.
+    case http
+    /// With TLS.
+    case https
+
+    /// The default port of the scheme.
+    package var defaultPort: Int {
+        switch self {
+        case .http: 80
+        case .https: 443
+        }
     }
 }
 

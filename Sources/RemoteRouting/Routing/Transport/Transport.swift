@@ -133,12 +133,3 @@ public struct ConnectionOptions: Hashable, Sendable {
     /// Creates options with the system's authorities, the system's proxy, and HTTP/2.
     public init() {}
 }
-
-extension ConnectionOptions {
-    /// The options for another origin after a redirect, without the client certificate.
-    var forOtherOrigin: ConnectionOptions {
-        var copy = self
-        copy.tls.clientCertificate = nil
-        return copy
-    }
-}

@@ -81,12 +81,12 @@ struct SetCookieParserTests {
     @Test func `W12: joined lines are split, and dates stay whole`() {
         let joined = "a=b; Expires=Thu, 01 Jan 2009 00:00:00 GMT; Path=/, c=d,e=f; expires=Thu, 01-Jan-2009 00:00:00 GMT, g=1,2"
         #expect(
-            SetCookieParser.separate(joined) == [
+            SetCookieLines.separate(joined) == [
                 "a=b; Expires=Thu, 01 Jan 2009 00:00:00 GMT; Path=/", "c=d", "e=f; expires=Thu, 01-Jan-2009 00:00:00 GMT", "g=1,2",
             ])
-        #expect(SetCookieParser.separate("a=b") == ["a=b"])
-        #expect(SetCookieParser.separate("") == [""])
-        #expect(SetCookieParser.separate(",") == [","])
+        #expect(SetCookieLines.separate("a=b") == ["a=b"])
+        #expect(SetCookieLines.separate("") == [""])
+        #expect(SetCookieLines.separate(",") == [","])
     }
 
     @Test func `W12: an attribute without an equals sign has an empty value`() {

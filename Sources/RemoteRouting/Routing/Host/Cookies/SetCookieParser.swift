@@ -92,31 +92,6 @@ enum SetCookieParser {
     private static func text(_ bytes: Bytes) -> String { String(Substring(bytes)) }
 }
 
-extension SetCookieParser {
-    /// Splits lines that a transport joined with commas, as `URLSession` does.
-    ///
-    /// A comma begins a new line only if a token and an equals sign follow. Commas in dates, and most commas in values, therefore do not
-    /// split a line.
-    ///
-    /// - Parameter joined: The joined values.
-    /// - Returns: The lines, in order.
-    static func separate(_ joined: String) -> [String] {
-        let bytes = joined.utf8
-        var lines: [String] = []
-        var start = bytes.startIndex
-        var index = start
-        while let comma = bytes[index...].firstIndex(of: UInt8(ascii: ",")) {
-            index = bytes.index(after: comma)
-            let next = bytes[index...].drop { $0 == 0x20 || $0 == 0x09 }
-            let token = next.prefix { $0.isTokenByte }
-            guard !token.isEmpty, token.endIndex < bytes.endIndex, bytes[token.endIndex] == UInt8(ascii: "=") else { continue }
-            lines.append(String(joined[start..<comma]))
-            start = next.startIndex
-        }
-        return lines + [String(joined[start...])]
-    }
-}
-
 extension Cookie.SameSite {
     /// Creates the rule from an attribute's value; an unknown value counts as no attribute.
     fileprivate init(attribute: String) {

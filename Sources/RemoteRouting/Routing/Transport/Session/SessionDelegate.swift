@@ -139,7 +139,7 @@ extension HTTPResponse {
         for (name, value) in response.allHeaderFields {
             guard let name = name as? String, let value = value as? String else { continue }
             // `URLSession` joins fields of the same name with commas, which are ambiguous in `Set-Cookie` (RFC 9110 §5.3).
-            let lines = name.equalsIgnoringCase("Set-Cookie") ? SetCookieParser.separate(value) : [value]
+            let lines = name.equalsIgnoringCase("Set-Cookie") ? SetCookieLines.separate(value) : [value]
             // Ignores malformed header fields instead of failing the response (RFC 9110 §5).
             for line in lines { try? fields.append(name, line[...].withoutBlanksAtEnds) }
         }
@@ -172,3 +172,29 @@ extension ExchangeMetrics {
     }
 }
 #endif
+
+/// Divides joined `Set-Cookie` fields.
+enum SetCookieLines {
+    /// Splits lines that a transport joined with commas, as `URLSession` does.
+    ///
+    /// A comma begins a new line only if a token and an equals sign follow. Commas in dates, and most commas in values, therefore do not
+    /// split a line.
+    ///
+    /// - Parameter joined: The joined values.
+    /// - Returns: The lines, in order.
+    static func separate(_ joined: String) -> [String] {
+        let bytes = joined.utf8
+        var lines: [String] = []
+        var start = bytes.startIndex
+        var index = start
+        while let comma = bytes[index...].firstIndex(of: UInt8(ascii: ",")) {
+            index = bytes.index(after: comma)
+            let next = bytes[index...].drop { $0 == 0x20 || $0 == 0x09 }
+            let token = next.prefix { $0.isTokenByte }
+            guard !token.isEmpty, token.endIndex < bytes.endIndex, bytes[token.endIndex] == UInt8(ascii: "=") else { continue }
+            lines.append(String(joined[start..<comma]))
+            start = next.startIndex
+        }
+        return lines + [String(joined[start...])]
+    }
+}
