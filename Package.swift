@@ -11,10 +11,10 @@ import PackageDescription
 // | StoreOutbox | StoreCore/Outbox | StoreCore, StorePlatform, StoreFiles | StoreCore |
 // | StoreCoreTesting | StoreCore/Testing | StoreCore, StoreOutbox | StoreCoreTesting |
 // | PostgresCacher | StoreCore/Postgres | StoreCore, its C target | PostgresCacher |
-// | Wire | RemoteRouting/HTTP/Wire | StoreCore, its C target | none |
-// | RemoteRouting | RemoteRouting/Routing | StoreCore, StorePlatform, StoreOutbox, Wire | RemoteRouting |
+// | RemoteHTTP | RemoteRouting/HTTP | StoreCore, its C target | none |
+// | RemoteRouting | RemoteRouting/Routing | StoreCore, StorePlatform, StoreOutbox, RemoteHTTP | RemoteRouting |
 // | RemoteRoutingTesting | RemoteRouting/Testing | StoreCore, RemoteRouting | RemoteRoutingTesting |
-// | TextStore | TextStore | StoreCore, StorePlatform, Wire | TextStore |
+// | TextStore | TextStore | StoreCore, StorePlatform, RemoteHTTP | TextStore |
 // | SyncEngine | SyncEngine | StoreCore, StorePlatform | SyncEngine |
 
 /// One list for every target: what is strict in one folder is strict in all of them.
@@ -57,9 +57,9 @@ let package = Package(
             name: "StoreCoreTesting", dependencies: ["StoreCore", "StoreOutbox"], path: "Sources/StoreCore/Testing", swiftSettings: settings
         ),
         .target(
-            name: "TextStore", dependencies: ["StoreCore", "StorePlatform", "Wire"], swiftSettings: settings),
+            name: "TextStore", dependencies: ["StoreCore", "StorePlatform", "RemoteHTTP"], swiftSettings: settings),
         .target(
-            name: "RemoteRouting", dependencies: ["StoreCore", "StorePlatform", "StoreOutbox", "Wire"],
+            name: "RemoteRouting", dependencies: ["StoreCore", "StorePlatform", "StoreOutbox", "RemoteHTTP"],
             path: "Sources/RemoteRouting/Routing", swiftSettings: settings),
         .target(
             name: "RemoteRoutingTesting", dependencies: ["StoreCore", "RemoteRouting"], path: "Sources/RemoteRouting/Testing",
@@ -67,8 +67,8 @@ let package = Package(
         .target(name: "SyncEngine", dependencies: ["StoreCore", "StorePlatform"], swiftSettings: settings),
         // HTTP without public API: an engine on libcurl, which is found at run time on Linux, and the delegate of a `URLSession`.
         .target(
-            name: "Wire", dependencies: ["StoreCore", .target(name: "CurlShim", condition: .when(platforms: [.linux]))],
-            path: "Sources/RemoteRouting/HTTP/Wire", swiftSettings: settings),
+            name: "RemoteHTTP", dependencies: ["StoreCore", .target(name: "CurlShim", condition: .when(platforms: [.linux]))],
+            path: "Sources/RemoteRouting/HTTP", exclude: ["CurlShim"], swiftSettings: settings),
         .target(name: "CurlShim", path: "Sources/RemoteRouting/HTTP/CurlShim"),
 
         // A cacher over PostgreSQL. libpq is found at run time.
@@ -108,7 +108,7 @@ let package = Package(
         .executableTarget(
             name: "mirror",
             dependencies: [
-                "StoreCore", "StorePlatform", "SyncEngine", "RemoteRouting", "Wire", "LoopbackOrigin",
+                "StoreCore", "StorePlatform", "SyncEngine", "RemoteRouting", "RemoteHTTP", "LoopbackOrigin",
                 "Console",
             ],
             path: "Examples/Mirror",
@@ -165,7 +165,7 @@ let package = Package(
         .testTarget(
             name: "RemoteRoutingTests",
             dependencies: [
-                "RemoteRoutingTesting", "StoreCoreTesting", "RemoteRouting", "Wire", "StoreCore", "StoreFiles", "StoreOutbox",
+                "RemoteRoutingTesting", "StoreCoreTesting", "RemoteRouting", "RemoteHTTP", "StoreCore", "StoreFiles", "StoreOutbox",
                 "StorePlatform", "LoopbackOrigin", "HostileClient",
                 "Trials", "TestWidth",
             ],
@@ -173,7 +173,7 @@ let package = Package(
         .testTarget(
             name: "TextStoreTests",
             dependencies: [
-                "StoreCoreTesting", "TextStore", "StoreCore", "StorePlatform", "Wire", "LoopbackOrigin",
+                "StoreCoreTesting", "TextStore", "StoreCore", "StorePlatform", "RemoteHTTP", "LoopbackOrigin",
                 "TextCrashWriter", "Trials", "TestWidth",
             ],
             swiftSettings: settings),

@@ -1,8 +1,8 @@
 import Foundation
+import RemoteHTTP
 import RemoteRouting
 import StoreCore
 import SyncEngine
-import Wire
 
 /// The remote side: the manifest and its files over HTTP.
 struct Origin: FileTransfer {

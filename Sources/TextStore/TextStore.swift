@@ -5,8 +5,8 @@
 //   └───────────── StoreCore ─────────────────────────
 //
 // Versions are compared and texts chosen by pure functions (Versions, Resolving, Session/SessionState). The files of a session are on its
-// shelf (Shelf). The server is any `RevalidatingFetcher` (Fetching). The module imports StoreCore, Foundation, and the internal target
-// Wire, which sends HTTP requests; it imports no other module of the package.
+// shelf (Shelf). The server is any `RevalidatingFetcher` (Fetching). The module imports StoreCore, its platform, and RemoteHTTP, which sends
+// requests; it does not import its neighbors.
 //
 // Texts are not keys of a `Store`, although they share its states: a floor, a pointer, and a set concern several texts at once, and a
 // store's engine decides for each key alone.

@@ -1,7 +1,7 @@
 public import Foundation
+internal import RemoteHTTP
 public import StoreCore
 internal import StorePlatform
-internal import Wire
 
 /// An error about a text, a manifest, or the files of a session: the operation that failed, the reason, and the remedy.
 public struct TextStoreError: LocalizedError, Sendable, Equatable, CustomStringConvertible {

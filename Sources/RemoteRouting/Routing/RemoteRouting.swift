@@ -10,8 +10,8 @@
 //   Routes        describe a resource: path, parameters, options; build the request
 //   Messages      requests, responses, header fields, bodies
 //   Host          the client: attempts, redirects, decoding, interceptors, credentials, logs, cookies
-//   Transport     one exchange, its deadlines and limits; libcurl and URLSession. Wire, the engine on libcurl,
-//                 is a target of its own
+//   Transport     one exchange, its deadlines and limits; libcurl and URLSession. The engine on libcurl is
+//                 in RemoteHTTP
 //   Errors        failures, and the problems that servers describe
 //   Streams       bodies that are not held in memory: bytes, lines, events, downloads
 //   Stores        fetchers for stores: freshness, validators, page links

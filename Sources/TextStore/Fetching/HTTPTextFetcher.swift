@@ -1,6 +1,6 @@
 internal import Foundation
+internal import RemoteHTTP
 public import StoreCore
-internal import Wire
 
 /// Fetches texts and manifests over HTTP.
 ///

@@ -1,6 +1,6 @@
 internal import Foundation
+internal import RemoteHTTP
 import StoreCore
-internal import Wire
 
 /// A request in flight: collects the response within its limit, and ends once.
 final class TextExchange: WireReceiver {

@@ -1,6 +1,6 @@
 internal import Foundation
+internal import RemoteHTTP
 import StoreCore
-internal import Wire
 
 /// A GET request for a file, or for the address of a redirect.
 struct TextRequest: Sendable {

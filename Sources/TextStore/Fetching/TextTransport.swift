@@ -1,5 +1,5 @@
 internal import Foundation
-internal import Wire
+internal import RemoteHTTP
 
 #if canImport(FoundationNetworking)
 internal import FoundationNetworking

@@ -1,7 +1,7 @@
 internal import Foundation
+internal import RemoteHTTP
 import StoreCore
 internal import StorePlatform
-internal import Wire
 
 /// A fetch that the session has decided on; the engine runs it and reports its end.
 enum SessionAction: Sendable {

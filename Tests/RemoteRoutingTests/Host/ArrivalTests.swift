@@ -1,11 +1,11 @@
 import Foundation
 import LoopbackOrigin
-import StoreCore
+import RemoteHTTP
 import RemoteRoutingTesting
+import StoreCore
 import StoreCoreTesting
 import Testing
 import Trials
-import Wire
 
 @testable import RemoteRouting
 

@@ -1,9 +1,9 @@
 import Foundation
-import StoreCore
+import RemoteHTTP
 import RemoteRoutingTesting
+import StoreCore
 import Testing
 import Trials
-import Wire
 
 @testable import RemoteRouting
 

@@ -1,6 +1,6 @@
 import Foundation
+import RemoteHTTP
 import Testing
-import Wire
 
 @testable import RemoteRouting
 

@@ -1,8 +1,8 @@
 import Foundation
+import RemoteHTTP
 import RemoteRouting
 import Testing
 import Trials
-import Wire
 
 /// A transport that uses the network.
 enum RealTransport: String, Sendable, CustomTestStringConvertible {

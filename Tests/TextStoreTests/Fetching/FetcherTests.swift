@@ -1,10 +1,10 @@
 import Foundation
 import LoopbackOrigin
+import RemoteHTTP
 import StoreCore
 import StoreCoreTesting
 import Testing
 import Trials
-import Wire
 
 @testable import TextStore
 

@@ -1,5 +1,5 @@
+internal import RemoteHTTP
 internal import StoreCore
-internal import Wire
 
 /// The failure of one exchange; `RemoteError` wraps it and adds the operation.
 public struct TransportFailure: Error, Sendable, CustomStringConvertible {

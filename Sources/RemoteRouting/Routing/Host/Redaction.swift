@@ -1,5 +1,5 @@
 internal import Foundation
-internal import Wire
+internal import RemoteHTTP
 
 /// Decides which parts of a message may be logged: a pure decision.
 struct Redaction: Sendable {

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import Wire
+internal import RemoteHTTP
 
 /// Decides the target of a redirect and the fields that may travel there (RFC 9110 §15.4).
 struct RedirectPolicy {

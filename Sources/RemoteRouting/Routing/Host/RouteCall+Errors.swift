@@ -1,6 +1,6 @@
 internal import Foundation
+internal import RemoteHTTP
 internal import StoreCore
-internal import Wire
 
 extension RouteCall {
     /// An error about a request, and about its response if there is one.

@@ -1,6 +1,6 @@
 internal import Foundation
+internal import RemoteHTTP
 internal import StoreCore
-internal import Wire
 
 /// One call: sends a route with attempts, redirects and refreshes until it succeeds or fails.
 ///

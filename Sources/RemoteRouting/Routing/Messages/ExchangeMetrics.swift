@@ -1,5 +1,5 @@
+internal import RemoteHTTP
 internal import StoreCore
-internal import Wire
 
 /// The metrics of one exchange on the wire: times, bytes, version and connection.
 ///

@@ -1,5 +1,5 @@
 package import Foundation
-internal import Wire
+internal import RemoteHTTP
 
 /// An origin: scheme, host and port, compared as in RFC 6454 §4.
 ///

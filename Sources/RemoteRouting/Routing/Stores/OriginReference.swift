@@ -1,5 +1,5 @@
 package import Foundation
-package import Wire
+package import RemoteHTTP
 
 /// A path and a query without scheme, host and port.
 ///

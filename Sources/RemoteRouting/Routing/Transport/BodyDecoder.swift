@@ -1,6 +1,6 @@
 internal import Foundation
+internal import RemoteHTTP
 internal import StoreCore
-internal import Wire
 
 /// A decoder that works only when the reader requests bytes, so that the source never waits and an idle reader causes no work.
 final class BodyDecoder: Sendable {

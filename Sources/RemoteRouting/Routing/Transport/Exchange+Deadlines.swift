@@ -1,5 +1,5 @@
+internal import RemoteHTTP
 internal import StoreCore
-internal import Wire
 
 extension Exchange {
     /// Ensures that a task wakes no later than the next deadline; the task ends with the exchange.

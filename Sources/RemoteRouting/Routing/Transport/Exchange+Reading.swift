@@ -1,6 +1,6 @@
 internal import Foundation
+internal import RemoteHTTP
 internal import StoreCore
-internal import Wire
 
 // The caller's side of an exchange.
 

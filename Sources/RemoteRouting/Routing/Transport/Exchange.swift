@@ -1,6 +1,6 @@
 public import Foundation
+internal import RemoteHTTP
 internal import StoreCore
-internal import Wire
 
 /// One exchange between the transport that feeds it and the caller that reads it.
 ///

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import Wire
+internal import RemoteHTTP
 
 /// The proxy of a host's connections: the system's, none, or a named one.
 ///

@@ -1,6 +1,6 @@
 internal import Foundation
+internal import RemoteHTTP
 public import StoreCore
-internal import Wire
 
 /// A type that performs exchanges: it sends a request, and receives the head of the response and then the body in chunks.
 ///

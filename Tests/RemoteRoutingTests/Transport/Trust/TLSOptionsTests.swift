@@ -1,11 +1,11 @@
 import Foundation
 import LoopbackOrigin
+import RemoteHTTP
+import RemoteRoutingTesting
 import StoreCore
 import StorePlatform
-import RemoteRoutingTesting
 import Testing
 import Trials
-import Wire
 
 @testable import RemoteRouting
 

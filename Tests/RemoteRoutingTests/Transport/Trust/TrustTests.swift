@@ -2,11 +2,11 @@
 import Foundation
 import Glibc
 import LoopbackOrigin
+import RemoteHTTP
 import RemoteRouting
 import StoreCore
 import Testing
 import Trials
-import Wire
 
 /// Hosts with TLS options and servers with various certificates, over real connections.
 @Suite(.enabled(if: TrustBench.problem == nil, "\(TrustBench.problem ?? "")"), .timeLimit(.minutes(hangMinutes)))

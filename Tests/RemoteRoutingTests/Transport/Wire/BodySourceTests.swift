@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-@testable import Wire
+@testable import RemoteHTTP
 
 /// Bodies of requests that begin again.
 @Suite

@@ -2,7 +2,7 @@ import StoreCore
 import Testing
 import Trials
 
-@testable import Wire
+@testable import RemoteHTTP
 
 /// The decisions about shared connections, without sockets.
 @Suite

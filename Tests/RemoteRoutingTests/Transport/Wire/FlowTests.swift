@@ -1,10 +1,10 @@
 #if os(Linux)
 import Foundation
 import LoopbackOrigin
+import RemoteHTTP
 import StoreCore
 import Testing
 import Trials
-import Wire
 
 @testable import RemoteRouting
 

@@ -2,11 +2,11 @@
 import Foundation
 import Glibc
 import LoopbackOrigin
+import RemoteHTTP
 import RemoteRouting
 import StoreCore
 import Testing
 import Trials
-import Wire
 
 /// Gzip bodies, which the transport decodes itself.
 @Suite(

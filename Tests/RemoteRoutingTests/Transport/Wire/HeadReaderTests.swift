@@ -1,5 +1,5 @@
+@testable import RemoteHTTP
 import Testing
-@testable import Wire
 
 /// Parsing of response heads, line by line.
 @Suite

@@ -1,11 +1,11 @@
 #if os(Linux)
 import Foundation
 import LoopbackOrigin
+import RemoteHTTP
 import RemoteRouting
 import StoreCore
 import Testing
 import Trials
-import Wire
 
 /// Invalid responses over `CurlTransport`; the tests of `WireFormTests` use both transports.
 @Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(hangMinutes)))

@@ -1,10 +1,10 @@
 #if os(Linux)
 import Foundation
 import LoopbackOrigin
+import RemoteHTTP
 import StoreCore
 import Testing
 import Trials
-import Wire
 
 /// The cost of one response for the thread that serves all exchanges, measured as processor time of that thread. Other processes and tests
 /// do not influence it.

@@ -1,9 +1,9 @@
 #if os(Linux)
 import Foundation
 import LoopbackOrigin
+import RemoteHTTP
 import StoreCore
 import Testing
-import Wire
 
 @testable import RemoteRouting
 

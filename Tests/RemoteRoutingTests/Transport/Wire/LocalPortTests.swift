@@ -2,10 +2,10 @@
 import Foundation
 import Glibc
 import LoopbackOrigin
+import RemoteHTTP
 import StoreCore
 import Testing
 import Trials
-import Wire
 
 /// Connections with one local port, which Linux gives to several connections with different destinations.
 @Suite(.enabled(if: TrustBench.problem == nil, "\(TrustBench.problem ?? "")"), .timeLimit(.minutes(hangMinutes)))

@@ -1,6 +1,6 @@
+import RemoteHTTP
 import StoreCore
 import Testing
-import Wire
 
 /// The engine's decisions, without sockets.
 @Suite

@@ -1,9 +1,9 @@
 import Foundation
 import LoopbackOrigin
+import RemoteHTTP
 import StoreCore
 import Testing
 import Trials
-import Wire
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking

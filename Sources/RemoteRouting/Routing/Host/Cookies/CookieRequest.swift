@@ -1,5 +1,5 @@
 internal import Foundation
-internal import Wire
+internal import RemoteHTTP
 
 /// The parts of a URL that cookies depend on.
 struct CookieRequest: Hashable, Sendable {

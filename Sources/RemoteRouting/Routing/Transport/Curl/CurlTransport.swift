@@ -1,7 +1,7 @@
 #if os(Linux)
 internal import Foundation
+internal import RemoteHTTP
 internal import StoreCore
-internal import Wire
 
 /// A transport that performs exchanges with libcurl, which is found or loaded at run time.
 ///

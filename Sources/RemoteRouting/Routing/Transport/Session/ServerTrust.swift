@@ -1,9 +1,9 @@
 #if canImport(Darwin)
 internal import Foundation
+internal import RemoteHTTP
 internal import Security
 internal import StoreCore
 internal import StorePlatform
-internal import Wire
 
 /// The certificate chain of a server, as the system represents it.
 struct ServerTrust {
