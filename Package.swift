@@ -11,11 +11,13 @@ import PackageDescription
 // | StoreOutbox | StoreCore/Outbox | StoreCore, StorePlatform, StoreFiles | StoreCore |
 // | StoreCoreTesting | StoreCore/Testing | StoreCore, StoreOutbox | StoreCoreTesting |
 // | PostgresCacher | StoreCore/Postgres | StoreCore, its C target | PostgresCacher |
-// | RemoteHTTP | RemoteRouting/HTTP | StoreCore, its C target | none |
+// | RemoteHTTP | RemoteRouting/HTTP | StoreCore, StorePlatform, its C target | RemoteRouting, TextStore |
 // | RemoteRouting | RemoteRouting/Routing | StoreCore, StorePlatform, StoreOutbox, RemoteHTTP | RemoteRouting |
 // | RemoteRoutingTesting | RemoteRouting/Testing | StoreCore, RemoteRouting | RemoteRoutingTesting |
 // | TextStore | TextStore | StoreCore, StorePlatform, RemoteHTTP | TextStore |
 // | SyncEngine | SyncEngine | StoreCore, StorePlatform | SyncEngine |
+//
+// RemoteRouting needs StoreOutbox for `RemoteHost.delivery`, which sends the commands of an outbox.
 
 /// One list for every target: what is strict in one folder is strict in all of them.
 let settings: [SwiftSetting] = [
@@ -36,8 +38,8 @@ let package = Package(
     products: [
         .library(name: "StoreCore", targets: ["StoreCore", "StoreFiles", "StoreOutbox"]),
         .library(name: "StoreCoreTesting", targets: ["StoreCoreTesting"]),
-        .library(name: "TextStore", targets: ["TextStore"]),
-        .library(name: "RemoteRouting", targets: ["RemoteRouting"]),
+        .library(name: "TextStore", targets: ["TextStore", "RemoteHTTP"]),
+        .library(name: "RemoteRouting", targets: ["RemoteRouting", "RemoteHTTP"]),
         .library(name: "RemoteRoutingTesting", targets: ["RemoteRoutingTesting"]),
         .library(name: "SyncEngine", targets: ["SyncEngine"]),
         .library(name: "PostgresCacher", targets: ["PostgresCacher"]),
@@ -56,6 +58,12 @@ let package = Package(
         .target(
             name: "StoreCoreTesting", dependencies: ["StoreCore", "StoreOutbox"], path: "Sources/StoreCore/Testing", swiftSettings: settings
         ),
+        // Exchanges over libcurl, which is found at run time on Linux, or over `URLSession`.
+        .target(
+            name: "RemoteHTTP",
+            dependencies: ["StoreCore", "StorePlatform", .target(name: "CurlShim", condition: .when(platforms: [.linux]))],
+            path: "Sources/RemoteRouting/HTTP", exclude: ["CurlShim"], swiftSettings: settings),
+        .target(name: "CurlShim", path: "Sources/RemoteRouting/HTTP/CurlShim"),
         .target(
             name: "TextStore", dependencies: ["StoreCore", "StorePlatform", "RemoteHTTP"], swiftSettings: settings),
         .target(
@@ -65,11 +73,6 @@ let package = Package(
             name: "RemoteRoutingTesting", dependencies: ["StoreCore", "RemoteRouting"], path: "Sources/RemoteRouting/Testing",
             swiftSettings: settings),
         .target(name: "SyncEngine", dependencies: ["StoreCore", "StorePlatform"], swiftSettings: settings),
-        // HTTP without public API: an engine on libcurl, which is found at run time on Linux, and the delegate of a `URLSession`.
-        .target(
-            name: "RemoteHTTP", dependencies: ["StoreCore", .target(name: "CurlShim", condition: .when(platforms: [.linux]))],
-            path: "Sources/RemoteRouting/HTTP", exclude: ["CurlShim"], swiftSettings: settings),
-        .target(name: "CurlShim", path: "Sources/RemoteRouting/HTTP/CurlShim"),
 
         // A cacher over PostgreSQL. libpq is found at run time.
         .target(

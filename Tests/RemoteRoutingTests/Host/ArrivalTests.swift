@@ -1,12 +1,12 @@
 import Foundation
 import LoopbackOrigin
-import RemoteHTTP
 import RemoteRoutingTesting
 import StoreCore
 import StoreCoreTesting
 import Testing
 import Trials
 
+@testable import RemoteHTTP
 @testable import RemoteRouting
 
 /// The reports of errors about requests that may have reached the server.

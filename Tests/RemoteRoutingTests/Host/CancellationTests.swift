@@ -6,6 +6,7 @@ import StoreCoreTesting
 import Testing
 import Trials
 
+@testable import RemoteHTTP
 @testable import RemoteRouting
 
 /// Canceled calls at every point: nothing more is sent, and the permit is released for the next call.

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 import Trials
 
+@testable import RemoteHTTP
 @testable import RemoteRouting
 
 /// Texts that are meant to do harm.

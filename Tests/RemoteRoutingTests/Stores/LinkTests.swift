@@ -1,7 +1,7 @@
 import Foundation
-import RemoteHTTP
 import Testing
 
+@testable import RemoteHTTP
 @testable import RemoteRouting
 
 struct LinkHeaderTests {

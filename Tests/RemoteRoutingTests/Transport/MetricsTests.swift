@@ -1,12 +1,12 @@
 import Foundation
 import LoopbackOrigin
-import RemoteHTTP
 import RemoteRoutingTesting
 import StoreCore
 import StoreCoreTesting
 import Testing
 import Trials
 
+@testable import RemoteHTTP
 @testable import RemoteRouting
 
 /// The metrics of exchanges: times, bytes, version and connection.

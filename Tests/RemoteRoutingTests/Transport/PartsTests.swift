@@ -1,11 +1,11 @@
 import Foundation
 import LoopbackOrigin
-import RemoteHTTP
 import StoreCore
 import StoreCoreTesting
 import Testing
 import Trials
 
+@testable import RemoteHTTP
 @testable import RemoteRouting
 
 /// The pure parts of an exchange.

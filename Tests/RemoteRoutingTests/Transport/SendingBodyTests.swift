@@ -5,6 +5,7 @@ import RemoteRoutingTesting
 import Testing
 import Trials
 
+@testable import RemoteHTTP
 @testable import RemoteRouting
 
 /// Bodies that are produced while they are sent.

@@ -1,3 +1,4 @@
+internal import RemoteHTTP
 internal import StoreCore
 internal import StorePlatform
 

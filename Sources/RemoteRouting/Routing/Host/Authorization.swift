@@ -1,4 +1,5 @@
 internal import Foundation
+public import RemoteHTTP
 public import StoreCore
 
 /// The credentials that requests carry.

@@ -1,3 +1,4 @@
+internal import RemoteHTTP
 internal import StoreCore
 
 /// Drives a credential's machine: one refresh at a time, in a task that outlives a canceled caller.

@@ -1,4 +1,5 @@
 public import Foundation
+public import RemoteHTTP
 internal import StoreCore
 
 /// A log of every exchange, without secrets.

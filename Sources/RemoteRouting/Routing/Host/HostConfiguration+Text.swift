@@ -1,5 +1,5 @@
 public import Foundation
-internal import RemoteHTTP
+public import RemoteHTTP
 
 extension HostConfiguration {
     /// Creates a configuration from an address.

@@ -1,3 +1,5 @@
+public import RemoteHTTP
+
 /// The location of an API: scheme, host, port and base path.
 ///
 /// ```swift

@@ -1,3 +1,5 @@
+public import RemoteHTTP
+
 /// Inspects or changes a request just before it is sent.
 ///
 /// ```swift

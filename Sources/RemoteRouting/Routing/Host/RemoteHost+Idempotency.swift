@@ -1,4 +1,5 @@
 public import Foundation
+internal import RemoteHTTP
 internal import StoreCore
 
 extension RemoteHost {

@@ -1,4 +1,5 @@
 public import Foundation
+public import RemoteHTTP
 
 extension RemoteHost {
     /// Sends a route and decodes the response.

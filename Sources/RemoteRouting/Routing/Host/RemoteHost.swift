@@ -1,4 +1,5 @@
 public import Foundation
+public import RemoteHTTP
 public import StoreCore
 
 /// A client of one API that sends routes and returns decoded values.

@@ -1,4 +1,5 @@
 public import Foundation
+public import RemoteHTTP
 
 /// A value with the status, the header fields and the metrics of its response.
 public struct RemoteResponse<Value> {

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import RemoteHTTP
 
 /// Decodes the values of successful responses.
 ///

@@ -1,4 +1,5 @@
 public import Foundation
+public import RemoteHTTP
 
 /// A parser of response bodies that replaces the default of a host or a route.
 ///

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import RemoteHTTP
 
 extension RouteCall {
     /// Runs the request interceptors, the outermost first.

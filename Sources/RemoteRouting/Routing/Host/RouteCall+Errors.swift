@@ -18,7 +18,7 @@ extension RouteCall {
         return error
     }
 
-    /// Converts a thrown error; an error of this module stays unchanged.
+    /// Converts a thrown error; a `RemoteError` stays unchanged.
     @inline(never)
     func error(for thrown: any Error, _ request: HTTPRequest, or code: RemoteError.Code? = nil) -> RemoteError {
         // The refresh itself may have been canceled, which does not cancel this call.
@@ -67,6 +67,11 @@ extension RouteCall {
         let failure = TransportFailure(part, ExchangeLimits())
         return error(.timeout, failure.code, request, failure.message)
     }
+}
+
+extension RouteFault {
+    /// The message of the error of a request that was not sent because of the fault.
+    var refusal: String { "nothing was sent because of the \(part): \(message)" }
 }
 
 /// Names of statuses, and advice on them (RFC 9110 §15 and its registry).

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import RemoteHTTP
 internal import StoreCore
 
 extension RouteCall {

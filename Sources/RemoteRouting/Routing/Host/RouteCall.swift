@@ -153,7 +153,7 @@ final class RouteCall: Sendable {
         }
     }
 
-    /// Whether a transport ends every exchange at its deadline; only the transports of this module guarantee it.
+    /// Whether a transport ends every exchange at its deadline; only the transports of RemoteHTTP guarantee it.
     private static func keepsDeadlines(_ transport: any Transport) -> Bool {
         #if os(Linux)
         transport is CurlTransport || transport is URLSessionTransport

@@ -1,3 +1,5 @@
+internal import RemoteHTTP
+
 /// Flattens parameters into the name–value pairs of queries and forms.
 struct PairEncoder {
     /// A name with an optional value.

@@ -1,4 +1,5 @@
 public import Foundation
+internal import RemoteHTTP
 
 /// The style of lists and dates among parameters.
 ///

@@ -1,4 +1,5 @@
 public import Foundation
+internal import RemoteHTTP
 
 /// The value of a parameter.
 ///

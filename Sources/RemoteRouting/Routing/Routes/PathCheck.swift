@@ -1,3 +1,5 @@
+internal import RemoteHTTP
+
 /// Finds the parts that make a path dangerous (RFC 3986 §3.3, §5.2.4).
 struct PathCheck {
     /// The byte offsets of empty values.

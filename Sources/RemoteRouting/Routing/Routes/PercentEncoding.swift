@@ -1,5 +1,7 @@
 // The two encodings of bytes in addresses and forms.
 
+internal import RemoteHTTP
+
 /// The set of unescaped bytes, and the form of a space.
 enum PercentEncoding {
     /// RFC 3986 §2.3: letters, digits and `-._~` stay; a space is `%20`.

@@ -1,4 +1,5 @@
 package import Foundation
+package import RemoteHTTP
 
 /// Builds requests from routes, ready for the wire, for one host.
 package struct RequestBuilder: Sendable {

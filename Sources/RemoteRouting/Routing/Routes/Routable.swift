@@ -1,3 +1,5 @@
+public import RemoteHTTP
+
 /// A resource of a remote API, described as a value.
 ///
 /// ```swift

@@ -1,4 +1,5 @@
 public import Foundation
+public import RemoteHTTP
 
 /// An address that replaces the base path, the path and the query of a route.
 package enum RouteTarget: Sendable {

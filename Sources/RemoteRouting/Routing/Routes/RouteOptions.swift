@@ -1,3 +1,5 @@
+public import RemoteHTTP
+
 /// The rare settings of a route; each has a default.
 ///
 /// ```swift

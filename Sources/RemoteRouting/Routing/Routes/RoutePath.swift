@@ -1,4 +1,5 @@
 public import Foundation
+internal import RemoteHTTP
 
 /// The path of a route, written as a literal into which values are interpolated.
 ///

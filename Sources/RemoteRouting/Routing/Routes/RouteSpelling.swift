@@ -8,6 +8,8 @@
 // The constraints are on `Routable`, not on the associated types: otherwise the compiler would skip a wrong witness in favor of the
 // default. For the same reason they are protocols, not the types themselves (`_Method == HTTPMethod`).
 
+internal import RemoteHTTP
+
 /// The property requirements of a route, and names that a route must not use.
 public protocol _RouteProperties {
     associatedtype _Method

@@ -1,3 +1,4 @@
+public import RemoteHTTP
 internal import StoreCore
 
 /// The key of a value that travels with a route, such as the name of a screen.
@@ -115,7 +116,7 @@ extension HTTPRequest {
         set { source = newValue.map { Box($0) } }
     }
 
-    /// The tags of the route.
+    /// The tags of the route; none without a route.
     public var tags: RouteTags { origin?.value.options.tags ?? RouteTags() }
 
     /// Returns the same request with the route of another request.

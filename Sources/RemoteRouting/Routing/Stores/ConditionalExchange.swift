@@ -1,4 +1,5 @@
 internal import Foundation
+public import RemoteHTTP
 internal import StoreCore
 
 /// A conditional exchange for a store: the origin sends new content or confirms the store's version (RFC 9111 §4.3).

@@ -1,4 +1,5 @@
 package import Foundation
+package import RemoteHTTP
 public import StoreCore
 
 // Implements the rules of a private cache (RFC 9111) and the stale windows of RFC 5861. Ignores `s-maxage`, `proxy-revalidate`, `private`

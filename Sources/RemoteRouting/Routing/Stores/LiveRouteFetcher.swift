@@ -1,4 +1,5 @@
 internal import Foundation
+internal import RemoteHTTP
 public import StoreCore
 
 /// A store's fetcher that follows the server-sent events of routes (HTML standard §9.2).

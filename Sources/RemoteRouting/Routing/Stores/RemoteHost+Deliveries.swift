@@ -1,3 +1,4 @@
+public import RemoteHTTP
 internal import StoreCore
 public import StoreOutbox
 

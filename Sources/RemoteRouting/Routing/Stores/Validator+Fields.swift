@@ -1,4 +1,5 @@
 package import Foundation
+package import RemoteHTTP
 public import StoreCore
 
 extension Validator {

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import RemoteHTTP
 internal import StoreCore
 
 /// The saved state of a partial file, from which a later request resumes.

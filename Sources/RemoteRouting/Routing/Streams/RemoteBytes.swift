@@ -1,4 +1,5 @@
 public import Foundation
+public import RemoteHTTP
 
 /// The body of a response as a sequence of pieces, which can be read once.
 ///

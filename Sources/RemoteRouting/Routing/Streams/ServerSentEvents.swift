@@ -1,3 +1,4 @@
+public import RemoteHTTP
 internal import StoreCore
 
 /// A parser of server-sent events (`text/event-stream`, HTML standard §9.2.6), for any sequence of bytes.

@@ -1,3 +1,5 @@
+internal import RemoteHTTP
+
 /// The progress of a download, or of sending a request's body.
 public struct TransferProgress: Hashable, Sendable {
     /// The number of bytes received or sent.

@@ -3,6 +3,7 @@ import StoreCore
 import Testing
 import Trials
 
+@testable import RemoteHTTP
 @testable import RemoteRouting
 
 /// Compares the jar with an independent implementation: Python's `http.cookiejar`, with its policy for host-only cookies.

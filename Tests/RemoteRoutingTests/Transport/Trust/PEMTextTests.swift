@@ -2,6 +2,7 @@ import Foundation
 import LoopbackOrigin
 import Testing
 
+@testable import RemoteHTTP
 @testable import RemoteRouting
 
 /// Files of certificates as editors and broken transfers leave them.

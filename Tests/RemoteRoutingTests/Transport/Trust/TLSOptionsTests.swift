@@ -1,12 +1,12 @@
 import Foundation
 import LoopbackOrigin
-import RemoteHTTP
 import RemoteRoutingTesting
 import StoreCore
 import StorePlatform
 import Testing
 import Trials
 
+@testable import RemoteHTTP
 @testable import RemoteRouting
 
 /// Validation of options, and transports without support; needs neither OpenSSL nor libcurl.

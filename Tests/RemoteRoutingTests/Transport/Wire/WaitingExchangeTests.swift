@@ -6,6 +6,7 @@ import StoreCore
 import Testing
 import Trials
 
+@testable import RemoteHTTP
 @testable import RemoteRouting
 
 /// Exchanges that wait for the connection of another one, which comes to nothing.

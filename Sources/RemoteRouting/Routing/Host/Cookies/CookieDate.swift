@@ -1,4 +1,5 @@
 internal import Foundation
+internal import RemoteHTTP
 
 /// A lenient date parser for `Expires` (RFC 6265bis, Dates), which accepts tokens in any order.
 struct CookieDate {

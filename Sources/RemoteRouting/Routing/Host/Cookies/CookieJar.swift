@@ -1,4 +1,5 @@
 internal import Foundation
+internal import RemoteHTTP
 public import StoreCore
 
 /// A store of the cookies that servers set, which sends them with later requests (RFC 6265bis).

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import RemoteHTTP
 
 /// A pure state machine for setting, sending and evicting the cookies of a jar (RFC 6265bis, Storage Model).
 struct CookieStorage: Sendable {

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import RemoteHTTP
 
 /// The content of one `Set-Cookie` line, before any check against the request.
 struct SetCookie: Hashable {

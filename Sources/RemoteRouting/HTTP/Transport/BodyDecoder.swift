@@ -1,0 +1,101 @@
+internal import Foundation
+internal import StoreCore
+
+/// A decoder that works only when the reader requests bytes, so that the source never waits and an idle reader causes no work.
+final class BodyDecoder: Sendable {
+    #if os(Linux)
+    private struct State {
+        let inflater: Inflater
+        /// The number of decoded bytes, which the limit bounds.
+        var made = 0
+    }
+
+    private let limit: Int
+    /// Guards the decoder; the lock is uncontended, because a body has one reader at a time.
+    private let state: Lock<State>
+
+    private init?(limit: Int) {
+        guard let inflater = Inflater() else { return nil }
+        self.limit = limit
+        state = Lock(State(inflater: inflater))
+    }
+
+    /// Returns the decoder for a body; `nil` if the body is not encoded.
+    ///
+    /// Ignores names that are not content codings. Servers copy them from a request, or write the coding of text or of a transfer.
+    ///
+    /// - Throws: `TransportFailure` if the body has an unsupported coding.
+    static func decoder(for head: HTTPResponse, limit: Int) throws(TransportFailure) -> BodyDecoder? {
+        guard let field = head.fields["Content-Encoding"] else { return nil }
+        let codings = field.lowercased().split(separator: ",").map(\.withoutBlanksAtEnds).filter { BodyDecoder.codings.contains($0) }
+        if codings.isEmpty { return nil }
+        guard codings == ["gzip"] || codings == ["x-gzip"], let decoder = BodyDecoder(limit: limit) else {
+            throw TransportFailure(
+                .protocolViolation, "the response has a content coding that was not requested; check the server")
+        }
+        return decoder
+    }
+
+    /// The registered content codings, except `identity` (RFC 9110 §18.6).
+    private static let codings: Set<String> = [
+        "gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd", "dcb", "dcz", "aes128gcm", "exi", "pack200-gzip",
+    ]
+
+    var decodedBytes: Int64 { Int64(state.withLock(\.made)) }
+
+    func push(_ data: Data) { state.withLock { $0.inflater.push(data) } }
+
+    /// Returns the next decoded bytes; `nil` if more input is needed.
+    func next() throws(TransportFailure) -> Data? {
+        let step: Result<Data?, TransportFailure> = state.withLock { state in
+            do throws(WireFailure) {
+                guard let data = try state.inflater.next() else { return .success(nil) }
+                state.made += data.count
+                return state.made <= limit ? .success(data) : .failure(.tooLarge(limit))
+            } catch {
+                return .failure(TransportFailure(error))
+            }
+        }
+        return try step.get()
+    }
+
+    /// Marks the input as complete; throws if the encoded body is truncated.
+    func finish() throws(TransportFailure) {
+        let failure: TransportFailure? = state.withLock { state in
+            do throws(WireFailure) {
+                try state.inflater.finish()
+                return nil
+            } catch {
+                return TransportFailure(error)
+            }
+        }
+        if let failure { throw failure }
+    }
+
+    func decodeAll(_ data: Data) throws(TransportFailure) -> Data {
+        push(data)
+        var whole = Data()
+        while let piece = try next() { whole.append(piece) }
+        try finish()
+        return whole
+    }
+    #else
+    /// Returns `nil`, because other platforms decode bodies themselves.
+    static func decoder(for head: HTTPResponse, limit: Int) throws(TransportFailure) -> BodyDecoder? { nil }
+
+    var decodedBytes: Int64 { 0 }
+    func push(_ data: Data) {}
+    func next() throws(TransportFailure) -> Data? { nil }
+    func finish() throws(TransportFailure) {}
+    func decodeAll(_ data: Data) throws(TransportFailure) -> Data { data }
+    #endif
+}
+
+extension TransportFailure {
+    /// Returns the failure of a body that exceeds its limit.
+    static func tooLarge(_ limits: ExchangeLimits) -> TransportFailure { tooLarge(limits.bodyBytes) }
+
+    static func tooLarge(_ limit: Int) -> TransportFailure {
+        TransportFailure(.bodyTooLarge, "the response is larger than \(limit) bytes; stream or download it, or raise responseBytes")
+    }
+}

@@ -1,0 +1,151 @@
+internal import Foundation
+internal import StoreCore
+
+// The caller's side of an exchange.
+
+extension Exchange {
+    /// Waits for the head.
+    ///
+    /// - Returns: The response; its body may still be arriving.
+    /// - Throws: ``TransportFailure``. Canceling the task ends the exchange on the wire.
+    public func response() async throws -> HTTPResponse {
+        watch()
+        while true {
+            if let response = try arrivedResponse() { return response }
+            await wait { $0.head != nil || $0.isOver }
+        }
+    }
+
+    /// Returns the response if its head has arrived.
+    @inline(never)
+    private func arrivedResponse() throws(TransportFailure) -> HTTPResponse? {
+        let head: Result<HTTPResponse, TransportFailure>? = state.withLock { state in
+            if let head = state.head { return .success(head) }
+            if case .failed(let failure) = state.phase { return .failure(failure) }
+            return nil
+        }
+        guard var response = try head?.get() else { return nil }
+        response.body = HTTPResponse.Body(self)
+        return response
+    }
+
+    /// Returns the next chunk of the body; `nil` at its end. Throws a failure only after all earlier bytes.
+    func next() async throws(TransportFailure) -> Data? {
+        guard let decoder = state.withLock(\.decoder) else { return try await nextPiece() }
+        do throws(TransportFailure) {
+            while true {
+                if let data = try decoder.next() { return data }
+                guard let piece = try await nextPiece() else {
+                    try decoder.finish()
+                    return nil
+                }
+                decoder.push(piece)
+            }
+        } catch {
+            stop(error)
+            throw error
+        }
+    }
+
+    private func nextPiece() async throws(TransportFailure) -> Data? {
+        while true {
+            var resume: (@Sendable () -> Void)?
+            let now = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
+            let step: Result<Data?, TransportFailure>? = state.withLock { state in
+                do throws(TransportFailure) {
+                    if let data = try state.buffer.take() {
+                        if state.buffer.memoryBytes <= limits.memoryBytes / 4 { resume = unpause(&state, at: now) }
+                        return .success(data)
+                    }
+                } catch {
+                    return .failure(error)
+                }
+                switch state.phase {
+                case .finished: return .success(nil)
+                case .failed(let failure): return .failure(failure)
+                case .waitingForHead, .receiving: return nil
+                }
+            }
+            if let resume {
+                resume()
+                watch()
+            }
+            if let step { return try step.get() }
+            await wait { !$0.buffer.isEmpty || $0.isOver }
+        }
+    }
+
+    /// Waits for the end and returns the unread rest of the body.
+    func collect() async throws(TransportFailure) -> Data {
+        let now = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
+        let resume = state.withLock { state in
+            state.wantsWhole = true
+            return unpause(&state, at: now)
+        }
+        if let resume {
+            resume()
+            watch()
+        }
+        while true {
+            let whole: Result<(Data, BodyDecoder?), TransportFailure>? = state.withLock { state in
+                switch state.phase {
+                case .finished:
+                    do throws(TransportFailure) {
+                        return .success((try state.buffer.takeAll(), state.decoder))
+                    } catch {
+                        return .failure(error)
+                    }
+                case .failed(let failure):
+                    state.buffer.discard()
+                    return .failure(failure)
+                case .waitingForHead, .receiving: return nil
+                }
+            }
+            if let whole {
+                let (data, decoder) = try whole.get()
+                return try decoder?.decodeAll(data) ?? data
+            }
+            await wait(until: \.isOver)
+        }
+    }
+
+    /// Ends the pause of the source; returns the action that resumes it, or `nil` if it is not paused.
+    private func unpause(_ state: inout State, at now: MonotonicInstant) -> (@Sendable () -> Void)? {
+        guard state.isPaused else { return nil }
+        state.isPaused = false
+        state.deadlines.resumed(at: now)
+        return state.resume
+    }
+
+    /// Fails the exchange and ends it on the wire; ignored after its end.
+    func stop(_ failure: TransportFailure) {
+        apply { state in
+            guard !state.isOver else { return }
+            fail(&state, failure, stops: true)
+        }
+    }
+
+    /// The number of received unread bytes, for tests.
+    var unreadBytes: Int { state.withLock { $0.buffer.memoryBytes + $0.buffer.spilledBytes } }
+
+    /// Sets the action that runs when the exchange succeeds or fails; runs it at once if the exchange has already ended.
+    package func onEnd(_ action: @escaping @Sendable () -> Void) {
+        let isOver = state.withLock { state in
+            if !state.isOver { state.end = action }
+            return state.isOver
+        }
+        if isOver { action() }
+    }
+
+    private func wait(until isReady: @Sendable (borrowing State) -> Bool) async {
+        await suspend { suspension in
+            let isNeeded = state.withLock { state in
+                if !isReady(state) { state.waiters.append(suspension) }
+                return !isReady(state)
+            }
+            if !isNeeded { suspension.resume() }
+        } onCancel: {
+            stop(.cancelled)
+        }
+    }
+}

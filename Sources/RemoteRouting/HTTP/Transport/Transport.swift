@@ -1,0 +1,134 @@
+internal import Foundation
+public import StoreCore
+
+/// A type that performs exchanges: it sends a request, and receives the head of the response and then the body in chunks.
+///
+/// A transport does not follow redirects, respond to challenges, store cookies, cache or retry. Hosts and stores do. An ``Exchange``
+/// enforces the limits:
+///
+/// ```swift
+/// struct EchoTransport: Transport {
+///     func perform(
+///         _ request: HTTPRequest, limits: ExchangeLimits
+///     ) async throws -> HTTPResponse {
+///         let exchange = Exchange(limits: limits)
+///         exchange.receive(
+///             HTTPResponse(
+///                 status: 200, url: request.url, body: Data("hello".utf8)))
+///         exchange.finish()
+///         return try await exchange.response()
+///     }
+/// }
+/// ```
+public protocol Transport: Sendable {
+    /// Sends a request and returns once the head of the response has arrived.
+    ///
+    /// An unsafe request (RFC 9110 §9.2.1) must reach the server at most once. Canceling the task or releasing the body before its end must
+    /// end the exchange on the wire. A transport sends nothing for a canceled task; ``Exchange/mayBegin()`` checks this.
+    ///
+    /// - Parameters:
+    ///   - request: The request, complete and validated.
+    ///   - limits: The deadlines and size limits of the exchange.
+    /// - Returns: The response; its body may still be arriving.
+    /// - Throws: ``TransportFailure``; any other error counts as a failed connection.
+    func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse
+
+    /// Sends a request over a connection with options and returns once the head of the response has arrived.
+    ///
+    /// Hosts call this requirement. The default implementation refuses all options except the defaults, for which it calls the
+    /// requirement without options. A transport must not ignore an option that it cannot fulfill.
+    ///
+    /// - Parameters:
+    ///   - request: The request, complete and validated.
+    ///   - connection: The requirements for the connection.
+    ///   - limits: The deadlines and size limits of the exchange.
+    /// - Returns: The response; its body may still be arriving.
+    /// - Throws: ``TransportFailure``, with ``RemoteError/Code/unsupported`` for an option that the transport cannot fulfill.
+    func perform(_ request: HTTPRequest, over connection: ConnectionOptions, limits: ExchangeLimits) async throws -> HTTPResponse
+}
+
+extension Transport {
+    /// Sends the request if all options have their defaults, and throws otherwise.
+    public func perform(
+        _ request: HTTPRequest, over connection: ConnectionOptions, limits: ExchangeLimits
+    ) async throws -> HTTPResponse {
+        guard connection == ConnectionOptions() else {
+            throw TransportFailure(
+                .unsupported,
+                "this transport does not support the host's options for TLS, proxy or HTTP/2; remove them, or use another transport"
+            )
+        }
+        return try await perform(request, limits: limits)
+    }
+}
+
+/// The deadlines and size limits of one exchange.
+public struct ExchangeLimits: Sendable {
+    /// The maximum time from the last sent byte to the head of the response; `nil` for no limit.
+    package var head: Duration?
+    /// The maximum time between two chunks of the response; `nil` for no limit.
+    package var idle: Duration?
+    /// The maximum time from the start to the last byte; `nil` for no limit.
+    package var attempt: Duration?
+    /// The moment at which the whole call must end; `nil` for none.
+    package var deadline: MonotonicInstant?
+    /// The maximum size of the body in bytes, after decoding.
+    package var bodyBytes: Int
+    /// The maximum number of unread bytes in memory; further bytes are spilled to an unlinked temporary file.
+    package var memoryBytes: Int
+    /// The maximum size of the temporary file in bytes.
+    package var spillBytes: Int
+    /// The clock that measures the limits and reaches the deadline.
+    package var time: any TimeSource
+    /// Receives the number of request body bytes sent so far and their total; `nil` if the total is unknown.
+    package var onSent: (@Sendable (_ sent: Int64, _ total: Int64?) -> Void)?
+
+    /// Creates limits.
+    ///
+    /// - Parameters:
+    ///   - head: The maximum time from the last sent byte to the head of the response; `nil` for no limit.
+    ///   - idle: The maximum time between two chunks of the response; `nil` for no limit.
+    ///   - attempt: The maximum time from the start to the last byte; `nil` for no limit.
+    ///   - deadline: The moment at which the whole call must end; `nil` for none.
+    ///   - bodyBytes: The maximum size of the body in bytes, after decoding.
+    ///   - memoryBytes: The maximum number of unread bytes in memory.
+    ///   - spillBytes: The maximum number of unread bytes in a temporary file.
+    ///   - time: The clock of the durations.
+    public init(
+        head: Duration? = .seconds(30), idle: Duration? = .seconds(30), attempt: Duration? = nil, deadline: MonotonicInstant? = nil,
+        bodyBytes: Int = 16 << 20, memoryBytes: Int = 1 << 20, spillBytes: Int = 1 << 30, time: any TimeSource = .system
+    ) {
+        self.head = head
+        self.idle = idle
+        self.attempt = attempt
+        self.deadline = deadline
+        self.bodyBytes = bodyBytes
+        self.memoryBytes = memoryBytes
+        self.spillBytes = spillBytes
+        self.time = time
+    }
+}
+
+extension ExchangeLimits {
+    /// The limits of time, in the form that `Deadlines` takes.
+    var deadlines: Deadlines.Limits { Deadlines.Limits(head: head, idle: idle, attempt: attempt, overall: deadline) }
+}
+
+extension Deadlines {
+    init(_ limits: ExchangeLimits, started: MonotonicInstant) { self.init(limits.deadlines, started: started) }
+}
+
+/// The requirements for the connections of a host.
+///
+/// A host passes them to its transport with each request. A transport refuses options that it cannot fulfill; see ``Transport``.
+public struct ConnectionOptions: Hashable, Sendable {
+    /// The trust requirements for secure connections.
+    public var tls = TLSOptions()
+    /// The proxy of the connections; that of the system by default.
+    public var proxy = ProxyOptions.system
+    /// Whether HTTP/2 is used if the server offers it; otherwise HTTP/1.1.
+    public var allowsHTTP2 = true
+
+    /// Creates options with the system's authorities, the system's proxy, and HTTP/2.
+    public init() {}
+}

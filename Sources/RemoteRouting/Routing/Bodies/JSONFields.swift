@@ -1,0 +1,69 @@
+internal import Foundation
+internal import RemoteHTTP
+
+/// Writes parameters as a JSON object (RFC 8259) in declaration order, which Foundation's encoder does not preserve.
+struct JSONFields {
+    var style: ParameterStyle
+
+    func encode(_ fields: Parameters) throws(RouteFault) -> Data {
+        var output: [UInt8] = []
+        try write(fields, at: nil, to: &output)
+        return Data(output)
+    }
+
+    private func write(_ fields: Parameters, at path: String?, to output: inout [UInt8]) throws(RouteFault) {
+        var seen: Set<String> = []
+        output.append(UInt8(ascii: "{"))
+        for field in fields.elements where field.value != .absent {
+            let name = path.map { "\($0).\(field.name)" } ?? field.name
+            guard seen.insert(field.name).inserted else {
+                throw RouteFault(
+                    .unsupportedShape, in: "parameter \(name)", "it occurs twice in one JSON object, where names are unique; use a list")
+            }
+            if seen.count > 1 { output.append(UInt8(ascii: ",")) }
+            write(text: field.name, to: &output)
+            output.append(UInt8(ascii: ":"))
+            try write(field.value, at: name, to: &output)
+        }
+        output.append(UInt8(ascii: "}"))
+    }
+
+    private func write(_ value: ParameterValue, at path: String, to output: inout [UInt8]) throws(RouteFault) {
+        switch value.kind {
+        case .fields(let fields):
+            try write(fields, at: path, to: &output)
+        case .list(let values):
+            output.append(UInt8(ascii: "["))
+            for (index, value) in values.enumerated() {
+                if index > 0 { output.append(UInt8(ascii: ",")) }
+                try write(value, at: "\(path)[\(index)]", to: &output)
+            }
+            output.append(UInt8(ascii: "]"))
+        case .absent, .valueless:
+            // Absent elements of a list keep their position.
+            output.append(contentsOf: "null".utf8)
+        default:
+            switch try style.scalar(of: value, named: path) {
+            case .text(let text): write(text: text, to: &output)
+            case .literal(let literal): output.append(contentsOf: literal.utf8)
+            }
+        }
+    }
+
+    private func write(text: String, to output: inout [UInt8]) {
+        output.append(UInt8(ascii: "\""))
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+                output.append(UInt8(ascii: "\\"))
+                output.append(byte)
+            case 0..<0x20:
+                output.append(contentsOf: (byte < 0x10 ? "\\u000" : "\\u00").utf8)
+                output.append(contentsOf: String(byte, radix: 16).utf8)
+            default:
+                output.append(byte)
+            }
+        }
+        output.append(UInt8(ascii: "\""))
+    }
+}
