@@ -392,6 +392,6 @@ enum TargetStep: Hashable, Sendable {
     case renames(String)
     /// A complete download was renamed to its final name.
     case renamed(String)
-    /// An installed file that the list no longer has is removed.
+    /// A file that the list no longer has is removed.
     case removes(String)
 }

@@ -54,7 +54,7 @@ extension Shelf {
         return record.facts.url != nil || registered.contains(identifier)
     }
 
-    /// Takes over the verdicts on records of other processes; a good record counts as verified from now on.
+    /// Takes over the verifier's verdicts: a good record counts as verified from now on, and a refused one as damaged.
     func take(_ verdicts: [RecordName: Bool]) {
         for (file, isGood) in verdicts {
             guard let record = unverified.removeValue(forKey: file) else { continue }
