@@ -242,7 +242,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
         return Subject(id).matches(shown.contentKey) && !isOfOtherStore
     }
 
-    /// The state of the followed key; loading without content before the first `follow`.
+    /// The state of the followed key; before the first `follow` that of the preview, or loading without content.
     public var state: LoadingState<Content> {
         access(.state)
         return shown.state
@@ -260,7 +260,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
         return shown.state.error
     }
 
-    /// Whether a fetch of the followed key is running; true before the first `follow`.
+    /// Whether a fetch of the followed key is running; before the first `follow` that of the preview, or true.
     public var isLoading: Bool {
         access(.isLoading)
         return shown.state.isLoading
