@@ -1,5 +1,5 @@
 #if canImport(Darwin)
-internal import Foundation
+package import Foundation
 package import StoreCore
 
 // The calls that differ between Apple's systems and Linux; FileCalls+Linux.swift has the same ones.
