@@ -35,7 +35,7 @@ struct LiveInputTests {
     }
 
     @Test func `L7: any number of values at once hold the memory of one`() async throws {
-        let flood = Flood(count: max(100_000, rounds(1_000_000, quick: 100_000)))
+        let flood = Flood(count: max(30_000, rounds(1_000_000, quick: 30_000)))
         let store = Store(cacher: MemoryCacher<Int, Int>(), fetcher: flood)
         let before = Memory.resident()
         // An observer that takes only the first state, and one that takes as many as it can.

@@ -56,8 +56,8 @@ struct OutboxDeliveryTests {
         try await bench.events.first("attempt 2 failed")
         let again = try OutboxBench(in: bench.directory, time: bench.time)
         await again.register()
-        again.time.advance(by: .seconds(1_000))
         await bench.outbox.core.shutDown()
+        again.time.advance(by: .seconds(1_000))
         again.outbox.start()
         try await again.settled()
         let deliveries = bench.origin.deliveries + again.origin.deliveries

@@ -55,7 +55,7 @@ struct HashIndexTests {
     func `an index finds what a dictionary finds`(_ hashes: Hashes, _ base: Int) {
         var dice = SplitMix(seed: UInt64(base) + UInt64(hashes.values.count))
         var model = Model(hashes: hashes.values)
-        for step in 0..<6_000 {
+        for step in 0..<rounds(6_000, quick: 2_400) {
             // Grows to a few hundred keys, shrinks to none, and starts again.
             let grows = (step / 600).isMultiple(of: 2)
             let (key, position) = (dice.below(300), base + dice.below(400))
