@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 
+@testable import RemoteHTTP
 @testable import RemoteRouting
 
 struct ProblemTests {

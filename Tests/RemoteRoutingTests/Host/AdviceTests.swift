@@ -5,6 +5,7 @@ import RemoteRoutingTesting
 import Testing
 import Trials
 
+@testable import RemoteHTTP
 @testable import RemoteRouting
 
 /// Connectivity, recordings, and the texts of errors.

@@ -1,10 +1,10 @@
 import Foundation
 import LoopbackOrigin
-import RemoteHTTP
 import StoreCore
 import Testing
 import Trials
 
+@testable import RemoteHTTP
 @testable import RemoteRouting
 
 /// Responses that cannot be used, each of which shows that the request has arrived.

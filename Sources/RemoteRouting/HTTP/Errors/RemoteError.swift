@@ -138,7 +138,7 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
     public var errorDescription: String? { description }
 
     /// Whether the cause is transient, such as a lost connection or an overloaded server.
-    package var isPassing: Bool {
+    var isPassing: Bool {
         switch stage {
         case .transport: Code.passing.contains(code)
         case .timeout: code == .headTimedOut || code == .idleTimedOut || code == .attemptTimedOut
@@ -183,6 +183,21 @@ extension RemoteError: FailureAdvising {
         return switch stage {
         case .transport, .timeout, .cancelled: true
         case .build, .status, .decode: false
+        }
+    }
+}
+
+extension Error {
+    /// Whether a refresh that failed with this error may succeed later: the server did not refuse it.
+    ///
+    /// Judges the cause instead of ``FailureAdvising/failureKind``, which is permanent for every POST. A POST is never repeated
+    /// automatically, but the next 401 starts a new refresh.
+    package var passesByItself: Bool {
+        switch self {
+        case let error as RemoteError: return error.isPassing || error.stage == .timeout || error.stage == .cancelled
+        case is CancellationError: return true
+        case let advice as any FailureAdvising: return advice.failureKind == .transient || advice.failureKind == .cancelled
+        default: return false
         }
     }
 }

@@ -6,6 +6,11 @@ public struct HTTPFields: Hashable, Sendable {
         public let name: String
         /// The value, without leading and trailing whitespace.
         public let value: String
+
+        package init(name: String, value: String) {
+            self.name = name
+            self.value = value
+        }
     }
 
     /// The lines in the order of the message.

@@ -70,7 +70,7 @@ public struct HTTPResponse: Sendable {
         }
 
         /// The metrics of the exchange; `nil` until it has succeeded, and for a body in memory.
-        var metrics: ExchangeMetrics? {
+        package var metrics: ExchangeMetrics? {
             if case .arriving(let holder) = content { holder.exchange.metrics } else { nil }
         }
 

@@ -99,18 +99,3 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
         }
     }
 }
-
-extension Error {
-    /// Whether a refresh that failed with this error may succeed later: the server did not refuse it.
-    ///
-    /// Judges the cause instead of ``FailureAdvising/failureKind``, which is permanent for every POST. A POST is never repeated
-    /// automatically, but the next 401 starts a new refresh.
-    var passesByItself: Bool {
-        switch self {
-        case let error as RemoteError: return error.isPassing || error.stage == .timeout || error.stage == .cancelled
-        case is CancellationError: return true
-        case let advice as any FailureAdvising: return advice.failureKind == .transient || advice.failureKind == .cancelled
-        default: return false
-        }
-    }
-}
