@@ -77,6 +77,15 @@ extension PostgresCacher: SharedCacher {
     }
 }
 
+extension PostgresCacher: NoticingCacher {
+    /// Adds an observer of all later outages.
+    ///
+    /// - Parameter observer: Called on any thread; it must return quickly. The cacher retains it until it is released itself.
+    public func observeNotices(_ observer: @escaping @Sendable (_ notice: CacherNotice<Param>) -> Void) {
+        observers.state.withLock { $0.faults.append { observer(.fault(.follow, nil, $0)) } }
+    }
+}
+
 extension PostgresCacher.Observers {
     /// Passes a change of the table on to the observers.
     func handle(_ change: PostgresTable.Change, _ decoder: JSONDecoder) {

@@ -119,27 +119,35 @@ extension Duration {
     package static let forever = Duration.nanoseconds(Int64.max)
 }
 
-/// An observation of a cacher apart from the results of its calls.
-package enum CacherNotice<Param: Hashable & Sendable>: Sendable {
-    /// A fault that did not fail the call, such as a load that was a miss because the record is damaged.
+/// A fact that a cacher reports apart from the results of its calls.
+public enum CacherNotice<Param: Hashable & Sendable>: Sendable {
+    /// A fault that did not fail a call, such as a load that was a miss because the record is damaged.
+    ///
+    /// The key is `nil` if the fault concerns more than one record. A store reports the notice as ``StoreEventKind/cacherFault(_:_:)``.
     case fault(StoreEventKind.CacherOperation, Param?, any Error)
     /// The cacher evicted records to stay within its bounds.
+    ///
+    /// A store reports the notice as ``StoreEventKind/evicted(count:)``.
     case evicted(count: Int)
 }
 
-/// A cacher that reports notices, which a store turns into events.
-package protocol NoticingCacher<Param, Content>: Cacher {
+/// A cacher that reports notices, or works in the background.
+///
+/// Conform to this protocol if your cacher learns of faults or evicts records while no call runs that could throw. A store with an
+/// `onEvent` closure observes the notices and reports them as events. The `close()` of a store waits for the cacher's background work.
+public protocol NoticingCacher<Param, Content>: Cacher {
     /// Adds an observer of all later notices.
     ///
-    /// - Parameter observer: Called outside all locks, on any thread. The cacher retains it, so the observer should hold its own store
-    ///   weakly.
-    func observeNotices(_ observer: @escaping @Sendable (CacherNotice<Param>) -> Void)
+    /// - Parameter observer: Called outside all locks, on any thread. The cacher retains it until it is released itself.
+    func observeNotices(_ observer: @escaping @Sendable (_ notice: CacherNotice<Param>) -> Void)
 
     /// Waits until the cacher does no work in the background.
+    ///
+    /// A store calls this method when it is closed or released, after the last call of the cacher has ended.
     func settle() async
 }
 
 extension NoticingCacher {
-    /// Does nothing, for a cacher without work in the background.
-    package func settle() async {}
+    /// The default: returns at once, for a cacher without work in the background.
+    public func settle() async {}
 }

@@ -278,7 +278,7 @@ extension FileCacher {
     }
 
     /// Waits until no scan runs and the ended leases are released.
-    package func settle() async {
+    public func settle() async {
         while let sweep = state.withLock({ $0.sweep }) { await sweep.value }
         // The closure cannot fail. The queue is serial, and a lease ends on it.
         try? await shared?.perform {}
@@ -286,7 +286,10 @@ extension FileCacher {
 }
 
 extension FileCacher: NoticingCacher {
-    package func observeNotices(_ observer: @escaping @Sendable (CacherNotice<Param>) -> Void) {
+    /// Adds an observer of all later faults and evictions.
+    ///
+    /// - Parameter observer: Called outside all locks, on any thread. The cacher retains it until it is released itself.
+    public func observeNotices(_ observer: @escaping @Sendable (_ notice: CacherNotice<Param>) -> Void) {
         observers.withLock { $0.append(observer) }
     }
 }
