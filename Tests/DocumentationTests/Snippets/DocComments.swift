@@ -353,6 +353,16 @@ private func newerDocComments(api: UserAPI, repos: PaginationStore<String, Repo>
     patient()
 }
 
+private func joined(_ request: JointRequest, _ keys: [Int], send: @escaping @Sendable ([Int]) async -> Void) throws {
+    // In the fetch of each key.
+    let member = try request.join()
+    defer { member.leave() }
+
+    // In the fetch that completes the batch.
+    let task = request.start { await send(keys) }
+    print(task)
+}
+
 private struct PassiveBanner {
     var isHidden = true
 }
