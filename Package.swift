@@ -9,6 +9,7 @@ import PackageDescription
 // | StorePlatform | StoreCore/Platform | StoreCore | none |
 // | StoreFiles | StoreCore/Files | StoreCore, StorePlatform | StoreCore |
 // | StoreOutbox | StoreCore/Outbox | StoreCore, StorePlatform, StoreFiles | StoreCore |
+// | StoreResilience | StoreCore/Resilience | StoreCore, its public API only | StoreCore |
 // | StoreCoreTesting | StoreCore/Testing | StoreCore, StoreOutbox | StoreCoreTesting |
 // | PostgresCacher | StoreCore/Postgres | StoreCore, its C target | PostgresCacher |
 // | RemoteHTTP | RemoteRouting/HTTP | StoreCore, StorePlatform, its C target | RemoteRouting, TextStore |
@@ -36,7 +37,7 @@ let package = Package(
     // The programs are not products: their targets would then be part of every package that depends on this one, and no target there could
     // have the name of one of them or of a target that they use. A program of this package runs without a product.
     products: [
-        .library(name: "StoreCore", targets: ["StoreCore", "StoreFiles", "StoreOutbox"]),
+        .library(name: "StoreCore", targets: ["StoreCore", "StoreFiles", "StoreOutbox", "StoreResilience"]),
         .library(name: "StoreCoreTesting", targets: ["StoreCoreTesting"]),
         .library(name: "TextStore", targets: ["TextStore", "RemoteHTTP"]),
         .library(name: "RemoteRouting", targets: ["RemoteRouting", "RemoteHTTP"]),
@@ -54,6 +55,10 @@ let package = Package(
             name: "StoreFiles", dependencies: ["StoreCore", "StorePlatform"], path: "Sources/StoreCore/Files", swiftSettings: settings),
         .target(
             name: "StoreOutbox", dependencies: ["StoreCore", "StorePlatform", "StoreFiles"], path: "Sources/StoreCore/Outbox",
+            swiftSettings: settings),
+        // Without package access, so that it compiles like the code of a user.
+        .target(
+            name: "StoreResilience", dependencies: ["StoreCore"], path: "Sources/StoreCore/Resilience", packageAccess: false,
             swiftSettings: settings),
         .target(
             name: "StoreCoreTesting", dependencies: ["StoreCore", "StoreOutbox"], path: "Sources/StoreCore/Testing", swiftSettings: settings
@@ -161,9 +166,13 @@ let package = Package(
         .testTarget(
             name: "StoreCoreTests",
             dependencies: [
-                "StoreCoreTesting", "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "MainActorClient", "CrashWriter", "Trials",
-                "TestWidth",
+                "StoreCoreTesting", "StoreCore", "StoreFiles", "StoreOutbox", "StoreResilience", "StorePlatform", "MainActorClient",
+                "CrashWriter", "Trials", "TestWidth",
             ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "StoreResilienceTests",
+            dependencies: ["StoreCoreTesting", "StoreCore", "StoreResilience", "Trials", "TestWidth"],
             swiftSettings: settings),
         .testTarget(
             name: "RemoteRoutingTests",
@@ -210,7 +219,7 @@ let package = Package(
             name: "DocumentationTests",
             dependencies: [
                 "PostgresCacher",
-                "RemoteRoutingTesting", "StoreCoreTesting", "StoreCore", "StoreFiles", "StoreOutbox", "TextStore",
+                "RemoteRoutingTesting", "StoreCoreTesting", "StoreCore", "StoreFiles", "StoreOutbox", "StoreResilience", "TextStore",
                 "RemoteRouting", "SyncEngine", "LoopbackOrigin",
                 "hello", "Trials", "TestWidth",
             ],

@@ -2,6 +2,7 @@ internal import Foundation
 internal import StoreCore
 import StoreFiles
 import StoreCoreTesting
+import StoreResilience
 internal import Testing
 internal import Trials
 

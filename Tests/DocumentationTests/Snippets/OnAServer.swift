@@ -1,5 +1,6 @@
 internal import StoreCore
 import StoreCoreTesting
+import StoreResilience
 internal import Testing
 
 /// The price of an article.

@@ -1,6 +1,7 @@
 import Foundation
 import StoreCore
 import StoreCoreTesting
+import StoreResilience
 import Testing
 import Trials
 

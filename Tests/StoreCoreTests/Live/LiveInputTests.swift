@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 import Trials
 import StoreCoreTesting
+import StoreResilience
 
 @testable import StoreCore
 

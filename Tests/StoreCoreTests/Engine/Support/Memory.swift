@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import Trials
 
 /// The memory of the process.
 enum Memory {

@@ -1,3 +1,5 @@
+public import StoreCore
+
 /// Protects a failing origin: opens after consecutive failures, and later lets one fetch test whether the origin has recovered.
 ///
 /// Share one breaker among all fetchers of the same origin.
@@ -19,7 +21,14 @@
 /// A permanent failure (``FailureAdvising``), such as a missing key, concerns only its key, so it counts as a response of the origin. A
 /// canceled fetch does not count.
 public final class CircuitBreaker: Sendable {
-    private let machine: WatchedState<CircuitMachine>
+    /// The machine, and the observers of its state by number.
+    private struct Guarded: Sendable {
+        var machine: CircuitMachine
+        var observers: [Int: AsyncStream<Void>.Continuation] = [:]
+        var lastObserver = 0
+    }
+
+    private let guarded: VisibleMutex<Guarded>
     private let time: any TimeSource
 
     /// Creates a closed breaker.
@@ -33,7 +42,7 @@ public final class CircuitBreaker: Sendable {
         opensAfter failures: Int = 5, within window: Duration = .seconds(10), holdsFor hold: Duration = .seconds(30),
         time: some TimeSource = .system
     ) {
-        machine = WatchedState(CircuitMachine(limit: max(1, failures), window: window, hold: max(.zero, hold)))
+        guarded = VisibleMutex(Guarded(machine: CircuitMachine(limit: max(1, failures), window: window, hold: max(.zero, hold))))
         self.time = time
     }
 
@@ -48,14 +57,14 @@ public final class CircuitBreaker: Sendable {
     }
 
     /// The state after the last fetch; an open breaker stays `.open` after the hold time until a fetch begins.
-    public var state: State { machine.read { $0.state } }
+    public var state: State { guarded.withLock { $0.machine.state } }
 
     /// The current state and its changes, for example to show a banner.
     ///
     /// ```swift
     /// for await state in breaker.states { banner.isHidden = state == .closed }
     /// ```
-    public var states: States { States(machine: machine) }
+    public var states: States { States(breaker: self) }
 
     /// The states of a circuit breaker over time; the sequence ends only when the task is canceled.
     ///
@@ -66,17 +75,19 @@ public final class CircuitBreaker: Sendable {
         /// An open breaker is a state, so the sequence never throws.
         public typealias Failure = Never
 
-        fileprivate let machine: WatchedState<CircuitMachine>
+        fileprivate let breaker: CircuitBreaker
 
         /// Creates an iterator, which begins with the current state.
-        public func makeAsyncIterator() -> Iterator { Iterator(machine: machine) }
+        public func makeAsyncIterator() -> Iterator { Iterator(breaker: breaker) }
 
         /// An observer of the breaker, with its own last seen state.
         public struct Iterator: AsyncIteratorProtocol {
-            fileprivate let machine: WatchedState<CircuitMachine>
+            private let breaker: CircuitBreaker
             private var seen: State?
+            /// The changes of the state since the first call of `next()`.
+            private var changes: AsyncStream<Void>.Iterator?
 
-            fileprivate init(machine: WatchedState<CircuitMachine>) { self.machine = machine }
+            fileprivate init(breaker: CircuitBreaker) { self.breaker = breaker }
 
             /// Waits for a state that this observer has not seen yet.
             ///
@@ -88,20 +99,52 @@ public final class CircuitBreaker: Sendable {
             /// - Parameter actor: The caller's actor.
             /// - Returns: The newest state; `nil` once the task is canceled.
             public mutating func next(isolation actor: isolated (any Actor)?) async -> State? {
-                let last = seen
-                // The wait fails only if the task is canceled.
-                guard let state = try? await machine.wait(isolation: actor, until: { $0.state == last ? nil : $0.state }) else {
-                    return nil
+                // Observes the changes before it reads the state, so that it misses none.
+                if changes == nil { changes = breaker.changes().makeAsyncIterator() }
+                while !Task.isCancelled {
+                    let state = breaker.state
+                    guard state == seen else {
+                        seen = state
+                        return state
+                    }
+                    // Only the cancellation of the task ends the changes.
+                    if await changes?.next(isolation: actor) == nil { break }
                 }
-                seen = state
-                return state
+                changes = nil
+                return nil
             }
         }
     }
 
+    /// The changes of the state from now on; several may be one element.
+    private func changes() -> AsyncStream<Void> {
+        let (changes, observer) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        let number = guarded.withLock { guarded in
+            guarded.lastObserver += 1
+            guarded.observers[guarded.lastObserver] = observer
+            return guarded.lastObserver
+        }
+        observer.onTermination = { [weak self] _ in
+            // Released outside the lock.
+            _ = self?.guarded.withLock { $0.observers.removeValue(forKey: number) }
+        }
+        return changes
+    }
+
+    /// Changes the machine, and resumes the observers if its state has changed.
+    private func update<Result: Sendable>(_ body: (inout CircuitMachine) -> Result) -> Result {
+        let (result, observers) = guarded.withLock { guarded in
+            let epoch = guarded.machine.epoch
+            let result = body(&guarded.machine)
+            return (result, guarded.machine.epoch == epoch ? [] : Array(guarded.observers.values))
+        }
+        for observer in observers { observer.yield() }
+        return result
+    }
+
     fileprivate func admit() throws -> CircuitMachine.Epoch {
         let now = time.now
-        switch machine.update({ $0.fetchRequested(at: now) }) {
+        switch update({ $0.fetchRequested(at: now) }) {
         case .admitted(let epoch):
             return epoch
         case .refused(let error, let remaining):
@@ -113,7 +156,7 @@ public final class CircuitBreaker: Sendable {
 
     fileprivate func fetchEnded(_ epoch: CircuitMachine.Epoch, _ outcome: FetchOutcome) {
         let now = time.now
-        machine.update { $0.fetchEnded(epoch, outcome, at: now) }
+        update { $0.fetchEnded(epoch, outcome, at: now) }
     }
 }
 

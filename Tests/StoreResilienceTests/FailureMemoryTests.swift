@@ -1,16 +1,9 @@
 import Foundation
 import StoreCore
 import StoreCoreTesting
+import StoreResilience
 import Testing
 import Trials
-
-/// An error with advice.
-struct Advising: FailureAdvising, Equatable {
-    var failureKind = FailureKind.transient
-    var retryAfter: Duration?
-    var attempts = 1
-    var allowsStale = true
-}
 
 /// A store with a failure memory; the script of its fetcher has no answer but those of the test.
 private struct Remembering {
@@ -95,7 +88,7 @@ struct FailureMemoryTests {
             try await script.started(count: count)
         }
         try await script.answer(1, with: .failure(Offline()))
-        #expect(await fetches[0].outcome == "Offline")
+        await #expect(throws: Offline.self) { try await fetches[0].value }
         await #expect(throws: FetchError.self) { try await fetcher.respond(to: .content(1, revalidating: nil)) }
         try await script.answer(2, with: .success(1))
         try await fetches[1].value

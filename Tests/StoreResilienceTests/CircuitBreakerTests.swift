@@ -1,8 +1,9 @@
+import StoreCore
+import StoreCoreTesting
 import Testing
 import Trials
-import StoreCoreTesting
 
-@testable import StoreCore
+@testable import StoreResilience
 
 /// A fetcher behind a breaker that opens after three failures within ten seconds and holds for thirty.
 private struct Guarded {

@@ -3,6 +3,7 @@ public import FoundationEssentials
 #else
 public import Foundation
 #endif
+public import StoreCore
 
 /// An error of a decorated or batched fetch that reached no origin, or received no content for its key.
 ///
@@ -76,5 +77,22 @@ public struct FetchError: FailureAdvising, LocalizedError, CustomStringConvertib
         ///
         /// See ``BatchFetcher``.
         public static let missingKey = Code(rawValue: "missingKey")
+    }
+}
+
+extension String {
+    /// Returns the text with an escape, such as `\u{202E}`, for each character that would act on a terminal or reorder its surroundings.
+    ///
+    /// Escapes control characters (C0, DEL and C1), the separators of lines and paragraphs, and the marks, embeddings, overrides and
+    /// isolates of bidirectional text (Unicode Standard Annex 9, "Explicit Directional Embedding and Override").
+    fileprivate func escapedForDisplay() -> String {
+        unicodeScalars.reduce(into: "") { text, scalar in
+            switch scalar.value {
+            case 0..<0x20, 0x7F..<0xA0, 0x61C, 0x200E, 0x200F, 0x2028, 0x2029, 0x202A...0x202E, 0x2066...0x2069:
+                text += "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
+            default:
+                text.unicodeScalars.append(scalar)
+            }
+        }
     }
 }

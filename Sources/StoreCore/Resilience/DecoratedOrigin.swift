@@ -1,3 +1,5 @@
+public import StoreCore
+
 /// A fetcher with a rule about which of its fetches reach the origin: a failure memory or a circuit breaker.
 ///
 /// ```swift
@@ -132,7 +134,7 @@ private struct DecoratedValues<Base: AsyncSequence>: AsyncSequence {
             defer { end = nil }
             do {
                 let value = try await base?.next(isolation: isolation)
-                end?(value == nil ? FetchOutcome(StoreError.endedWithoutValue) : .responded)
+                end?(value == nil ? FetchOutcome(endedWithoutValue) : .responded)
                 return value
             } catch {
                 end?(FetchOutcome(error))
@@ -140,6 +142,13 @@ private struct DecoratedValues<Base: AsyncSequence>: AsyncSequence {
             }
         }
     }
+}
+
+/// The failure of a connection that ends before its first value.
+private var endedWithoutValue: StoreError {
+    StoreError(
+        .endedWithoutValue,
+        "following the origin: its stream ended before its first value; let it throw if the connection is lost")
 }
 
 /// A rule about which fetches reach the origin.

@@ -1,0 +1,225 @@
+public import StoreCore
+
+/// A fetcher that collects fetches for a few milliseconds and sends one request for all of their keys.
+///
+/// ```swift
+/// let users = Store(
+///     cacher: MemoryCacher(),
+///     fetcher: BatchFetcher<User.ID, User>(limit: 100) { ids in
+///         try await api.users(ids)
+///     })
+/// ```
+///
+/// - A batch begins with its first fetch. Its request is sent after ``delay``, or at once when the batch is full.
+/// - If the response lacks a key, the fetch of that key fails with a ``FetchError`` of code ``FetchError/Code/missingKey``. Content for
+///   keys that were not requested is ignored.
+/// - If the request fails, the fetches of all its keys fail with the same error.
+/// - A canceled fetch leaves its batch at once. The request is canceled when all of its fetches have left.
+///
+/// For a ``CircuitBreaker`` in front of this fetcher, a failed request counts as one failure for each of its keys.
+public final class BatchFetcher<Param: Hashable & Sendable, Content: Sendable>: Fetcher {
+    /// The largest number of keys in a request.
+    public let limit: Int
+
+    /// The time for which a batch collects keys.
+    public let delay: Duration
+
+    private let time: any TimeSource
+    private let request: @Sendable ([Param]) async throws -> [Param: Content]
+    private let batches = VisibleMutex(Batches<Param, Content>())
+
+    /// Creates a fetcher.
+    ///
+    /// - Parameters:
+    ///   - limit: The largest number of keys in a request; at least one.
+    ///   - delay: The time for which a batch collects keys.
+    ///   - time: The source of time; tests pass a ``ManualTime``.
+    ///   - fetch: Fetches the content of keys, which are distinct and in the order of their fetches. It runs in a task of its own, which is
+    ///     canceled when no fetch waits for it. It must not wait for a key of its batch.
+    public init(
+        limit: Int = 100, delay: Duration = .milliseconds(5), time: some TimeSource = .system,
+        fetch: @escaping @Sendable (_ params: [Param]) async throws -> [Param: Content]
+    ) {
+        self.limit = max(1, limit)
+        self.delay = delay
+        self.time = time
+        request = fetch
+    }
+
+    /// Fetches the content of a key, in one request with other keys.
+    ///
+    /// - Parameter param: The key.
+    /// - Returns: The content that the response has for the key.
+    /// - Throws: The error of the request, unchanged; a ``FetchError`` if the response lacks the key; `CancellationError` as soon as the
+    ///   task is canceled, without effect on other fetches.
+    public func fetch(param: Param) async throws -> Content {
+        try Task.checkCancellation()
+        let (results, waiter) = AsyncStream<Result<Content, any Error>>.makeStream()
+        let place = try join(param, waiter)
+        defer { leave(place) }
+        var iterator = results.makeAsyncIterator()
+        // Only the cancellation of the task ends the stream without a result.
+        guard !Task.isCancelled, let result = await iterator.next(isolation: #isolation) else { throw CancellationError() }
+        return try result.get()
+    }
+
+    /// The number of fetches that wait, for tests.
+    var waitingCount: Int { batches.withLock { $0.waitingCount } }
+
+    /// Adds a fetch to the batch that collects keys, or to a new batch.
+    private func join(_ param: Param, _ waiter: Batches<Param, Content>.Waiter) throws -> Batches<Param, Content>.Place {
+        let (place, needsTimer, timer) = try batches.withLock { batches in
+            let (place, isFirst, isFull) = try batches.join(param, waiter, limit: limit)
+            return (place, isFirst && !isFull, isFull ? send(place.batch, &batches) : nil)
+        }
+        timer?.cancel()
+        if needsTimer { startTimer(place.batch) }
+        return place
+    }
+
+    private func startTimer(_ number: Int) {
+        let deadline = time.now.advanced(by: delay)
+        let timer = Task.detached(priority: Task.currentPriority) { [self] in
+            // A canceled sleep means that the batch was sent or abandoned.
+            guard (try? await time.sleep(until: deadline)) != nil else { return }
+            _ = batches.withLock { send(number, &$0) }
+        }
+        let isNeeded = batches.withLock { $0.timerStarted(number, timer) }
+        if !isNeeded { timer.cancel() }
+    }
+
+    /// Sends the request of a batch unless it was sent or abandoned before.
+    ///
+    /// Called under the lock, so that no fetch leaves between the choice of the keys and the start.
+    ///
+    /// - Returns: The timer of the batch; the caller cancels it outside the lock.
+    private func send(_ number: Int, _ batches: inout Batches<Param, Content>) -> Task<Void, Never>? {
+        batches.send(number) { [self] params, joint in
+            joint.start { await self.run(params, number) }
+        }
+    }
+
+    private func run(_ params: [Param], _ number: Int) async {
+        let result: Result<[Param: Content], any Error>
+        do { result = .success(try await request(params)) } catch { result = .failure(error) }
+        // Outside the lock, because the content is the user's.
+        batches.withLock { $0.requestEnded(number) }?.end(with: result)
+    }
+
+    private func leave(_ place: Batches<Param, Content>.Place) {
+        let abandoned = batches.withLock { $0.leave(place) }
+        place.member.leave()
+        abandoned?.task?.cancel()
+    }
+}
+
+/// The batches of a fetcher whose requests have not ended (C21).
+private struct Batches<Param: Hashable & Sendable, Content: Sendable>: Sendable {
+    typealias Waiter = AsyncStream<Result<Content, any Error>>.Continuation
+
+    /// The place of a fetch in a batch.
+    struct Place: Sendable {
+        let batch: Int
+        let param: Param
+        let number: Int
+        let member: JointRequest.Member
+    }
+
+    private var batches: [Int: Batch<Param, Content>] = [:]
+    private var lastBatch = 0
+    private var lastFetch = 0
+
+    var waitingCount: Int { batches.values.reduce(0) { $0 + $1.waitingCount } }
+
+    /// Adds a fetch to the batch that collects keys, or to a new batch.
+    ///
+    /// - Returns: The place of the fetch, whether the batch is new, and whether it is full.
+    mutating func join(_ param: Param, _ waiter: Waiter, limit: Int) throws -> (place: Place, isFirst: Bool, isFull: Bool) {
+        let collecting = batches[lastBatch].flatMap { $0.isCollecting ? $0.request : nil }
+        let request = collecting ?? JointRequest()
+        let member = try request.join()
+        if collecting == nil {
+            lastBatch += 1
+            batches[lastBatch] = Batch(request: request)
+        }
+        lastFetch += 1
+        batches[lastBatch]?.add(param, lastFetch, waiter)
+        let isFull = batches[lastBatch].map { $0.params.count >= limit } ?? false
+        return (Place(batch: lastBatch, param: param, number: lastFetch, member: member), collecting == nil, isFull)
+    }
+
+    /// Ends the collection of keys, and starts the request; does nothing if the collection has ended before.
+    ///
+    /// - Returns: The timer.
+    mutating func send(_ number: Int, _ start: ([Param], JointRequest) -> Task<Void, Never>) -> Task<Void, Never>? {
+        guard let batch = batches[number], batch.isCollecting else { return nil }
+        batches[number]?.isCollecting = false
+        batches[number]?.task = start(batch.params, batch.request)
+        return batch.task
+    }
+
+    /// Registers a timer; returns `false` if its batch no longer collects keys.
+    mutating func timerStarted(_ number: Int, _ timer: Task<Void, Never>) -> Bool {
+        guard batches[number]?.isCollecting == true else { return false }
+        batches[number]?.task = timer
+        return true
+    }
+
+    /// Removes the batch of a request; returns `nil` if all its fetches have left.
+    mutating func requestEnded(_ number: Int) -> Batch<Param, Content>? { batches.removeValue(forKey: number) }
+
+    /// Removes a fetch, and the batch with its last fetch.
+    ///
+    /// - Returns: The removed batch. The caller cancels its task outside the lock.
+    mutating func leave(_ place: Place) -> Batch<Param, Content>? {
+        batches[place.batch]?.remove(place.param, place.number)
+        return batches[place.batch]?.members.isEmpty == true ? batches.removeValue(forKey: place.batch) : nil
+    }
+}
+
+/// The fetches that wait for one request.
+private struct Batch<Param: Hashable & Sendable, Content: Sendable>: Sendable {
+    typealias Waiter = AsyncStream<Result<Content, any Error>>.Continuation
+
+    let request: JointRequest
+    var isCollecting = true
+    /// The distinct keys in the order of their first fetches.
+    private(set) var params: [Param] = []
+    /// The fetches that wait, by key and number.
+    private(set) var members: [Param: [Int: Waiter]] = [:]
+    /// The timer while the batch collects keys, and then the request.
+    var task: Task<Void, Never>?
+
+    init(request: JointRequest) { self.request = request }
+
+    var waitingCount: Int { members.values.reduce(0) { $0 + $1.count } }
+
+    mutating func add(_ param: Param, _ number: Int, _ waiter: Waiter) {
+        if members[param] == nil { params.append(param) }
+        members[param, default: [:]][number] = waiter
+    }
+
+    mutating func remove(_ param: Param, _ number: Int) {
+        members[param]?[number] = nil
+        guard members[param]?.isEmpty == true else { return }
+        members[param] = nil
+        // Until the request is sent, a key that no fetch waits for leaves the batch.
+        if isCollecting { params.removeAll { $0 == param } }
+    }
+
+    /// Passes the result of the request on to the fetches.
+    func end(with result: Result<[Param: Content], any Error>) {
+        for (param, waiters) in members {
+            let content = result.flatMap { contents -> Result<Content, any Error> in
+                if let content = contents[param] { .success(content) } else { .failure(missing(param)) }
+            }
+            for waiter in waiters.values { waiter.yield(content) }
+        }
+    }
+
+    private func missing(_ param: Param) -> FetchError {
+        FetchError(
+            .missingKey,
+            "cannot fetch \(param): the response to a batch of \(params.count) has no content for it; check that the key exists")
+    }
+}

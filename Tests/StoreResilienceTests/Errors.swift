@@ -1,0 +1,12 @@
+import StoreCore
+
+/// The error of an unreachable origin.
+struct Offline: Error {}
+
+/// An error with advice.
+struct Advising: FailureAdvising, Equatable {
+    var failureKind = FailureKind.transient
+    var retryAfter: Duration?
+    var attempts = 1
+    var allowsStale = true
+}
