@@ -172,21 +172,5 @@ public struct RemoteHost: Sendable {
 
 extension RemoteHost {
     /// The default transport, shared so that hosts share connections.
-    private static let sharedTransport: any Transport = defaultTransport()
-
-    /// Creates the transport that suits the system.
-    ///
-    /// - Parameter path: The path of the libcurl to load; `nil` for the system's.
-    static func defaultTransport(libcurl path: String? = nil) -> any Transport {
-        #if os(Linux)
-        do {
-            return try CurlTransport(width: 256, path: path)
-        } catch {
-            let reason = (error as? TransportFailure)?.message ?? "\(error)"
-            return URLSessionTransport(becauseOf: reason)
-        }
-        #else
-        return URLSessionTransport()
-        #endif
-    }
+    private static let sharedTransport = SystemTransport.make()
 }

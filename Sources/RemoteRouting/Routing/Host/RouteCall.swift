@@ -115,7 +115,7 @@ final class RouteCall: Sendable {
         case .whole:
             // A jar may wait for its cacher.
             keepsOwnDeadline =
-                RouteCall.keepsDeadlines(host.transport) && host.authorization == nil && host.requestInterceptors.isEmpty
+                SystemTransport.keepsDeadlines(host.transport) && host.authorization == nil && host.requestInterceptors.isEmpty
                 && host.responseInterceptors.isEmpty && cookies == nil
             bodyBytes = host.limits.responseBytes
         case .stream(let limit):
@@ -151,15 +151,6 @@ final class RouteCall: Sendable {
             let operation = "\(route.method.rawValue) \(host.configuration.name)"
             throw RemoteError(.build, .invalidRoute, operation: operation, error.refusal, underlyingError: error)
         }
-    }
-
-    /// Whether a transport ends every exchange at its deadline; only the transports of RemoteHTTP guarantee it.
-    private static func keepsDeadlines(_ transport: any Transport) -> Bool {
-        #if os(Linux)
-        transport is CurlTransport || transport is URLSessionTransport
-        #else
-        transport is URLSessionTransport
-        #endif
     }
 
     /// The request that was sent last, after credentials, interceptors and redirects.

@@ -41,7 +41,7 @@ struct LibraryTests {
     }
 
     @Test func `a host without libcurl names URLSession and the reason`() {
-        let transport = RemoteHost.defaultTransport(libcurl: "/nowhere/libcurl.so.4")
+        let transport = SystemTransport.make(libcurl: "/nowhere/libcurl.so.4")
         #expect("\(RemoteHost("a.example", transport: transport).transport)" == "URLSession (/nowhere/libcurl.so.4 cannot be loaded)")
     }
 

@@ -1,0 +1,27 @@
+/// The transports that this module makes for the system.
+package enum SystemTransport {
+    /// Creates the transport that suits the system.
+    ///
+    /// - Parameter path: The path of the libcurl to load; `nil` for the system's.
+    package static func make(libcurl path: String? = nil) -> any Transport {
+        #if os(Linux)
+        do {
+            return try CurlTransport(width: 256, path: path)
+        } catch {
+            let reason = (error as? TransportFailure)?.message ?? "\(error)"
+            return URLSessionTransport(becauseOf: reason)
+        }
+        #else
+        return URLSessionTransport()
+        #endif
+    }
+
+    /// Returns whether a transport ends every exchange at its deadline; only the transports of this module guarantee it.
+    package static func keepsDeadlines(_ transport: any Transport) -> Bool {
+        #if os(Linux)
+        transport is CurlTransport || transport is URLSessionTransport
+        #else
+        transport is URLSessionTransport
+        #endif
+    }
+}
