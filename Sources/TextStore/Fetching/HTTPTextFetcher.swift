@@ -98,7 +98,7 @@ public final class HTTPTextFetcher: RevalidatingFetcher, CustomStringConvertible
             let advice = (300..<400).contains(head.status) ? "use the address that the redirect names" : "check the server"
             var error = TextStoreError(
                 .unexpectedStatus, "cannot get \(name): the server responded with status \(head.status); \(advice)",
-                retryAfter: head.retryAfter(at: time.date))
+                retryAfter: RetryAfter.delay(now: time.date) { head.values(of: $0) })
             error.status = head.status
             throw error
         }

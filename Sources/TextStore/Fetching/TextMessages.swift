@@ -103,34 +103,6 @@ extension WireHead {
         let validator = Validator(entityTag: value(of: "ETag"), lastModified: value(of: "Last-Modified"))
         return validator == Validator() ? nil : validator
     }
-
-    /// Returns the `Retry-After` delay, given in seconds or as a date (RFC 9110 §10.2.3); zero after that date.
-    ///
-    /// A date is relative to the response's own date, because the device's clock may be wrong.
-    ///
-    /// - Parameter now: The device's date, for a response without a date.
-    func retryAfter(at now: Date) -> Duration? {
-        guard let value = value(of: "Retry-After") else { return nil }
-        if !value.isEmpty, value.utf8.allSatisfy({ $0 &- 0x30 <= 9 }) {
-            // RFC 9111 §1.2.2 allows larger numbers to count as 2³¹.
-            return .seconds(min(Int64(value) ?? .max, 1 << 31))
-        }
-        let now = self.value(of: "Date").flatMap(RFC3339.httpDate) ?? now
-        // HTTP dates have whole seconds; rounding up keeps the next request from being early.
-        return RFC3339.httpDate(value).map { .seconds(max(0, Int64($0.timeIntervalSince(now).rounded(.up)))) }
-    }
-}
-
-extension RFC3339 {
-    /// Reads a date in HTTP's preferred format (RFC 9110 §5.6.7), `Sun, 06 Nov 1994 08:49:37 GMT`; `nil` for any other text.
-    static func httpDate(_ text: String) -> Date? {
-        let words = text.split(separator: " ", omittingEmptySubsequences: false)
-        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-        guard words.count == 6, words[5] == "GMT", ["Mon,", "Tue,", "Wed,", "Thu,", "Fri,", "Sat,", "Sun,"].contains(words[0]),
-            let month = months.firstIndex(where: { $0 == words[2] })
-        else { return nil }
-        return date("\(words[3])-\(month < 9 ? "0" : "")\(month + 1)-\(words[1])T\(words[4])Z")
-    }
 }
 
 extension String {

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import RemoteHTTP
 
 /// Dates in the format of RFC 3339 §5.6: `2030-01-01T00:00:00Z`, with `t` and `z` in either case, a fraction of any length, or an offset.
 enum RFC3339 {
@@ -12,20 +13,12 @@ enum RFC3339 {
             let minute = scanner.number(2), scanner.skip(":"), let second = scanner.number(2)
         else { return nil }
         guard let fraction = scanner.fraction(), let offset = scanner.offset(), scanner.rest.isEmpty else { return nil }
-        guard 1...12 ~= month, case let next = days(year, month + 1), case let first = days(year, month), 1...(next - first) ~= day,
-            hour < 24, minute < 60, second <= 60
+        guard second <= 60,
+            let moment = CivilMoment(year: year, month: month, day: day, hour: hour, minute: minute, second: min(59, second))
         else { return nil }
-        let seconds = (first + day - 1) * 86_400 + hour * 3600 + minute * 60 + second - offset * 60
-        if second == 60, seconds != first * 86_400, seconds != next * 86_400 { return nil }
-        return Date(timeIntervalSince1970: Double(seconds) + fraction)
-    }
-
-    /// Returns the days from 1970-01-01 to the first day of a month in the Gregorian calendar; month 13 is the next January.
-    private static func days(_ year: Int, _ month: Int) -> Int {
-        // Counting years from March puts the leap day at the end of a year.
-        let year = month > 2 ? year : year - 1, month = month > 2 ? month - 3 : month + 9
-        let century = (year + 400) / 100
-        return 365 * (year + 400) + (year + 400) / 4 - century + century / 4 + (153 * month + 2) / 5 - 865_565
+        let whole = moment.date.addingTimeInterval(Double((second == 60 ? 1 : 0) - offset * 60))
+        if second == 60, !CivilMoment(whole).beginsMonth { return nil }
+        return whole.addingTimeInterval(fraction)
     }
 
     private struct Scanner {

@@ -19,7 +19,7 @@ package struct CivilMoment: Equatable {
     var weekday: Int
 
     /// The moment of a date, truncated to milliseconds.
-    init(_ date: Date) {
+    package init(_ date: Date) {
         // Clamped, so that the arithmetic cannot overflow.
         let milliseconds = Int64(max(-1e15, min(1e15, (date.timeIntervalSince1970 * 1000).rounded(.down))))
         let (days, inDay) = milliseconds.flooredDivision(by: 86_400_000)
@@ -48,6 +48,9 @@ package struct CivilMoment: Equatable {
         weekday = 0
         weekday = Int((daysSince1970 + 4).flooredDivision(by: 7).remainder)
     }
+
+    /// Whether the moment is the first of a month.
+    package var beginsMonth: Bool { day == 1 && hour == 0 && minute == 0 && second == 0 && millisecond == 0 }
 
     package var date: Date {
         Date(timeIntervalSince1970: Double(daysSince1970 * 86_400 + Int64(hour * 3600 + minute * 60 + second)) + Double(millisecond) / 1000)
