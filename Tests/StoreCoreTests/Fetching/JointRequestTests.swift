@@ -11,10 +11,19 @@ struct JointRequestTests {
 
     private func scope() -> FetchScope { FetchScope(FetchedKey(), .one(running)) }
 
-    @Test func `C1, C21: a fetch cannot join a request that waits for it`() async throws {
+    @Test func `C1, C21: a fetch cannot join a request that waits for it, nor wait for a member of it`() async throws {
         let (first, second) = (scope(), scope())
-        let member = try await first.run { Result { try request.join() } }.get()
-        let (isWaiting, mayEnd) = (WatchedState<Bool?>(nil), WatchedState(false))
+        let (hasJoined, isWaiting) = (WatchedState<Bool?>(nil), WatchedState<Bool?>(nil))
+        let (mayLeave, mayEnd) = (WatchedState(false), WatchedState(false))
+        let fetch = Task {
+            await first.run {
+                let member = try? request.join()
+                hasJoined.update { $0 = member != nil }
+                try? await mayLeave.wait { $0 ? () : nil }
+                member?.leave()
+            }
+        }
+        #expect(try await hasJoined.wait { $0 })
         let task = request.start {
             let wait = FetchScope.active.map { FetchWait($0) }
             isWaiting.update { $0 = wait?.begin(awaiting: second.key) }
@@ -27,12 +36,13 @@ struct JointRequestTests {
         // The first fetch waits for the second one through the request.
         let wait = FetchWait(second)
         #expect(!wait.begin(awaiting: first.key))
-        member.leave()
+        mayLeave.update { $0 = true }
+        await fetch.value
         #expect(wait.begin(awaiting: first.key))
         mayEnd.update { $0 = true }
         await task.value
-        let third = await second.run { Result { try request.join() } }
-        #expect(throws: Never.self) { try third.get() }
+        let late = await scope().run { Result { _ = try request.join() } }
+        #expect(throws: Never.self) { try late.get() }
     }
 
     @Test func `C23: a request counts once for each store with a member, until it has ended`() async throws {
