@@ -11,7 +11,7 @@ import PackageDescription
 // | StoreOutbox | StoreCore/Outbox | StoreCore, StorePlatform, StoreFiles | StoreCore |
 // | StoreResilience | StoreCore/Resilience | StoreCore, its public API only | StoreCore |
 // | StoreCoreTesting | StoreCore/Testing | StoreCore, StoreOutbox | StoreCoreTesting |
-// | PostgresCacher | StoreCore/Postgres | StoreCore, its C target | PostgresCacher |
+// | PostgresCacher | StoreCore/Postgres | StoreCore, its public API only; its C target | PostgresCacher |
 // | RemoteHTTP | RemoteRouting/HTTP | StoreCore, StorePlatform, its C target | RemoteRouting, TextStore |
 // | RemoteRouting | RemoteRouting/Routing | StoreCore, StorePlatform, StoreOutbox, RemoteHTTP | RemoteRouting |
 // | RemoteRoutingTesting | RemoteRouting/Testing | StoreCore, RemoteRouting | RemoteRoutingTesting |
@@ -79,10 +79,10 @@ let package = Package(
             swiftSettings: settings),
         .target(name: "SyncEngine", dependencies: ["StoreCore", "StorePlatform"], swiftSettings: settings),
 
-        // A cacher over PostgreSQL. libpq is found at run time.
+        // A cacher over PostgreSQL, also without package access. libpq is found at run time.
         .target(
             name: "PostgresCacher", dependencies: ["StoreCore", "PostgresShim"], path: "Sources/StoreCore/Postgres",
-            exclude: ["PostgresShim"], swiftSettings: settings),
+            exclude: ["PostgresShim"], packageAccess: false, swiftSettings: settings),
         .target(name: "PostgresShim", path: "Sources/StoreCore/Postgres/PostgresShim"),
 
         // Examples: programs that a newcomer runs.

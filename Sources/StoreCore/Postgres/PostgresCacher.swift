@@ -46,7 +46,7 @@ public final class PostgresCacher<Param: Hashable & Sendable & Codable, Content:
             var lastID: UInt64 = 0
         }
 
-        let state = Lock(State())
+        let state = VisibleMutex(State())
     }
 
     /// Creates a cacher; the first call connects.

@@ -1,5 +1,4 @@
 internal import Foundation
-internal import StoreCore
 internal import PostgresShim
 
 struct PostgresQuery: Sendable {
@@ -58,7 +57,7 @@ struct PostgresOperation: Sendable {
 /// Any thread starts an operation; only the loop's thread continues and closes it.
 final class PostgresConnection: Sendable {
     let descriptor: Int32
-    private let state: Lock<State>
+    private let state: VisibleMutex<State>
 
     private struct State {
         /// libpq's connection; `nil` once it is closed.
@@ -86,7 +85,7 @@ final class PostgresConnection: Sendable {
     private init(_ connection: sending OpaquePointer) {
         descriptor = pq_socket(connection)
         _ = pq_set_nonblocking(connection)
-        state = Lock(State(connection: connection))
+        state = VisibleMutex(State(connection: connection))
     }
 
     deinit { _ = close() }

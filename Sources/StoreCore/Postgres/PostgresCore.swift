@@ -1,5 +1,4 @@
 internal import Foundation
-internal import StoreCore
 
 /// The user of a channel: a table of a cacher.
 protocol PostgresListener: AnyObject, Sendable {
@@ -26,7 +25,7 @@ final class PostgresCore: Sendable {
     private let url: String
     let limit: Int
     private let wake: WakePipe
-    private let state = Lock(State())
+    private let state = VisibleMutex(State())
 
     private struct State {
         var pool: [PostgresConnection] = []

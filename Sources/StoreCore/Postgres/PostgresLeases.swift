@@ -26,7 +26,7 @@ final class PostgresLeases: Sendable {
         var watched: Int64?
     }
 
-    private let state = Lock(State())
+    private let state = VisibleMutex(State())
 
     /// The number of waiting tasks, for tests.
     var waiterCount: Int { state.withLock { $0.waiters.count } }

@@ -7,7 +7,7 @@ internal import Foundation
 ///
 /// Every change locks the row of `users_state` until it commits. Therefore changes become visible, and are announced, in the order of
 /// their numbers.
-package struct PostgresStatements: Sendable {
+struct PostgresStatements: Sendable {
     static let version = 1
     /// The longest key, in bytes of JSON, that a notice contains. PostgreSQL's limit for a notice is 8 000 bytes, and a key takes twice its
     /// length there, in hexadecimal digits.
@@ -185,13 +185,6 @@ package struct PostgresStatements: Sendable {
                 SELECT count(content) FROM gone;
                 SELECT pg_notify(\(Self.literal(channel)), 'n ' || head || ' \(writer)') FROM \(state)
                 """)
-    }
-
-    /// Returns the texts that load and save a record, for a comparison with handwritten calls.
-    package static func texts(table: String) -> (load: String, save: String) {
-        let statements = PostgresStatements(table: table)
-        let row = PostgresRow(key: Data(), schema: 1, fetchedAt: 0)
-        return (statements.load(Data(), schema: 1).text, statements.save(row, base: nil, writer: 1, channel: "").text)
     }
 
     // MARK: Leases

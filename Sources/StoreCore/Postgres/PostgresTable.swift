@@ -19,7 +19,7 @@ final class PostgresTable: PostgresListener {
     let writer: Int64 = .random(in: 1...Int64.max)
     let leases = PostgresLeases()
     private let onChange: @Sendable (Change) -> Void
-    private let state = Lock(State())
+    private let state = VisibleMutex(State())
 
     private struct State {
         var position = Revision.none

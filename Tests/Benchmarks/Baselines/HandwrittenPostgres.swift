@@ -1,6 +1,5 @@
 internal import Dispatch
 internal import Foundation
-internal import PostgresCacher
 internal import PostgresShim
 internal import StoreCore
 internal import Synchronization
@@ -29,7 +28,7 @@ final class HandwrittenConnection {
             status = Int(pq_connect_poll(connection))
         }
         guard status == PQ_POLLING_OK else { throw PostgresFailed(message: String(cString: pq_error(connection))) }
-        let texts = PostgresStatements.texts(table: table)
+        let texts = Self.texts(table)
         let name = "SELECT 'storehouse_' || md5('public.' || $1::text)"
         for (name, text) in [("load", texts.load), ("save", texts.save), ("channel", name)] {
             _ = pq_send_prepare(connection, name, text)
@@ -43,6 +42,36 @@ final class HandwrittenConnection {
     }
 
     deinit { pq_finish(connection) }
+
+    /// The statements of the cacher, so that the server has the same work; a change of `PostgresStatements` must be repeated here.
+    private static func texts(_ table: String) -> (load: String, save: String) {
+        let (records, state) = ("\"\(table)\"", "\"\(table)_state\"")
+        let load = """
+            SELECT fetched_at, details, content FROM \(records)
+            WHERE key = sha256($1::bytea) AND schema = $2::int8 AND content IS NOT NULL
+            """
+        let save = """
+            WITH head AS (
+                UPDATE \(state) SET head = GREATEST(head + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)
+                RETURNING head, floor
+            ),
+            saved AS (
+                INSERT INTO \(records) AS r (key, name, revision, writer, schema, fetched_at, details, content)
+                SELECT sha256($1::bytea), $1, head.head, $2::int8, $3::int8, $4::float8, $5::bytea, $6::bytea FROM head
+                WHERE $7::int8 IS NULL OR head.floor <= $7
+                ON CONFLICT (key) DO UPDATE SET revision = EXCLUDED.revision, writer = EXCLUDED.writer, schema = EXCLUDED.schema,
+                    fetched_at = EXCLUDED.fetched_at, details = EXCLUDED.details, content = EXCLUDED.content
+                WHERE $7 IS NULL OR r.revision <= $7 OR r.writer = EXCLUDED.writer
+                RETURNING r.revision
+            )
+            SELECT head.head, (saved.revision IS NOT NULL)::int4, head.floor, pg_notify($8::text, CASE
+                WHEN saved.revision IS NULL THEN 'n ' || head.head || ' ' || $2
+                WHEN octet_length($1) <= 3500 THEN 'c ' || head.head || ' ' || $2 || ' ' || encode($1, 'hex')
+                ELSE 'd ' || head.head || ' ' || $2 || ' ' || encode(sha256($1), 'hex') END)::text
+            FROM head LEFT JOIN saved ON true
+            """
+        return (load, save)
+    }
 
     func load(_ key: Int) throws -> CacheRecord<[Article]>? {
         send("load", [try encoder.encode(key), integer(1)])
