@@ -37,7 +37,8 @@ func link(_ path: String) -> String {
 
 for file in arguments.dropFirst(3) {
     let text = try String(contentsOfFile: file, encoding: .utf8)
-    let linked = text.replacing(#/``([^`\s]+)``/#) { link(String($0.1)) }
+    // A quotation mark ends the text of a line in a symbol graph. Without it, the end of a fence would pair with the next link.
+    let linked = text.replacing(#/``([^`\s"]+)``/#) { link(String($0.1)) }
         .replacing(#/\[([^\]]*)\]\(doc:\/([A-Za-z]+)\/[^)]*\)/#) { match in
             match.2 == module || documented.contains { $0.name == match.2 } ? String(match.0) : String(match.1)
         }

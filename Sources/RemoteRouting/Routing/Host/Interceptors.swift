@@ -13,7 +13,7 @@ public import RemoteHTTP
 /// let api = RemoteHost("api.example.com").intercepting(requests: Trace())
 /// ```
 ///
-/// ``HTTPRequest/route`` and ``HTTPRequest/tags`` describe the route behind the request:
+/// `HTTPRequest.route` and `HTTPRequest.tags` describe the route behind the request:
 ///
 /// ```swift
 /// struct ScreenField: RequestInterceptor {

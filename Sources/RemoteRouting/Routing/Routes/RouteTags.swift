@@ -34,7 +34,7 @@ public protocol LoggedRouteTagKey: RouteTagKey {}
 /// options.tags[ScreenName.self] = "list"
 /// ```
 ///
-/// Interceptors and transports read them from ``HTTPRequest/tags``. An ``ExchangeLog`` receives only those of a ``LoggedRouteTagKey``.
+/// Interceptors and transports read them from `HTTPRequest.tags`. An ``ExchangeLog`` receives only those of a ``LoggedRouteTagKey``.
 public struct RouteTags: Sendable {
     /// In the order in which they were set. An array, because a linear search is cheaper for few tags.
     private var tags: [any Tag] = []
