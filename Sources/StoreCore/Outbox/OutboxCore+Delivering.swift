@@ -146,7 +146,9 @@ extension OutboxCore {
         let advice = error as? any FailureAdvising
         // Bounded, because an error may carry a whole response.
         let text = String("\(error)".prefix(500))
-        switch advice?.failureKind ?? (StoreError.isFinal(error) ? .permanent : .transient) {
+        // A closed store says nothing about the command, which a later outbox delivers with a new store.
+        let isClosed = (error as? StoreError)?.code == .closed
+        switch advice?.failureKind ?? (StoreError.isFinal(error) && !isClosed ? .permanent : .transient) {
         case .transient, .cancelled:
             let date = time.date
             if policy.givesUp(after: attempt, age: Duration(saturating: date.timeIntervalSince(item.submission.date))) {

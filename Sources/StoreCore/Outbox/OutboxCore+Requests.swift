@@ -48,8 +48,27 @@ extension OutboxCore {
                 if names.insert(item.submission.name).inserted { report(.undecodable(name: item.submission.name, nil), item.id) }
             }
         }
+        dateDelays()
         machine.start()
         carryOut()
+    }
+
+    /// Dates the delays anew that seem to begin in the future, because the clock was ahead. Otherwise they would begin again with each launch.
+    private func dateDelays() {
+        let date = time.date
+        func isAhead(_ item: OutboxMachine.Item) -> Bool { item.status == .pending && item.deferral.map { $0.date > date } ?? false }
+        guard machine.items.values.contains(where: isAhead) else { return }
+        do {
+            _ = try transact {
+                machine.items.values.filter(isAhead).compactMap { item in
+                    guard var deferral = item.deferral else { return nil }
+                    deferral.date = date
+                    return entry(item, .deferred(deferral))
+                }
+            }
+        } catch {
+            report(.logFault(error), nil)
+        }
     }
 
     func start<Trigger: AsyncSequence & Sendable>(_ trigger: Trigger) {

@@ -103,6 +103,9 @@ final class PostgresLeases: Sendable {
         var message: String
     }
 
+    /// The longest delay in seconds that a failure may ask for, as in `RetryPolicy`; a notice may contain any number.
+    private static let longestDelay = 3_600.0
+
     private static let kinds: [String: FailureKind] = [
         "transient": .transient, "permanent": .permanent, "fatal": .fatal, "cancelled": .cancelled,
     ]
@@ -135,7 +138,8 @@ final class PostgresLeases: Sendable {
             else { return nil }
             return .failed(
                 FetchFailedElsewhere(
-                    failureKind: kinds[note.kind] ?? .transient, retryAfter: note.retryAfter.map { .seconds($0) },
+                    failureKind: kinds[note.kind] ?? .transient,
+                    retryAfter: note.retryAfter.map { .seconds(min(max(0, $0), longestDelay)) },
                     allowsStale: note.allowsStale, message: note.message))
         }
     }

@@ -40,6 +40,32 @@ struct OutboxBoundsTests {
         #expect(try await deliveries(retryAfter: delay) < 40)
     }
 
+    @Test func `C24: a delay that began while the clock was ahead ends at the limit, however short the launches are`() async throws {
+        let refusal = Refusal(failureKind: .transient, retryAfter: .seconds(3_600))
+        let former = try OutboxBench(origin: ScriptedDeliveries(.failure(refusal)))
+        await former.register()
+        former.outbox.start()
+        try await former.outbox.submit(Add(key: 1, amount: 5))
+        try await former.events.first("attempt 1 failed")
+        await former.outbox.core.shutDown()
+        // The clock was a year ahead, and is right from now on.
+        let date = former.time.date.addingTimeInterval(-365 * 86_400)
+        for minutes in [0, 40] {
+            let time = ManualTime(date: date.addingTimeInterval(Double(minutes * 60)))
+            let launch = try OutboxBench(in: former.directory, time: time)
+            await launch.register()
+            launch.outbox.start()
+            try await time.sleepers(atLeast: 1, timeout: .seconds(600))
+            #expect(launch.origin.startedCount == 0)
+            await launch.outbox.core.shutDown()
+        }
+        let last = try OutboxBench(in: former.directory, time: ManualTime(date: date.addingTimeInterval(3_601)))
+        await last.register()
+        last.outbox.start()
+        try await last.settled()
+        #expect(last.origin.commands == [Add(key: 1, amount: 5)])
+    }
+
     @Test func `C24: a delay that an origin asks for ends at the limit, also after a restart`() async throws {
         let refusal = Refusal(failureKind: .transient, retryAfter: .seconds(Int64(Int32.max)))
         let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(refusal), .failure(refusal)))

@@ -58,6 +58,22 @@ struct OutboxClosingTests {
         #expect(!FileManager.default.fileExists(atPath: directory.url.path))
     }
 
+    @Test func `O5, C23: a command stays pending if its delivery needed a closed store`() async throws {
+        let bench = try OutboxBench()
+        try await bench.store.close()
+        await bench.outbox.register(Add.self) { [store = bench.store] _, _ in _ = try await store[1].requireData() }
+        bench.outbox.start()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.events.first("attempt 1 failed")
+        #expect(await bench.outbox.commands().map(\.status) == [.pending])
+        try await bench.outbox.close()
+        let next = try OutboxBench(in: bench.directory)
+        await next.register()
+        next.outbox.start()
+        try await next.settled()
+        #expect(next.origin.commands == [Add(key: 1, amount: 5)])
+    }
+
     @Test func `C23: a closed outbox refuses every request, and the next one delivers what was pending`() async throws {
         let bench = try bench(cancellation: .honoured)
         await bench.fill()

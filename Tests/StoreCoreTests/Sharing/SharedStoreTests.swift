@@ -44,7 +44,47 @@ struct SharedStoreTests {
         try await Trials.until("the observer sees \(content)") { observer.states.last?.content == content }
     }
 
+    @Test func `C23: clearing a closed scope again changes no file, nor a file of a new scope`() async throws {
+        func open() async throws -> (CacheScope, FileCacher<Int, Int>) {
+            let scope = CacheScope(directory: place.url)
+            let cacher = FileCacher<Int, Int>(directory: scope.directory(named: "numbers"), sharing: .processes)
+            let store = Store(cacher: cacher, fetcher: ScriptedFetcher<Int, Int>.counting(), scope: scope)
+            _ = try await store[1].requireData()
+            try await store.waitUntilSaved()
+            return (scope, cacher)
+        }
+        let (former, _) = try await open()
+        try await former.close(clearing: true)
+        try FileManager.default.removeItem(at: place.url)
+        try await former.close(clearing: true)
+        #expect(!FileManager.default.fileExists(atPath: place.url.path(percentEncoded: false)))
+        let (_, cacher) = try await open()
+        try await former.close(clearing: true)
+        #expect(try await cacher.load(param: 1) != nil)
+    }
+
     // MARK: Changes arrive
+
+    @Test func `C6, D3: reads, changes, clearing and invalidations side by side leave the store working`() async throws {
+        for round in 0..<rounds(40, quick: 4) {
+            let store = process(isTiered: round % 2 == 0).store
+            await withTaskGroup { group in
+                for worker in 0..<2 {
+                    group.addTask { for step in 0..<200 { _ = await store[(step + worker) % 4].getData() } }
+                    group.addTask { for step in 0..<200 { await store[(step * 3 + worker) % 4].update(step) } }
+                }
+                group.addTask {
+                    for _ in 0..<40 {
+                        try? await store.clear()
+                        try? await store.invalidate { _ in true }
+                    }
+                }
+            }
+            await store[1].update(7)
+            try await store.waitUntilSaved()
+            #expect(await store[1].getData(from: .cache) == 7)
+        }
+    }
 
     @Test(arguments: [true, false])
     func `D1: an update in one process reaches an observer and the memory of another`(isTiered: Bool) async throws {

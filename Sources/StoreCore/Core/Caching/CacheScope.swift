@@ -88,8 +88,10 @@ public final class CacheScope: Sendable {
             _ = await failure { await $0.refuse() }
             var firstError = await failure { try await $0.close(clearing: clearing) }
             do { try await waitForReleasedMembers() } catch { firstError = firstError ?? error }
-            if clearing {
+            // Once: the directory may belong to a new scope afterwards.
+            if clearing, !state.withLock({ $0.isEmptied }) {
                 do { try await removeRecords() } catch { firstError = firstError ?? error }
+                if firstError == nil { state.withLock { $0.isEmptied = true } }
             }
             try Task.checkCancellation()
             if let firstError { throw firstError }
@@ -161,6 +163,8 @@ public final class CacheScope: Sendable {
         var members: [Member] = []
         var removeRecords: (@Sendable () async throws -> Void)?
         var isClosed = false
+        /// Whether the scope was closed and cleared.
+        var isEmptied = false
     }
 
     /// A weak reference to a store or another member.

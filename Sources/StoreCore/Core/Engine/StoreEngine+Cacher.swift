@@ -22,10 +22,9 @@ extension StoreEngine {
                     callEnded(param) { key, transition in key.machine.cacheReadFinished(ticket, result, &transition) }
                 }
             case .write(let param):
-                // A key that has requested a save is live until the save has ended or the queue has dropped it.
-                guard let key = state.live[param] else { preconditionFailure("a save begins for a key that was forgotten") }
-                // A newer record of another user has made the save unnecessary.
-                guard key.value.machine.isSaveRequested else {
+                // A newer record of another user has made the save unnecessary, and the key may have been forgotten since then. A key that
+                // has content to save is live.
+                guard let key = state.live[param], key.value.machine.isSaveRequested else {
                     state.queue.callEnded(param)
                     continue
                 }

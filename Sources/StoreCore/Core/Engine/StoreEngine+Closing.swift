@@ -10,13 +10,20 @@ extension StoreEngine {
         try await ClosingCall.wait { [self] in
             var failure: (any Error)?
             do {
-                if clearing { try await clearEverything() } else { try await waitUntilSaved() }
+                if clearing { try await empty() } else { try await waitUntilSaved() }
             } catch {
                 failure = error
             }
             try await waitUntilIdle()
             if let failure { throw failure }
         }
+    }
+
+    /// Empties the cacher once: its place may belong to a new store afterwards.
+    private func empty() async throws {
+        if state.withLock({ $0.isEmptied }) { return }
+        try await clearEverything()
+        state.withLock { $0.isEmptied = true }
     }
 
     /// Refuses all later requests, ends the observations, and cancels what runs.

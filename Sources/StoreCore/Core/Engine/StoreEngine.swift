@@ -237,6 +237,8 @@ struct EngineState {
     var changes: ChangeObservation?
     /// Whether the store is closed: only the saves of content accepted before still run.
     var isClosed = false
+    /// Whether the cacher was emptied after the end.
+    var isEmptied = false
     /// The calls of `close()` that wait until the cacher is idle.
     var idleWaiters: [Reply<Bool>] = []
     /// The keys that users have changed since each watch began.
