@@ -20,7 +20,8 @@ public protocol Origin<Param, Content>: Sendable {
 
     /// Returns whether a version that was saved earlier may be used for a key; otherwise it counts as missing.
     ///
-    /// A store asks for each record with ``Validator/notes`` that it reads from its cacher. The default accepts all.
+    /// A store asks for each record with ``Validator/notes`` that it reads from its cacher. The default accepts all. The read waits for the
+    /// answer, so the method must not call a method of the store that waits for the read, such as `close()`.
     ///
     /// - Parameters:
     ///   - validator: The validator of the saved version.
