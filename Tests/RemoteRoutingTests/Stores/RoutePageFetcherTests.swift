@@ -1,7 +1,9 @@
 import Foundation
 import LoopbackOrigin
+import RemoteRoutingTesting
 import StoreCore
 import StoreCoreTesting
+import Synchronization
 import Testing
 
 @testable import RemoteRouting
@@ -43,6 +45,25 @@ struct RoutePageFetcherTests {
         #expect(origin.requests.map { $0.request.query("page") } == [nil, "2", "3"])
         // The query comes from the link, and the fields come from the route.
         #expect(origin.requests.allSatisfy { $0.request.query("q") == "a b&c" && $0.headers["X-Trace"] == "t" })
+    }
+
+    @Test func `C25, H9: a 304 with a link to the next page extends the list`() async throws {
+        let hasGrown = Mutex(false)
+        let transport = MemoryTransport { request in
+            if request.url.query()?.contains("page=2") == true { return .json("[4]") }
+            let isConfirmed = request.fields["If-None-Match"] != nil
+            let response: MemoryTransport.Response = isConfirmed ? .status(304) : .json("[1,2,3]")
+            let tagged = response.adding("ETag", "\"1\"").adding("Cache-Control", "max-age=0")
+            return hasGrown.withLock { $0 } ? tagged.adding("Link", "</rows?page=2>; rel=\"next\"") : tagged
+        }
+        let api = RemoteHost("api.example.com", transport: transport)
+        let fetcher = api.pages(of: Int.self) { (_: Int) in Route(path: "/rows") }
+        let rows = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: fetcher)
+        #expect(try await rows[1].requireData() == [1, 2, 3])
+        #expect(await rows[1].requestNextData() == .noPage)
+        hasGrown.withLock { $0 = true }
+        await rows[1].refresh()
+        #expect(await rows[1].requestNextData() == .loaded)
     }
 
     @Test func `H9: prev links are followed to the beginning`() async throws {

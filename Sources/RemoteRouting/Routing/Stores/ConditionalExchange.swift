@@ -11,7 +11,8 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
     /// The result of a conditional request.
     enum ConditionalResponse: Sendable {
         case modified(RemoteResponse<Value>)
-        case notModified(Freshness, Validator?)
+        /// The confirmation itself may state new page links.
+        case notModified(Freshness, Validator?, RemoteResponse<Data>)
     }
 
     /// Sends a route, with the store's validator if it has one.
@@ -52,7 +53,7 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
             let freshness = Freshness(of: merged)
             // Neither message states a freshness, so that of the app's page function stays.
             let keepsAll = freshness == .unspecified && CacheNotes(known)?.fields.isEmpty != false
-            return .notModified(freshness, keepsAll ? nil : known.map { merged.validator(replacing: $0) })
+            return .notModified(freshness, keepsAll ? nil : known.map { merged.validator(replacing: $0) }, response)
         }
         return .modified(response.map(try await read(response, route)))
     }

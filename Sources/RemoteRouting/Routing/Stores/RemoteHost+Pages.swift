@@ -37,12 +37,12 @@ extension RemoteHost {
     ) -> RoutePageFetcher<Param, Element> {
         RoutePageFetcher(at: self) { response, route, _ in
             var page = try await self.page(of: response, route, type) { Page(try elements($0)) }
-            page.nextKey = try self.key(of: response.fields.link("next"), in: response, of: route)
-            // Some servers still send the older relation name.
-            page.prevKey = try self.key(of: response.fields.link("prev") ?? response.fields.link("previous"), in: response, of: route)
+            (page.nextKey, page.prevKey) = try self.links(of: response, route)
             return page
         } request: { param, cursor in
             (route(param), try cursor.map { try self.reference($0.value) })
+        } links: {
+            try self.links(of: $0, $1)
         }
     }
 
@@ -232,6 +232,13 @@ extension RemoteHost {
         throw error(for: RouteFault(.invalidOption, in: "page key", "it is not a page number; refresh the list"), .build)
     }
 
+    /// Returns the keys of the pages beside a response's own one, from its `Link` fields.
+    private func links(of response: RemoteResponse<Data>, _ route: Route) throws(RemoteError) -> (next: String?, prev: String?) {
+        let next = try key(of: response.fields.link("next"), in: response, of: route)
+        // Some servers still send the older relation name.
+        return (next, try key(of: response.fields.link("prev") ?? response.fields.link("previous"), in: response, of: route))
+    }
+
     /// Returns the page key of a link; `nil` if there is no link.
     private func key(of link: String?, in response: RemoteResponse<Data>, of route: Route) throws(RemoteError) -> String? {
         guard let link else { return nil }
@@ -258,9 +265,11 @@ extension RoutePageFetcher {
     ///   - host: The host of the pages.
     ///   - read: Parses a page, including the keys of its neighbors.
     ///   - request: Returns the route of a page, and the link that replaces its path and query.
+    ///   - links: Returns the keys that the confirmation of a page states.
     fileprivate init(
         at host: RemoteHost, read: @escaping @Sendable (RemoteResponse<Data>, Route, PageCursor?) async throws -> Page<Element>,
-        request: @escaping @Sendable (Param, PageCursor?) throws -> (any Routable, OriginReference?)
+        request: @escaping @Sendable (Param, PageCursor?) throws -> (any Routable, OriginReference?),
+        links: @escaping @Sendable (RemoteResponse<Data>, Route) throws -> (next: String?, prev: String?) = { _, _ in (nil, nil) }
     ) {
         self.init { param, wanted in
             var (cursor, validator): (PageCursor?, Validator?)
@@ -271,7 +280,9 @@ extension RoutePageFetcher {
             let (route, reference) = try request(param, cursor)
             let exchange = ConditionalExchange(host: host) { [cursor] in try await read($0, $1, cursor) }
             switch try await exchange.send(route, at: reference, revalidating: validator) {
-            case .notModified(let freshness, let validator): return OriginResponse(.notModified(freshness, validator))
+            case .notModified(let freshness, let validator, let response):
+                let keys = try links(response, Route(route))
+                return OriginResponse(.notModified(freshness, validator), nextKey: keys.next, prevKey: keys.prev)
             case .modified(let response):
                 let page = response.value
                 let freshness = page.freshness == .unspecified ? Freshness(of: response) : page.freshness

@@ -39,7 +39,7 @@ public struct RouteFetcher<Param: Hashable & Sendable, Content: Sendable>: Reval
         switch try await exchange.send(route(param), revalidating: validator) {
         case .modified(let response):
             .modified(response.value, Freshness(of: response), Validator(of: response))
-        case .notModified(let freshness, let validator): .notModified(freshness, validator)
+        case .notModified(let freshness, let validator, _): .notModified(freshness, validator)
         }
     }
 

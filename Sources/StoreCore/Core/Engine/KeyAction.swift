@@ -40,7 +40,8 @@ struct Fetched<Content: Sendable>: Sendable {
                 guessedEnd: response.guessedEnd)
         case .notModified(let freshness, let validator):
             self.content = nil
-            details = RecordDetails(freshness: freshness, validator: validator)
+            details = RecordDetails(
+                freshness: freshness, validator: validator, nextKey: response.nextKey, prevKey: response.prevKey)
         }
     }
 

@@ -123,6 +123,8 @@ extension KeyMachine {
             } else if fetched.freshness != .unspecified {
                 record.freshness = fetched.freshness
             }
+            if let next = fetched.details?.fields.nextKey { (record.nextKey, record.guessedEnd) = (next, nil) }
+            if let prev = fetched.details?.fields.prevKey { record.prevKey = prev }
             record.isInvalidated = false
             accept(record, keepingContent: !isCut, .fetched(over: flight.base), &transition)
         }
