@@ -195,8 +195,9 @@ struct OutboxMovingTests {
         let other = try NoteMover(in: app.directory)
         await app.registerCreations()
         await other.registerCreations(content: "of the origin")
-        let observer = RecordingObserver(app.store["t"].publish())
         try await app.outbox.submit(CreateNote(id: "t", text: "first"))
+        // Later than the submission, so that no fetch of the temporary key replaces the first content.
+        let observer = RecordingObserver(app.store["t"].publish())
         _ = try await observer.next { $0.isCompleted && $0.content == "first" }
         app.fetcher.hold()
         other.outbox.start()
