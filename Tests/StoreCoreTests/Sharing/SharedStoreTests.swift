@@ -100,6 +100,22 @@ struct SharedStoreTests {
         #expect(await store[1].getData(from: .cache) == 7)
     }
 
+    @Test(arguments: [true, false])
+    func `D1: an update in one process reaches an observer and the memory of another`(isTiered: Bool) async throws {
+        let (a, b) = (process(isTiered: isTiered), process(isTiered: isTiered))
+        let observer = b.observer(1)
+        try await until(observer, shows: 1)
+        await b.store[2].update(20)
+        for value in 10..<15 {
+            await a.store[1].update(value)
+            try await until(observer, shows: value)
+        }
+        await a.store[2].update(30)
+        try await Trials.until("an idle key follows") { await b.store[2].getData(from: .cache) == 30 }
+        #expect(b.fetcher.requests.count == 1)
+        #expect(a.fetcher.requests.isEmpty)
+    }
+
     @Test func `D1: a removal and an invalidation in one process fetch an observed key again`() async throws {
         let (a, b) = (process(), process())
         let observer = b.observer(1)
