@@ -50,6 +50,10 @@ struct Command {
             chosen.removeAll { $0.section == .database }
             if chosen.isEmpty { return }
         }
+        if options.checks, options.scale == .quick {
+            // The others cannot fail the check.
+            chosen.removeAll { !$0.figures.contains { Budget.of($0.name)?.holdsOnNoisyMachines == true } }
+        }
         guard !chosen.isEmpty else {
             throw Options.Mistake(description: "no row contains \(options.filters.joined(separator: " or ")); see --list")
         }
@@ -82,7 +86,7 @@ struct Command {
         for experiment in experiments {
             do {
                 outcomes += try await measurement.run(experiment).filter { options.selects($0.figure) }
-                if options.format == .table {
+                if options.format == .table, !(options.checks && options.scale == .quick) {
                     let figures = Set(outcomes.map(\.figure.name))
                     peers += try await experiment.peers(options.scale).filter { figures.contains($0.figure) }
                 }

@@ -41,14 +41,16 @@ struct StaleIfErrorTests {
     func `H9: stale content is served only for the statuses 500, 502, 503 and 504`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         let users = store(bench.host(patient), policy())
+        // A whole run tries every status.
+        let statuses = (300...599).filter { rounds(1, quick: 0) > 0 || $0 % 7 == 3 || (495...510).contains($0) }
         // Here, 304 confirms no content, 401 has no challenge, and redirects have no location to follow.
-        for status in 300...599 {
+        for status in statuses {
             serve(bench, status, then: .status(status))
             _ = try await users[status].requireData()
         }
         time.advance(by: .seconds(5))
         var served: [Int] = []
-        for status in 300...599 {
+        for status in statuses {
             do {
                 #expect(try await users[status].requireData().name == "fresh")
                 served.append(status)

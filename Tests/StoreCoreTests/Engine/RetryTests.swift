@@ -36,6 +36,7 @@ struct RetryTests {
         #expect(observer.summary == "loading(nil) completed(7)")
         let bounds: [Duration] = bench.events.all.compactMap { if case .retried(_, _, let delay, _) = $0.kind { delay } else { nil } }
         #expect(bounds.count == 2 && bounds[0] < .seconds(8) && bounds[1] < .seconds(16))
+        try await bench.events.first("began")
         #expect(bench.events.names.count { $0 == "began" } == 1)
     }
 

@@ -166,10 +166,9 @@ struct LiveLifetimeTests {
         try await bench.feed.send(.content("a"))
         bench.time.advance(by: .seconds(60))
         try await observer.stopAndLeave()
-        try await until("the stream is canceled") {
-            bench.time.advance(by: .milliseconds(100))
-            return bench.feed.cancelledCount == 1
-        }
+        try await bench.time.sleepers(atLeast: 1)
+        bench.time.advance(by: .seconds(1))
+        try await until("the stream is canceled") { bench.feed.cancelledCount == 1 }
         try await bench.idle()
         bench.time.advance(by: .seconds(9))
         #expect(try await bench.store[1].requireData(from: .cache) == "a")

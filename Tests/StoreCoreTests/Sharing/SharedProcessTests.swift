@@ -170,6 +170,7 @@ struct SharedProcessTests {
         #expect(try await store[1].requireData() == 1)
         await store[1].update(5)
         #expect(try await store[1].requireData() == 5)
+        try await events.first("fault follow")
         #expect(events.names.count { $0 == "fault follow" } == 1)
         writer.send(SIGCONT)
         try writer.write("go on")

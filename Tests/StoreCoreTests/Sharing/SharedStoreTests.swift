@@ -354,6 +354,7 @@ struct SharedStoreTests {
         #expect(try await a.store[1].requireData() == 1)
         await a.store[1].update(5)
         #expect(try await a.store[1].requireData() == 5)
+        try await a.events.first("fault follow")
         #expect(a.events.names.count { $0 == "fault follow" } == 1)
         try FileManager.default.removeItem(at: ring)
         try await a.store.waitUntilSaved()

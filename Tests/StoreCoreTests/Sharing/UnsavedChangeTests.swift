@@ -62,6 +62,7 @@ struct UnsavedChangeTests {
         cacher.hold()
         async let invalidation: Void = store[1].invalidate()
         try await cacher.saves(begun: 2)
+        try await fetcher.started(count: 2)
         cacher.change(1, to: 7, delivers: false)
         cacher.announceGap()
         cacher.release()
