@@ -211,7 +211,8 @@ public final class Outbox: Sendable {
     ///   - id: The identity of the command, which stays the same in the outbox.
     ///   - command: The new command; its type must be registered.
     /// - Returns: Whether the old command was replaced, and whether the origin may have performed it.
-    /// - Throws: The errors of ``submit(_:)``.
+    /// - Throws: The errors of ``submit(_:)``; ``StoreError/Code/entityNotCreated`` also if the new command would wait for itself, because the
+    ///   entity that it refers to is created by a command that waits for this one.
     @discardableResult
     public func replace(_ id: UUID, with command: some Command) async throws -> DiscardOutcome { try await core.replace(id, with: command) }
 

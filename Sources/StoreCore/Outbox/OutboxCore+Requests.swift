@@ -229,7 +229,16 @@ extension OutboxCore {
             let submission = submission(of: bound, registration, payload, date: item.submission.date)
             let growth = submission.payload.count - item.submission.payload.count
             guard growth <= 0 || machine.byteCount + growth <= policy.byteLimit else { throw full }
-            return [OutboxEntry(id: id, lane: bound.lane, fact: .replaced(submission))]
+            let replacement = OutboxEntry(id: id, lane: bound.lane, fact: .replaced(submission))
+            var later = machine
+            later.apply(replacement, date: time.date)
+            if later.waitsForItself(id) {
+                throw StoreError(
+                    .entityNotCreated,
+                    "replacing a command: the new one refers to an entity whose creation waits for this command, so neither would be "
+                        + "delivered; refer to another entity")
+            }
+            return [replacement]
         }
         if isReplaced { report(.replaced, id) }
         return outcome

@@ -165,6 +165,22 @@ struct OutboxMachine: Sendable {
         abandoned[identifier] == true && creators[identifier] == nil && replacements[identifier] == nil
     }
 
+    /// Whether a command waits for itself: through entities that it refers to, and the commands before it in its lane.
+    func waitsForItself(_ id: UUID) -> Bool {
+        func awaited(by id: UUID) -> [UUID] {
+            guard let item = items[id] else { return [] }
+            let earlier = lanes[item.lane]?.ids.prefix { $0 != id }.last
+            return item.submission.references.compactMap { creators[$0] } + (earlier.map { [$0] } ?? [])
+        }
+        var seen: Set<UUID> = []
+        var open = awaited(by: id)
+        while let next = open.popLast() {
+            if next == id { return true }
+            if seen.insert(next).inserted { open += awaited(by: next) }
+        }
+        return false
+    }
+
     func isActive(_ id: UUID) -> Bool { running[id] != nil }
 
     /// Whether a delivery of the command may begin, decided under the lock of the log.

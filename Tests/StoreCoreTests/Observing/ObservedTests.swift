@@ -385,6 +385,24 @@ struct ObservedTests {
         #expect(await list.loadPrevious() == .notLoadedYet)
     }
 
+    // MARK: Closing
+
+    @Test func `C23: a model that follows a closed store shows an error, and one with content keeps it`() async throws {
+        let bench = Bench()
+        let (before, during, after) = (Observed<Int>(), Observed<Int>(), Observed<Int>())
+        let following = Task { await before.follow(bench.store[1]) }
+        try await until("the content is shown") { before.content == 1 }
+        bench.fetcher.hold()
+        let waiting = Task { await during.follow(bench.store[2]) }
+        try await bench.fetcher.started(count: 2)
+        try await bench.store.close()
+        await following.value
+        await waiting.value
+        await after.follow(bench.store[1])
+        #expect(before.content == 1 && before.error == nil)
+        for model in [during, after] { #expect((model.error as? StoreError)?.code == .closed && !model.isLoading) }
+    }
+
     // MARK: Without a model
 
     @Test func `a client with the main actor as its default isolation follows a sequence`() async throws {

@@ -237,6 +237,39 @@ struct OutboxCreationTests {
         #expect(notes.appending.commands == [AppendText(note: "real-b", text: "y")])
     }
 
+    /// Creates a note below another one.
+    private struct CreateChild: Command, Hashable {
+        static let name = "child"
+        var id: String
+        var parent: String
+
+        func replacing(_ identifiers: IdentifierReplacement) -> CreateChild { CreateChild(id: id, parent: identifiers[parent]) }
+    }
+
+    @Test(arguments: [false, true])
+    func `O17: a command cannot be replaced by one that would wait for itself`(_ sharesLane: Bool) async throws {
+        let notes = try Notes()
+        await notes.outbox.register(
+            CreateChild.self, creating: notes.store, at: \.id, lane: { sharesLane ? "notes" : $0.id }
+        ) {
+            $0.parent
+        } perform: { command, _ in
+            Created("42-\(command.id)")
+        }
+        let first = try await notes.outbox.submit(CreateChild(id: "a", parent: "0"))
+        let second = try await notes.outbox.submit(CreateChild(id: "b", parent: sharesLane ? "0" : "a"))
+        let third = try await notes.outbox.submit(CreateChild(id: "c", parent: "b"))
+        for parent in ["b", "c"] {
+            let error = await #expect(throws: StoreError.self) {
+                try await notes.outbox.replace(first, with: CreateChild(id: "a", parent: parent))
+            }
+            #expect(error?.code == .entityNotCreated && error?.message.contains("neither would be delivered") == true)
+        }
+        #expect(try await notes.outbox.replace(third, with: CreateChild(id: "c", parent: "a")).isDone)
+        #expect(await notes.outbox.drain(until: .seconds(3_600)) == .drained)
+        #expect(await notes.outbox.commands().allSatisfy { $0.id != first && $0.id != second && $0.id != third })
+    }
+
     @Test func `O5, O8: a replaced creation takes the commands of its entity along, and another entity gets none of them`() async throws {
         let notes = try Notes(
             creating: ScriptedDeliveries(

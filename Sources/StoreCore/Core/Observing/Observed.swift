@@ -51,6 +51,9 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
             self.engine = engine
         }
 
+        /// Whether the store of the key is known to be closed.
+        var isClosed: Bool { engine?.isOpen == false }
+
         /// Returns whether both keys are equal, and are not known to belong to different stores.
         func matches(_ other: Subject?) -> Bool {
             guard let other, key == other.key else { return false }
@@ -118,7 +121,8 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     ///
     /// If memory has valid content, the model shows it before the call suspends for the first time. If several tasks follow, the newest
     /// call decides which state is shown. When it ends, the call before it decides again. After the last call has ended, the last state
-    /// stays.
+    /// stays. If the store is closed before content arrives,
+    /// the model shows an error of code ``StoreError/Code/closed``.
     ///
     /// - Parameter handle: The handle on the key. The model holds it only during the call.
     public func follow<Param>(_ handle: StoreFlowable<Param, Content>) async {
@@ -171,10 +175,17 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
             followings.removeAll { $0 === following }
             showNewest()
         }
-        for await state in states {
+        func receive(_ state: LoadingState<Content>) {
             following.state = state
             if followings.last === following { showNewest() }
+        }
+        for await state in states {
+            receive(state)
             onState(state)
+        }
+        // Nothing else would end the loading.
+        if following.state?.isLoading != false, following.key.isClosed {
+            receive(.error(rawError: StoreError.closedStore, content: following.state?.content))
         }
     }
 
