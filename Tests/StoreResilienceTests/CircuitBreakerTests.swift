@@ -76,7 +76,7 @@ struct CircuitBreakerTests {
     @Test func `C20: of 1 000 keys a half-open breaker lets one try, and its response closes the breaker`() async throws {
         let test = Guarded()
         await test.openAndHold()
-        #expect(test.breaker.state == .open)
+        #expect(test.breaker.state == .halfOpen)
         test.script.hold()
         test.script.enqueue(.success(1))
         let trial = Task { try await test.fetch() }
@@ -164,6 +164,31 @@ struct CircuitBreakerTests {
         _ = await trial.result
     }
 
+    @Test func `C20: state and delay are those of the moment of reading`() async throws {
+        let test = Guarded()
+        #expect(test.breaker.retryAfter == nil)
+        await test.end(Offline(), Offline(), Offline())
+        test.time.advance(by: .seconds(29))
+        #expect(test.breaker.state == .open && test.breaker.retryAfter == .seconds(1))
+        test.time.advance(by: .seconds(1))
+        #expect(test.breaker.state == .halfOpen && test.breaker.retryAfter == nil)
+    }
+
+    @Test func `C17, C20: a refused fetch is reported as refused, and a failed one as failed`() async throws {
+        let time = ManualTime()
+        let breaker = CircuitBreaker(opensAfter: 1, time: time)
+        let fetcher = ScriptedFetcher<Int, Int> { _ in .failure(Offline()) }
+        let events = EventRecorder<Int>()
+        let store = Store(
+            cacher: MemoryCacher<Int, Int>(), fetcher: fetcher.guarded(by: breaker), policy: StorePolicy(retry: .never), time: time,
+            onEvent: events.record)
+        for key in 1...2 { await #expect(throws: (any Error).self) { try await store[key].requireData() } }
+        func isEnd(_ kind: StoreEventKind) -> Bool { if case .fetchEnded = kind { true } else { false } }
+        try await events.recorded(count: 2) { isEnd($0.kind) }
+        let ends = events.events.filter { isEnd($0.kind) }.map { "\($0)" }
+        #expect(ends[0].contains("failed: Offline()") && ends[1].contains("refused: FetchError.circuitOpen"))
+    }
+
     @Test func `C20: the states are a sequence that begins with the current state`() async throws {
         let test = Guarded(opensAfter: 0)
         let seen = WatchedState<[CircuitBreaker.State]>([])
@@ -175,7 +200,9 @@ struct CircuitBreakerTests {
         try await until("the observer sees the current state") { seen.current == [.closed] }
         await test.end(Offline())
         try await until("the observer sees the open breaker") { seen.current == [.closed, .open] }
+        try await test.time.sleepers(atLeast: 1)
         test.time.advance(by: .seconds(30))
+        try await until("the observer sees that a trial may begin") { seen.current == [.closed, .open, .halfOpen] }
         await test.end(CancellationError())
         try await until("the observer sees the trial") { seen.current == [.closed, .open, .halfOpen] }
         await test.end(nil)

@@ -26,6 +26,8 @@ public final class CircuitBreaker: Sendable {
         var machine: CircuitMachine
         var observers: [Int: AsyncStream<Void>.Continuation] = [:]
         var lastObserver = 0
+        /// The end of a hold time that observers are waiting for.
+        var announced: MonotonicInstant?
     }
 
     private let guarded: VisibleMutex<Guarded>
@@ -50,14 +52,23 @@ public final class CircuitBreaker: Sendable {
     public enum State: Hashable, Sendable {
         /// Every fetch reaches the origin: the initial state, and the state after a successful trial.
         case closed
-        /// No fetch reaches the origin. The state lasts until the first fetch after the hold time.
+        /// No fetch reaches the origin, until the hold time is over.
         case open
-        /// One fetch tests whether the origin has recovered.
+        /// The next fetch tests whether the origin has recovered, or is running.
         case halfOpen
     }
 
-    /// The state after the last fetch; an open breaker stays `.open` after the hold time until a fetch begins.
-    public var state: State { guarded.withLock { $0.machine.state } }
+    /// The state now.
+    public var state: State {
+        let now = time.now
+        return guarded.withLock { $0.machine.state(at: now) }
+    }
+
+    /// The time until a fetch may reach the origin again; `nil` unless the breaker is open.
+    public var retryAfter: Duration? {
+        let now = time.now
+        return guarded.withLock { $0.machine.opening.flatMap { $0 > now ? now.duration(to: $0) : nil } }
+    }
 
     /// The current state and its changes, for example to show a banner.
     ///
@@ -124,6 +135,7 @@ public final class CircuitBreaker: Sendable {
             guarded.observers[guarded.lastObserver] = observer
             return guarded.lastObserver
         }
+        announceEndOfHold()
         observer.onTermination = { [weak self] _ in
             // Released outside the lock.
             _ = self?.guarded.withLock { $0.observers.removeValue(forKey: number) }
@@ -139,7 +151,23 @@ public final class CircuitBreaker: Sendable {
             return (result, guarded.machine.epoch == epoch ? [] : Array(guarded.observers.values))
         }
         for observer in observers { observer.yield() }
+        if !observers.isEmpty { announceEndOfHold() }
         return result
+    }
+
+    /// Resumes the observers when the hold time is over, which no fetch would report.
+    private func announceEndOfHold() {
+        let now = time.now
+        let end = guarded.withLock { guarded -> MonotonicInstant? in
+            guard let end = guarded.machine.opening, end > now, end != guarded.announced else { return nil }
+            guarded.announced = end
+            return end
+        }
+        guard let end else { return }
+        Task { [weak self, time] in
+            guard (try? await time.sleep(until: end)) != nil, let self else { return }
+            for observer in guarded.withLock({ Array($0.observers.values) }) { observer.yield() }
+        }
     }
 
     fileprivate func admit() throws -> CircuitMachine.Epoch {
@@ -214,10 +242,15 @@ struct CircuitMachine: Sendable {
         self.hold = hold
     }
 
-    var state: CircuitBreaker.State {
+    /// The end of the hold time; `nil` unless the breaker is open.
+    var opening: MonotonicInstant? {
+        if case .open(let end) = phase { end } else { nil }
+    }
+
+    func state(at now: MonotonicInstant) -> CircuitBreaker.State {
         switch phase {
         case .closed: .closed
-        case .open: .open
+        case .open(let end): now < end ? .open : .halfOpen
         case .halfOpen: .halfOpen
         }
     }

@@ -169,8 +169,9 @@ enum FetchOutcome: Sendable {
     case unknown
 
     init(_ error: any Error) {
-        let isCanceled = error is CancellationError || (error as? any FailureAdvising)?.failureKind == .cancelled
-        let isRefused = (error as? FetchError).map { $0.code == .failedRecently || $0.code == .circuitOpen } ?? false
+        let advice = error as? any FailureAdvising
+        let isCanceled = error is CancellationError || advice?.failureKind == .cancelled
+        let isRefused = advice?.isRefusal == true
         // An origin may report a cancellation by an error of its own.
         self = isCanceled || isRefused || Task.isCancelled ? .unknown : .failed(error)
     }

@@ -31,6 +31,9 @@ public struct FetchError: FailureAdvising, LocalizedError, CustomStringConvertib
     /// Whether the underlying error allows stale content; a missing key does not.
     public var allowsStale: Bool { code == .missingKey ? false : advice?.allowsStale ?? true }
 
+    /// Whether a failure memory or a circuit breaker has refused the fetch.
+    public var isRefusal: Bool { code == .failedRecently || code == .circuitOpen }
+
     private var advice: (any FailureAdvising)? { underlyingError as? any FailureAdvising }
 
     /// Creates an error.

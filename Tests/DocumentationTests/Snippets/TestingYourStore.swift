@@ -79,6 +79,34 @@ extension UserRefreshTests {
     }
 }
 
+@Suite struct ModelTests {
+    let fetcher = ScriptedFetcher<Int, String>()
+    let users: Store<Int, String>
+
+    init() {
+        users = Store(cacher: MemoryCacher(), fetcher: fetcher)
+    }
+
+    @MainActor
+    @Test func `a screen shows the new name of a user`() async throws {
+        fetcher.enqueue(.success("Ada"))
+        let model = Observed<String>()
+        let following = Task { await model.follow(users[1]) }
+        try await model.shows { $0 == "Ada" }
+
+        await users[1].update("Grace")
+        try await model.shows { $0 == "Grace" }
+        following.cancel()
+    }
+
+    @Test func `the cacher of the database keeps the contract`() async throws {
+        let database = Database()
+        try await CacherContract.check(keys: [1, 2, 30], contents: ["", "Ada"]) {
+            DatabaseCacher<String>(database: database)
+        }
+    }
+}
+
 @Suite struct GreetingTests {
     @Test func `a greeting follows its user`() async throws {
         let states = ManualStates<User>(.loading(content: nil))

@@ -2,6 +2,7 @@ import Foundation
 import StoreCore
 import RemoteRoutingTesting
 import Testing
+import Trials
 
 @testable import RemoteRouting
 

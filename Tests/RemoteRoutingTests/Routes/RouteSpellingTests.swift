@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import Trials
 import RemoteRoutingTesting
 
 @testable import RemoteRouting

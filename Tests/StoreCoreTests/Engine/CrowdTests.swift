@@ -181,6 +181,8 @@ struct CrowdTests {
     func `C5: a caller that arrives after a crowd finished does not get its result`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         let handle = bench.store[1]
+        // Before the observer, whose fetch may begin at once.
+        bench.fetcher.hold()
         let observer = RecordingObserver(handle.publish())
         for epoch in 1...5 {
             bench.fetcher.hold()

@@ -49,7 +49,7 @@ final class Fetches: Sendable {
         if Task.isCancelled { return .cancelled }
         switch outcome {
         case .success(let fetched): return fetched.content == nil ? .notModified : .modified
-        case .failure(let error): return .failed(error)
+        case .failure(let error): return StoreEventKind.FetchOutcome(error)
         }
     }
 

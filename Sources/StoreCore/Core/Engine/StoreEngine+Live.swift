@@ -26,7 +26,7 @@ extension StoreEngine {
             let failure = await scope.run { await Self.failure { try await follow(param, last, accept) } }
             // Only the store cancels this task, and then its machine has forgotten the connection.
             let isEnded = Task.isCancelled
-            let outcome: StoreEventKind.FetchOutcome = isEnded ? .cancelled : failure.map { .failed($0) } ?? .modified
+            let outcome: StoreEventKind.FetchOutcome = isEnded ? .cancelled : failure.map { .init($0) } ?? .modified
             report?(.fetchEnded(.content, duration: began.duration(to: time.now), outcome))
             if !isEnded { self?.streamEnded(ticket, param, failure) }
         }

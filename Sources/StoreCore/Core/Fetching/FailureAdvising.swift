@@ -33,6 +33,11 @@ public protocol FailureAdvising: Error {
     ///
     /// While the key is live, a failure that does not allow stale content closes the stale-while-revalidate window too.
     var allowsStale: Bool { get }
+
+    /// Whether a layer above the origin has refused the fetch without a request, such as an open circuit breaker.
+    ///
+    /// A store reports such an end of a fetch as ``StoreEventKind/FetchOutcome/refused(_:)``.
+    var isRefusal: Bool { get }
 }
 
 extension FailureAdvising {
@@ -41,6 +46,9 @@ extension FailureAdvising {
 
     /// The default: the failure was tried once, so higher layers may retry it.
     public var attempts: Int { 1 }
+
+    /// The default: a request was sent.
+    public var isRefusal: Bool { false }
 
     /// Transient and canceled failures allow stale content, and permanent and fatal failures do not.
     public var allowsStale: Bool { failureKind == .transient || failureKind == .cancelled }

@@ -76,6 +76,25 @@ extension LoadingStateSequence {
     }
 }
 
+extension LoadingStateSequence {
+    /// The combined states of sequences with a key each. The content has the keys that have content.
+    static func combined<Key: Hashable & Sendable, Value: Sendable>(
+        _ sequences: [(Key, LoadingStateSequence<Value>)]
+    ) -> LoadingStateSequence<[Key: Value]> where Content == [Key: Value] {
+        LoadingStateSequence<[Key: Value]> {
+            let inputs = sequences.map { (key: $0.0, input: CombinedInput($0.1)) }
+            return CombinedSource(inputs.map(\.input)) {
+                let states = inputs.map { $0.input.latest }
+                let contents = zip(inputs, states).compactMap { input, state in (state?.content).map { (input.key, $0) } }
+                let content = inputs.isEmpty || !contents.isEmpty ? Dictionary(uniqueKeysWithValues: contents) : nil
+                if let error = states.lazy.compactMap({ $0?.error }).first { return .error(rawError: error, content: content) }
+                guard !states.contains(where: { $0?.isLoading != false }), let content else { return .loading(content: content) }
+                return .completed(content)
+            }
+        }
+    }
+}
+
 /// Combines the latest states of all inputs; returns `nil` until each input has a state.
 private func combine<First: Sendable, each Other: Sendable>(
     _ first: CombinedInput<First>, _ others: repeat CombinedInput<each Other>
@@ -151,6 +170,10 @@ private final class CombinedSource<Output: Sendable>: LoadingStateSource {
     func next() async -> LoadingState<Output>? {
         guard phase != .ended, !Task.isCancelled else { return end() }
         if phase == .new {
+            if inputs.isEmpty {
+                phase = .ended
+                return combine()
+            }
             phase = .following
             tasks = inputs.map { $0.follow(for: combination) }
         }

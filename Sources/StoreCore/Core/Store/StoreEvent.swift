@@ -65,6 +65,8 @@ extension StoreEventKind {
         case notModified
         /// With this error: the last attempt of a fetch, or a connection, has failed.
         case failed(any Error)
+        /// With this error, before any request: a circuit breaker or a failure memory has refused the fetch.
+        case refused(any Error)
         /// Canceled by the store: no caller or observer wanted it, or newer content replaced it.
         case cancelled
     }
@@ -134,7 +136,14 @@ extension StoreEventKind.FetchOutcome: CustomStringConvertible {
         case .modified: "new content"
         case .notModified: "not modified"
         case .failed(let error): "failed: \(error)"
+        case .refused(let error): "refused: \(error)"
         case .cancelled: "canceled"
         }
+    }
+}
+
+extension StoreEventKind.FetchOutcome {
+    init(_ error: any Error) {
+        self = (error as? any FailureAdvising)?.isRefusal == true ? .refused(error) : .failed(error)
     }
 }

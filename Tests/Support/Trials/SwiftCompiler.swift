@@ -1,11 +1,11 @@
-import Foundation
-import Testing
-import Trials
+internal import Foundation
 
-/// The compiler of the toolchain, run against the module that these tests link.
-struct SwiftCompiler {
+#if os(macOS) || os(Linux)
+
+/// The compiler of the toolchain, run against the modules of the package.
+public struct SwiftCompiler: Sendable {
     /// The compiler's path; `nil` where it or the built module is not found.
-    static let found: SwiftCompiler? = {
+    public static let found: SwiftCompiler? = {
         let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
         let programs = path.split(separator: ":").map { "\($0)/swiftc" } + ["/usr/bin/swiftc"]
         guard let program = programs.first(where: { FileManager.default.isExecutableFile(atPath: $0) }),
@@ -19,13 +19,19 @@ struct SwiftCompiler {
         return SwiftCompiler(program: program, flags: ["-I", modules, "-I", products.appending(path: "CurlShim.build").path])
     }()
 
-    let program: String
-    let flags: [String]
+    private let program: String
+    private let flags: [String]
+
+    /// A compiler that fails without a message.
+    public struct Failure: Error {
+        /// The start of its output.
+        public var output: String
+    }
 
     /// Type-checks a source text.
     ///
     /// - Returns: The errors and warnings with their lines, which count from 1; without notes.
-    func diagnostics(of source: String) throws -> [(line: Int, text: String)] {
+    public func diagnostics(of source: String) throws -> [(line: Int, text: String)] {
         let directory = temporaryURL()
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         let file = directory.appending(path: "source.swift")
@@ -42,7 +48,8 @@ struct SwiftCompiler {
             let line = text.hasPrefix(file.path + ":") ? Int(text.dropFirst(file.path.count + 1).prefix { $0.isNumber }) : 0
             found.append((line ?? 0, String(text)))
         }
-        try #require(succeeded || !found.isEmpty, "the compiler failed without an error: \(output.prefix(500))")
+        if !succeeded, found.isEmpty { throw Failure(output: String(output.prefix(500))) }
         return found
     }
 }
+#endif

@@ -1,0 +1,52 @@
+extension Store {
+    /// Returns the content of several keys, fetched side by side where it is missing or out of date.
+    ///
+    /// ```swift
+    /// let favorites = try await articles.requireData(for: ids)
+    /// ```
+    ///
+    /// Each key has its own fetch, shared with all other callers; a ``BatchFetcher`` makes one request of them. Cost: one task for each key.
+    ///
+    /// - Parameter params: The keys; a key that occurs twice counts once.
+    /// - Returns: The content of every key.
+    /// - Throws: The error of the first key that fails; the call then no longer waits for the others. `CancellationError` as soon as the
+    ///   task is canceled.
+    public func requireData(for params: some Sequence<Param>) async throws -> [Param: Content] {
+        try await withThrowingTaskGroup { group in
+            for param in Set(params) { group.addTask { (param, try await self[param].requireData()) } }
+            var contents: [Param: Content] = [:]
+            for try await (param, content) in group { contents[param] = content }
+            return contents
+        }
+    }
+
+    /// Returns the content of those of several keys that have any after their fetches have ended.
+    ///
+    /// - Parameter params: The keys; a key that occurs twice counts once.
+    /// - Returns: The content of the keys that ``StoreFlowable/getData(from:)`` has content for.
+    public func getData(for params: some Sequence<Param>) async -> [Param: Content] {
+        await withTaskGroup { group in
+            for param in Set(params) { group.addTask { (param, await self[param].getData()) } }
+            var contents: [Param: Content] = [:]
+            for await (param, content) in group { contents[param] = content }
+            return contents
+        }
+    }
+
+    /// The states of several keys as one sequence.
+    ///
+    /// ```swift
+    /// for await state in articles.publish(ids) { show(state.content ?? [:]) }
+    /// ```
+    ///
+    /// The content of a state has each key that has content, so one key that fails does not hide the others. The state is an error if one of
+    /// the keys has one, otherwise loading while one is loading, and completed once all are. The rules of
+    /// ``LoadingStateSequence/combineState(_:)`` apply otherwise. Cost: a task and an observer for each key, and one dictionary for each
+    /// state.
+    ///
+    /// - Parameter params: The keys; a key that occurs twice counts once. Without keys, the only state is completed and empty.
+    /// - Returns: The sequence.
+    public func publish(_ params: some Sequence<Param>) -> LoadingStateSequence<[Param: Content]> {
+        LoadingStateSequence.combined(Set(params).map { ($0, self[$0].publish()) })
+    }
+}
