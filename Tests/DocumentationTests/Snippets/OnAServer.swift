@@ -1,7 +1,12 @@
+internal import Dispatch
+internal import Foundation
 internal import StoreCore
 import StoreCoreTesting
+import StoreOutbox
 import StoreResilience
+internal import Synchronization
 internal import Testing
+internal import Trials
 
 /// The price of an article.
 struct Price: Hashable, Sendable {
@@ -57,6 +62,62 @@ private enum ServerSpan {
     @TaskLocal static var span = 0
 }
 
+/// Counts what happens in a store, in the text format of Prometheus.
+final class StoreMetrics: Sendable {
+    private let store: String
+    private let counts = Mutex<[String: Int]>([:])
+
+    init(of store: String) { self.store = store }
+
+    /// Counts an event; pass this method as the `onEvent` of the store.
+    @Sendable func count<Key>(_ event: StoreEvent<Key>) {
+        let outcome =
+            switch event.kind {
+            case .hit: "hit"
+            case .miss: "miss"
+            case .coalesced: "coalesced"
+            case .fetchEnded(_, _, .failed): "failed"
+            case .fetchEnded(_, _, .refused): "refused"
+            case .fetchEnded: "fetched"
+            case .cacherFault: "cacher_fault"
+            default: ""
+            }
+        if !outcome.isEmpty {
+            counts.withLock { $0[outcome, default: 0] += 1 }
+        }
+    }
+
+    /// The counts, one line for each outcome.
+    var text: String {
+        counts.withLock { $0 }.sorted { $0.key < $1.key }.map {
+            "storehouse_total{store=\"\(store)\",outcome=\"\($0)\"} \($1)\n"
+        }.joined()
+    }
+}
+
+/// Ends the server when the system asks for it.
+func serveUntilTerminated(
+    _ scope: CacheScope, _ outbox: Outbox,
+    serve: @Sendable () async throws -> Void
+) async throws {
+    signal(SIGTERM, SIG_IGN)
+    let terminations = AsyncStream<Void> { stream in
+        let source = DispatchSource.makeSignalSource(signal: SIGTERM)
+        source.setEventHandler { stream.yield() }
+        stream.onTermination = { _ in source.cancel() }
+        source.activate()
+    }
+    try await withThrowingTaskGroup { group in
+        group.addTask { try await serve() }
+        group.addTask { for await _ in terminations { break } }
+        // Ends when the server fails, or at the signal.
+        try await group.next()
+        group.cancelAll()
+    }
+    _ = await outbox.drain(until: .seconds(10))
+    try await scope.close()
+}
+
 struct OnAServerTests {
     @Test func `a thousand requests cause one call upstream`() async throws {
         let service = PriceService(script: ScriptedFetcher { _ in .success(Price(cents: 250)) })
@@ -100,6 +161,64 @@ struct OnAServerTests {
         #expect(try await prices["lamp"].requireData().cents == 250)
         watching.cancel()
         await watching.value
+    }
+
+    @Test func `metrics count hits and fetches, and an event is a line of a log`() async throws {
+        let upstream = PriceService(script: ScriptedFetcher(.success(Price(cents: 250)), .failure(Offline())))
+        func counted() async throws {
+            let metrics = StoreMetrics(of: "prices")
+            let prices = Store(
+                cacher: MemoryCacher<String, Price>(),
+                fetcher: PriceFetcher(upstream: upstream),
+                onEvent: metrics.count)
+
+            for _ in 1...3 { _ = try await prices["lamp"].requireData() }
+            await #expect(throws: Offline.self) { try await prices["chair"].requireData() }
+            try await until("the events arrive") { metrics.text.contains("failed") }
+            let lines = metrics.text.split(separator: "\n")
+            #expect(lines.contains("storehouse_total{store=\"prices\",outcome=\"hit\"} 2"))
+            #expect(lines.contains("storehouse_total{store=\"prices\",outcome=\"failed\"} 1"))
+        }
+        try await counted()
+        upstream.script.enqueue(.failure(Offline()))
+        let printed = Printed()
+        @Sendable func log(_ line: String) { printed.add(line) }
+        func logged() async throws {
+            let prices = Store(
+                cacher: MemoryCacher<String, Price>(),
+                fetcher: PriceFetcher(upstream: upstream)
+            ) { event in
+                switch event.kind {
+                case .fetchEnded(_, _, .failed), .cacherFault: log("prices \(event)")
+                default: break
+                }
+            }
+
+            await #expect(throws: Offline.self) { try await prices["chair"].requireData() }
+            try await until("the failure is logged") { !printed.lines.isEmpty }
+        }
+        try await logged()
+        #expect(printed.lines[0].hasPrefix("prices #"))
+        let breaker = CircuitBreaker()
+        func isHealthy() -> Bool { breaker.state != .open }
+
+        #expect(isHealthy())
+    }
+
+    @Test func `a server that is asked to end closes its stores and ends`() async {
+        await #expect(processExitsWith: .success) {
+            let directory = try TemporaryDirectory()
+            let scope = CacheScope(directory: directory.url)
+            let outbox = try Outbox(directory: directory.file("outbox"))
+            try await serveUntilTerminated(scope, outbox) {
+                // The signal arrives once its handler is there.
+                while !Task.isCancelled {
+                    kill(getpid(), SIGTERM)
+                    try? await Task.sleep(for: .milliseconds(10))
+                }
+            }
+            #expect(scope.isClosed)
+        }
     }
 
     @Test func `a fetch is part of the trace of its first caller`() async throws {
