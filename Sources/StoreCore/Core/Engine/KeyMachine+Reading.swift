@@ -79,7 +79,7 @@ extension KeyMachine {
             register(id, need)
             return invalidatePending ? nil : .done
         case .saved(let revision), .savedEdit(let revision):
-            if lastTriedRevision >= revision { return .done }
+            if saving.tried >= revision { return .done }
             register(id, need)
         case .allSaved:
             return admitSaver(id, &transition)

@@ -13,9 +13,6 @@ internal import Foundation
 struct SharedKey: Hashable {
     /// The revision that the content is known to contain: of its own last save, or of the record that superseded a save.
     var known = Revision.none
-    /// The changes of the content with a save that has not begun, and those with a running save.
-    var pending: PendingSave?
-    var saving: PendingSave?
     /// The base while a change of others has not been read; `nil` if all are read.
     var unreadBase: Revision?
     /// The latest change of others that has not been read, and the one that the running read includes.
@@ -23,18 +20,6 @@ struct SharedKey: Hashable {
     var reading: Revision?
     /// Whether another change came during the running read, which may have missed it.
     var isReadOutdated = false
-
-    /// Changes of the content on their way to the cacher.
-    struct PendingSave: Hashable {
-        /// The base; `nil` overwrites every change of others.
-        var base: Revision?
-        /// Whether the content is derived from the content before; otherwise it replaces it.
-        var isDerived: Bool
-        /// Whether a newer record of another user is out of date: the content was marked so, or the origin has made a change.
-        var invalidates = false
-        /// Whether it contains a change of `update { }` without a waiting caller, so that nothing would apply it again.
-        var isUnattended = false
-    }
 
     /// The revision that stands for a gap; greater than every other.
     static var gap: Revision { Revision(number: .max, writer: .max) }
@@ -63,43 +48,24 @@ extension KeyMachine {
         guard rules.isShared else { return }
         switch change {
         case .set:
-            sharing.pending = SharedKey.PendingSave(base: nil, isDerived: false)
+            saving.next = SharedChange(base: nil, isDerived: false)
         case .fetched(let base):
             // If this save is refused too, the newer record may be older than the invalidation.
-            let invalidates = sharing.pending?.invalidates == true || invalidatePending
-            sharing.pending = SharedKey.PendingSave(base: base, isDerived: false, invalidates: invalidates)
+            let invalidates = saving.next?.invalidates == true || invalidatePending
+            saving.next = SharedChange(base: base, isDerived: false, invalidates: invalidates)
         case .derived, .confirmed, .invalidated:
-            if sharing.pending == nil {
+            if saving.next == nil {
                 // Derived from content that is still being saved, over the same base.
-                let origin = sharing.saving
-                sharing.pending = SharedKey.PendingSave(base: origin.flatMap(\.base) ?? base, isDerived: true)
+                saving.next = SharedChange(base: saving.running?.change?.base ?? base, isDerived: true)
             }
             // A live origin pushes what it made of the change.
-            if change == .invalidated || (change == .confirmed && !rules.isLive) { sharing.pending?.invalidates = true }
+            if change == .invalidated || (change == .confirmed && !rules.isLive) { saving.next?.invalidates = true }
         }
     }
 
     // MARK: Saving
 
-    /// Takes over the pending save's base, so that later changes begin a pending save of their own.
-    mutating func sharedSaveBegan() {
-        guard rules.isShared else { return }
-        sharing.saving = sharing.pending
-        sharing.pending = nil
-    }
-
-    /// The running save has ended.
-    ///
-    /// - Parameters:
-    ///   - revision: The revision of the saved record; `nil` if the save failed.
-    mutating func sharedSaveEnded(_ revision: Revision?) {
-        guard rules.isShared else { return }
-        if revision == nil { keepFailedSave() }
-        sharing.saving = nil
-        if let revision { learn(revision) }
-    }
-
-    private mutating func learn(_ revision: Revision) {
+    mutating func learn(_ revision: Revision) {
         sharing.known = max(sharing.known, revision)
         guard sharing.unread <= sharing.known else { return }
         (sharing.unread, sharing.unreadBase) = (.none, nil)
@@ -110,21 +76,24 @@ extension KeyMachine {
     /// - Parameters:
     ///   - newer: The newer record; `nil` if it was removed.
     ///   - revision: Its revision.
-    mutating func saveSuperseded(by newer: HeldRecord<Content>?, _ revision: Revision, _ transition: inout Transition) {
-        guard let saved = saving else { return }
-        let refused = sharing.saving
-        (saving, sharing.saving) = (nil, nil)
+    ///   - transition: The transition.
+    /// - Returns: Whether a newer record is out of date, because the refused change marked the content so, or because the origin has made it.
+    @discardableResult
+    mutating func saveSuperseded(by newer: HeldRecord<Content>?, _ revision: Revision, _ transition: inout Transition) -> Bool {
+        guard let refused = saving.end() else { return false }
+        let wasOutdating = refused.change?.invalidates == true
         report(.superseded, &transition)
-        if let pending = sharing.pending, !pending.isDerived {
+        if let next = saving.next, !next.isDerived {
             // Newer content of this store replaces the refused one, and has a base of its own.
-            if refused?.invalidates == true { sharing.pending?.invalidates = true }
-            saveEnded(saved, failure: nil, &transition)
-            return endTransition(&transition)
+            if wasOutdating { saving.next?.invalidates = true }
+            saveEnded(refused.revision, failure: nil, &transition)
+            endTransition(&transition)
+            return wasOutdating
         }
-        let invalidates = refused?.invalidates == true || sharing.pending?.invalidates == true || invalidatePending
-        if refused?.isUnattended == true || sharing.pending?.isUnattended == true { dropUnsaved(&transition) }
-        sharing.pending = nil
-        isSaveRequested = false
+        let invalidates = wasOutdating || saving.next?.invalidates == true || invalidatePending
+        if refused.change?.isUnattended == true || saving.next?.isUnattended == true { dropUnsaved(&transition) }
+        saving.next = nil
+        saving.withdraw()
         learn(revision)
         // The changes of these callers are applied again, to the newer content.
         answerCallers(&transition) { need in if case .savedEdit = need { .outdated } else { nil } }
@@ -132,6 +101,7 @@ extension KeyMachine {
         if invalidates { invalidateNewest(&transition) }
         readAgain(&transition)
         endTransition(&transition)
+        return wasOutdating
     }
 
     // MARK: Changes of others
@@ -224,7 +194,7 @@ extension KeyMachine {
         let endsStream = stream != nil && newer.record.isInvalidated
         let wasExplicit = endsStream ? dropFlight(&transition) : dropOvertakenFlight(&transition)?.forceRefresh == true
         let forceRefresh = wasExplicit || forceRefreshPending
-        sharing.pending = nil
+        saving.next = nil
         if stream != nil { keepValue() }
         forceRefreshPending = false
         supersedePages(&transition)

@@ -23,8 +23,6 @@ struct KeyMachine<Content: Sendable> {
     var held: HeldRecord<Content>?
     /// The number of the last change of the accepted content, or of the last retry of its save.
     var revision = Ticket(number: 0)
-    /// The last revision that the cacher took or failed to take.
-    var lastTriedRevision = Ticket(number: 0)
     /// The number of changes of the content that readers see.
     var contentNumber: UInt64 = 0
     /// The start of the current epoch: results of older fetches and responses to older mutations are outdated (C5).
@@ -60,12 +58,7 @@ struct KeyMachine<Content: Sendable> {
     var prev = Side()
     /// The requested load of the record.
     var reading: Ticket?
-    /// Whether a save has been requested that has not begun.
-    var isSaveRequested = false
-    /// The revision that the running save saves.
-    var saving: Ticket?
-    /// The change that the cacher lacks after a failed call; the key stays live until the call has succeeded.
-    var unsavedChange: UnsavedChange?
+    var saving = SavePhase()
 
     // MARK: Observers and callers
 
@@ -109,13 +102,6 @@ struct KeyMachine<Content: Sendable> {
         var error: any Error
         /// The earliest time of the next automatic fetch.
         var holdsUntil: MonotonicInstant
-    }
-
-    /// A change that the cacher failed to take.
-    enum UnsavedChange: Hashable {
-        case content
-        /// The record to be invalidated could not be read.
-        case invalidation
     }
 
     /// A fetch of the whole content; pages have their own requests in ``Side``.
@@ -292,7 +278,7 @@ extension KeyMachine {
     @inline(__always)
     var isAtRest: Bool {
         observers == 0 && callers.isEmpty && flight == nil && next.ticket == nil && prev.ticket == nil && reading == nil
-            && saving == nil && patches.isEmpty && lastTriedRevision == revision && !invalidatePending && stream == nil
+            && !saving.isRunning && patches.isEmpty && saving.tried == revision && !invalidatePending && stream == nil
     }
 
     func holdsOff(at now: MonotonicInstant) -> Bool {

@@ -54,9 +54,8 @@ extension StoreEngine {
                 case .superseded(let newer, let revision):
                     let newer = newer.map { date($0, param, shared) }
                     callEnded(param) { key, transition in
-                        let wasMade = key.machine.sharing.saving?.invalidates == true
-                        key.machine.saveSuperseded(by: newer, revision, &transition)
-                        if wasMade { key.repairs = key.machine.flight?.ticket }
+                        let wasOutdating = key.machine.saveSuperseded(by: newer, revision, &transition)
+                        if wasOutdating { key.repairs = key.machine.flight?.ticket }
                     }
                 }
             } catch {
@@ -125,9 +124,9 @@ extension StoreEngine {
         guard let (lease, revision) = key.lease else { return }
         if let held = key.machine.held, held.record.freshness.storage == .forbidden {
             lease.end(.notStored)
-        } else if key.machine.unsavedChange != nil {
+        } else if key.machine.saving.failure != nil {
             lease.end(.notStored)
-        } else if key.machine.lastTriedRevision >= revision {
+        } else if key.machine.saving.tried >= revision {
             lease.end(.saved)
         } else {
             return

@@ -249,7 +249,7 @@ struct EngineState {
 
     /// Forgets an idle key. A key with a failed save stays; if there are too many of these, the oldest is forgotten.
     mutating func retire(_ cell: Cell<LiveKey>, _ effects: inout Effects) {
-        guard cell.value.machine.unsavedChange != nil else { return drop(&cell.value, &effects) }
+        guard cell.value.machine.saving.failure != nil else { return drop(&cell.value, &effects) }
         let live = live
         guard let dropped = queue.dropExcessFailure(where: { live[$0]?.value.isAtRest() ?? true }) else { return }
         report(.droppedUnsaved, dropped, &effects)

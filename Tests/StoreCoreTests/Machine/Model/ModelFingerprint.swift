@@ -125,7 +125,7 @@ struct ModelFingerprint: Hashable {
         add(machine.flight != nil, machine.flight?.forceRefresh == true, machine.next.ticket != nil, machine.prev.ticket != nil)
         add(machine.next.isInterrupted, machine.prev.isInterrupted)
         add(machine.pendingKeys == .adopt, machine.pendingKeys == .ignore)
-        add(machine.mergeIndex != nil, machine.unsavedChange != nil, machine.lastTriedRevision < machine.revision, machine.failure != nil)
+        add(machine.mergeIndex != nil, machine.saving.failure != nil, machine.saving.tried < machine.revision, machine.failure != nil)
         add(time: machine.graceEnds, now)
     }
 

@@ -86,7 +86,7 @@ extension ModelWorld {
         guard oracle.isKnown, call == nil, !saveWaits else { return }
         guard oracle.stream?.saveDue == nil || oracle.stream?.valueRevision != oracle.revision else { return }
         check(oracle.settled == oracle.revision, "C6", "the newest accepted content is not being saved")
-        let isNoted = machine.unsavedChange != nil
+        let isNoted = machine.saving.failure != nil
         check(
             isNoted == oracle.hasSaveFailed, "C6", "a record after a failed save is \(isNoted ? "kept although it was saved" : "not kept")")
         check(isNoted == isFailureNoted, "C6", "a failed save is \(isNoted ? "not " : "")tried again")
