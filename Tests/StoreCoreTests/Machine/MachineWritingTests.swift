@@ -86,7 +86,7 @@ struct MachineWritingTests {
         var world = ModelWorld(.table())
         world.log.names = [:]
         for event in [ModelEvent.update, .saved(succeeds: succeeds), .arrive(.cached)] { world.apply(event) }
-        #expect(world.machine.isRead == !succeeds)
+        #expect(world.machine.origin.isKnown == !succeeds)
         if succeeds { world.apply(.read) }
         #expect(world.moment.answers == ["mine"])
         #expect(world.violations == [])

@@ -226,8 +226,8 @@ final class SharedModel {
         return users.indices.flatMap { index -> [Step] in
             let user = users[index]
             var steps: [Step] = []
-            if !user.operations.isEmpty, user.machine.isRead { steps.append(.begin(index)) }
-            if !user.refused.isEmpty, user.machine.isRead { steps.append(.reapply(index)) }
+            if !user.operations.isEmpty, user.machine.origin.isKnown { steps.append(.begin(index)) }
+            if !user.refused.isEmpty, user.machine.origin.isKnown { steps.append(.reapply(index)) }
             switch user.calls.first {
             case nil: break
             case .save(_, _, nil):
@@ -440,7 +440,7 @@ final class SharedModel {
         guard violation == nil else { return }
         for user in users {
             let machine = user.machine
-            if machine.saving.tried != machine.revision || machine.saving.isRunning || machine.reading != nil {
+            if machine.saving.tried != machine.revision || machine.saving.isRunning || machine.origin.reading != nil {
                 violation = "store \(user.writer) is not at rest"
             } else if machine.held?.record.content != server.content {
                 violation =

@@ -66,7 +66,7 @@ extension KeyMachine {
             patches.insert(patch, at: position)
         }
         let hasDelivered = commands.contains(where: \.isDelivered)
-        guard isRead else {
+        guard origin.isKnown else {
             // Only the record knows whether it contains the change of a delivered command.
             if hasDelivered { beginReading(&transition) }
             return
@@ -101,7 +101,7 @@ extension KeyMachine {
     mutating func commandBegan(_ id: UUID, _ transition: inout Transition) {
         guard let position = patches.firstIndex(where: { $0.command?.id == id }) else { return }
         patches[position].command?.isAttempted = true
-        guard isRead else { return }
+        guard origin.isKnown else { return }
         epoch = transition.tickets.next()
         patches[position].id = epoch
         patches[position].isBeforePage = false
@@ -142,14 +142,14 @@ extension KeyMachine {
         guard let last = dropped.last else { return }
         guard dropped.allSatisfy({ $0.first == nil }) else {
             removePatches(&transition) { ids.contains($0.id) }
-            isAbandoned = !isTemporary
+            origin.isAbandoned = !isTemporary
             cleared(&transition)
             return
         }
         // The others are applied once, however many are dropped.
-        let kept = isRead ? last.command?.id : nil
+        let kept = origin.isKnown ? last.command?.id : nil
         removePatches(&transition) { ids.contains($0.id) && $0.id != kept }
-        if isRead { patchFailed(last.id, &transition) }
+        if origin.isKnown { patchFailed(last.id, &transition) }
     }
 
     /// The outbox has forgotten commands that the saved content contains.
@@ -169,15 +169,15 @@ extension KeyMachine {
         _ command: CommandMark, _ first: Content, insteadOf superseded: UUID? = nil, _ transition: inout Transition
     ) {
         transition.isWriting = true
-        isAbandoned = false
+        origin.isAbandoned = false
         let isSuperseding = superseded != command.id && patches.contains { $0.first != nil && $0.command?.id == superseded }
         removePatches(&transition) { $0.id == command.id || $0.id == superseded }
         patches.insert(Patch(id: transition.tickets.next(), command: command, first: first) { _ in }, at: 0)
-        let wasRead = isRead
+        let wasRead = origin.isKnown
         forgetPending(&transition)
-        isRead = true
+        origin.becomeKnown()
         dropFlight(&transition)
-        pendingKeys = nil
+        origin.forgetKeys()
         supersedePages(&transition)
         if held == nil || isSuperseding { create(first, &transition) }
         if fetchCallers > refreshCallers || !wasRead { answerAfterUpdate(&transition) }
@@ -214,9 +214,9 @@ extension KeyMachine {
 
     /// The key turns out to be temporary, and its entity is not created.
     mutating func abandoned(_ transition: inout Transition) {
-        guard !isAbandoned, !isTemporary else { return }
-        isAbandoned = true
-        guard flight != nil else { return }
+        guard !origin.isAbandoned, !isTemporary else { return }
+        origin.isAbandoned = true
+        guard origin.flight != nil else { return }
         dropFlight(&transition)
         refuseAbandoned(&transition)
         endTransition(&transition)
@@ -305,9 +305,9 @@ extension KeyMachine {
         mirror(&transition)
         transition.publishes = true
         saveEnded(revision, failure: nil, &transition)
-        if flight == nil, isWanted || isObserved { startFlight(forceRefresh: false, &transition) }
+        if origin.flight == nil, isWanted || isObserved { startFlight(forceRefresh: false, &transition) }
         // The observers of the temporary key join later, and until then nothing else keeps the content.
-        if isObserved { flight?.isPromised = true }
+        if isObserved { origin.changeFlight { $0.isPromised = true } }
     }
 
     /// The record was read: drops the patches that it contains, and applies the others.

@@ -5,12 +5,12 @@ extension KeyMachine {
     mutating func admitPage(
         _ id: CallerID, _ direction: PageDirection, continueWhenError: Bool, _ transition: inout Transition
     ) -> CallerAnswer<Content>? {
-        if pendingKeys != nil {
+        if origin.awaitsKeys {
             register(id, .page(direction, continueWhenError: continueWhenError))
             return nil
         }
-        if flight == nil, let failure, !continueWhenError { return .page(.failed(failure.error)) }
-        guard flight == nil, failure == nil, let held, observers > 0 || held.isValid(at: transition.now) || isNeverValid(held.record) else {
+        if origin.flight == nil, let failure = origin.failure, !continueWhenError { return .page(.failed(failure.error)) }
+        guard origin.flight == nil, origin.failure == nil, let held, observers > 0 || held.isValid(at: transition.now) || isNeverValid(held.record) else {
             register(id, .pageAfterFetch)
             startFlight(forceRefresh: false, &transition)
             return nil
@@ -130,7 +130,7 @@ extension KeyMachine {
 
     /// Begins interrupted page requests again, with the current keys of the list.
     mutating func resumePages(_ transition: inout Transition) {
-        guard flight == nil else { return }
+        guard origin.flight == nil else { return }
         for direction in PageDirection.allCases where self[direction].isInterrupted {
             self[direction].isInterrupted = false
             // A caller for a page wants it, so an unwanted list has no caller to resume.

@@ -29,7 +29,7 @@ extension KeyMachine {
         transition.isWriting = true
         guard let position = patches.firstIndex(where: { $0.id == id }) else {
             // Legal: `clear()` has dropped the patch. Content fetched since then may not contain the mutation.
-            guard isRead else { return }
+            guard origin.isKnown else { return }
             epoch = transition.tickets.next()
             restart(dropOlderFetches(&transition), &transition)
             oweFetch()
@@ -103,7 +103,7 @@ extension KeyMachine {
         transition.publishes = true
         // A failure starts no epoch, but a fetch that revalidates the record must not confirm content that includes a folded patch. The
         // fetch begins again after the fold, so that it does not send the old validator.
-        let dropped = patches.first?.isConfirmed == true && flight?.revalidates == true ? dropOlderFetches(&transition) : nil
+        let dropped = patches.first?.isConfirmed == true && origin.flight?.revalidates == true ? dropOlderFetches(&transition) : nil
         oweFetch()
         foldConfirmed(&transition)
         restart(dropped, &transition)
@@ -166,7 +166,7 @@ extension KeyMachine {
     /// A mutation that is settled without the origin's response may leave content that differs from the origin's.
     private mutating func oweFetch() {
         // An origin that pushes also pushes the result of the mutation.
-        if rules.policy.revalidatesAfterMutation, stream == nil { owesFetch = true }
+        if rules.policy.revalidatesAfterMutation, !origin.isStreaming { owesFetch = true }
     }
 
     /// Begins the one fetch after the last mutation. It is automatic, so a failure may hold it off (C12).
@@ -174,7 +174,7 @@ extension KeyMachine {
         guard patches.isEmpty, owesFetch else { return }
         owesFetch = false
         guard observers > 0 else { return }
-        if flight == nil, holdsOff(at: transition.now) { triggerPending = true } else { startFlight(forceRefresh: false, &transition) }
+        if origin.flight == nil, origin.holdsOff(at: transition.now) { triggerPending = true } else { startFlight(forceRefresh: false, &transition) }
     }
 
     mutating func foldConfirmed(_ transition: inout Transition) {
@@ -196,7 +196,7 @@ extension KeyMachine {
 
     /// Changes the accepted content; its dates stay.
     private mutating func changeHeld(_ transition: inout Transition, _ change: (inout Content) -> Void) {
-        if stream != nil { keepValue() }
+        if origin.isStreaming { keepValue() }
         guard var record = held?.record else { return }
         let old = record.content
         transition.discarded.append(old)

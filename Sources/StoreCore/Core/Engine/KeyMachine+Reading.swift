@@ -6,7 +6,7 @@ extension KeyMachine {
     /// Adds an observer; with `forceRefresh` it wants a fetch regardless of the cache.
     mutating func observerJoined(forceRefresh: Bool, _ transition: inout Transition) {
         observers += 1
-        if isRead {
+        if origin.isKnown {
             welcomeObserver(forceRefresh: forceRefresh, &transition)
         } else {
             forceRefreshPending = forceRefreshPending || forceRefresh
@@ -23,7 +23,7 @@ extension KeyMachine {
     private mutating func welcomeObserver(forceRefresh: Bool, _ transition: inout Transition) {
         if forceRefresh {
             startFlight(forceRefresh: true, &transition)
-        } else if let held, held.isValid(at: transition.now), failure == nil {
+        } else if let held, held.isValid(at: transition.now), origin.failure == nil {
             report(.hit, &transition)
         } else {
             report(.miss, &transition)
@@ -38,7 +38,7 @@ extension KeyMachine {
     /// - Returns: The result, if there is one already. Otherwise the caller is registered, and an action resumes it.
     mutating func callerArrived(_ id: CallerID, needing need: CallerNeed, _ transition: inout Transition) -> CallerAnswer<Content>? {
         var answer: CallerAnswer<Content>?
-        if isRead || need.isSavedNeed || need == .allSaved {
+        if origin.isKnown || need.isSavedNeed || need == .allSaved {
             answer = admit(id, need, &transition)
         } else {
             register(id, need)
@@ -69,7 +69,7 @@ extension KeyMachine {
             return cachedAnswer(&transition)
         case .origin:
             // The newest value of a connected stream is what the origin has.
-            if isConnected, let content { return .content(content) }
+            if origin.isConnected, let content { return .content(content) }
             register(id, need)
             startFlight(forceRefresh: false, &transition)
         case .refresh:
@@ -94,25 +94,25 @@ extension KeyMachine {
     /// The result that needs no wait: valid content, stale content that a policy allows, or a failure that holds off fetches (C3, C12).
     private mutating func answerFromAccepted(_ need: CallerNeed, _ transition: inout Transition) -> CallerAnswer<Content>? {
         // `validate()` fetches again after a failure: valid content alone would leave the error on screen.
-        if let held, let content, held.isValid(at: transition.now), need != .freshness || failure == nil {
+        if let held, let content, held.isValid(at: transition.now), need != .freshness || origin.failure == nil {
             report(.hit, &transition)
             return need == .content ? .content(content) : .done
         }
         report(.miss, &transition)
         // A known refusal by the origin closes this window, too: the caller waits for the origin's current response.
-        if need == .content, failure?.error.allowsStaleContent ?? true, let held, let content,
+        if need == .content, origin.failure?.error.allowsStaleContent ?? true, let held, let content,
             held.isUsable(within: held.record.freshness.staleWhileRevalidate ?? rules.policy.staleWhileRevalidate, at: transition.now)
         {
             startFlightUnlessHeldOff(&transition)
             // No caller waits for the fetch, but canceling it would keep the content stale as long as the origin is slow.
-            flight?.isPromised = true
+            origin.changeFlight { $0.isPromised = true }
             return .content(content)
         }
-        if flight == nil, let failure, stream != nil {
+        if origin.flight == nil, let failure = origin.failure, origin.isStreaming {
             // Callers wait for the next connection of a stream (L4).
             return need == .content ? staleAnswer(failure.error, &transition) : nil
         }
-        if flight == nil, let failure, holdsOff(at: transition.now) {
+        if origin.flight == nil, let failure = origin.failure, origin.holdsOff(at: transition.now) {
             return need == .content ? failureAnswer(failure.error, &transition) : .done
         }
         return nil
@@ -153,25 +153,26 @@ extension KeyMachine {
     /// Memory has been read. Without a cacher behind it, no other record can exist.
     mutating func memoryRead(_ found: HeldRecord<Content>?, now: @autoclosure () -> MonotonicInstant) {
         guard found != nil || !rules.hasBacking else { return }
-        (isRead, held) = (true, found)
+        origin.becomeKnown()
+        held = found
         if let details = found?.record.details { foldedCommands = details.fields.commands ?? [] }
         refetchesAtDeadline = rules.policy.revalidatesOnExpiry && found?.expires(after: now()) == true
         shown = sight
     }
 
     mutating func beginReading(_ transition: inout Transition) {
-        guard reading == nil else { return }
+        guard origin.reading == nil else { return }
         let ticket = transition.tickets.next()
-        reading = ticket
+        origin.beginReading(ticket)
         transition.actions.append(.read(ticket))
     }
 
     /// The cacher has loaded the record, which counts only if nothing newer is known.
     mutating func cacheReadFinished(_ ticket: Ticket, _ result: Result<HeldRecord<Content>?, any Error>, _ transition: inout Transition) {
-        guard reading == ticket else { return }
-        reading = nil
+        guard let purpose = origin.endReading(ticket) else { return }
         if case .failure(let error) = result { report(.cacherFault(.load, error), &transition) }
-        if !isRead {
+        switch purpose {
+        case .content:
             switch result {
             case .success(let record): held = record
             case .failure(let error):
@@ -180,14 +181,18 @@ extension KeyMachine {
             }
             becomeRead(&transition)
             readAgain(&transition)
-        } else if !readAgainFinished(result, &transition) {
+        case .newerRecord(let revision, let isOutdated):
+            newerRecordRead(revision, isOutdated: isOutdated, result, &transition)
+        case .pageKeys(let isOutdated):
             // A failed read has no keys to keep.
-            if pendingKeys != nil { adoptKeys(of: (try? result.get())?.record, &transition) }
+            adoptKeys(of: isOutdated ? nil : (try? result.get())?.record, &transition)
+            readAgain(&transition)
+        case .nothing:
             // Changes of others may have been announced since the read began.
             readAgain(&transition)
         }
         endTransition(&transition)
-        if rules.inheritsContext, reading == nil { transition.actions.append(.readEnded) }
+        if rules.inheritsContext, origin.reading == nil { transition.actions.append(.readEnded) }
     }
 
     /// Fails the callers that depend on the cacher alone: for `.cache`, and for an invalidation to be saved.
@@ -205,7 +210,7 @@ extension KeyMachine {
     /// An invalidation no longer waits for a record: admits the callers that have waited for it.
     mutating func settleInvalidation(_ transition: inout Transition) {
         invalidatePending = false
-        guard isRead else { return }
+        guard origin.isKnown else { return }
         for (id, need) in callers where need == .acceptedContent || need == .allSaved {
             forget(id)
             if let answer = admit(id, need, &transition) { transition.actions.append(.answer(id, answer)) }
@@ -214,7 +219,7 @@ extension KeyMachine {
 
     /// The accepted content is known from now on: resumes the callers and serves the observers that waited for it.
     mutating func becomeRead(_ transition: inout Transition) {
-        isRead = true
+        origin.becomeKnown()
         refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held?.expires(after: transition.now) == true
         if !patches.isEmpty || held?.record.details != nil { reconcileCommands(&transition) }
         if held != nil { mirror(&transition) }

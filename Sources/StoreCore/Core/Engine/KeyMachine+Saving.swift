@@ -3,10 +3,10 @@
 extension KeyMachine {
     /// Requests a save if the cacher lacks the newest content.
     mutating func requestSave(_ transition: inout Transition) {
-        guard isRead, saving.tried < revision else { return }
+        guard origin.isKnown, saving.tried < revision else { return }
         guard rules.hasBacking else { return saveEnded(revision, failure: nil, &transition) }
         guard saving.lacksRequest(for: revision) else { return }
-        if stream != nil, defersSave(&transition) { return }
+        if origin.isStreaming, defersSave(&transition) { return }
         saving.request()
         transition.actions.append(.save)
     }
@@ -53,7 +53,7 @@ extension KeyMachine {
     mutating func cacherIsEmptied(_ transition: inout Transition) {
         saving.withdraw()
         // The running read may have loaded a record that is removed now.
-        sharing.reading = nil
+        origin.forgetNewerRecord()
         guard !saving.isRunning else { return }
         saving.next = nil
         saveEnded(revision, failure: nil, &transition)
@@ -132,7 +132,8 @@ extension KeyMachine {
         case .invalidation:
             noteUnsavedChange(nil, &transition)
             forgetFailures(into: &transition.leftovers)
-            (isRead, invalidatePending) = (false, true)
+            origin.forget()
+            invalidatePending = true
             beginReading(&transition)
         }
     }

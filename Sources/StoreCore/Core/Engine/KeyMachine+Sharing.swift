@@ -15,11 +15,8 @@ struct SharedKey: Hashable {
     var known = Revision.none
     /// The base while a change of others has not been read; `nil` if all are read.
     var unreadBase: Revision?
-    /// The latest change of others that has not been read, and the one that the running read includes.
+    /// The latest change of others that has not been read.
     var unread = Revision.none
-    var reading: Revision?
-    /// Whether another change came during the running read, which may have missed it.
-    var isReadOutdated = false
 
     /// The revision that stands for a gap; greater than every other.
     static var gap: Revision { Revision(number: .max, writer: .max) }
@@ -113,7 +110,7 @@ extension KeyMachine {
         guard revision > sharing.known else { return }
         if sharing.unreadBase == nil { sharing.unreadBase = base }
         sharing.unread = max(sharing.unread, revision)
-        sharing.isReadOutdated = true
+        origin.outdateNewerRecord()
         retryFailedChange(&transition)
         readAgain(&transition)
         endTransition(&transition)
@@ -139,8 +136,8 @@ extension KeyMachine {
     /// Reads the record again if a change of others is unread and no save is pending. The cacher refuses a pending save that is outdated.
     mutating func readAgain(_ transition: inout Transition) {
         guard sharing.unreadBase != nil, mayReadAgain else { return }
-        (sharing.reading, sharing.isReadOutdated) = (sharing.unread, false)
         beginReading(&transition)
+        origin.awaitNewerRecord(of: sharing.unread)
     }
 
     /// Marks the newest record. If this store holds none, another user may have saved one that was not announced yet; it is read first.
@@ -149,27 +146,32 @@ extension KeyMachine {
         if held == nil, rules.isShared, patches.isEmpty || !isTemporary {
             invalidatePending = true
             if sharing.unreadBase == nil { sharing.unreadBase = base }
-            (sharing.unread, sharing.isReadOutdated) = (SharedKey.gap, true)
+            sharing.unread = SharedKey.gap
+            origin.outdateNewerRecord()
             readAgain(&transition)
         } else if invalidatePending {
             settleInvalidation(&transition)
         }
     }
 
-    private var mayReadAgain: Bool { isRead && reading == nil && pendingKeys == nil && mayAdopt }
+    private var mayReadAgain: Bool { origin.isKnown && origin.reading == nil && mayAdopt }
 
     /// The record has been read again.
     ///
-    /// - Returns: `false` if this was not the purpose of the read.
-    mutating func readAgainFinished(_ result: Result<HeldRecord<Content>?, any Error>, _ transition: inout Transition) -> Bool {
-        guard let read = sharing.reading else { return false }
-        sharing.reading = nil
+    /// - Parameters:
+    ///   - revision: The latest change that the read includes.
+    ///   - isOutdated: Whether another change came during the read, which may have missed it.
+    ///   - result: The record.
+    ///   - transition: The transition.
+    mutating func newerRecordRead(
+        _ revision: Revision, isOutdated: Bool, _ result: Result<HeldRecord<Content>?, any Error>, _ transition: inout Transition
+    ) {
         switch result {
         case .success(let newer):
             // A change made meanwhile is saved over the old base, and learns of the newer record if it is refused.
-            guard mayAdopt else { return true }
-            if !sharing.isReadOutdated { (sharing.unread, sharing.unreadBase) = (.none, nil) }
-            if read != SharedKey.gap { sharing.known = max(sharing.known, read) }
+            guard mayAdopt else { return }
+            if !isOutdated { (sharing.unread, sharing.unreadBase) = (.none, nil) }
+            if revision != SharedKey.gap { sharing.known = max(sharing.known, revision) }
             let invalidates = invalidatePending
             adopt(newer, &transition)
             if invalidates, held != nil || sharing.unreadBase != nil { invalidateNewest(&transition) }
@@ -177,9 +179,8 @@ extension KeyMachine {
         case .failure(let error):
             if invalidatePending { invalidationFailed(error, &transition) }
             // The base stays, so the cacher refuses the next save if it is outdated. A fetch that waited for the record begins without it.
-            if flight?.isParked == true { restartIfWanted(forceRefresh: dropFlight(&transition), &transition) }
+            if origin.flight?.isParked == true { restartIfWanted(forceRefresh: dropFlight(&transition), &transition) }
         }
-        return true
     }
 
     /// Accepts the record of another user; it is saved already.
@@ -189,13 +190,13 @@ extension KeyMachine {
             return
         }
         transition.isWriting = true
-        let wasFetching = flight != nil
+        let wasFetching = origin.flight != nil
         // An invalidation by another user ends the stream too (L3).
-        let endsStream = stream != nil && newer.record.isInvalidated
+        let endsStream = origin.isStreaming && newer.record.isInvalidated
         let wasExplicit = endsStream ? dropFlight(&transition) : dropOvertakenFlight(&transition)?.forceRefresh == true
         let forceRefresh = wasExplicit || forceRefreshPending
         saving.next = nil
-        if stream != nil { keepValue() }
+        if origin.isStreaming { keepValue() }
         forceRefreshPending = false
         supersedePages(&transition)
         epoch = transition.tickets.next()
@@ -204,7 +205,7 @@ extension KeyMachine {
         let isUsable = !newer.record.isInvalidated && (isNewer || newer.isValid(at: transition.now))
         if let old = held?.record.content { transition.discarded.append(old) }
         held = newer
-        if isConnected { held?.deadline = .distantFuture }
+        if origin.isConnected { held?.deadline = .distantFuture }
         contentNumber += 1
         mergeIndex = nil
         forgetFailures(into: &transition.leftovers)
@@ -216,7 +217,7 @@ extension KeyMachine {
         saveEnded(revision, failure: nil, &transition)
         if isUsable {
             if fetchCallers > refreshCallers { answerAfterUpdate(&transition) }
-            if stream == nil, forceRefresh || refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
+            if !origin.isStreaming, forceRefresh || refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
         } else if wasFetching || newer.record.isInvalidated {
             restartIfWanted(forceRefresh: forceRefresh, &transition)
         }
@@ -224,7 +225,7 @@ extension KeyMachine {
 
     /// Begins a fetch that waited for a record of another user which this store has overwritten, so that nothing will be read.
     mutating func unparkFlight(_ transition: inout Transition) {
-        guard flight?.isParked == true, sharing.unreadBase == nil else { return }
+        guard origin.flight?.isParked == true, sharing.unreadBase == nil else { return }
         restartIfWanted(forceRefresh: dropFlight(&transition), &transition)
     }
 
@@ -234,13 +235,13 @@ extension KeyMachine {
     ///
     /// - Returns: Whether to fetch; otherwise the record is being read, or the fetch has been dropped.
     mutating func leaseGranted(_ ticket: Ticket, at position: Revision) -> Bool {
-        guard flight?.ticket == ticket else { return false }
+        guard origin.flight?.ticket == ticket else { return false }
         // If a change is unread although its record may be read, the last read has failed.
         guard sharing.unreadBase == nil || mayReadAgain else {
-            flight?.isParked = true
+            origin.changeFlight { $0.isParked = true }
             return false
         }
-        flight?.base = position
+        origin.changeFlight { $0.base = position }
         return true
     }
 }

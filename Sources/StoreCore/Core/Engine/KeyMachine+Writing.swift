@@ -21,23 +21,23 @@ extension KeyMachine {
         if keys == .kept { interruptPages(&transition) } else { supersedePages(&transition) }
         var record = CacheRecord(content: content, fetchedAt: transition.date, details: nil)
         if keys != .kept || held?.record.details != nil { record.fields = fields(after: content, keys) }
-        let (wasRead, hadPendingKeys) = (isRead, pendingKeys != nil)
-        isRead = true
+        let (wasRead, awaitedKeys) = (origin.isKnown, origin.awaitsKeys)
+        origin.becomeKnown()
         // A list keeps the page keys of its record, even if the record has not been read yet.
         if keys != .kept || !rules.isList {
-            if pendingKeys != nil { pendingKeys = nil }
+            origin.forgetKeys()
         } else if !wasRead {
-            pendingKeys = .adopt
             beginReading(&transition)
+            origin.awaitKeys()
         }
         accept(record, change, &transition)
         // No record will tell whether it contains the changes of delivered commands.
         if !wasRead, patches.first?.isConfirmed == true { foldConfirmed(&transition) }
         // Skips the scan if no caller can be resumed: thousands may wait for the cacher or for a refresh, and updates are as frequent.
         if fetchCallers > refreshCallers || !wasRead { answerAfterUpdate(&transition) }
-        if stream == nil, forceRefresh || refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
+        if !origin.isStreaming, forceRefresh || refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
         // Page requests that waited for the old keys continue, too.
-        if !wasRead || (hadPendingKeys && pendingKeys == nil) { readmitCallers(&transition) }
+        if !wasRead || (awaitedKeys && !origin.awaitsKeys) { readmitCallers(&transition) }
         endTransition(&transition)
         return revision
     }
@@ -76,11 +76,9 @@ extension KeyMachine {
         return fields
     }
 
-    /// The record with the page keys of an updated list has been read.
+    /// The record with the page keys of an updated list has been read; `nil` if its keys are of no use.
     mutating func adoptKeys(of record: CacheRecord<Content>?, _ transition: inout Transition) {
-        let adopts = pendingKeys == .adopt
-        pendingKeys = nil
-        if adopts, let record, let content = held?.record.content {
+        if let record, let content = held?.record.content {
             held?.record.fields.nextKey = record.nextKey
             held?.record.fields.prevKey = record.prevKey
             held?.record.fields.guessedEnd = record.guessedEnd
@@ -104,10 +102,10 @@ extension KeyMachine {
         // A prefetch does not fetch cleared content again.
         if fetchCallers > refreshCallers { answerCallers(&transition) { $0 == .prefetch ? .done : nil } }
         forgetPending(&transition)
-        let (wasRead, hadPendingKeys) = (isRead, pendingKeys != nil)
-        pendingKeys = nil
+        let (wasRead, awaitedKeys) = (origin.isKnown, origin.awaitsKeys)
+        origin.forgetKeys()
         supersedePages(&transition)
-        isRead = true
+        origin.becomeKnown()
         if let old = held?.record.content { transition.discarded.append(old) }
         held = nil
         epoch = transition.tickets.next()
@@ -120,7 +118,7 @@ extension KeyMachine {
         acceptedContentChanged(.set, &transition)
         if cacherIsCleared { cacherIsEmptied(&transition) }
         if patches.isEmpty || !createAgain(&transition) { restartIfWanted(forceRefresh: forceRefresh, &transition) }
-        if !wasRead || hadPendingKeys { readmitCallers(&transition) }
+        if !wasRead || awaitedKeys { readmitCallers(&transition) }
         endTransition(&transition)
         return revision
     }
@@ -128,7 +126,7 @@ extension KeyMachine {
     /// Marks the content as out of date.
     mutating func invalidated(_ transition: inout Transition) {
         transition.isWriting = true
-        if isRead {
+        if origin.isKnown {
             invalidateNewest(&transition)
         } else {
             invalidatePending = true
@@ -164,9 +162,9 @@ extension KeyMachine {
         _ change: ContentChange, _ transition: inout Transition
     ) {
         epoch = transition.tickets.next()
-        if stream != nil { keepValue() }
+        if origin.isStreaming { keepValue() }
         var accepted = HeldRecord(record, expiry: rules.expiry, now: arrival ?? transition.now)
-        if isConnected { accepted.deadline = .distantFuture }
+        if origin.isConnected { accepted.deadline = .distantFuture }
         refetchesAtDeadline = rules.policy.revalidatesOnExpiry && accepted.expires(after: transition.now)
         if held == nil {
             held = accepted

@@ -29,12 +29,6 @@ struct KeyMachine<Content: Sendable> {
     var epoch = Ticket(number: 0)
     /// The state that was published last.
     var shown: Sight?
-    /// Whether the command that creates the entity of this temporary key has failed or was taken back.
-    var isAbandoned = false
-    /// Whether the accepted content is known, because the cache was read or the content was set.
-    var isRead = false
-    /// The last fetch's failure, until a fetch succeeds or the content is set.
-    var failure: Failure?
     /// The page merger's index of the content; dropped when the content changes in another way.
     var mergeIndex: AnyObject?
     let rules: KeyRules<Content>
@@ -51,13 +45,9 @@ struct KeyMachine<Content: Sendable> {
 
     // MARK: Work in progress
 
-    var flight: Flight?
-    /// The stream of an origin that pushes; `nil` if none runs, and always for other origins.
-    var stream: OutOfLine<LiveStream<Content>>?
+    var origin = OriginWork<Content>()
     var next = Side()
     var prev = Side()
-    /// The requested load of the record.
-    var reading: Ticket?
     var saving = SavePhase()
 
     // MARK: Observers and callers
@@ -77,46 +67,15 @@ struct KeyMachine<Content: Sendable> {
     var refetchesAtDeadline = false
     /// Whether a trigger came too early and waits for its time.
     var triggerPending = false
-    var lastFetchEnded: MonotonicInstant?
     /// Whether an observer that forces a fetch has joined before the cache was read.
     var forceRefreshPending = false
     /// Whether the content was invalidated before the cache was read.
     var invalidatePending = false
-    /// Set if a list was updated before the record with its page keys was read.
-    var pendingKeys: PendingKeys?
     /// The changes that others make of this key; unused if the cacher is not shared.
     var sharing = SharedKey()
 
     init(rules: KeyRules<Content>) {
         self.rules = rules
-    }
-
-    /// The use of page keys that are still being read.
-    enum PendingKeys: Hashable {
-        case adopt
-        /// The origin has returned newer keys in the meantime.
-        case ignore
-    }
-
-    struct Failure {
-        var error: any Error
-        /// The earliest time of the next automatic fetch.
-        var holdsUntil: MonotonicInstant
-    }
-
-    /// A fetch of the whole content; pages have their own requests in ``Side``.
-    struct Flight: Hashable {
-        var ticket: Ticket
-        /// Whether a caller or an observer has requested this fetch explicitly, so that an update starts it again.
-        var forceRefresh: Bool
-        /// Whether a caller got stale content in reliance on this fetch, which then runs to its end without a waiting caller.
-        var isPromised = false
-        /// Whether the fetch sent the record's validator.
-        var revalidates: Bool
-        /// The position of a shared cacher before the fetch began.
-        var base = Revision.none
-        /// Whether the fetch has not begun because a newer record of another user is being read.
-        var isParked = false
     }
 
     /// The distinguishing parts of a state. Contents and errors need no comparison: content has a number, and a loading state separates any
@@ -208,13 +167,13 @@ extension KeyMachine {
 
     /// Whether there is a state to show.
     @inline(__always)
-    var isVisible: Bool { flight != nil || failure != nil || held != nil || overlay != nil }
+    var isVisible: Bool { origin.flight != nil || origin.failure != nil || held != nil || overlay != nil }
 
     /// The state for observers; `nil` before anything is known.
     @inline(__always)
     var state: LoadingState<Content>? {
-        if flight != nil { return .loading(content: content) }
-        if let failure { return .error(rawError: failure.error, content: content) }
+        if origin.flight != nil { return .loading(content: content) }
+        if let failure = origin.failure { return .error(rawError: failure.error, content: content) }
         // Computed first, so that the content is moved into the state and not copied.
         let (next, prev) = (additionalState(.next), additionalState(.prev))
         return content.map { .completed(content: $0, next: next, prev: prev) }
@@ -226,8 +185,8 @@ extension KeyMachine {
     var sight: Sight? {
         mutating get {
             let number = held == nil && overlay == nil ? nil : contentNumber
-            if flight != nil { return Sight(kind: .loading, content: number) }
-            if failure != nil { return Sight(kind: .error, content: number) }
+            if origin.flight != nil { return Sight(kind: .loading, content: number) }
+            if origin.failure != nil { return Sight(kind: .error, content: number) }
             guard let number else { return nil }
             guard rules.isList else { return Sight(kind: .completed(next: .none, prev: .none), content: number) }
             let details = held?.record.details
@@ -277,24 +236,19 @@ extension KeyMachine {
     /// Whether the key has no observers, no callers, and no work in progress.
     @inline(__always)
     var isAtRest: Bool {
-        observers == 0 && callers.isEmpty && flight == nil && next.ticket == nil && prev.ticket == nil && reading == nil
-            && !saving.isRunning && patches.isEmpty && saving.tried == revision && !invalidatePending && stream == nil
-    }
-
-    func holdsOff(at now: MonotonicInstant) -> Bool {
-        guard let failure else { return false }
-        return now < failure.holdsUntil
+        observers == 0 && callers.isEmpty && origin.isAtRest && next.ticket == nil && prev.ticket == nil && !saving.isRunning
+            && patches.isEmpty && saving.tried == revision && !invalidatePending
     }
 
     /// The earliest time of an automatic fetch.
     private func automaticFetchAllowed(after interval: Duration) -> MonotonicInstant {
-        max(lastFetchEnded?.advanced(by: interval) ?? .distantPast, failure?.holdsUntil ?? .distantPast)
+        max(origin.lastEnded?.advanced(by: interval) ?? .distantPast, origin.failure?.holdsUntil ?? .distantPast)
     }
 
     /// The time of the next automatic fetch of an observed key, because its content expires or a trigger is pending.
     @inline(__always)
     var automaticFetchDue: MonotonicInstant? {
-        guard observers > 0, flight == nil, isRead else { return nil }
+        guard observers > 0, origin.isKnown, origin.flight == nil else { return nil }
         if triggerPending { return automaticFetchAllowed(after: max(.zero, rules.policy.minimumInterval)) }
         guard refetchesAtDeadline, let held else { return nil }
         // Fetched content may expire at once, so the interval bounds the rate. A trigger has its own pace.
@@ -304,7 +258,7 @@ extension KeyMachine {
     /// The time at which `timerFired` is due.
     @inline(__always)
     var nextWake: MonotonicInstant? {
-        graceEnds != nil || stream != nil || (observers > 0 && (triggerPending || refetchesAtDeadline)) ? earliestWake : nil
+        graceEnds != nil || origin.isStreaming || (observers > 0 && (triggerPending || refetchesAtDeadline)) ? earliestWake : nil
     }
 
     @inline(__always)
@@ -314,7 +268,7 @@ extension KeyMachine {
             case (let grace?, let due?): min(grace, due)
             case (let grace, let due): grace ?? due
             }
-        guard let streamWake = stream?.value.nextWake(isWanted: isWanted) else { return wake }
+        guard let streamWake = origin.stream?.nextWake(isWanted: isWanted) else { return wake }
         return min(wake ?? .distantFuture, streamWake)
     }
 }
@@ -325,7 +279,7 @@ extension KeyMachine {
     /// The time that `nextWake` returned may have come.
     mutating func timerFired(_ transition: inout Transition) {
         if let graceEnds, graceEnds <= transition.now { cancelUnwanted(&transition) }
-        if stream != nil { streamTimerFired(&transition) }
+        if origin.isStreaming { streamTimerFired(&transition) }
         if let due = automaticFetchDue, due <= transition.now { startFlight(forceRefresh: false, &transition) }
         endTransition(&transition)
     }
@@ -333,7 +287,7 @@ extension KeyMachine {
     /// A trigger of the store requests fresh content (C16).
     mutating func triggered(_ transition: inout Transition) {
         guard observers > 0 else { return }
-        if flight != nil || isConnected {
+        if origin.flight != nil || origin.isConnected {
             report(.coalesced, &transition)
         } else {
             // An early trigger is kept: a trigger such as "the network is back" must not be lost.
@@ -348,8 +302,8 @@ extension KeyMachine {
         if next.isInterrupted || prev.isInterrupted { resumePages(&transition) }
         requestSave(&transition)
         if observers == 0, forceRefreshPending || triggerPending { (forceRefreshPending, triggerPending) = (false, false) }
-        let isFetching = flight != nil || next.ticket != nil || prev.ticket != nil || stream != nil
-        if isWanted || !isFetching || flight?.isPromised == true {
+        let isFetching = origin.isRunning || next.ticket != nil || prev.ticket != nil
+        if isWanted || !isFetching || origin.flight?.isPromised == true {
             if graceEnds != nil { graceEnds = nil }
         } else if graceEnds == nil {
             beginGrace(&transition)
@@ -372,8 +326,8 @@ extension KeyMachine {
         case .cancel: cancelUnwanted(&transition)
         case .complete:
             // A fetch runs to its end, and a stream to its first value.
-            guard stream != nil, flight == nil else { return }
-            endStream(&transition)
+            guard origin.isStreaming, origin.flight == nil else { return }
+            cancelStream(&transition)
         }
         requestSave(&transition)
     }

@@ -30,7 +30,7 @@ extension StoreEngine {
             _ = key.takeFetch(ticket)
             switch order {
             case .content, .values:
-                let isAccepted = lease != nil && key.machine.flight?.ticket == ticket
+                let isAccepted = lease != nil && key.machine.origin.flight?.ticket == ticket
                 key.machine.fetchFinished(ticket, result, &transition)
                 if let lease { self.settle(lease, of: &key, result, isAccepted: isAccepted) }
             case .page(let direction, key: _):

@@ -118,7 +118,7 @@ extension KeyMachine<BoxedContent> {
     /// The accepted record of a stream whose engine is released; `nil` if memory and the cacher have the same one.
     fileprivate func recordAfterRelease(of param: BoxedKey, _ now: MonotonicInstant, _ date: Date) -> ReleasedRecord? {
         let dated = heldAfterStream(now, date)
-        guard stream != nil, let held = dated ?? (saving.tried < revision ? held : nil), held.record.freshness.storage == .allowed
+        guard origin.isStreaming, let held = dated ?? (saving.tried < revision ? held : nil), held.record.freshness.storage == .allowed
         else {
             return nil
         }

@@ -55,7 +55,7 @@ extension StoreEngine {
                     let newer = newer.map { date($0, param, shared) }
                     callEnded(param) { key, transition in
                         let wasOutdating = key.machine.saveSuperseded(by: newer, revision, &transition)
-                        if wasOutdating { key.repairs = key.machine.flight?.ticket }
+                        if wasOutdating { key.repairs = key.machine.origin.flight?.ticket }
                     }
                 }
             } catch {

@@ -106,7 +106,7 @@ package final class StoreEngine: Sendable {
         let param = state.resolve(param)
         if let key = state.live[param] { return key }
         let key = state.live.insert(param, rules: rules)
-        if !state.abandonedKeys.isEmpty { key.value.machine.isAbandoned = state.abandonedKeys[param] == true }
+        if !state.abandonedKeys.isEmpty { key.value.machine.origin.isAbandoned = state.abandonedKeys[param] == true }
         readMemory(&key.value, &state, &effects)
         return key
     }
@@ -186,7 +186,7 @@ package final class StoreEngine: Sendable {
         case .fetch(let ticket, let order):
             let start = transition.isWriting ? earliestRestart(of: &key) : nil
             // An explicit refresh returns the origin's current content, even if another user is fetching.
-            let isLeased = shared != nil && order.target == .content && key.machine.flight?.forceRefresh == false
+            let isLeased = shared != nil && order.target == .content && key.machine.origin.flight?.forceRefresh == false
             let scope = FetchScope(key.identified(), .one(fetches.running))
             let starter = takeContext(of: key.param, isOwn: transition.isOwn, &state)
             let task: Task<Void, Never>

@@ -229,8 +229,8 @@ extension Store {
                 let machine = key.machine
                 return
                     "\(key.param): \(machine.observers) observers, callers \(machine.callers), waiting \(key.callers.keys.sorted()), "
-                    + "flight \(String(describing: machine.flight)), reading \(String(describing: machine.reading)), saving \(String(describing: machine.saving.running)), fetches \(key.fetches.map(\.ticket.number)), "
-                    + "read \(machine.isRead), failure \(String(describing: machine.saving.failure)), patches \(machine.patches.count)"
+                    + "flight \(String(describing: machine.origin.flight)), reading \(String(describing: machine.origin.reading)), saving \(String(describing: machine.saving.running)), fetches \(key.fetches.map(\.ticket.number)), "
+                    + "read \(machine.origin.isKnown), failure \(String(describing: machine.saving.failure)), patches \(machine.patches.count)"
             }
             return "\(state.queue); "
                 + keys.joined(separator: "; ")

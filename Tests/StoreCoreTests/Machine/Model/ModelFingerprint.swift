@@ -121,11 +121,12 @@ struct ModelFingerprint: Hashable {
     }
 
     private mutating func add(machine: KeyMachine<[Int]>, _ now: Int) {
-        add(machine.isRead, machine.refetchesAtDeadline, machine.triggerPending, machine.forceRefreshPending, machine.invalidatePending)
-        add(machine.flight != nil, machine.flight?.forceRefresh == true, machine.next.ticket != nil, machine.prev.ticket != nil)
+        add(machine.origin.isKnown, machine.refetchesAtDeadline, machine.triggerPending, machine.forceRefreshPending, machine.invalidatePending)
+        add(machine.origin.flight != nil, machine.origin.flight?.forceRefresh == true, machine.next.ticket != nil, machine.prev.ticket != nil)
         add(machine.next.isInterrupted, machine.prev.isInterrupted)
-        add(machine.pendingKeys == .adopt, machine.pendingKeys == .ignore)
-        add(machine.mergeIndex != nil, machine.saving.failure != nil, machine.saving.tried < machine.revision, machine.failure != nil)
+        let purpose = machine.origin.reread?.purpose
+        add(purpose == .pageKeys(isOutdated: false), purpose == .pageKeys(isOutdated: true))
+        add(machine.mergeIndex != nil, machine.saving.failure != nil, machine.saving.tried < machine.revision, machine.origin.failure != nil)
         add(time: machine.graceEnds, now)
     }
 

@@ -14,7 +14,7 @@ extension ModelWorld {
     }
 
     private func checkAccepted() {
-        check(machine.isRead == oracle.isKnown, "C6", "the accepted content is \(oracle.isKnown ? "known" : "unknown")")
+        check(machine.origin.isKnown == oracle.isKnown, "C6", "the accepted content is \(oracle.isKnown ? "known" : "unknown")")
         let held = machine.held.map { ModelOracle.Accepted($0.record) }
         check(held == oracle.accepted, "C5", "the accepted content is \(oracle.accepted as Any), not \(held as Any)")
         check(machine.content == oracle.visible, "C14", "readers get \(machine.content as Any) instead of \(oracle.visible as Any)")
@@ -30,7 +30,7 @@ extension ModelWorld {
     }
 
     private func checkRunningFetches() {
-        check(machine.flight?.ticket == flight?.ticket, "C1", "the machine's fetch is not the running one")
+        check(machine.origin.flight?.ticket == flight?.ticket, "C1", "the machine's fetch is not the running one")
         for direction in PageDirection.allCases {
             check(!machine[direction].isInterrupted || flight != nil, "C13", "an interrupted page request is not resumed")
             let ticket = running.first { $0.direction == direction }?.ticket
