@@ -118,7 +118,7 @@ extension KeyMachine {
                 transition.isWriting = true
                 patches[position].isConfirmed = true
                 foldConfirmed(&transition)
-                if patches.isEmpty { owesFetch = false }
+                if patches.isEmpty { wakes.owesFetch = false }
                 applyInvalidation(&transition)
                 endTransition(&transition)
             } else {
@@ -180,9 +180,9 @@ extension KeyMachine {
         origin.forgetKeys()
         supersedePages(&transition)
         if held == nil || isSuperseding { create(first, &transition) }
-        if fetchCallers > refreshCallers || !wasRead { answerAfterUpdate(&transition) }
+        if desk.hasCallersOfContent || !wasRead { answerAfterUpdate(&transition) }
         // No fetch begins again, so nothing else would end the wait.
-        if refreshCallers > 0 { answerCallers(&transition) { $0 == .refresh ? .done : nil } }
+        if desk.refreshCallers > 0 { answerCallers(&transition) { $0 == .refresh ? .done : nil } }
         if !wasRead { readmitCallers(&transition) }
         endTransition(&transition)
     }
@@ -201,7 +201,7 @@ extension KeyMachine {
 
     /// Serves a request for a fetch of a temporary key, which is never fetched.
     mutating func serveTemporary(_ transition: inout Transition) {
-        (triggerPending, refetchesAtDeadline) = (false, false)
+        (wakes.triggerPending, wakes.refetchesAtDeadline) = (false, false)
         held?.deadline = .distantFuture
         answerAfterUpdate(&transition)
         answerCallers(&transition) { $0 == .refresh ? .done : nil }
@@ -224,7 +224,7 @@ extension KeyMachine {
 
     /// Fails a request for a fetch of a temporary key without an entity: the origin does not know the key.
     mutating func refuseAbandoned(_ transition: inout Transition) {
-        (triggerPending, refetchesAtDeadline) = (false, false)
+        (wakes.triggerPending, wakes.refetchesAtDeadline) = (false, false)
         transition.publishes = true
         flightFailed(
             StoreError(
@@ -240,7 +240,7 @@ extension KeyMachine {
         record.freshness.storage = .forbidden
         accept(record, .set, &transition)
         held?.deadline = .distantFuture
-        refetchesAtDeadline = false
+        wakes.refetchesAtDeadline = false
     }
 
     /// The temporary key is replaced: returns its content and its patches, and removes them from this machine.
@@ -248,7 +248,7 @@ extension KeyMachine {
         let content = held?.record.content
         let moved = patches.filter { $0.command != nil && $0.command?.id != id }
         removePatches(&transition) { _ in true }
-        observers = 0
+        desk.observers = 0
         cleared(&transition)
         return (content, moved)
     }
@@ -297,15 +297,15 @@ extension KeyMachine {
         transition.isWriting = true
         held = HeldRecord(CacheRecord(content: content, fetchedAt: transition.date, details: nil), deadline: .distantPast)
         held?.invalidate()
-        refetchesAtDeadline = false
+        wakes.refetchesAtDeadline = false
         contentNumber += 1
-        mergeIndex = nil
+        sides?.mergeIndex = nil
         revision = transition.tickets.next()
         rebuildOverlay(&transition)
         mirror(&transition)
         transition.publishes = true
         saveEnded(revision, failure: nil, &transition)
-        if origin.flight == nil, isWanted || isObserved { startFlight(forceRefresh: false, &transition) }
+        if origin.flight == nil, desk.wantsFetch || isObserved { startFlight(forceRefresh: false, &transition) }
         // The observers of the temporary key join later, and until then nothing else keeps the content.
         if isObserved { origin.changeFlight { $0.isPromised = true } }
     }

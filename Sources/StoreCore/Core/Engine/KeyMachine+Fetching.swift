@@ -21,12 +21,12 @@ extension KeyMachine {
         if origin.isAbandoned { return refuseAbandoned(&transition) }
         if origin.isStreaming, joinStream(forceRefresh: forceRefresh, &transition) { return }
         // A caller for a refresh may still wait to be admitted.
-        let forceRefresh = forceRefresh || refreshCallers > 0 || forceRefreshPending
+        let forceRefresh = forceRefresh || desk.refreshCallers > 0 || desk.forceRefreshPending
         if forceRefresh { supersedePages(&transition) } else { interruptPages(&transition) }
         let ticket = transition.tickets.next()
-        triggerPending = false
+        wakes.triggerPending = false
         // Expired content causes one automatic fetch, even if that fails (C10).
-        if let held, !held.isValid(at: transition.now) { refetchesAtDeadline = false }
+        if let held, !held.isValid(at: transition.now) { wakes.refetchesAtDeadline = false }
         let resets = forceRefresh && rules.policy.refreshScope == .firstPage
         let pages = resets || !rules.isList ? PageCounts() : loadedPages
         // A validator confirms the initial page alone. A list of several pages is fetched anew as a whole.
@@ -77,7 +77,7 @@ extension KeyMachine {
 
     /// The grace period of an unwanted fetch has ended. Cancels the fetch and silently restores the state before it (C9).
     mutating func cancelUnwanted(_ transition: inout Transition) {
-        graceEnds = nil
+        wakes.graceEnds = nil
         dropFlight(&transition)
         supersedePages(&transition)
     }
@@ -111,7 +111,7 @@ extension KeyMachine {
             accept(
                 CacheRecord(content: content, fetchedAt: date, details: fetched.details), at: arrival, .fetched(over: flight.base),
                 &transition)
-            owesFetch = false
+            wakes.owesFetch = false
         } else {
             guard flight.revalidates, var record = held?.record else {
                 flightFailed(
@@ -147,9 +147,9 @@ extension KeyMachine {
             default: nil
             }
         }
-        for (id, need) in callers where need == .refresh {
-            forget(id)
-            register(id, .saved(revision))
+        for (id, need) in desk.callers where need == .refresh {
+            desk.forget(id)
+            desk.register(id, .saved(revision))
         }
     }
 
@@ -177,8 +177,7 @@ extension KeyMachine {
     /// Drops the failures of the last fetch and the last pages. The errors are user objects, so they are released later.
     mutating func forgetFailures(into leftovers: inout [any Sendable]) {
         forgetFailure(into: &leftovers)
-        next.forgetFailure(into: &leftovers)
-        prev.forgetFailure(into: &leftovers)
+        sides?.forgetFailures(into: &leftovers)
     }
 
     mutating func forgetFailure(into leftovers: inout [any Sendable]) {

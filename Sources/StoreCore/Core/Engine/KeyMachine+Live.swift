@@ -16,13 +16,13 @@ extension KeyMachine {
     mutating func joinStream(forceRefresh: Bool, _ transition: inout Transition) -> Bool {
         guard origin.isStreaming else { return false }
         // A trigger may have come too early.
-        let isTriggered = triggerPending && automaticFetchDue.map { $0 <= transition.now } == true
+        let isTriggered = wakes.triggerPending && automaticFetchDue.map { $0 <= transition.now } == true
         guard !forceRefresh, !isTriggered else {
             cancelStream(&transition)
             return false
         }
         // Otherwise the timer of expired content would fire again at once.
-        refetchesAtDeadline = false
+        wakes.refetchesAtDeadline = false
         report(.coalesced, &transition)
         return true
     }
@@ -43,8 +43,8 @@ extension KeyMachine {
             case .overtaken(_, let validator): validator
             }
         if last == nil { forgetValue(&transition) }
-        triggerPending = false
-        let flight = Flight(ticket: ticket, forceRefresh: refreshCallers > 0, revalidates: last != nil)
+        wakes.triggerPending = false
+        let flight = Flight(ticket: ticket, forceRefresh: desk.refreshCallers > 0, revalidates: last != nil)
         origin.changeStream { $0.connection = .connecting(flight) }
         transition.actions.append(.fetch(ticket, .values(after: last)))
         transition.publishes = true
@@ -112,10 +112,10 @@ extension KeyMachine {
         record.fetchedAt = transition.date
         record.details = RecordDetails(freshness: record.freshness, validator: validator)
         held = HeldRecord(record, deadline: .distantFuture)
-        refetchesAtDeadline = false
+        wakes.refetchesAtDeadline = false
         epoch = transition.tickets.next()
         contentNumber += 1
-        mergeIndex = nil
+        sides?.mergeIndex = nil
         forgetFailures(into: &transition.leftovers)
         acceptedContentChanged(.set, &transition)
         valueAccepted(&transition)
@@ -147,8 +147,8 @@ extension KeyMachine {
     private mutating func valueAccepted(_ transition: inout Transition) {
         let revision = revision
         origin.changeStream { ($0.last, $0.revision) = (.accepted, revision) }
-        if owesFetch { owesFetch = false }
-        if fetchCallers > 0 { answerAfterFetch(&transition) }
+        if wakes.owesFetch { wakes.owesFetch = false }
+        if desk.fetchCallers > 0 { answerAfterFetch(&transition) }
     }
 
     /// Keeps the stream's last value, because the accepted content is about to be set by others (L3).
@@ -180,7 +180,7 @@ extension KeyMachine {
         // A stream that repeatedly fails after its first value must not connect again at full speed.
         var attempt = ended.attempt
         if case .connected(_, let since) = ended.connection, since.duration(to: transition.now) >= rules.policy.boundedInterval { attempt = 1 }
-        guard let failure, isWanted,
+        guard let failure, desk.wantsFetch,
             let delay = rules.policy.retry.delay(after: failure, attempt: attempt, unit: .random(in: 0..<1))
         else {
             endStream(&transition)
@@ -200,7 +200,7 @@ extension KeyMachine {
         connectionIsOver(dated, &transition)
         report(.retried(.content, attempt: attempt, delay: pause, failure), &transition)
         fail(failure, &transition)
-        if fetchCallers > 0 {
+        if desk.fetchCallers > 0 {
             // The others wait for the next connection.
             let stale = staleAnswer(failure, &transition)
             answerCallers(&transition) { $0 == .content ? stale : nil }
@@ -233,7 +233,7 @@ extension KeyMachine {
         origin.lastEnded = transition.now
         transition.publishes = true
         guard let dated else { return }
-        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && dated.expires(after: transition.now)
+        wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && dated.expires(after: transition.now)
         held = dated
         acceptedContentChanged(.derived, &transition)
     }
@@ -248,7 +248,7 @@ extension KeyMachine {
             transition.actions.append(.cancel(ticket))
             connectionEnded(StoreError.silent(for: limit), &transition)
         }
-        if let start = stream.reconnectsAt, start <= transition.now, isWanted { reconnect(&transition) }
+        if let start = stream.reconnectsAt, start <= transition.now, desk.wantsFetch { reconnect(&transition) }
     }
 
     /// Begins the allowed silence of the connection again.
@@ -262,7 +262,7 @@ extension KeyMachine {
     mutating func defersSave(_ transition: inout Transition) -> Bool {
         guard let stream = origin.stream, stream.revision == revision, rules.policy.saveInterval > .zero else { return false }
         // A caller that waits for a save must not wait for the interval as well.
-        if !callers.isEmpty, callers.contains(where: { $0.value.isSavedNeed }) { return false }
+        if !desk.callers.isEmpty, desk.callers.contains(where: { $0.value.isSavedNeed }) { return false }
         if stream.saveDue != nil { return true }
         if let last = stream.lastSave {
             let due = last.advanced(by: rules.policy.saveInterval)

@@ -6,23 +6,23 @@ extension KeyMachine {
         _ id: CallerID, _ direction: PageDirection, continueWhenError: Bool, _ transition: inout Transition
     ) -> CallerAnswer<Content>? {
         if origin.awaitsKeys {
-            register(id, .page(direction, continueWhenError: continueWhenError))
+            desk.register(id, .page(direction, continueWhenError: continueWhenError))
             return nil
         }
         if origin.flight == nil, let failure = origin.failure, !continueWhenError { return .page(.failed(failure.error)) }
-        guard origin.flight == nil, origin.failure == nil, let held, observers > 0 || held.isValid(at: transition.now) || isNeverValid(held.record) else {
-            register(id, .pageAfterFetch)
+        guard origin.flight == nil, origin.failure == nil, let held, desk.observers > 0 || held.isValid(at: transition.now) || isNeverValid(held.record) else {
+            desk.register(id, .pageAfterFetch)
             startFlight(forceRefresh: false, &transition)
             return nil
         }
         if self[direction].ticket != nil {
-            register(id, .joinedPage(direction))
+            desk.register(id, .joinedPage(direction))
             report(.coalesced, &transition)
             return nil
         }
         guard let key = pageKey(direction) else { return .page(.noPage) }
         if let error = self[direction].failure, !continueWhenError { return .page(.failed(error)) }
-        register(id, .page(direction, continueWhenError: continueWhenError))
+        desk.register(id, .page(direction, continueWhenError: continueWhenError))
         startPage(direction, key, &transition)
         return nil
     }
@@ -89,7 +89,10 @@ extension KeyMachine {
         // An empty page takes no room.
         if let window = list.window, list.count(page) > 0 { makeRoom(in: &record, of: window, list, for: details, direction, &transition) }
         let before = list.count(record.content)
-        let replaced = list.merge(&record.content, page, direction, &mergeIndex)
+        var index = sides?.mergeIndex
+        sides?.mergeIndex = nil
+        let replaced = list.merge(&record.content, page, direction, &index)
+        sides?.mergeIndex = index
         if let replaced { transition.discarded.append(replaced) }
         record.details = RecordDetails(
             record.details, extendedBy: details, direction, key: key, sizes: (before, list.count(record.content)),
@@ -116,7 +119,7 @@ extension KeyMachine {
     /// Cancels pages that were requested before a change or a refetch. The requests begin again when no fetch of the list runs.
     mutating func interruptPages(_ transition: inout Transition) {
         // Checked first, because reading a whole side copies its error.
-        guard next.ticket != nil || prev.ticket != nil else { return }
+        guard sides?.isLoading == true else { return }
         for direction in PageDirection.allCases { interruptPage(direction, &transition) }
     }
 
@@ -134,7 +137,7 @@ extension KeyMachine {
         for direction in PageDirection.allCases where self[direction].isInterrupted {
             self[direction].isInterrupted = false
             // A caller for a page wants it, so an unwanted list has no caller to resume.
-            guard isWanted else { continue }
+            guard desk.wantsFetch else { continue }
             if let key = pageKey(direction) {
                 startPage(direction, key, &transition)
             } else {

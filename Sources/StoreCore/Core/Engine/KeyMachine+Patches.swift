@@ -81,8 +81,8 @@ extension KeyMachine {
             var record = CacheRecord(content: content, fetchedAt: transition.date, details: nil)
             if held?.record.details != nil { record.fields = fields(after: content, .kept) }
             accept(record, .confirmed, &transition)
-            owesFetch = false
-            if fetchCallers > refreshCallers { answerAfterUpdate(&transition) }
+            wakes.owesFetch = false
+            if desk.hasCallersOfContent { answerAfterUpdate(&transition) }
             return true
         case .part(let replace):
             changeHeld(&transition, replace)
@@ -144,18 +144,18 @@ extension KeyMachine {
     ///
     /// - Parameter isFresh: Whether observers got fresh content instead.
     private mutating func restart(_ dropped: Flight?, isFresh: Bool = false, _ transition: inout Transition) {
-        guard let dropped, isWanted else { return }
-        if dropped.forceRefresh || hasContentCallers || (observers > 0 && content == nil) {
+        guard let dropped, desk.wantsFetch else { return }
+        if dropped.forceRefresh || hasContentCallers || (desk.observers > 0 && content == nil) {
             startFlight(forceRefresh: dropped.forceRefresh, &transition)
-        } else if observers > 0, !isFresh {
-            owesFetch = true
+        } else if desk.observers > 0, !isFresh {
+            wakes.owesFetch = true
         }
     }
 
     /// Whether a caller waits for a fetch of the content. Callers of an interrupted page request do not.
     private var hasContentCallers: Bool {
-        guard fetchCallers > 0 else { return false }
-        return callers.contains { _, need in
+        guard desk.fetchCallers > 0 else { return false }
+        return desk.callers.contains { _, need in
             switch need {
             case .page, .joinedPage: false
             default: need.wantsFetch
@@ -166,15 +166,15 @@ extension KeyMachine {
     /// A mutation that is settled without the origin's response may leave content that differs from the origin's.
     private mutating func oweFetch() {
         // An origin that pushes also pushes the result of the mutation.
-        if rules.policy.revalidatesAfterMutation, !origin.isStreaming { owesFetch = true }
+        if rules.policy.revalidatesAfterMutation, !origin.isStreaming { wakes.owesFetch = true }
     }
 
     /// Begins the one fetch after the last mutation. It is automatic, so a failure may hold it off (C12).
     private mutating func fetchAfterLastPatch(_ transition: inout Transition) {
-        guard patches.isEmpty, owesFetch else { return }
-        owesFetch = false
-        guard observers > 0 else { return }
-        if origin.flight == nil, origin.holdsOff(at: transition.now) { triggerPending = true } else { startFlight(forceRefresh: false, &transition) }
+        guard patches.isEmpty, wakes.owesFetch else { return }
+        wakes.owesFetch = false
+        guard desk.observers > 0 else { return }
+        if origin.flight == nil, origin.holdsOff(at: transition.now) { wakes.triggerPending = true } else { startFlight(forceRefresh: false, &transition) }
     }
 
     mutating func foldConfirmed(_ transition: inout Transition) {
@@ -208,7 +208,7 @@ extension KeyMachine {
             record.fields = fields
         }
         held?.record = record
-        mergeIndex = nil
+        sides?.mergeIndex = nil
         acceptedContentChanged(.confirmed, &transition)
     }
 }

@@ -5,18 +5,18 @@ extension KeyMachine {
 
     /// Adds an observer; with `forceRefresh` it wants a fetch regardless of the cache.
     mutating func observerJoined(forceRefresh: Bool, _ transition: inout Transition) {
-        observers += 1
+        desk.observers += 1
         if origin.isKnown {
             welcomeObserver(forceRefresh: forceRefresh, &transition)
         } else {
-            forceRefreshPending = forceRefreshPending || forceRefresh
+            desk.forceRefreshPending = desk.forceRefreshPending || forceRefresh
             beginReading(&transition)
         }
         endTransition(&transition)
     }
 
     mutating func observerLeft(_ transition: inout Transition) {
-        observers -= 1
+        desk.observers -= 1
         endTransition(&transition)
     }
 
@@ -41,7 +41,7 @@ extension KeyMachine {
         if origin.isKnown || need.isSavedNeed || need == .allSaved {
             answer = admit(id, need, &transition)
         } else {
-            register(id, need)
+            desk.register(id, need)
             beginReading(&transition)
         }
         endTransition(&transition)
@@ -50,43 +50,43 @@ extension KeyMachine {
 
     /// A caller has left: it was canceled, or no longer needs the accepted content. It may have been resumed already.
     mutating func callerLeft(_ id: CallerID, _ transition: inout Transition) {
-        if case .savedEdit(let awaited) = callers[id] { editorLeft(awaited) }
-        forget(id)
+        if case .savedEdit(let awaited) = desk.callers[id] { editorLeft(awaited) }
+        desk.forget(id)
         endTransition(&transition)
     }
 
     /// Returns a caller's result, or registers the caller and starts the work that it waits for. The accepted content is known.
     private mutating func admit(_ id: CallerID, _ need: CallerNeed, _ transition: inout Transition) -> CallerAnswer<Content>? {
         switch need {
-        case .prefetch where callers.contains { $0.value == .prefetch }:
+        case .prefetch where desk.callers.contains { $0.value == .prefetch }:
             // A key that is prefetched twice is fetched once and takes one place in the queue.
             return .done
         case .content, .freshness, .prefetch:
             if let answer = answerFromAccepted(need, &transition) { return answer }
-            register(id, need)
+            desk.register(id, need)
             startFlight(forceRefresh: false, &transition)
         case .cached:
             return cachedAnswer(&transition)
         case .origin:
             // The newest value of a connected stream is what the origin has.
             if origin.isConnected, let content { return .content(content) }
-            register(id, need)
+            desk.register(id, need)
             startFlight(forceRefresh: false, &transition)
         case .refresh:
-            register(id, need)
+            desk.register(id, need)
             startFlight(forceRefresh: true, &transition)
         case .acceptedContent:
-            register(id, need)
-            return invalidatePending ? nil : .done
+            desk.register(id, need)
+            return desk.invalidatePending ? nil : .done
         case .saved(let revision), .savedEdit(let revision):
             if saving.tried >= revision { return .done }
-            register(id, need)
+            desk.register(id, need)
         case .allSaved:
             return admitSaver(id, &transition)
         case .page(let direction, let continueWhenError):
             return admitPage(id, direction, continueWhenError: continueWhenError, &transition)
         case .pageAfterFetch, .joinedPage:
-            register(id, need)
+            desk.register(id, need)
         }
         return nil
     }
@@ -156,8 +156,8 @@ extension KeyMachine {
         origin.becomeKnown()
         held = found
         if let details = found?.record.details { foldedCommands = details.fields.commands ?? [] }
-        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && found?.expires(after: now()) == true
-        shown = sight
+        wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && found?.expires(after: now()) == true
+        desk.shown = sight
     }
 
     mutating func beginReading(_ transition: inout Transition) {
@@ -177,7 +177,7 @@ extension KeyMachine {
             case .success(let record): held = record
             case .failure(let error):
                 failCacheCallers(error, &transition)
-                if invalidatePending { noteUnsavedChange(.invalidation, &transition) }
+                if desk.invalidatePending { noteUnsavedChange(.invalidation, &transition) }
             }
             becomeRead(&transition)
             readAgain(&transition)
@@ -209,10 +209,10 @@ extension KeyMachine {
 
     /// An invalidation no longer waits for a record: admits the callers that have waited for it.
     mutating func settleInvalidation(_ transition: inout Transition) {
-        invalidatePending = false
+        desk.invalidatePending = false
         guard origin.isKnown else { return }
-        for (id, need) in callers where need == .acceptedContent || need == .allSaved {
-            forget(id)
+        for (id, need) in desk.callers where need == .acceptedContent || need == .allSaved {
+            desk.forget(id)
             if let answer = admit(id, need, &transition) { transition.actions.append(.answer(id, answer)) }
         }
     }
@@ -220,16 +220,16 @@ extension KeyMachine {
     /// The accepted content is known from now on: resumes the callers and serves the observers that waited for it.
     mutating func becomeRead(_ transition: inout Transition) {
         origin.becomeKnown()
-        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held?.expires(after: transition.now) == true
+        wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held?.expires(after: transition.now) == true
         if !patches.isEmpty || held?.record.details != nil { reconcileCommands(&transition) }
         if held != nil { mirror(&transition) }
-        if invalidatePending {
-            invalidatePending = false
+        if desk.invalidatePending {
+            desk.invalidatePending = false
             applyInvalidation(&transition)
         }
-        if observers > 0 {
-            welcomeObserver(forceRefresh: forceRefreshPending, &transition)
-            forceRefreshPending = false
+        if desk.observers > 0 {
+            welcomeObserver(forceRefresh: desk.forceRefreshPending, &transition)
+            desk.forceRefreshPending = false
             transition.publishes = true
         }
         readmitCallers(&transition)
@@ -239,52 +239,23 @@ extension KeyMachine {
     ///
     /// Callers for a page come last, because a fetch of the list that another caller starts would supersede the page at once.
     mutating func readmitCallers(_ transition: inout Transition) {
-        guard !callers.isEmpty else { return }
-        let inOrder = callers.sorted { ($0.value.isPageNeed ? 1 : 0, $0.key) < ($1.value.isPageNeed ? 1 : 0, $1.key) }
+        guard !desk.callers.isEmpty else { return }
+        let inOrder = desk.callers.sorted { ($0.value.isPageNeed ? 1 : 0, $0.key) < ($1.value.isPageNeed ? 1 : 0, $1.key) }
         for (id, need) in inOrder where !need.isSavedNeed {
-            forget(id)
+            desk.forget(id)
             if let answer = admit(id, need, &transition) { transition.actions.append(.answer(id, answer)) }
         }
     }
 
-    // MARK: Registration
-
-    mutating func register(_ id: CallerID, _ need: CallerNeed) {
-        callers[id] = need
-        if need.wantsFetch { fetchCallers += 1 }
-        if need == .refresh { refreshCallers += 1 }
-    }
-
-    mutating func forget(_ id: CallerID) {
-        guard let need = callers.removeValue(forKey: id) else { return }
-        // A dictionary keeps its capacity: a thousand callers of an observed key would cost memory forever.
-        if callers.isEmpty { callers = [:] }
-        if need.wantsFetch { fetchCallers -= 1 }
-        if need == .refresh { refreshCallers -= 1 }
-    }
+    // MARK: Answers
 
     /// Resumes each caller for which `choose` returns a result.
     mutating func answerCallers(_ transition: inout Transition, _ choose: (CallerNeed) -> CallerAnswer<Content>?) {
-        for (id, need) in callers {
+        for (id, need) in desk.callers {
             guard let answer = choose(need) else { continue }
             transition.actions.append(.answer(id, answer))
-            forget(id)
+            desk.forget(id)
         }
-    }
-}
-
-extension CallerNeed {
-    /// Whether the caller waits for the cacher alone and needs no content.
-    var isSavedNeed: Bool {
-        switch self {
-        case .saved, .savedEdit: true
-        default: false
-        }
-    }
-
-    /// Whether the caller requests a page of a list that is not known yet.
-    var isPageNeed: Bool {
-        if case .page = self { true } else { false }
     }
 }
 

@@ -63,7 +63,7 @@ extension KeyMachine {
     mutating func saveEnded(_ revision: Ticket, failure: (any Error)?, _ transition: inout Transition) {
         saving.tried = revision
         noteUnsavedChange(failure == nil ? nil : .content, &transition)
-        guard !callers.isEmpty else { return }
+        guard !desk.callers.isEmpty else { return }
         let answer = failure.map { CallerAnswer<Content>.failure($0) } ?? .done
         answerCallers(&transition) { need in
             switch need {
@@ -96,10 +96,10 @@ extension KeyMachine {
     /// Lets a caller wait until the cacher has all content accepted so far. Retries a failed save first.
     mutating func admitSaver(_ id: CallerID, _ transition: inout Transition) -> CallerAnswer<Content>? {
         retrySave(&transition)
-        if invalidatePending {
-            register(id, .allSaved)
+        if desk.invalidatePending {
+            desk.register(id, .allSaved)
         } else if saving.tried < revision {
-            register(id, .saved(revision))
+            desk.register(id, .saved(revision))
         } else if saving.failure != nil {
             return .failure(
                 StoreError(.cacherFailed, "saving that content is out of date: its record could not be read, and its key is in use"))
@@ -133,7 +133,7 @@ extension KeyMachine {
             noteUnsavedChange(nil, &transition)
             forgetFailures(into: &transition.leftovers)
             origin.forget()
-            invalidatePending = true
+            desk.invalidatePending = true
             beginReading(&transition)
         }
     }

@@ -48,7 +48,7 @@ extension KeyMachine {
             saving.next = SharedChange(base: nil, isDerived: false)
         case .fetched(let base):
             // If this save is refused too, the newer record may be older than the invalidation.
-            let invalidates = saving.next?.invalidates == true || invalidatePending
+            let invalidates = saving.next?.invalidates == true || desk.invalidatePending
             saving.next = SharedChange(base: base, isDerived: false, invalidates: invalidates)
         case .derived, .confirmed, .invalidated:
             if saving.next == nil {
@@ -87,7 +87,7 @@ extension KeyMachine {
             endTransition(&transition)
             return wasOutdating
         }
-        let invalidates = wasOutdating || saving.next?.invalidates == true || invalidatePending
+        let invalidates = wasOutdating || saving.next?.invalidates == true || desk.invalidatePending
         if refused.change?.isUnattended == true || saving.next?.isUnattended == true { dropUnsaved(&transition) }
         saving.next = nil
         saving.withdraw()
@@ -144,12 +144,12 @@ extension KeyMachine {
     mutating func invalidateNewest(_ transition: inout Transition) {
         applyInvalidation(&transition)
         if held == nil, rules.isShared, patches.isEmpty || !isTemporary {
-            invalidatePending = true
+            desk.invalidatePending = true
             if sharing.unreadBase == nil { sharing.unreadBase = base }
             sharing.unread = SharedKey.gap
             origin.outdateNewerRecord()
             readAgain(&transition)
-        } else if invalidatePending {
+        } else if desk.invalidatePending {
             settleInvalidation(&transition)
         }
     }
@@ -172,12 +172,12 @@ extension KeyMachine {
             guard mayAdopt else { return }
             if !isOutdated { (sharing.unread, sharing.unreadBase) = (.none, nil) }
             if revision != SharedKey.gap { sharing.known = max(sharing.known, revision) }
-            let invalidates = invalidatePending
+            let invalidates = desk.invalidatePending
             adopt(newer, &transition)
             if invalidates, held != nil || sharing.unreadBase != nil { invalidateNewest(&transition) }
             readAgain(&transition)
         case .failure(let error):
-            if invalidatePending { invalidationFailed(error, &transition) }
+            if desk.invalidatePending { invalidationFailed(error, &transition) }
             // The base stays, so the cacher refuses the next save if it is outdated. A fetch that waited for the record begins without it.
             if origin.flight?.isParked == true { restartIfWanted(forceRefresh: dropFlight(&transition), &transition) }
         }
@@ -194,10 +194,10 @@ extension KeyMachine {
         // An invalidation by another user ends the stream too (L3).
         let endsStream = origin.isStreaming && newer.record.isInvalidated
         let wasExplicit = endsStream ? dropFlight(&transition) : dropOvertakenFlight(&transition)?.forceRefresh == true
-        let forceRefresh = wasExplicit || forceRefreshPending
+        let forceRefresh = wasExplicit || desk.forceRefreshPending
         saving.next = nil
         if origin.isStreaming { keepValue() }
-        forceRefreshPending = false
+        desk.forceRefreshPending = false
         supersedePages(&transition)
         epoch = transition.tickets.next()
         // An expired record that is newer than the held one is the result of a fetch, so another fetch would return nothing newer.
@@ -207,17 +207,17 @@ extension KeyMachine {
         held = newer
         if origin.isConnected { held?.deadline = .distantFuture }
         contentNumber += 1
-        mergeIndex = nil
+        sides?.mergeIndex = nil
         forgetFailures(into: &transition.leftovers)
-        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && newer.expires(after: transition.now)
+        wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && newer.expires(after: transition.now)
         revision = transition.tickets.next()
         reconcileCommands(&transition)
         mirror(&transition)
         transition.publishes = true
         saveEnded(revision, failure: nil, &transition)
         if isUsable {
-            if fetchCallers > refreshCallers { answerAfterUpdate(&transition) }
-            if !origin.isStreaming, forceRefresh || refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
+            if desk.hasCallersOfContent { answerAfterUpdate(&transition) }
+            if !origin.isStreaming, forceRefresh || desk.refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
         } else if wasFetching || newer.record.isInvalidated {
             restartIfWanted(forceRefresh: forceRefresh, &transition)
         }

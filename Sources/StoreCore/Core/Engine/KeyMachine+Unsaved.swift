@@ -13,7 +13,7 @@ extension KeyMachine {
     /// Whether callers of `update { }` wait for the save of this revision, so that they stop waiting when it fails.
     func isAwaitedByEditors(_ saved: Ticket) -> Bool {
         guard rules.isShared else { return false }
-        return callers.values.contains { need in if case .savedEdit(let awaited) = need { awaited <= saved } else { false } }
+        return desk.callers.values.contains { need in if case .savedEdit(let awaited) = need { awaited <= saved } else { false } }
     }
 
     /// A caller of `update { }` was canceled while it waited for its save.

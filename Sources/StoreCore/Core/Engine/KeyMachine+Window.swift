@@ -50,7 +50,7 @@ extension KeyMachine {
         if side == .next { record.fields.nextKey = keyOfDropped } else { record.fields.prevKey = keyOfDropped }
         if let elements = list.drop(&record.content, dropped, side) { transition.discarded.append(elements) }
         // The positions in the index are those of the longer list.
-        mergeIndex = nil
+        sides?.mergeIndex = nil
         // A page that was requested or failed at this end belongs behind the dropped one.
         interruptPage(side, &transition)
         self[side].forgetFailure(into: &transition.leftovers)

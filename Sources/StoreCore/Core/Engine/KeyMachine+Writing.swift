@@ -16,7 +16,7 @@ extension KeyMachine {
     ) -> Ticket {
         guard let content else { return cleared(&transition) }
         transition.isWriting = true
-        let forceRefresh = dropOvertakenFlight(&transition)?.forceRefresh == true || forceRefreshPending
+        let forceRefresh = dropOvertakenFlight(&transition)?.forceRefresh == true || desk.forceRefreshPending
         forgetPending(&transition)
         if keys == .kept { interruptPages(&transition) } else { supersedePages(&transition) }
         var record = CacheRecord(content: content, fetchedAt: transition.date, details: nil)
@@ -34,8 +34,8 @@ extension KeyMachine {
         // No record will tell whether it contains the changes of delivered commands.
         if !wasRead, patches.first?.isConfirmed == true { foldConfirmed(&transition) }
         // Skips the scan if no caller can be resumed: thousands may wait for the cacher or for a refresh, and updates are as frequent.
-        if fetchCallers > refreshCallers || !wasRead { answerAfterUpdate(&transition) }
-        if !origin.isStreaming, forceRefresh || refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
+        if desk.hasCallersOfContent || !wasRead { answerAfterUpdate(&transition) }
+        if !origin.isStreaming, forceRefresh || desk.refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
         // Page requests that waited for the old keys continue, too.
         if !wasRead || (awaitedKeys && !origin.awaitsKeys) { readmitCallers(&transition) }
         endTransition(&transition)
@@ -57,8 +57,8 @@ extension KeyMachine {
 
     /// Drops requests that waited for the cache read and are outdated.
     mutating func forgetPending(_ transition: inout Transition) {
-        if forceRefreshPending { forceRefreshPending = false }
-        if invalidatePending { settleInvalidation(&transition) }
+        if desk.forceRefreshPending { desk.forceRefreshPending = false }
+        if desk.invalidatePending { settleInvalidation(&transition) }
     }
 
     /// The details that stay when the content is set: the pages, and that the content must not be stored (RFC 9111 §5.2.2.5).
@@ -98,9 +98,9 @@ extension KeyMachine {
     @discardableResult
     mutating func cleared(cacherIsCleared: Bool = false, _ transition: inout Transition) -> Ticket {
         transition.isWriting = true
-        let forceRefresh = dropFlight(&transition) || forceRefreshPending || refreshCallers > 0
+        let forceRefresh = dropFlight(&transition) || desk.forceRefreshPending || desk.refreshCallers > 0
         // A prefetch does not fetch cleared content again.
-        if fetchCallers > refreshCallers { answerCallers(&transition) { $0 == .prefetch ? .done : nil } }
+        if desk.hasCallersOfContent { answerCallers(&transition) { $0 == .prefetch ? .done : nil } }
         forgetPending(&transition)
         let (wasRead, awaitedKeys) = (origin.isKnown, origin.awaitsKeys)
         origin.forgetKeys()
@@ -109,12 +109,12 @@ extension KeyMachine {
         if let old = held?.record.content { transition.discarded.append(old) }
         held = nil
         epoch = transition.tickets.next()
-        owesFetch = false
+        wakes.owesFetch = false
         forgetFailures(into: &transition.leftovers)
-        mergeIndex = nil
+        sides?.mergeIndex = nil
         // The commands of an outbox will still be delivered.
         discardPatches(&transition) { $0.command == nil || $0.isConfirmed }
-        refetchesAtDeadline = false
+        wakes.refetchesAtDeadline = false
         acceptedContentChanged(.set, &transition)
         if cacherIsCleared { cacherIsEmptied(&transition) }
         if patches.isEmpty || !createAgain(&transition) { restartIfWanted(forceRefresh: forceRefresh, &transition) }
@@ -129,7 +129,7 @@ extension KeyMachine {
         if origin.isKnown {
             invalidateNewest(&transition)
         } else {
-            invalidatePending = true
+            desk.invalidatePending = true
             beginReading(&transition)
         }
         endTransition(&transition)
@@ -143,7 +143,7 @@ extension KeyMachine {
         interruptPages(&transition)
         if held != nil {
             held?.invalidate()
-            refetchesAtDeadline = false
+            wakes.refetchesAtDeadline = false
             acceptedContentChanged(.invalidated, &transition)
         }
         restartIfWanted(forceRefresh: forceRefresh, &transition)
@@ -151,7 +151,7 @@ extension KeyMachine {
 
     /// Callers that waited for a fetch of the old epoch wait for a fetch of the new one.
     mutating func restartIfWanted(forceRefresh: Bool, _ transition: inout Transition) {
-        if isWanted { startFlight(forceRefresh: forceRefresh, &transition) }
+        if desk.wantsFetch { startFlight(forceRefresh: forceRefresh, &transition) }
     }
 
     // MARK: The step of every change
@@ -165,7 +165,7 @@ extension KeyMachine {
         if origin.isStreaming { keepValue() }
         var accepted = HeldRecord(record, expiry: rules.expiry, now: arrival ?? transition.now)
         if origin.isConnected { accepted.deadline = .distantFuture }
-        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && accepted.expires(after: transition.now)
+        wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && accepted.expires(after: transition.now)
         if held == nil {
             held = accepted
         } else {
@@ -177,11 +177,11 @@ extension KeyMachine {
             forgetFailure(into: &transition.leftovers)
         } else {
             contentNumber += 1
-            if mergeIndex != nil { mergeIndex = nil }
+            sides?.mergeIndex = nil
             forgetFailures(into: &transition.leftovers)
         }
         acceptedContentChanged(change, &transition)
-        if invalidatePending { settleInvalidation(&transition) }
+        if desk.invalidatePending { settleInvalidation(&transition) }
     }
 
     /// The accepted content has changed: applies the patches again, mirrors the record, and assigns a new revision.

@@ -27,10 +27,6 @@ struct KeyMachine<Content: Sendable> {
     var contentNumber: UInt64 = 0
     /// The start of the current epoch: results of older fetches and responses to older mutations are outdated (C5).
     var epoch = Ticket(number: 0)
-    /// The state that was published last.
-    var shown: Sight?
-    /// The page merger's index of the content; dropped when the content changes in another way.
-    var mergeIndex: AnyObject?
     let rules: KeyRules<Content>
 
     // MARK: Patches, oldest first
@@ -38,77 +34,24 @@ struct KeyMachine<Content: Sendable> {
     var patches: [Patch] = []
     /// The accepted content with all patches applied; `nil` if there are no patches.
     var overlay: Content?
-    /// Whether an observed key is fetched when the last mutation is settled.
-    var owesFetch = false
     /// The delivered commands that the content contains and that their outbox still knows.
     var foldedCommands: [UUID] = []
 
     // MARK: Work in progress
 
     var origin = OriginWork<Content>()
-    var next = Side()
-    var prev = Side()
     var saving = SavePhase()
 
-    // MARK: Observers and callers
-
-    var observers = 0
-    var callers: [CallerID: CallerNeed] = [:]
-    /// The number of callers that want a fetch.
-    var fetchCallers = 0
-    /// The number of callers that wait for a refresh, which no update satisfies.
-    var refreshCallers = 0
-
-    // MARK: Pending work
-
-    /// The time at which an unwanted fetch is canceled.
-    var graceEnds: MonotonicInstant?
-    /// Whether the record is fetched again at its deadline. False for a record without a deadline, and for one that arrived expired (C10).
-    var refetchesAtDeadline = false
-    /// Whether a trigger came too early and waits for its time.
-    var triggerPending = false
-    /// Whether an observer that forces a fetch has joined before the cache was read.
-    var forceRefreshPending = false
-    /// Whether the content was invalidated before the cache was read.
-    var invalidatePending = false
+    var desk = Desk()
+    /// The pages of a list; `nil` for other content.
+    var sides: Sides?
+    var wakes = Wakes()
     /// The changes that others make of this key; unused if the cacher is not shared.
     var sharing = SharedKey()
 
     init(rules: KeyRules<Content>) {
         self.rules = rules
-    }
-
-    /// The distinguishing parts of a state. Contents and errors need no comparison: content has a number, and a loading state separates any
-    /// two errors.
-    struct Sight: Hashable {
-        enum Kind: Hashable { case loading, error, completed(next: Page, prev: Page) }
-        enum Page: Hashable {
-            case none, more, loading, error
-
-            @inline(__always)
-            init(isLoading: Bool, hasFailed: Bool, hasPage: Bool) {
-                self = isLoading ? .loading : hasFailed ? .error : hasPage ? .more : .none
-            }
-        }
-
-        var kind: Kind
-        /// The number of the content, if there is any.
-        var content: UInt64?
-    }
-
-    /// The page request in one direction of a list.
-    struct Side {
-        var ticket: Ticket?
-        /// Whether the page request was interrupted and begins again when no fetch of the list runs. Never true after a transition without
-        /// such a fetch.
-        var isInterrupted = false
-        var failure: (any Error)?
-
-        mutating func forgetFailure(into leftovers: inout [any Sendable]) {
-            guard let failure else { return }
-            leftovers.append(failure)
-            self.failure = nil
-        }
+        if rules.isList { sides = Sides() }
     }
 
     /// An optimistic change that is not yet part of the accepted content.
@@ -188,14 +131,14 @@ extension KeyMachine {
             if origin.flight != nil { return Sight(kind: .loading, content: number) }
             if origin.failure != nil { return Sight(kind: .error, content: number) }
             guard let number else { return nil }
-            guard rules.isList else { return Sight(kind: .completed(next: .none, prev: .none), content: number) }
+            guard let sides else { return Sight(kind: .completed(next: .none, prev: .none), content: number) }
             let details = held?.record.details
             return Sight(
                 kind: .completed(
                     next: Sight.Page(
-                        isLoading: next.ticket != nil, hasFailed: next.failure != nil, hasPage: details?.hasPage(.next) == true),
+                        isLoading: sides.next.ticket != nil, hasFailed: sides.next.failure != nil, hasPage: details?.hasPage(.next) == true),
                     prev: Sight.Page(
-                        isLoading: prev.ticket != nil, hasFailed: prev.failure != nil,
+                        isLoading: sides.prev.ticket != nil, hasFailed: sides.prev.failure != nil,
                         hasPage: rules.isTwoWay && details?.hasPage(.prev) == true)),
                 content: number)
         }
@@ -203,7 +146,7 @@ extension KeyMachine {
 
     @inline(__always)
     func additionalState(_ direction: PageDirection) -> AdditionalLoadingState {
-        guard rules.isList else { return .none }
+        guard sides != nil else { return .none }
         if isLoading(direction) { return .loading }
         if let error = self[direction].failure { return .error(rawError: error) }
         return .fixed(canRequestAdditionalData: hasPage(direction))
@@ -212,7 +155,7 @@ extension KeyMachine {
     // Each of these reads one word. Reading a whole side or a page key would copy its references.
 
     @inline(__always)
-    private func isLoading(_ direction: PageDirection) -> Bool { (direction == .next ? next.ticket : prev.ticket) != nil }
+    private func isLoading(_ direction: PageDirection) -> Bool { (direction == .next ? sides?.next.ticket : sides?.prev.ticket) != nil }
 
     @inline(__always)
     private func hasPage(_ direction: PageDirection) -> Bool {
@@ -226,18 +169,14 @@ extension KeyMachine {
     }
 
     subscript(direction: PageDirection) -> Side {
-        get { direction == .next ? next : prev }
-        set { if direction == .next { next = newValue } else { prev = newValue } }
+        get { sides?[direction] ?? Side() }
+        set { sides?[direction] = newValue }
     }
-
-    /// Whether an observer or a caller wants a fetch.
-    var isWanted: Bool { observers > 0 || fetchCallers > 0 }
 
     /// Whether the key has no observers, no callers, and no work in progress.
     @inline(__always)
     var isAtRest: Bool {
-        observers == 0 && callers.isEmpty && origin.isAtRest && next.ticket == nil && prev.ticket == nil && !saving.isRunning
-            && patches.isEmpty && saving.tried == revision && !invalidatePending
+        desk.isEmpty && origin.isAtRest && sides?.isLoading != true && !saving.isRunning && patches.isEmpty && saving.tried == revision
     }
 
     /// The earliest time of an automatic fetch.
@@ -248,9 +187,9 @@ extension KeyMachine {
     /// The time of the next automatic fetch of an observed key, because its content expires or a trigger is pending.
     @inline(__always)
     var automaticFetchDue: MonotonicInstant? {
-        guard observers > 0, origin.isKnown, origin.flight == nil else { return nil }
-        if triggerPending { return automaticFetchAllowed(after: max(.zero, rules.policy.minimumInterval)) }
-        guard refetchesAtDeadline, let held else { return nil }
+        guard desk.observers > 0, origin.isKnown, origin.flight == nil else { return nil }
+        if wakes.triggerPending { return automaticFetchAllowed(after: max(.zero, rules.policy.minimumInterval)) }
+        guard wakes.refetchesAtDeadline, let held else { return nil }
         // Fetched content may expire at once, so the interval bounds the rate. A trigger has its own pace.
         return max(held.deadline, automaticFetchAllowed(after: rules.policy.boundedInterval))
     }
@@ -258,17 +197,17 @@ extension KeyMachine {
     /// The time at which `timerFired` is due.
     @inline(__always)
     var nextWake: MonotonicInstant? {
-        graceEnds != nil || origin.isStreaming || (observers > 0 && (triggerPending || refetchesAtDeadline)) ? earliestWake : nil
+        wakes.graceEnds != nil || origin.isStreaming || (desk.observers > 0 && (wakes.triggerPending || wakes.refetchesAtDeadline)) ? earliestWake : nil
     }
 
     @inline(__always)
     private var earliestWake: MonotonicInstant? {
         let wake: MonotonicInstant? =
-            switch (graceEnds, automaticFetchDue) {
+            switch (wakes.graceEnds, automaticFetchDue) {
             case (let grace?, let due?): min(grace, due)
             case (let grace, let due): grace ?? due
             }
-        guard let streamWake = origin.stream?.nextWake(isWanted: isWanted) else { return wake }
+        guard let streamWake = origin.stream?.nextWake(isWanted: desk.wantsFetch) else { return wake }
         return min(wake ?? .distantFuture, streamWake)
     }
 }
@@ -278,7 +217,7 @@ extension KeyMachine {
 extension KeyMachine {
     /// The time that `nextWake` returned may have come.
     mutating func timerFired(_ transition: inout Transition) {
-        if let graceEnds, graceEnds <= transition.now { cancelUnwanted(&transition) }
+        if let end = wakes.graceEnds, end <= transition.now { cancelUnwanted(&transition) }
         if origin.isStreaming { streamTimerFired(&transition) }
         if let due = automaticFetchDue, due <= transition.now { startFlight(forceRefresh: false, &transition) }
         endTransition(&transition)
@@ -286,12 +225,12 @@ extension KeyMachine {
 
     /// A trigger of the store requests fresh content (C16).
     mutating func triggered(_ transition: inout Transition) {
-        guard observers > 0 else { return }
+        guard desk.observers > 0 else { return }
         if origin.flight != nil || origin.isConnected {
             report(.coalesced, &transition)
         } else {
             // An early trigger is kept: a trigger such as "the network is back" must not be lost.
-            triggerPending = true
+            wakes.triggerPending = true
             if let due = automaticFetchDue, due <= transition.now { startFlight(forceRefresh: false, &transition) }
         }
         endTransition(&transition)
@@ -299,22 +238,22 @@ extension KeyMachine {
 
     /// Completes each transition: requests a save, starts or ends the grace period of an unwanted fetch, and publishes the outcome once.
     mutating func endTransition(_ transition: inout Transition) {
-        if next.isInterrupted || prev.isInterrupted { resumePages(&transition) }
+        if sides?.isInterrupted == true { resumePages(&transition) }
         requestSave(&transition)
-        if observers == 0, forceRefreshPending || triggerPending { (forceRefreshPending, triggerPending) = (false, false) }
-        let isFetching = origin.isRunning || next.ticket != nil || prev.ticket != nil
-        if isWanted || !isFetching || origin.flight?.isPromised == true {
-            if graceEnds != nil { graceEnds = nil }
-        } else if graceEnds == nil {
+        if desk.observers == 0, desk.forceRefreshPending || wakes.triggerPending { (desk.forceRefreshPending, wakes.triggerPending) = (false, false) }
+        let isFetching = origin.isRunning || sides?.isLoading == true
+        if desk.wantsFetch || !isFetching || origin.flight?.isPromised == true {
+            if wakes.graceEnds != nil { wakes.graceEnds = nil }
+        } else if wakes.graceEnds == nil {
             beginGrace(&transition)
         }
         if transition.publishes {
             transition.publishes = false
             // Most changes during a running fetch leave the state as it was (C7).
             let sight = sight
-            if sight != shown {
+            if sight != desk.shown {
                 transition.isPublished = true
-                shown = sight
+                desk.shown = sight
             }
         }
     }
@@ -322,7 +261,7 @@ extension KeyMachine {
     /// Starts the grace period of unwanted work, or ends it at once.
     private mutating func beginGrace(_ transition: inout Transition) {
         switch rules.policy.unwantedFetch {
-        case .cancel(let grace) where grace > .zero: graceEnds = transition.now.advanced(by: grace)
+        case .cancel(let grace) where grace > .zero: wakes.graceEnds = transition.now.advanced(by: grace)
         case .cancel: cancelUnwanted(&transition)
         case .complete:
             // A fetch runs to its end, and a stream to its first value.

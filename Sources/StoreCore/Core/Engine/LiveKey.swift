@@ -73,7 +73,7 @@ struct LiveKey {
     mutating func publish(_ suspensions: inout Few<Suspension>) {
         guard refusedEdits.isEmpty, repairs == nil || repairs != machine.origin.flight?.ticket else { return }
         version += 1
-        guard machine.observers > 0, machine.isVisible else { return }
+        guard machine.desk.observers > 0, machine.isVisible else { return }
         observers.wake(&suspensions)
     }
 

@@ -120,7 +120,7 @@ extension StoreEngine {
             var isObserved = false
             if state.replacedKeys[temporary] == nil, let key = state.live[temporary], temporary != param {
                 let suspensions = take(key, &state, &effects) { key, transition in
-                    let isObserved = key.machine.observers > 0
+                    let isObserved = key.machine.desk.observers > 0
                     let moved = key.machine.commandMoved(id, &transition)
                     return (moved.content, moved.patches, key.observers.removeAll().compactMap(\.suspension), isObserved)
                 }

@@ -259,7 +259,7 @@ struct EngineState {
     private mutating func drop(_ key: inout LiveKey, _ effects: inout Effects) {
         live.remove(key.param)
         effects.retired.append(key.param)
-        restingIndexes.keep(key.machine.mergeIndex, of: key.param, key.machine.held?.record.details, &effects.leftovers)
+        restingIndexes.keep(key.machine.sides?.mergeIndex, of: key.param, key.machine.held?.record.details, &effects.leftovers)
         if let content = key.machine.held?.record.content { effects.discarded.append(content) }
         if let overlay = key.machine.overlay { effects.discarded.append(overlay) }
         key.machine.forgetFailures(into: &effects.leftovers)

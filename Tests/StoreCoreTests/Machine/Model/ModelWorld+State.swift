@@ -45,11 +45,11 @@ extension ModelWorld {
     }
 
     private func checkWaiters() {
-        check(machine.observers == observers, "C15", "observers are miscounted")
-        check(Set(machine.callers.keys) == Set(callers.map(\.id)), "C9", "callers are lost or retained")
-        check(machine.fetchCallers == callers.filter(\.wantsFetch).count, "C9", "callers that want a fetch are miscounted")
-        let refreshing = machine.callers.count { $0.value == .refresh }
-        check(machine.refreshCallers == refreshing, "C9", "callers that wait for a refresh are miscounted")
+        check(machine.desk.observers == observers, "C15", "observers are miscounted")
+        check(Set(machine.desk.callers.keys) == Set(callers.map(\.id)), "C9", "callers are lost or retained")
+        check(machine.desk.fetchCallers == callers.filter(\.wantsFetch).count, "C9", "callers that want a fetch are miscounted")
+        let refreshing = machine.desk.callers.count { $0.value == .refresh }
+        check(machine.desk.refreshCallers == refreshing, "C9", "callers that wait for a refresh are miscounted")
         let isReading = call?.kind == .read
         for caller in callers where !caller.isAnswered {
             check(isServed(caller), "C1", "no work is in progress for a caller for \(caller.need)")
@@ -63,8 +63,8 @@ extension ModelWorld {
             }
         }
         if !oracle.isKnown, observers > 0 || oracle.invalidationWaits { check(isReading, "C2", "the cacher is not being read") }
-        check(oracle.invalidationWaits == machine.invalidatePending, "C5", "an invalidation is lost or repeated")
-        check(oracle.forceWaits == machine.forceRefreshPending, "C2", "a forced fetch is lost or repeated")
+        check(oracle.invalidationWaits == machine.desk.invalidatePending, "C5", "an invalidation is lost or repeated")
+        check(oracle.forceWaits == machine.desk.forceRefreshPending, "C2", "a forced fetch is lost or repeated")
     }
 
     /// Whether running work will resume the caller.
