@@ -75,7 +75,7 @@ struct MachineWritingTests {
         #expect(world.call?.record?.content == [12])
         world.apply(.saved)
         #expect(world.moment.answers == ["done"])
-        #expect(world.call?.record == world.machine.held?.record)
+        #expect(world.call?.record == world.machine.book.held?.record)
         world.apply(.saved)
         #expect(world.moment.answers == ["done", "done"])
         #expect(world.call == nil && world.violations == [])

@@ -302,7 +302,7 @@ final class SharedModel {
 
     private func edit(_ bit: Int, _ user: User) {
         // Without content there is nothing to change.
-        guard let content = user.machine.held?.record.content else { return }
+        guard let content = user.machine.book.held?.record.content else { return }
         lastID += 1
         let id = lastID
         user.edits[id] = bit
@@ -440,13 +440,13 @@ final class SharedModel {
         guard violation == nil else { return }
         for user in users {
             let machine = user.machine
-            if machine.saving.tried != machine.revision || machine.saving.isRunning || machine.origin.reading != nil {
+            if machine.saving.tried != machine.book.revision || machine.saving.isRunning || machine.origin.reading != nil {
                 violation = "store \(user.writer) is not at rest"
-            } else if machine.held?.record.content != server.content {
+            } else if machine.book.held?.record.content != server.content {
                 violation =
-                    "store \(user.writer) has \(String(describing: machine.held?.record.content)) "
+                    "store \(user.writer) has \(String(describing: machine.book.held?.record.content)) "
                     + "and the cacher \(String(describing: server.content))"
-            } else if machine.sharing.unreadBase != nil || machine.saving.next != nil {
+            } else if machine.saving.elsewhere.unreadBase != nil || machine.saving.next != nil {
                 violation = "store \(user.writer) waits for a change"
             } else if !user.edits.isEmpty {
                 violation = "the caller of an edit waits forever"

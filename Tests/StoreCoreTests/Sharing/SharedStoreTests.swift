@@ -142,7 +142,7 @@ struct SharedStoreTests {
         #expect(contents.last == 29)
         #expect(zip(contents, contents.dropFirst()).allSatisfy { $0 <= $1 })
         let key = a.store.engine.state.withLock { $0.live.values.first { $0.value.param == BoxedKey(1) }?.value.machine }
-        #expect(key?.sharing.unreadBase == nil && key?.origin.reading == nil)
+        #expect(key?.saving.elsewhere.unreadBase == nil && key?.origin.reading == nil)
     }
 
     @Test func `D2: a store loads a record once, however often it changes it`() async throws {

@@ -14,8 +14,8 @@ extension KeyMachine {
         dropFlight(&transition)
         supersedePages(&transition)
         // Not folded: an outbox still has the commands of these patches, and the next store gets them again.
-        for patch in patches { transition.leftovers.append(patch) }
-        patches = []
+        for patch in book.patches { transition.leftovers.append(patch) }
+        book.patches = []
         rebuildOverlay(&transition)
         retrySave(&transition)
         endTransition(&transition)

@@ -17,7 +17,7 @@ extension KeyMachine {
             report(.coalesced, &transition)
             return
         }
-        if !patches.isEmpty, isTemporary { return serveTemporary(&transition) }
+        if !book.patches.isEmpty, isTemporary { return serveTemporary(&transition) }
         if origin.isAbandoned { return refuseAbandoned(&transition) }
         if origin.isStreaming, joinStream(forceRefresh: forceRefresh, &transition) { return }
         // A caller for a refresh may still wait to be admitted.
@@ -26,7 +26,7 @@ extension KeyMachine {
         let ticket = transition.tickets.next()
         wakes.triggerPending = false
         // Expired content causes one automatic fetch, even if that fails (C10).
-        if let held, !held.isValid(at: transition.now) { wakes.refetchesAtDeadline = false }
+        if let held = book.held, !held.isValid(at: transition.now) { wakes.refetchesAtDeadline = false }
         let resets = forceRefresh && rules.policy.refreshScope == .firstPage
         let pages = resets || !rules.isList ? PageCounts() : loadedPages
         // A validator confirms the initial page alone. A list of several pages is fetched anew as a whole.
@@ -104,7 +104,7 @@ extension KeyMachine {
             origin.outdateKeys()
             // Fetches older than the confirmation of a mutation were canceled, so this result contains the confirmed changes.
             discardPatches(&transition) { $0.isConfirmed }
-            if !patches.isEmpty { noteFetch() }
+            if !book.patches.isEmpty { noteFetch() }
             // A list is as old as the page that arrived first: a later one does not date it (C25).
             let arrival = fetched.details?.arrival ?? transition.now
             let date = transition.date - arrival.duration(to: transition.now).timeInterval
@@ -113,7 +113,7 @@ extension KeyMachine {
                 &transition)
             wakes.owesFetch = false
         } else {
-            guard flight.revalidates, var record = held?.record else {
+            guard flight.revalidates, var record = book.held?.record else {
                 flightFailed(
                     StoreError(.nothingToConfirm, "fetching: the origin confirmed content that it was not asked to confirm"), &transition)
                 return
@@ -137,7 +137,7 @@ extension KeyMachine {
 
     /// Resumes the callers that waited for a fetch with its result.
     mutating func answerAfterFetch(_ transition: inout Transition) {
-        let (content, revision) = (self.content, self.revision)
+        let (content, revision) = (self.content, book.revision)
         // Content with a lifetime of zero is valid for the callers that waited for this fetch (C11).
         answerCallers(&transition) { need in
             switch need {
@@ -189,9 +189,9 @@ extension KeyMachine {
     /// The record for memory; `nil` for none.
     @inline(__always)
     var mirrored: HeldRecord<Content>? {
-        guard var held, held.record.freshness.storage == .allowed else { return nil }
+        guard var held = book.held, held.record.freshness.storage == .allowed else { return nil }
         // Readers must see the patches, so the record without them must not be a hit.
-        if !patches.isEmpty { held.deadline = .distantPast }
+        if !book.patches.isEmpty { held.deadline = .distantPast }
         return held
     }
 }

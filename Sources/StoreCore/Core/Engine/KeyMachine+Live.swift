@@ -39,7 +39,7 @@ extension KeyMachine {
         let last: Validator? =
             switch origin.stream?.last {
             case .none?, nil: nil
-            case .accepted: held?.record.validator
+            case .accepted: book.held?.record.validator
             case .overtaken(_, let validator): validator
             }
         if last == nil { forgetValue(&transition) }
@@ -68,9 +68,9 @@ extension KeyMachine {
             accept(content, validator, &transition)
         case .change(let change, let validator):
             switch origin.stream?.last {
-            case .accepted where held != nil:
+            case .accepted where book.held != nil:
                 changeInPlace(change, validator, &transition)
-            case .overtaken(var content, _) where held != nil:
+            case .overtaken(var content, _) where book.held != nil:
                 change(&content)
                 accept(content, validator, &transition)
             default:
@@ -87,7 +87,7 @@ extension KeyMachine {
     /// Whether a change will be applied to the accepted content.
     func willChange(_ ticket: Ticket) -> Bool {
         guard let stream = origin.stream, stream.ticket == ticket, case .accepted = stream.last else { return false }
-        return held != nil
+        return book.held != nil
     }
 
     /// Accepts content of the stream: every later read returns it.
@@ -95,7 +95,7 @@ extension KeyMachine {
         connected(&transition)
         forgetValue(&transition)
         discardPatches(&transition) { $0.isConfirmed }
-        if !patches.isEmpty { noteFetch() }
+        if !book.patches.isEmpty { noteFetch() }
         let details = validator.flatMap { RecordDetails(freshness: .unspecified, validator: $0) }
         accept(CacheRecord(content: content, fetchedAt: transition.date, details: details), .set, &transition)
         valueAccepted(&transition)
@@ -105,16 +105,16 @@ extension KeyMachine {
     private mutating func changeInPlace(_ change: (inout Content) -> Void, _ validator: Validator?, _ transition: inout Transition) {
         connected(&transition)
         discardPatches(&transition) { $0.isConfirmed }
-        if !patches.isEmpty { noteFetch() }
-        guard var record = held?.record else { return }
-        held = nil
+        if !book.patches.isEmpty { noteFetch() }
+        guard var record = book.held?.record else { return }
+        book.held = nil
         change(&record.content)
         record.fetchedAt = transition.date
         record.details = RecordDetails(freshness: record.freshness, validator: validator)
-        held = HeldRecord(record, deadline: .distantFuture)
+        book.held = HeldRecord(record, deadline: .distantFuture)
         wakes.refetchesAtDeadline = false
-        epoch = transition.tickets.next()
-        contentNumber += 1
+        book.epoch = transition.tickets.next()
+        book.contentNumber += 1
         sides?.mergeIndex = nil
         forgetFailures(into: &transition.leftovers)
         acceptedContentChanged(.set, &transition)
@@ -124,7 +124,7 @@ extension KeyMachine {
     /// The version that the store sent is current.
     private mutating func confirm(_ transition: inout Transition) {
         // Without a validator there was nothing to confirm: the first value is still to come.
-        guard origin.flight?.revalidates == true, var record = held?.record else { return }
+        guard origin.flight?.revalidates == true, var record = book.held?.record else { return }
         connected(&transition)
         record.fetchedAt = transition.date
         record.isInvalidated = false
@@ -145,7 +145,7 @@ extension KeyMachine {
     }
 
     private mutating func valueAccepted(_ transition: inout Transition) {
-        let revision = revision
+        let revision = book.revision
         origin.changeStream { ($0.last, $0.revision) = (.accepted, revision) }
         if wakes.owesFetch { wakes.owesFetch = false }
         if desk.fetchCallers > 0 { answerAfterFetch(&transition) }
@@ -153,7 +153,7 @@ extension KeyMachine {
 
     /// Keeps the stream's last value, because the accepted content is about to be set by others (L3).
     mutating func keepValue() {
-        guard case .accepted = origin.stream?.last, let record = held?.record else { return }
+        guard case .accepted = origin.stream?.last, let record = book.held?.record else { return }
         origin.changeStream { $0.last = .overtaken(record.content, record.validator) }
     }
 
@@ -223,7 +223,7 @@ extension KeyMachine {
 
     /// Returns the accepted record with a lifetime that begins now; `nil` if the stream is not connected, or if the record never expires.
     func heldAfterStream(_ now: MonotonicInstant, _ date: Date) -> HeldRecord<Content>? {
-        guard origin.isConnected, var record = held?.record, (record.freshness.lifetime ?? rules.expiry.lifetime) != nil else { return nil }
+        guard origin.isConnected, var record = book.held?.record, (record.freshness.lifetime ?? rules.expiry.lifetime) != nil else { return nil }
         record.fetchedAt = date
         return HeldRecord(record, expiry: rules.expiry, now: now)
     }
@@ -234,7 +234,7 @@ extension KeyMachine {
         transition.publishes = true
         guard let dated else { return }
         wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && dated.expires(after: transition.now)
-        held = dated
+        book.held = dated
         acceptedContentChanged(.derived, &transition)
     }
 
@@ -260,7 +260,7 @@ extension KeyMachine {
 
     /// Whether the stream's last value is saved later, because another one was saved a short while ago (L6).
     mutating func defersSave(_ transition: inout Transition) -> Bool {
-        guard let stream = origin.stream, stream.revision == revision, rules.policy.saveInterval > .zero else { return false }
+        guard let stream = origin.stream, stream.revision == book.revision, rules.policy.saveInterval > .zero else { return false }
         // A caller that waits for a save must not wait for the interval as well.
         if !desk.callers.isEmpty, desk.callers.contains(where: { $0.value.isSavedNeed }) { return false }
         if stream.saveDue != nil { return true }

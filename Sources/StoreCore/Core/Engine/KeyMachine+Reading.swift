@@ -23,7 +23,7 @@ extension KeyMachine {
     private mutating func welcomeObserver(forceRefresh: Bool, _ transition: inout Transition) {
         if forceRefresh {
             startFlight(forceRefresh: true, &transition)
-        } else if let held, held.isValid(at: transition.now), origin.failure == nil {
+        } else if let held = book.held, held.isValid(at: transition.now), origin.failure == nil {
             report(.hit, &transition)
         } else {
             report(.miss, &transition)
@@ -94,13 +94,13 @@ extension KeyMachine {
     /// The result that needs no wait: valid content, stale content that a policy allows, or a failure that holds off fetches (C3, C12).
     private mutating func answerFromAccepted(_ need: CallerNeed, _ transition: inout Transition) -> CallerAnswer<Content>? {
         // `validate()` fetches again after a failure: valid content alone would leave the error on screen.
-        if let held, let content, held.isValid(at: transition.now), need != .freshness || origin.failure == nil {
+        if let held = book.held, let content, held.isValid(at: transition.now), need != .freshness || origin.failure == nil {
             report(.hit, &transition)
             return need == .content ? .content(content) : .done
         }
         report(.miss, &transition)
         // A known refusal by the origin closes this window, too: the caller waits for the origin's current response.
-        if need == .content, origin.failure?.error.allowsStaleContent ?? true, let held, let content,
+        if need == .content, origin.failure?.error.allowsStaleContent ?? true, let held = book.held, let content,
             held.isUsable(within: held.record.freshness.staleWhileRevalidate ?? rules.policy.staleWhileRevalidate, at: transition.now)
         {
             startFlightUnlessHeldOff(&transition)
@@ -119,7 +119,7 @@ extension KeyMachine {
     }
 
     private func cachedAnswer(_ transition: inout Transition) -> CallerAnswer<Content> {
-        if let held, let content, held.isValid(at: transition.now) {
+        if let held = book.held, let content, held.isValid(at: transition.now) {
             report(.hit, &transition)
             return .content(content)
         }
@@ -138,7 +138,7 @@ extension KeyMachine {
 
     /// The content that a policy allows in place of an error.
     func staleAnswer(_ error: any Error, _ transition: inout Transition) -> CallerAnswer<Content>? {
-        if let held, let content {
+        if let held = book.held, let content {
             let window = held.record.freshness.staleIfError ?? rules.policy.staleIfError
             // A refresh may have been requested while the content was valid.
             if held.isValid(at: transition.now) { return .content(content) }
@@ -154,8 +154,8 @@ extension KeyMachine {
     mutating func memoryRead(_ found: HeldRecord<Content>?, now: @autoclosure () -> MonotonicInstant) {
         guard found != nil || !rules.hasBacking else { return }
         origin.becomeKnown()
-        held = found
-        if let details = found?.record.details { foldedCommands = details.fields.commands ?? [] }
+        book.held = found
+        if let details = found?.record.details { book.foldedCommands = details.fields.commands ?? [] }
         wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && found?.expires(after: now()) == true
         desk.shown = sight
     }
@@ -174,7 +174,7 @@ extension KeyMachine {
         switch purpose {
         case .content:
             switch result {
-            case .success(let record): held = record
+            case .success(let record): book.held = record
             case .failure(let error):
                 failCacheCallers(error, &transition)
                 if desk.invalidatePending { noteUnsavedChange(.invalidation, &transition) }
@@ -220,9 +220,9 @@ extension KeyMachine {
     /// The accepted content is known from now on: resumes the callers and serves the observers that waited for it.
     mutating func becomeRead(_ transition: inout Transition) {
         origin.becomeKnown()
-        wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held?.expires(after: transition.now) == true
-        if !patches.isEmpty || held?.record.details != nil { reconcileCommands(&transition) }
-        if held != nil { mirror(&transition) }
+        wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && book.held?.expires(after: transition.now) == true
+        if !book.patches.isEmpty || book.held?.record.details != nil { reconcileCommands(&transition) }
+        if book.held != nil { mirror(&transition) }
         if desk.invalidatePending {
             desk.invalidatePending = false
             applyInvalidation(&transition)

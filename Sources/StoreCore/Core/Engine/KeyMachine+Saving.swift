@@ -3,9 +3,9 @@
 extension KeyMachine {
     /// Requests a save if the cacher lacks the newest content.
     mutating func requestSave(_ transition: inout Transition) {
-        guard origin.isKnown, saving.tried < revision else { return }
-        guard rules.hasBacking else { return saveEnded(revision, failure: nil, &transition) }
-        guard saving.lacksRequest(for: revision) else { return }
+        guard origin.isKnown, saving.tried < book.revision else { return }
+        guard rules.hasBacking else { return saveEnded(book.revision, failure: nil, &transition) }
+        guard saving.lacksRequest(for: book.revision) else { return }
         if origin.isStreaming, defersSave(&transition) { return }
         saving.request()
         transition.actions.append(.save)
@@ -15,9 +15,9 @@ extension KeyMachine {
     ///
     /// - Returns: The record to save; `nil` if the cacher is to remove the record. In a shared cacher, also the base of the change.
     mutating func saveBegan() -> (record: CacheRecord<Content>?, base: Revision?) {
-        saving.begin(revision)
+        saving.begin(book.revision)
         let base = saving.running?.change?.base
-        guard let record = held?.record, record.freshness.storage == .allowed else { return (nil, base) }
+        guard let record = book.held?.record, record.freshness.storage == .allowed else { return (nil, base) }
         return (record, base)
     }
 
@@ -56,7 +56,7 @@ extension KeyMachine {
         origin.forgetNewerRecord()
         guard !saving.isRunning else { return }
         saving.next = nil
-        saveEnded(revision, failure: nil, &transition)
+        saveEnded(book.revision, failure: nil, &transition)
     }
 
     /// The cacher has taken the content of a revision, or failed to. Resumes the callers that wait for it.
@@ -98,8 +98,8 @@ extension KeyMachine {
         retrySave(&transition)
         if desk.invalidatePending {
             desk.register(id, .allSaved)
-        } else if saving.tried < revision {
-            desk.register(id, .saved(revision))
+        } else if saving.tried < book.revision {
+            desk.register(id, .saved(book.revision))
         } else if saving.failure != nil {
             return .failure(
                 StoreError(.cacherFailed, "saving that content is out of date: its record could not be read, and its key is in use"))
@@ -114,7 +114,7 @@ extension KeyMachine {
         switch saving.failure {
         case nil: false
         // If the revisions differ, newer content is being saved.
-        case .content: saving.tried == revision
+        case .content: saving.tried == book.revision
         // If the key is live, its observers and callers have seen it without content, and a fetch serves them.
         case .invalidation: isAtRest
         }
@@ -128,7 +128,7 @@ extension KeyMachine {
             break
         case .content:
             // The same content gets a new number, so that it counts as unsaved and callers can wait for this attempt.
-            revision = transition.tickets.next()
+            book.revision = transition.tickets.next()
         case .invalidation:
             noteUnsavedChange(nil, &transition)
             forgetFailures(into: &transition.leftovers)

@@ -38,7 +38,7 @@ enum ContentChange: Hashable {
 
 extension KeyMachine {
     /// The position up to which the content contains all changes of others.
-    var base: Revision { max(sharing.unreadBase ?? rules.position?() ?? .none, sharing.known) }
+    var base: Revision { max(saving.elsewhere.unreadBase ?? rules.position?() ?? .none, saving.elsewhere.known) }
 
     /// Records a change of the content that is to be saved.
     mutating func note(_ change: ContentChange) {
@@ -63,9 +63,9 @@ extension KeyMachine {
     // MARK: Saving
 
     mutating func learn(_ revision: Revision) {
-        sharing.known = max(sharing.known, revision)
-        guard sharing.unread <= sharing.known else { return }
-        (sharing.unread, sharing.unreadBase) = (.none, nil)
+        saving.elsewhere.known = max(saving.elsewhere.known, revision)
+        guard saving.elsewhere.unread <= saving.elsewhere.known else { return }
+        (saving.elsewhere.unread, saving.elsewhere.unreadBase) = (.none, nil)
     }
 
     /// The cacher has refused the running save because another user has changed the key.
@@ -107,9 +107,9 @@ extension KeyMachine {
     ///
     /// - Parameter revision: The revision of the change; ``SharedKey/gap`` if changes may have been lost.
     mutating func changedElsewhere(_ revision: Revision, _ transition: inout Transition) {
-        guard revision > sharing.known else { return }
-        if sharing.unreadBase == nil { sharing.unreadBase = base }
-        sharing.unread = max(sharing.unread, revision)
+        guard revision > saving.elsewhere.known else { return }
+        if saving.elsewhere.unreadBase == nil { saving.elsewhere.unreadBase = base }
+        saving.elsewhere.unread = max(saving.elsewhere.unread, revision)
         origin.outdateNewerRecord()
         retryFailedChange(&transition)
         readAgain(&transition)
@@ -120,7 +120,7 @@ extension KeyMachine {
     ///
     /// A pending save continues: content that was set here is newer than the removal, and the cacher refuses content that is older.
     mutating func clearedElsewhere(_ revision: Revision, _ transition: inout Transition) {
-        guard revision > sharing.known else { return }
+        guard revision > saving.elsewhere.known else { return }
         guard mayAdopt else { return changedElsewhere(revision, &transition) }
         learn(revision)
         clearedWithCacher(&transition)
@@ -135,18 +135,18 @@ extension KeyMachine {
 
     /// Reads the record again if a change of others is unread and no save is pending. The cacher refuses a pending save that is outdated.
     mutating func readAgain(_ transition: inout Transition) {
-        guard sharing.unreadBase != nil, mayReadAgain else { return }
+        guard saving.elsewhere.unreadBase != nil, mayReadAgain else { return }
         beginReading(&transition)
-        origin.awaitNewerRecord(of: sharing.unread)
+        origin.awaitNewerRecord(of: saving.elsewhere.unread)
     }
 
     /// Marks the newest record. If this store holds none, another user may have saved one that was not announced yet; it is read first.
     mutating func invalidateNewest(_ transition: inout Transition) {
         applyInvalidation(&transition)
-        if held == nil, rules.isShared, patches.isEmpty || !isTemporary {
+        if book.held == nil, rules.isShared, book.patches.isEmpty || !isTemporary {
             desk.invalidatePending = true
-            if sharing.unreadBase == nil { sharing.unreadBase = base }
-            sharing.unread = SharedKey.gap
+            if saving.elsewhere.unreadBase == nil { saving.elsewhere.unreadBase = base }
+            saving.elsewhere.unread = SharedKey.gap
             origin.outdateNewerRecord()
             readAgain(&transition)
         } else if desk.invalidatePending {
@@ -170,11 +170,11 @@ extension KeyMachine {
         case .success(let newer):
             // A change made meanwhile is saved over the old base, and learns of the newer record if it is refused.
             guard mayAdopt else { return }
-            if !isOutdated { (sharing.unread, sharing.unreadBase) = (.none, nil) }
-            if revision != SharedKey.gap { sharing.known = max(sharing.known, revision) }
+            if !isOutdated { (saving.elsewhere.unread, saving.elsewhere.unreadBase) = (.none, nil) }
+            if revision != SharedKey.gap { saving.elsewhere.known = max(saving.elsewhere.known, revision) }
             let invalidates = desk.invalidatePending
             adopt(newer, &transition)
-            if invalidates, held != nil || sharing.unreadBase != nil { invalidateNewest(&transition) }
+            if invalidates, book.held != nil || saving.elsewhere.unreadBase != nil { invalidateNewest(&transition) }
             readAgain(&transition)
         case .failure(let error):
             if desk.invalidatePending { invalidationFailed(error, &transition) }
@@ -199,22 +199,22 @@ extension KeyMachine {
         if origin.isStreaming { keepValue() }
         desk.forceRefreshPending = false
         supersedePages(&transition)
-        epoch = transition.tickets.next()
+        book.epoch = transition.tickets.next()
         // An expired record that is newer than the held one is the result of a fetch, so another fetch would return nothing newer.
-        let isNewer = newer.record.fetchedAt > held?.record.fetchedAt ?? .distantPast
+        let isNewer = newer.record.fetchedAt > book.held?.record.fetchedAt ?? .distantPast
         let isUsable = !newer.record.isInvalidated && (isNewer || newer.isValid(at: transition.now))
-        if let old = held?.record.content { transition.discarded.append(old) }
-        held = newer
-        if origin.isConnected { held?.deadline = .distantFuture }
-        contentNumber += 1
+        if let old = book.held?.record.content { transition.discarded.append(old) }
+        book.held = newer
+        if origin.isConnected { book.held?.deadline = .distantFuture }
+        book.contentNumber += 1
         sides?.mergeIndex = nil
         forgetFailures(into: &transition.leftovers)
         wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && newer.expires(after: transition.now)
-        revision = transition.tickets.next()
+        book.revision = transition.tickets.next()
         reconcileCommands(&transition)
         mirror(&transition)
         transition.publishes = true
-        saveEnded(revision, failure: nil, &transition)
+        saveEnded(book.revision, failure: nil, &transition)
         if isUsable {
             if desk.hasCallersOfContent { answerAfterUpdate(&transition) }
             if !origin.isStreaming, forceRefresh || desk.refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
@@ -225,7 +225,7 @@ extension KeyMachine {
 
     /// Begins a fetch that waited for a record of another user which this store has overwritten, so that nothing will be read.
     mutating func unparkFlight(_ transition: inout Transition) {
-        guard origin.flight?.isParked == true, sharing.unreadBase == nil else { return }
+        guard origin.flight?.isParked == true, saving.elsewhere.unreadBase == nil else { return }
         restartIfWanted(forceRefresh: dropFlight(&transition), &transition)
     }
 
@@ -237,7 +237,7 @@ extension KeyMachine {
     mutating func leaseGranted(_ ticket: Ticket, at position: Revision) -> Bool {
         guard origin.flight?.ticket == ticket else { return false }
         // If a change is unread although its record may be read, the last read has failed.
-        guard sharing.unreadBase == nil || mayReadAgain else {
+        guard saving.elsewhere.unreadBase == nil || mayReadAgain else {
             origin.changeFlight { $0.isParked = true }
             return false
         }

@@ -6,7 +6,7 @@
 
 extension KeyMachine {
     /// Whether a newer record of another user may replace the content: no change is being saved or has failed to be.
-    var mayAdopt: Bool { saving.tried == revision && !saving.isRunning && saving.next?.isReplaceable != false }
+    var mayAdopt: Bool { saving.tried == book.revision && !saving.isRunning && saving.next?.isReplaceable != false }
 
     // MARK: Callers that no longer wait
 
@@ -32,10 +32,10 @@ extension KeyMachine {
 
     /// A save has failed: if the cacher can never take the record, the newer record of another user replaces it.
     mutating func yieldToNewerRecord(after error: any Error, _ transition: inout Transition) {
-        guard sharing.unreadBase != nil, saving.tried == revision, !isLikelyToPass(error), let failed = saving.next else { return }
+        guard saving.elsewhere.unreadBase != nil, saving.tried == book.revision, !isLikelyToPass(error), let failed = saving.next else { return }
         if !failed.isReplaceable { dropUnsaved(&transition) }
         // If the newer record cannot be read either, a further save is refused.
-        saving.next = SharedChange(base: failed.base ?? sharing.unreadBase, isDerived: true)
+        saving.next = SharedChange(base: failed.base ?? saving.elsewhere.unreadBase, isDerived: true)
     }
 
     private func isLikelyToPass(_ error: any Error) -> Bool {

@@ -4,7 +4,7 @@
 extension KeyMachine {
     /// The pages that a fetch loads again: the loaded ones, up to the size of the window.
     var loadedPages: PageCounts {
-        guard let loaded = held?.record.details?.fields.pages else { return PageCounts() }
+        guard let loaded = book.held?.record.details?.fields.pages else { return PageCounts() }
         // A refetch in a window does not count empty pages, so it need not reach those at the ends.
         var pages = rules.list?.window == nil ? loaded.counts : loaded.withoutEmptyEnds.counts
         if let window = rules.list?.window {

@@ -20,7 +20,7 @@ extension KeyMachine {
         forgetPending(&transition)
         if keys == .kept { interruptPages(&transition) } else { supersedePages(&transition) }
         var record = CacheRecord(content: content, fetchedAt: transition.date, details: nil)
-        if keys != .kept || held?.record.details != nil { record.fields = fields(after: content, keys) }
+        if keys != .kept || book.held?.record.details != nil { record.fields = fields(after: content, keys) }
         let (wasRead, awaitedKeys) = (origin.isKnown, origin.awaitsKeys)
         origin.becomeKnown()
         // A list keeps the page keys of its record, even if the record has not been read yet.
@@ -32,14 +32,14 @@ extension KeyMachine {
         }
         accept(record, change, &transition)
         // No record will tell whether it contains the changes of delivered commands.
-        if !wasRead, patches.first?.isConfirmed == true { foldConfirmed(&transition) }
+        if !wasRead, book.patches.first?.isConfirmed == true { foldConfirmed(&transition) }
         // Skips the scan if no caller can be resumed: thousands may wait for the cacher or for a refresh, and updates are as frequent.
         if desk.hasCallersOfContent || !wasRead { answerAfterUpdate(&transition) }
         if !origin.isStreaming, forceRefresh || desk.refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
         // Page requests that waited for the old keys continue, too.
         if !wasRead || (awaitedKeys && !origin.awaitsKeys) { readmitCallers(&transition) }
         endTransition(&transition)
-        return revision
+        return book.revision
     }
 
     /// Resumes callers that no longer need a fetch with the content.
@@ -64,7 +64,7 @@ extension KeyMachine {
     /// The details that stay when the content is set: the pages, and that the content must not be stored (RFC 9111 §5.2.2.5).
     func fields(after content: Content, _ keys: PageKeys) -> RecordDetails.Fields {
         var fields = RecordDetails.Fields()
-        if let record = held?.record {
+        if let record = book.held?.record {
             let held = record.fields
             fields.pages = resized(held.pages, from: record.content, to: content)
             fields.freshness.storage = held.freshness.storage
@@ -78,12 +78,12 @@ extension KeyMachine {
 
     /// The record with the page keys of an updated list has been read; `nil` if its keys are of no use.
     mutating func adoptKeys(of record: CacheRecord<Content>?, _ transition: inout Transition) {
-        if let record, let content = held?.record.content {
-            held?.record.fields.nextKey = record.nextKey
-            held?.record.fields.prevKey = record.prevKey
-            held?.record.fields.guessedEnd = record.guessedEnd
+        if let record, let content = book.held?.record.content {
+            book.held?.record.fields.nextKey = record.nextKey
+            book.held?.record.fields.prevKey = record.prevKey
+            book.held?.record.fields.guessedEnd = record.guessedEnd
             let pages = resized(record.fields.pages, from: record.content, to: content)
-            held?.record.fields.pages = pages
+            book.held?.record.fields.pages = pages
             acceptedContentChanged(.derived, &transition)
         }
         readmitCallers(&transition)
@@ -106,9 +106,9 @@ extension KeyMachine {
         origin.forgetKeys()
         supersedePages(&transition)
         origin.becomeKnown()
-        if let old = held?.record.content { transition.discarded.append(old) }
-        held = nil
-        epoch = transition.tickets.next()
+        if let old = book.held?.record.content { transition.discarded.append(old) }
+        book.held = nil
+        book.epoch = transition.tickets.next()
         wakes.owesFetch = false
         forgetFailures(into: &transition.leftovers)
         sides?.mergeIndex = nil
@@ -117,10 +117,10 @@ extension KeyMachine {
         wakes.refetchesAtDeadline = false
         acceptedContentChanged(.set, &transition)
         if cacherIsCleared { cacherIsEmptied(&transition) }
-        if patches.isEmpty || !createAgain(&transition) { restartIfWanted(forceRefresh: forceRefresh, &transition) }
+        if book.patches.isEmpty || !createAgain(&transition) { restartIfWanted(forceRefresh: forceRefresh, &transition) }
         if !wasRead || awaitedKeys { readmitCallers(&transition) }
         endTransition(&transition)
-        return revision
+        return book.revision
     }
 
     /// Marks the content as out of date.
@@ -137,12 +137,12 @@ extension KeyMachine {
 
     mutating func applyInvalidation(_ transition: inout Transition) {
         // The content of a temporary key has no origin that could have newer content.
-        if !patches.isEmpty, isTemporary { return }
+        if !book.patches.isEmpty, isTemporary { return }
         let forceRefresh = dropFlight(&transition)
-        epoch = transition.tickets.next()
+        book.epoch = transition.tickets.next()
         interruptPages(&transition)
-        if held != nil {
-            held?.invalidate()
+        if book.held != nil {
+            book.held?.invalidate()
             wakes.refetchesAtDeadline = false
             acceptedContentChanged(.invalidated, &transition)
         }
@@ -161,22 +161,22 @@ extension KeyMachine {
         _ record: consuming CacheRecord<Content>, keepingContent: Bool = false, at arrival: MonotonicInstant? = nil,
         _ change: ContentChange, _ transition: inout Transition
     ) {
-        epoch = transition.tickets.next()
+        book.epoch = transition.tickets.next()
         if origin.isStreaming { keepValue() }
         var accepted = HeldRecord(record, expiry: rules.expiry, now: arrival ?? transition.now)
         if origin.isConnected { accepted.deadline = .distantFuture }
         wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && accepted.expires(after: transition.now)
-        if held == nil {
-            held = accepted
+        if book.held == nil {
+            book.held = accepted
         } else {
             // Swapped instead of assigned, so that neither record is copied.
-            held?.exchange(with: &accepted)
+            book.held?.exchange(with: &accepted)
             transition.discarded.append((consume accepted).record.content)
         }
         if keepingContent {
             forgetFailure(into: &transition.leftovers)
         } else {
-            contentNumber += 1
+            book.contentNumber += 1
             sides?.mergeIndex = nil
             forgetFailures(into: &transition.leftovers)
         }
@@ -187,8 +187,8 @@ extension KeyMachine {
     /// The accepted content has changed: applies the patches again, mirrors the record, and assigns a new revision.
     mutating func acceptedContentChanged(_ change: ContentChange, _ transition: inout Transition) {
         note(change)
-        revision = transition.tickets.next()
-        if !foldedCommands.isEmpty { nameFoldedCommands() }
+        book.revision = transition.tickets.next()
+        if !book.foldedCommands.isEmpty { nameFoldedCommands() }
         rebuildOverlay(&transition)
         mirror(&transition)
         transition.publishes = true

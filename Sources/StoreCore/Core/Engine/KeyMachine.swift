@@ -14,59 +14,21 @@ internal import Foundation
 /// the step that all changes share; `+Saving` saves; `+Sharing` the changes of other users of a shared cacher; `+Patches` optimistic
 /// mutations; `+Commands` the changes of an outbox's commands; `+Live` streams of an origin that pushes.
 struct KeyMachine<Content: Sendable> {
-    // MARK: The accepted content
+    // The part that each change writes comes first, and the others are written only when they change: then two cores that alternate on a key
+    // exchange few cache lines.
 
-    // The properties that each change writes come first, next to each other, and the others are written only when they change: then two
-    // cores that alternate on a key exchange few cache lines.
-
-    /// The newest accepted record; `nil` if the key has no content.
-    var held: HeldRecord<Content>?
-    /// The number of the last change of the accepted content, or of the last retry of its save.
-    var revision = Ticket(number: 0)
-    /// The number of changes of the content that readers see.
-    var contentNumber: UInt64 = 0
-    /// The start of the current epoch: results of older fetches and responses to older mutations are outdated (C5).
-    var epoch = Ticket(number: 0)
-    let rules: KeyRules<Content>
-
-    // MARK: Patches, oldest first
-
-    var patches: [Patch] = []
-    /// The accepted content with all patches applied; `nil` if there are no patches.
-    var overlay: Content?
-    /// The delivered commands that the content contains and that their outbox still knows.
-    var foldedCommands: [UUID] = []
-
-    // MARK: Work in progress
-
+    var book = Book<Content>()
     var origin = OriginWork<Content>()
     var saving = SavePhase()
-
     var desk = Desk()
     /// The pages of a list; `nil` for other content.
     var sides: Sides?
     var wakes = Wakes()
-    /// The changes that others make of this key; unused if the cacher is not shared.
-    var sharing = SharedKey()
+    let rules: KeyRules<Content>
 
     init(rules: KeyRules<Content>) {
         self.rules = rules
         if rules.isList { sides = Sides() }
-    }
-
-    /// An optimistic change that is not yet part of the accepted content.
-    struct Patch: Sendable {
-        var id: Ticket
-        var isConfirmed = false
-        /// Whether a page was added after this change, so that the mutation's response may lack it.
-        var isBeforePage = false
-        /// Whether content was fetched after the origin may have made this change.
-        var isBeforeFetch = false
-        /// The command of an outbox that this change belongs to; `nil` for a mutation.
-        var command: CommandMark?
-        /// The first content of an entity that the command creates.
-        var first: Content?
-        var apply: @Sendable (inout Content) -> Void
     }
 
     /// The inputs and outputs of one transition.
@@ -104,13 +66,13 @@ struct KeyMachine<Content: Sendable> {
 
 extension KeyMachine {
     /// The content that observers and callers get: the accepted content with the patches applied.
-    var content: Content? { overlay ?? held?.record.content }
+    var content: Content? { book.content }
 
     // The properties that every transition reads are inlined: a call would copy the whole machine.
 
     /// Whether there is a state to show.
     @inline(__always)
-    var isVisible: Bool { origin.flight != nil || origin.failure != nil || held != nil || overlay != nil }
+    var isVisible: Bool { origin.flight != nil || origin.failure != nil || book.held != nil || book.overlay != nil }
 
     /// The state for observers; `nil` before anything is known.
     @inline(__always)
@@ -127,12 +89,12 @@ extension KeyMachine {
     @inline(__always)
     var sight: Sight? {
         mutating get {
-            let number = held == nil && overlay == nil ? nil : contentNumber
+            let number = book.held == nil && book.overlay == nil ? nil : book.contentNumber
             if origin.flight != nil { return Sight(kind: .loading, content: number) }
             if origin.failure != nil { return Sight(kind: .error, content: number) }
             guard let number else { return nil }
             guard let sides else { return Sight(kind: .completed(next: .none, prev: .none), content: number) }
-            let details = held?.record.details
+            let details = book.held?.record.details
             return Sight(
                 kind: .completed(
                     next: Sight.Page(
@@ -159,13 +121,13 @@ extension KeyMachine {
 
     @inline(__always)
     private func hasPage(_ direction: PageDirection) -> Bool {
-        rules.hasSide(direction) && held?.record.details?.hasPage(direction) == true
+        rules.hasSide(direction) && book.held?.record.details?.hasPage(direction) == true
     }
 
     func pageKey(_ direction: PageDirection) -> String? {
         // Content that is not a list has no pages, even if its record has page keys. A one-way list has none before the first page.
         guard rules.hasSide(direction) else { return nil }
-        return direction == .next ? held?.record.nextKey : held?.record.prevKey
+        return direction == .next ? book.held?.record.nextKey : book.held?.record.prevKey
     }
 
     subscript(direction: PageDirection) -> Side {
@@ -176,7 +138,7 @@ extension KeyMachine {
     /// Whether the key has no observers, no callers, and no work in progress.
     @inline(__always)
     var isAtRest: Bool {
-        desk.isEmpty && origin.isAtRest && sides?.isLoading != true && !saving.isRunning && patches.isEmpty && saving.tried == revision
+        desk.isEmpty && origin.isAtRest && sides?.isLoading != true && !saving.isRunning && book.patches.isEmpty && saving.tried == book.revision
     }
 
     /// The earliest time of an automatic fetch.
@@ -189,7 +151,7 @@ extension KeyMachine {
     var automaticFetchDue: MonotonicInstant? {
         guard desk.observers > 0, origin.isKnown, origin.flight == nil else { return nil }
         if wakes.triggerPending { return automaticFetchAllowed(after: max(.zero, rules.policy.minimumInterval)) }
-        guard wakes.refetchesAtDeadline, let held else { return nil }
+        guard wakes.refetchesAtDeadline, let held = book.held else { return nil }
         // Fetched content may expire at once, so the interval bounds the rate. A trigger has its own pace.
         return max(held.deadline, automaticFetchAllowed(after: rules.policy.boundedInterval))
     }

@@ -30,6 +30,8 @@ struct SavePhase: Hashable {
     var failure: Failure?
     /// The change that the next call saves in a shared cacher; `nil` if there is none, and in any other cacher.
     var next: SharedChange?
+    /// The changes that others make of this key; unused if the cacher is not shared.
+    var elsewhere = SharedKey()
 
     var isRequested: Bool {
         switch call {

@@ -50,7 +50,7 @@ extension StoreEngine {
         to key: inout Key, _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<BoxedContent>, any Error>,
         _ transition: inout Transition
     ) {
-        guard let front, key.machine.willExtend(direction, ticket, result), let held = key.machine.held else { return }
+        guard let front, key.machine.willExtend(direction, ticket, result), let held = key.machine.book.held else { return }
         if let drop = front.lend(key.param, held.record.details) { transition.leftovers.append(drop) }
     }
 

@@ -47,7 +47,7 @@ extension StoreEngine {
         state.withLock { state in
             let param = state.resolve(param)
             guard let key = state.live[param] else { return front?.entry(param)?.record.details }
-            return key.value.machine.held?.record.details
+            return key.value.machine.book.held?.record.details
         }
     }
 

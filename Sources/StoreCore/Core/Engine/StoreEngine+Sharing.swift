@@ -113,7 +113,7 @@ extension StoreEngine {
         switch result {
         case .failure(let error) where isAccepted: lease.end(.failed(FetchFailedElsewhere(error)))
         case .success where isAccepted:
-            key.lease = (lease, key.machine.revision)
+            key.lease = (lease, key.machine.book.revision)
             endLease(of: &key)
         default: lease.end(.abandoned)
         }
@@ -122,7 +122,7 @@ extension StoreEngine {
     /// Ends the lease of a key whose content is saved, or cannot be.
     func endLease(of key: inout Key) {
         guard let (lease, revision) = key.lease else { return }
-        if let held = key.machine.held, held.record.freshness.storage == .forbidden {
+        if let held = key.machine.book.held, held.record.freshness.storage == .forbidden {
             lease.end(.notStored)
         } else if key.machine.saving.failure != nil {
             lease.end(.notStored)

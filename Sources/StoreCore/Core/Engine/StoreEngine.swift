@@ -259,9 +259,9 @@ struct EngineState {
     private mutating func drop(_ key: inout LiveKey, _ effects: inout Effects) {
         live.remove(key.param)
         effects.retired.append(key.param)
-        restingIndexes.keep(key.machine.sides?.mergeIndex, of: key.param, key.machine.held?.record.details, &effects.leftovers)
-        if let content = key.machine.held?.record.content { effects.discarded.append(content) }
-        if let overlay = key.machine.overlay { effects.discarded.append(overlay) }
+        restingIndexes.keep(key.machine.sides?.mergeIndex, of: key.param, key.machine.book.held?.record.details, &effects.leftovers)
+        if let content = key.machine.book.held?.record.content { effects.discarded.append(content) }
+        if let overlay = key.machine.book.overlay { effects.discarded.append(overlay) }
         key.machine.forgetFailures(into: &effects.leftovers)
         if let timer = key.timer { effects.parcels.append(.cancellation(timer.task)) }
     }

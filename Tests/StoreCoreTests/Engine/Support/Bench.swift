@@ -230,7 +230,7 @@ extension Store {
                 return
                     "\(key.param): \(machine.desk.observers) observers, callers \(machine.desk.callers), waiting \(key.callers.keys.sorted()), "
                     + "flight \(String(describing: machine.origin.flight)), reading \(String(describing: machine.origin.reading)), saving \(String(describing: machine.saving.running)), fetches \(key.fetches.map(\.ticket.number)), "
-                    + "read \(machine.origin.isKnown), failure \(String(describing: machine.saving.failure)), patches \(machine.patches.count)"
+                    + "read \(machine.origin.isKnown), failure \(String(describing: machine.saving.failure)), patches \(machine.book.patches.count)"
             }
             return "\(state.queue); "
                 + keys.joined(separator: "; ")

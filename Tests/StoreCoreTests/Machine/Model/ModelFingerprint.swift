@@ -126,7 +126,7 @@ struct ModelFingerprint: Hashable {
         add(machine[.next].isInterrupted, machine[.prev].isInterrupted)
         let purpose = machine.origin.reread?.purpose
         add(purpose == .pageKeys(isOutdated: false), purpose == .pageKeys(isOutdated: true))
-        add(machine.sides?.mergeIndex != nil, machine.saving.failure != nil, machine.saving.tried < machine.revision, machine.origin.failure != nil)
+        add(machine.sides?.mergeIndex != nil, machine.saving.failure != nil, machine.saving.tried < machine.book.revision, machine.origin.failure != nil)
         add(time: machine.wakes.graceEnds, now)
     }
 

@@ -253,7 +253,7 @@ extension ModelWorld {
         check(stream.reconnectsAt == expected.reconnectsAt, "L4", "connects again at \(stream.reconnectsAt as Any)")
         check(stream.attempt == expected.attempt, "L4", "counts \(stream.attempt) attempts instead of \(expected.attempt)")
         check(stream.hasValue == (expected.own != nil), "L3", "the stream's last value is \(expected.own as Any)")
-        guard stream.hasValue, let record = machine.held?.record else { return }
+        guard stream.hasValue, let record = machine.book.held?.record else { return }
         var (content, validator) = (record.content, record.validator)
         if case .overtaken(let last, let tag) = stream.last { (content, validator) = (last, tag) }
         let own = ModelStream.Own(content: content, tag: validator?.entityTag.flatMap { Int($0) })

@@ -15,11 +15,11 @@ extension ModelWorld {
 
     private func checkAccepted() {
         check(machine.origin.isKnown == oracle.isKnown, "C6", "the accepted content is \(oracle.isKnown ? "known" : "unknown")")
-        let held = machine.held.map { ModelOracle.Accepted($0.record) }
+        let held = machine.book.held.map { ModelOracle.Accepted($0.record) }
         check(held == oracle.accepted, "C5", "the accepted content is \(oracle.accepted as Any), not \(held as Any)")
         check(machine.content == oracle.visible, "C14", "readers get \(machine.content as Any) instead of \(oracle.visible as Any)")
-        check(machine.patches.map(\.id) == oracle.patches.map(\.id), "C14", "pending mutations differ")
-        if let deadline = machine.held?.deadline {
+        check(machine.book.patches.map(\.id) == oracle.patches.map(\.id), "C14", "pending mutations differ")
+        if let deadline = machine.book.held?.deadline {
             let expected = oracle.accepted?.isInvalidated == true ? .distantPast : oracle.deadline(setting).map(instant) ?? .distantFuture
             check(deadline == expected, "C11", "the deadline is \(expected), not \(deadline)")
         }
