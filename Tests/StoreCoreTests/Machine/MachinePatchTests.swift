@@ -37,9 +37,9 @@ struct MachinePatchTests {
         // The patch that settles second is first in the list, unless the other one still waits for it.
         world.apply(.settle(order[0], succeeds: succeeds[order[0]]))
         let isWaiting = order[0] == 1 && succeeds[1]
-        #expect(world.machine.held?.record.content == (isWaiting || !succeeds[order[0]] ? [1] : [1, marks[0]]))
+        #expect(world.machine.book.held?.record.content == (isWaiting || !succeeds[order[0]] ? [1] : [1, marks[0]]))
         world.apply(.settle(0, succeeds: succeeds[order[1]]))
-        #expect(world.machine.held?.record.content == [1] + zip(marks, succeeds).filter(\.1).map(\.0))
+        #expect(world.machine.book.held?.record.content == [1] + zip(marks, succeeds).filter(\.1).map(\.0))
         #expect(world.violations == [])
     }
 
@@ -88,7 +88,7 @@ struct MachinePatchTests {
         #expect(world.stored?.content.count == 1)
         world.apply(.settle(0, succeeds: true))
         world.apply(.saved)
-        #expect(world.stored?.content == world.machine.held?.record.content)
+        #expect(world.stored?.content == world.machine.book.held?.record.content)
         #expect(world.stored?.content.count == 2)
         #expect(world.violations == [])
     }

@@ -150,7 +150,7 @@ struct MachineReadingTests {
         /// Ends the running read.
         @discardableResult
         mutating func endRead(succeeds: Bool) throws -> Bool {
-            let ticket = try #require(machine.reading)
+            let ticket = try #require(machine.origin.reading)
             let record = CacheRecord(content: [1], fetchedAt: Date(timeIntervalSince1970: 100), nextKey: "n")
             let held = HeldRecord(record, deadline: .distantFuture)
             return play { $0.cacheReadFinished(ticket, succeeds ? .success(held) : .failure(Unreadable()), &$1) }

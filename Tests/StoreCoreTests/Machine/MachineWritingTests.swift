@@ -75,7 +75,7 @@ struct MachineWritingTests {
         #expect(world.call?.record?.content == [12])
         world.apply(.saved)
         #expect(world.moment.answers == ["done"])
-        #expect(world.call?.record == world.machine.held?.record)
+        #expect(world.call?.record == world.machine.book.held?.record)
         world.apply(.saved)
         #expect(world.moment.answers == ["done", "done"])
         #expect(world.call == nil && world.violations == [])
@@ -86,7 +86,7 @@ struct MachineWritingTests {
         var world = ModelWorld(.table())
         world.log.names = [:]
         for event in [ModelEvent.update, .saved(succeeds: succeeds), .arrive(.cached)] { world.apply(event) }
-        #expect(world.machine.isRead == !succeeds)
+        #expect(world.machine.origin.isKnown == !succeeds)
         if succeeds { world.apply(.read) }
         #expect(world.moment.answers == ["mine"])
         #expect(world.violations == [])

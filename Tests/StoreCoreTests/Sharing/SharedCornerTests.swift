@@ -54,7 +54,7 @@ struct SharedCornerTests {
 
 extension StoreEngine {
     fileprivate func isParked(_ param: Int) -> Bool {
-        state.withLock { $0.live[BoxedKey(param)]?.value.machine.flight?.isParked == true }
+        state.withLock { $0.live[BoxedKey(param)]?.value.machine.origin.flight?.isParked == true }
     }
 }
 

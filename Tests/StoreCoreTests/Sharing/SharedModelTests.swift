@@ -226,8 +226,8 @@ final class SharedModel {
         return users.indices.flatMap { index -> [Step] in
             let user = users[index]
             var steps: [Step] = []
-            if !user.operations.isEmpty, user.machine.isRead { steps.append(.begin(index)) }
-            if !user.refused.isEmpty, user.machine.isRead { steps.append(.reapply(index)) }
+            if !user.operations.isEmpty, user.machine.origin.isKnown { steps.append(.begin(index)) }
+            if !user.refused.isEmpty, user.machine.origin.isKnown { steps.append(.reapply(index)) }
             switch user.calls.first {
             case nil: break
             case .save(_, _, nil):
@@ -241,7 +241,7 @@ final class SharedModel {
                 if conditions.gaps > 0 { steps.append(.loseChanges(index)) }
             }
             if user.fetch != nil { steps.append(.endFetch(index)) }
-            if user.machine.unsavedChange != nil, user.calls.isEmpty { steps.append(.retry(index)) }
+            if user.machine.saving.failure != nil, user.calls.isEmpty { steps.append(.retry(index)) }
             return steps
         }
     }
@@ -302,7 +302,7 @@ final class SharedModel {
 
     private func edit(_ bit: Int, _ user: User) {
         // Without content there is nothing to change.
-        guard let content = user.machine.held?.record.content else { return }
+        guard let content = user.machine.book.held?.record.content else { return }
         lastID += 1
         let id = lastID
         user.edits[id] = bit
@@ -340,13 +340,13 @@ final class SharedModel {
             switch call {
             case .load(_, let ticket): user.calls.append(.load(ticket, .none, isInvalidated: false))
             case .write:
-                guard user.machine.isSaveRequested else {
+                guard user.machine.saving.isRequested else {
                     user.queue.callEnded(0)
                     startCalls(user)
                     continue
                 }
-                let record = user.machine.saveBegan()
-                user.calls.append(.save(record, user.machine.sharing.saving?.base, nil))
+                let (record, base) = user.machine.saveBegan()
+                user.calls.append(.save(record, base, nil))
             case .keys: break
             case .removeAll: user.calls.append(.removeAll(nil))
             }
@@ -440,13 +440,13 @@ final class SharedModel {
         guard violation == nil else { return }
         for user in users {
             let machine = user.machine
-            if machine.lastTriedRevision != machine.revision || machine.saving != nil || machine.reading != nil {
+            if machine.saving.tried != machine.book.revision || machine.saving.isRunning || machine.origin.reading != nil {
                 violation = "store \(user.writer) is not at rest"
-            } else if machine.held?.record.content != server.content {
+            } else if machine.book.held?.record.content != server.content {
                 violation =
-                    "store \(user.writer) has \(String(describing: machine.held?.record.content)) "
+                    "store \(user.writer) has \(String(describing: machine.book.held?.record.content)) "
                     + "and the cacher \(String(describing: server.content))"
-            } else if machine.sharing.unreadBase != nil || machine.sharing.pending != nil {
+            } else if machine.saving.elsewhere.unreadBase != nil || machine.saving.next != nil {
                 violation = "store \(user.writer) waits for a change"
             } else if !user.edits.isEmpty {
                 violation = "the caller of an edit waits forever"

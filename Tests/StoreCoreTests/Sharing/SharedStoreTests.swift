@@ -141,8 +141,8 @@ struct SharedStoreTests {
         let contents = observer.states.compactMap(\.content)
         #expect(contents.last == 29)
         #expect(zip(contents, contents.dropFirst()).allSatisfy { $0 <= $1 })
-        let key = a.store.engine.state.withLock { $0.live.values.first { $0.value.param == BoxedKey(1) }?.value.machine.sharing }
-        #expect(key?.unreadBase == nil && key?.reading == nil)
+        let key = a.store.engine.state.withLock { $0.live.values.first { $0.value.param == BoxedKey(1) }?.value.machine }
+        #expect(key?.saving.elsewhere.unreadBase == nil && key?.origin.reading == nil)
     }
 
     @Test func `D2: a store loads a record once, however often it changes it`() async throws {

@@ -38,6 +38,19 @@ enum CallerNeed: Hashable, Sendable {
         case .cached, .acceptedContent, .saved, .savedEdit, .allSaved: false
         }
     }
+
+    /// Whether the caller waits for the cacher alone and needs no content.
+    var isSavedNeed: Bool {
+        switch self {
+        case .saved, .savedEdit: true
+        default: false
+        }
+    }
+
+    /// Whether the caller requests a page of a list that is not known yet.
+    var isPageNeed: Bool {
+        if case .page = self { true } else { false }
+    }
 }
 
 @usableFromInline

@@ -9,13 +9,13 @@ extension KeyMachine {
             default: .failure(StoreError.closedStore)
             }
         }
-        observers = 0
-        (forceRefreshPending, triggerPending, refetchesAtDeadline, owesFetch) = (false, false, false, false)
+        desk.observers = 0
+        (desk.forceRefreshPending, wakes.triggerPending, wakes.refetchesAtDeadline, wakes.owesFetch) = (false, false, false, false)
         dropFlight(&transition)
         supersedePages(&transition)
         // Not folded: an outbox still has the commands of these patches, and the next store gets them again.
-        for patch in patches { transition.leftovers.append(patch) }
-        patches = []
+        for patch in book.patches { transition.leftovers.append(patch) }
+        book.patches = []
         rebuildOverlay(&transition)
         retrySave(&transition)
         endTransition(&transition)

@@ -50,7 +50,7 @@ extension KeyMachine {
     ///   - superseded: A command with a patch that is removed.
     ///   - transition: The transition.
     mutating func commandsShown(_ commands: [ShownCommand<Content>], insteadOf superseded: UUID? = nil, _ transition: inout Transition) {
-        let known = patches.count
+        let known = book.patches.count
         if commands.count == 1, let id = commands.first?.mark.id {
             removePatches(&transition) { $0.id == id || $0.id == superseded }
         } else {
@@ -58,15 +58,15 @@ extension KeyMachine {
             removePatches(&transition) { ids.contains($0.id) || $0.id == superseded }
         }
         // Nothing below the new patches has changed, so that a command costs the same however many are pending.
-        var isAppended = patches.count == known
-        for command in commands where !foldedCommands.contains(command.mark.id) {
+        var isAppended = book.patches.count == known
+        for command in commands where !book.foldedCommands.contains(command.mark.id) {
             let position = place(of: command.mark)
-            isAppended = isAppended && position == patches.endIndex
+            isAppended = isAppended && position == book.patches.endIndex
             let patch = Patch(id: transition.tickets.next(), isConfirmed: command.isDelivered, command: command.mark, apply: command.apply)
-            patches.insert(patch, at: position)
+            book.patches.insert(patch, at: position)
         }
         let hasDelivered = commands.contains(where: \.isDelivered)
-        guard isRead else {
+        guard origin.isKnown else {
             // Only the record knows whether it contains the change of a delivered command.
             if hasDelivered { beginReading(&transition) }
             return
@@ -80,9 +80,9 @@ extension KeyMachine {
 
     /// The position of a command's patch: before the first patch of a later command.
     private func place(of command: CommandMark) -> Int {
-        var place = patches.endIndex
-        for position in patches.indices.reversed() {
-            guard let other = patches[position].command else { continue }
+        var place = book.patches.endIndex
+        for position in book.patches.indices.reversed() {
+            guard let other = book.patches[position].command else { continue }
             guard other.order > command.order else { break }
             place = position
         }
@@ -91,34 +91,34 @@ extension KeyMachine {
 
     /// Applies the newest patches to the content that readers see.
     private mutating func applyPatches(from position: Int, _ transition: inout Transition) {
-        guard position < patches.endIndex, var patched = content else { return }
-        if let overlay { transition.discarded.append(overlay) }
-        for patch in patches[position...] { patch.apply(&patched) }
-        overlay = patched
+        guard position < book.patches.endIndex, var patched = content else { return }
+        if let overlay = book.overlay { transition.discarded.append(overlay) }
+        for patch in book.patches[position...] { patch.apply(&patched) }
+        book.overlay = patched
     }
 
     /// A delivery of a command begins: a response can be accepted if nothing else changes the content from now on.
     mutating func commandBegan(_ id: UUID, _ transition: inout Transition) {
-        guard let position = patches.firstIndex(where: { $0.command?.id == id }) else { return }
-        patches[position].command?.isAttempted = true
-        guard isRead else { return }
-        epoch = transition.tickets.next()
-        patches[position].id = epoch
-        patches[position].isBeforePage = false
+        guard let position = book.patches.firstIndex(where: { $0.command?.id == id }) else { return }
+        book.patches[position].command?.isAttempted = true
+        guard origin.isKnown else { return }
+        book.epoch = transition.tickets.next()
+        book.patches[position].id = book.epoch
+        book.patches[position].isBeforePage = false
     }
 
     /// The origin has performed a command. The content is known.
     ///
     /// - Returns: The commands that the content contains, once it is saved.
     mutating func commandSucceeded(_ id: UUID, _ response: MutationResponse<Content>, _ transition: inout Transition) -> [UUID] {
-        if let position = patches.firstIndex(where: { $0.command?.id == id && !$0.isConfirmed }) {
-            let patch = patches[position]
-            if patch.isBeforeFetch, held != nil, !canAccept(response, of: patch) {
+        if let position = book.patches.firstIndex(where: { $0.command?.id == id && !$0.isConfirmed }) {
+            let patch = book.patches[position]
+            if patch.isBeforeFetch, book.held != nil, !canAccept(response, of: patch) {
                 // The fetched content may contain the change already, so the origin has the last word.
                 transition.isWriting = true
-                patches[position].isConfirmed = true
+                book.patches[position].isConfirmed = true
                 foldConfirmed(&transition)
-                if patches.isEmpty { owesFetch = false }
+                if book.patches.isEmpty { wakes.owesFetch = false }
                 applyInvalidation(&transition)
                 endTransition(&transition)
             } else {
@@ -127,36 +127,36 @@ extension KeyMachine {
         }
         // A patch that waits for an earlier one is not yet part of the content. Without a patch, the content contains the change or was
         // cleared.
-        let isDone = !patches.contains { $0.command?.id == id }
-        return isDone && !foldedCommands.contains(id) ? foldedCommands + [id] : foldedCommands
+        let isDone = !book.patches.contains { $0.command?.id == id }
+        return isDone && !book.foldedCommands.contains(id) ? book.foldedCommands + [id] : book.foldedCommands
     }
 
     /// Content was fetched or pushed: it may contain the changes of commands with an attempted delivery.
     mutating func noteFetch() {
-        for position in patches.indices where patches[position].command?.isAttempted == true { patches[position].isBeforeFetch = true }
+        for position in book.patches.indices where book.patches[position].command?.isAttempted == true { book.patches[position].isBeforeFetch = true }
     }
 
     /// Commands were refused, taken back, or cleared: removes their patches.
     mutating func commandsDropped(_ ids: Set<UUID>, _ transition: inout Transition) {
-        let dropped = patches.filter { patch in patch.command.map { ids.contains($0.id) } ?? false }
+        let dropped = book.patches.filter { patch in patch.command.map { ids.contains($0.id) } ?? false }
         guard let last = dropped.last else { return }
         guard dropped.allSatisfy({ $0.first == nil }) else {
             removePatches(&transition) { ids.contains($0.id) }
-            isAbandoned = !isTemporary
+            origin.isAbandoned = !isTemporary
             cleared(&transition)
             return
         }
         // The others are applied once, however many are dropped.
-        let kept = isRead ? last.command?.id : nil
+        let kept = origin.isKnown ? last.command?.id : nil
         removePatches(&transition) { ids.contains($0.id) && $0.id != kept }
-        if isRead { patchFailed(last.id, &transition) }
+        if origin.isKnown { patchFailed(last.id, &transition) }
     }
 
     /// The outbox has forgotten commands that the saved content contains.
     mutating func commandsRetired(_ ids: [UUID], _ transition: inout Transition) {
-        foldedCommands.removeAll { ids.contains($0) }
+        book.foldedCommands.removeAll { ids.contains($0) }
         // The record is saved without these names when it changes next; until then they are harmless.
-        if held?.record.details?.fields.commands != nil { nameFoldedCommands() }
+        if book.held?.record.details?.fields.commands != nil { nameFoldedCommands() }
         endTransition(&transition)
     }
 
@@ -169,20 +169,20 @@ extension KeyMachine {
         _ command: CommandMark, _ first: Content, insteadOf superseded: UUID? = nil, _ transition: inout Transition
     ) {
         transition.isWriting = true
-        isAbandoned = false
-        let isSuperseding = superseded != command.id && patches.contains { $0.first != nil && $0.command?.id == superseded }
+        origin.isAbandoned = false
+        let isSuperseding = superseded != command.id && book.patches.contains { $0.first != nil && $0.command?.id == superseded }
         removePatches(&transition) { $0.id == command.id || $0.id == superseded }
-        patches.insert(Patch(id: transition.tickets.next(), command: command, first: first) { _ in }, at: 0)
-        let wasRead = isRead
+        book.patches.insert(Patch(id: transition.tickets.next(), command: command, first: first) { _ in }, at: 0)
+        let wasRead = origin.isKnown
         forgetPending(&transition)
-        isRead = true
+        origin.becomeKnown()
         dropFlight(&transition)
-        pendingKeys = nil
+        origin.forgetKeys()
         supersedePages(&transition)
-        if held == nil || isSuperseding { create(first, &transition) }
-        if fetchCallers > refreshCallers || !wasRead { answerAfterUpdate(&transition) }
+        if book.held == nil || isSuperseding { create(first, &transition) }
+        if desk.hasCallersOfContent || !wasRead { answerAfterUpdate(&transition) }
         // No fetch begins again, so nothing else would end the wait.
-        if refreshCallers > 0 { answerCallers(&transition) { $0 == .refresh ? .done : nil } }
+        if desk.refreshCallers > 0 { answerCallers(&transition) { $0 == .refresh ? .done : nil } }
         if !wasRead { readmitCallers(&transition) }
         endTransition(&transition)
     }
@@ -191,32 +191,32 @@ extension KeyMachine {
     ///
     /// - Returns: Whether a command creates the entity.
     mutating func createAgain(_ transition: inout Transition) -> Bool {
-        guard let first = patches.first(where: { $0.first != nil })?.first else { return false }
+        guard let first = book.patches.first(where: { $0.first != nil })?.first else { return false }
         create(first, &transition)
         return true
     }
 
     /// Whether a command creates the entity of this key, which the origin does not know.
-    var isTemporary: Bool { patches.contains { $0.first != nil } }
+    var isTemporary: Bool { book.patches.contains { $0.first != nil } }
 
     /// Serves a request for a fetch of a temporary key, which is never fetched.
     mutating func serveTemporary(_ transition: inout Transition) {
-        (triggerPending, refetchesAtDeadline) = (false, false)
-        held?.deadline = .distantFuture
+        (wakes.triggerPending, wakes.refetchesAtDeadline) = (false, false)
+        book.held?.deadline = .distantFuture
         answerAfterUpdate(&transition)
         answerCallers(&transition) { $0 == .refresh ? .done : nil }
     }
 
     /// Whether one of these commands alone creates the entity of this key.
     func isCreated(onlyBy ids: Set<UUID>) -> Bool {
-        isTemporary && patches.allSatisfy { patch in patch.first == nil || patch.command.map { ids.contains($0.id) } == true }
+        isTemporary && book.patches.allSatisfy { patch in patch.first == nil || patch.command.map { ids.contains($0.id) } == true }
     }
 
     /// The key turns out to be temporary, and its entity is not created.
     mutating func abandoned(_ transition: inout Transition) {
-        guard !isAbandoned, !isTemporary else { return }
-        isAbandoned = true
-        guard flight != nil else { return }
+        guard !origin.isAbandoned, !isTemporary else { return }
+        origin.isAbandoned = true
+        guard origin.flight != nil else { return }
         dropFlight(&transition)
         refuseAbandoned(&transition)
         endTransition(&transition)
@@ -224,7 +224,7 @@ extension KeyMachine {
 
     /// Fails a request for a fetch of a temporary key without an entity: the origin does not know the key.
     mutating func refuseAbandoned(_ transition: inout Transition) {
-        (triggerPending, refetchesAtDeadline) = (false, false)
+        (wakes.triggerPending, wakes.refetchesAtDeadline) = (false, false)
         transition.publishes = true
         flightFailed(
             StoreError(
@@ -239,16 +239,16 @@ extension KeyMachine {
         // Never saved, and never fetched: the origin does not know the key.
         record.freshness.storage = .forbidden
         accept(record, .set, &transition)
-        held?.deadline = .distantFuture
-        refetchesAtDeadline = false
+        book.held?.deadline = .distantFuture
+        wakes.refetchesAtDeadline = false
     }
 
     /// The temporary key is replaced: returns its content and its patches, and removes them from this machine.
-    mutating func commandMoved(_ id: UUID, _ transition: inout Transition) -> (content: Content?, patches: [Patch]) {
-        let content = held?.record.content
-        let moved = patches.filter { $0.command != nil && $0.command?.id != id }
+    mutating func commandMoved(_ id: UUID, _ transition: inout Transition) -> (content: Content?, patches: [Patch<Content>]) {
+        let content = book.held?.record.content
+        let moved = book.patches.filter { $0.command != nil && $0.command?.id != id }
         removePatches(&transition) { _ in true }
-        observers = 0
+        desk.observers = 0
         cleared(&transition)
         return (content, moved)
     }
@@ -264,78 +264,78 @@ extension KeyMachine {
     ///   - transition: The transition.
     /// - Returns: The commands that the content contains, once it is saved.
     mutating func commandCreated(
-        _ id: UUID, _ known: CreatedContent<Content>, shown: Content, isObserved: Bool, _ moved: [Patch], _ transition: inout Transition
+        _ id: UUID, _ known: CreatedContent<Content>, shown: Content, isObserved: Bool, _ moved: [Patch<Content>], _ transition: inout Transition
     ) -> [UUID] {
-        if !foldedCommands.contains(id) {
+        if !book.foldedCommands.contains(id) {
             switch known {
             case .response(let content):
-                foldedCommands.append(id)
+                book.foldedCommands.append(id)
                 updated(content, &transition)
             case .kept:
-                foldedCommands.append(id)
+                book.foldedCommands.append(id)
                 // Derived, so that it does not overwrite what another process has saved.
-                if held == nil { updated(shown, as: .derived, &transition) } else { acceptedContentChanged(.confirmed, &transition) }
+                if book.held == nil { updated(shown, as: .derived, &transition) } else { acceptedContentChanged(.confirmed, &transition) }
             case .unknown:
                 // A record of this key is that of the origin.
-                if held == nil { showUntilFetched(shown, isObserved: isObserved, &transition) }
+                if book.held == nil { showUntilFetched(shown, isObserved: isObserved, &transition) }
             }
         }
         for patch in moved {
             guard let command = patch.command else { continue }
-            patches.insert(patch, at: place(of: command))
+            book.patches.insert(patch, at: place(of: command))
         }
         if !moved.isEmpty {
             rebuildOverlay(&transition)
             patchesChanged(&transition)
         }
         endTransition(&transition)
-        return foldedCommands.contains(id) ? foldedCommands : foldedCommands + [id]
+        return book.foldedCommands.contains(id) ? book.foldedCommands : book.foldedCommands + [id]
     }
 
     /// Shows content that only stands in for that of the origin: it is out of date, and is not saved.
     private mutating func showUntilFetched(_ content: Content, isObserved: Bool, _ transition: inout Transition) {
         transition.isWriting = true
-        held = HeldRecord(CacheRecord(content: content, fetchedAt: transition.date, details: nil), deadline: .distantPast)
-        held?.invalidate()
-        refetchesAtDeadline = false
-        contentNumber += 1
-        mergeIndex = nil
-        revision = transition.tickets.next()
+        book.held = HeldRecord(CacheRecord(content: content, fetchedAt: transition.date, details: nil), deadline: .distantPast)
+        book.held?.invalidate()
+        wakes.refetchesAtDeadline = false
+        book.contentNumber += 1
+        sides?.mergeIndex = nil
+        book.revision = transition.tickets.next()
         rebuildOverlay(&transition)
         mirror(&transition)
         transition.publishes = true
-        saveEnded(revision, failure: nil, &transition)
-        if flight == nil, isWanted || isObserved { startFlight(forceRefresh: false, &transition) }
+        saveEnded(book.revision, failure: nil, &transition)
+        if origin.flight == nil, desk.wantsFetch || isObserved { startFlight(forceRefresh: false, &transition) }
         // The observers of the temporary key join later, and until then nothing else keeps the content.
-        if isObserved { flight?.isPromised = true }
+        if isObserved { origin.changeFlight { $0.isPromised = true } }
     }
 
     /// The record was read: drops the patches that it contains, and applies the others.
     mutating func reconcileCommands(_ transition: inout Transition) {
-        if let names = held?.record.details?.fields.commands {
-            foldedCommands += names.filter { !foldedCommands.contains($0) }
+        if let names = book.held?.record.details?.fields.commands {
+            book.foldedCommands += names.filter { !book.foldedCommands.contains($0) }
             removePatches(&transition) { names.contains($0.id) }
         }
         rebuildOverlay(&transition)
-        guard !patches.isEmpty else { return }
+        guard !book.patches.isEmpty else { return }
         patchesChanged(&transition)
-        if patches.first?.isConfirmed == true { foldConfirmed(&transition) }
+        if book.patches.first?.isConfirmed == true { foldConfirmed(&transition) }
     }
 
     /// Records that the content contains the change of a command.
-    mutating func noteFolded(_ patch: Patch) {
-        guard let command = patch.command, !foldedCommands.contains(command.id) else { return }
-        foldedCommands.append(command.id)
+    mutating func noteFolded(_ patch: Patch<Content>) {
+        guard let command = patch.command, !book.foldedCommands.contains(command.id) else { return }
+        book.foldedCommands.append(command.id)
     }
 
     /// Writes the names of the folded commands into the record.
     mutating func nameFoldedCommands() {
-        held?.record.fields.commands = foldedCommands.isEmpty ? nil : foldedCommands
+        book.held?.record.fields.commands = book.foldedCommands.isEmpty ? nil : book.foldedCommands
     }
 
     private mutating func removePatches(_ transition: inout Transition, of fits: (CommandMark) -> Bool) {
-        guard !patches.isEmpty else { return }
-        patches.removeAll { patch in
+        guard !book.patches.isEmpty else { return }
+        book.patches.removeAll { patch in
             guard let command = patch.command, fits(command) else { return false }
             transition.leftovers.append(patch)
             return true
@@ -343,7 +343,7 @@ extension KeyMachine {
     }
 
     private mutating func patchesChanged(_ transition: inout Transition) {
-        contentNumber += 1
+        book.contentNumber += 1
         mirror(&transition)
         transition.publishes = true
     }

@@ -12,35 +12,40 @@ extension KeyMachine {
     /// Only an explicitly requested fetch may reset a list to its first page. Any other fetch keeps the loaded pages, and interrupted page
     /// requests continue after it (C13).
     mutating func startFlight(forceRefresh: Bool, _ transition: inout Transition) {
-        if let running = flight {
-            flight?.forceRefresh = running.forceRefresh || forceRefresh
+        if origin.flight != nil {
+            if forceRefresh { origin.changeFlight { $0.forceRefresh = true } }
             report(.coalesced, &transition)
             return
         }
-        if !patches.isEmpty, isTemporary { return serveTemporary(&transition) }
-        if isAbandoned { return refuseAbandoned(&transition) }
-        if stream != nil, joinStream(forceRefresh: forceRefresh, &transition) { return }
+        if !book.patches.isEmpty, isTemporary { return serveTemporary(&transition) }
+        if origin.isAbandoned { return refuseAbandoned(&transition) }
+        if origin.isStreaming, joinStream(forceRefresh: forceRefresh, &transition) { return }
         // A caller for a refresh may still wait to be admitted.
-        let forceRefresh = forceRefresh || refreshCallers > 0 || forceRefreshPending
+        let forceRefresh = forceRefresh || desk.refreshCallers > 0 || desk.forceRefreshPending
         if forceRefresh { supersedePages(&transition) } else { interruptPages(&transition) }
         let ticket = transition.tickets.next()
-        triggerPending = false
+        wakes.triggerPending = false
         // Expired content causes one automatic fetch, even if that fails (C10).
-        if let held, !held.isValid(at: transition.now) { refetchesAtDeadline = false }
+        if let held = book.held, !held.isValid(at: transition.now) { wakes.refetchesAtDeadline = false }
         let resets = forceRefresh && rules.policy.refreshScope == .firstPage
         let pages = resets || !rules.isList ? PageCounts() : loadedPages
         // A validator confirms the initial page alone. A list of several pages is fetched anew as a whole.
         let validator = pages == PageCounts() ? confirmableValidator : nil
         let base = rules.isShared ? base : .none
-        flight = Flight(ticket: ticket, forceRefresh: forceRefresh, revalidates: validator != nil, base: base)
-        let order = rules.isLive ? beginStream(ticket, after: validator, &transition) : .content(revalidating: validator, pages: pages)
-        transition.actions.append(.fetch(ticket, order))
+        let flight = Flight(ticket: ticket, forceRefresh: forceRefresh, revalidates: validator != nil, base: base)
+        if rules.isLive {
+            beginStream(flight, &transition)
+            transition.actions.append(.fetch(ticket, .values(after: validator)))
+        } else {
+            origin.phase = .fetching(flight)
+            transition.actions.append(.fetch(ticket, .content(revalidating: validator, pages: pages)))
+        }
         transition.publishes = true
     }
 
     /// Begins an automatic fetch, unless a failure holds it off.
     mutating func startFlightUnlessHeldOff(_ transition: inout Transition) {
-        if flight == nil, holdsOff(at: transition.now) { return }
+        if origin.flight == nil, origin.holdsOff(at: transition.now) { return }
         startFlight(forceRefresh: false, &transition)
     }
 
@@ -49,13 +54,13 @@ extension KeyMachine {
     /// - Returns: Whether the fetch was requested explicitly.
     @discardableResult
     mutating func dropFlight(_ transition: inout Transition) -> Bool {
-        if stream != nil {
-            let isExplicit = flight?.forceRefresh == true
-            endStream(&transition)
+        if origin.isStreaming {
+            let isExplicit = origin.flight?.forceRefresh == true
+            cancelStream(&transition)
             return isExplicit
         }
-        guard let dropped = flight else { return false }
-        flight = nil
+        guard case .fetching(let dropped) = origin.phase else { return false }
+        origin.phase = .idle
         transition.actions.append(.cancel(dropped.ticket))
         transition.publishes = true
         return dropped.forceRefresh
@@ -65,28 +70,27 @@ extension KeyMachine {
     ///
     /// - Returns: The canceled fetch.
     mutating func dropOvertakenFlight(_ transition: inout Transition) -> Flight? {
-        guard stream == nil else { return nil }
-        let dropped = flight
+        guard case .fetching(let dropped) = origin.phase else { return nil }
         dropFlight(&transition)
         return dropped
     }
 
     /// The grace period of an unwanted fetch has ended. Cancels the fetch and silently restores the state before it (C9).
     mutating func cancelUnwanted(_ transition: inout Transition) {
-        graceEnds = nil
+        wakes.graceEnds = nil
         dropFlight(&transition)
         supersedePages(&transition)
     }
 
     /// Accepts the result of a fetch, unless the fetch was canceled or replaced in the meantime.
     mutating func fetchFinished(_ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>, _ transition: inout Transition) {
-        guard let ended = flight, ended.ticket == ticket else {
+        guard case .fetching(let ended) = origin.phase, ended.ticket == ticket else {
             // Legal: the fetch was canceled or replaced while its result was on the way.
             report(.droppedAsOutdated(.content), &transition)
             return
         }
-        flight = nil
-        lastFetchEnded = transition.now
+        origin.phase = .idle
+        origin.lastEnded = transition.now
         transition.publishes = true
         switch result {
         case .success(let fetched): flightSucceeded(fetched, of: ended, &transition)
@@ -97,19 +101,19 @@ extension KeyMachine {
 
     private mutating func flightSucceeded(_ fetched: Fetched<Content>, of flight: Flight, _ transition: inout Transition) {
         if let content = fetched.content {
-            if pendingKeys != nil { pendingKeys = .ignore }
+            origin.outdateKeys()
             // Fetches older than the confirmation of a mutation were canceled, so this result contains the confirmed changes.
             discardPatches(&transition) { $0.isConfirmed }
-            if !patches.isEmpty { noteFetch() }
+            if !book.patches.isEmpty { noteFetch() }
             // A list is as old as the page that arrived first: a later one does not date it (C25).
             let arrival = fetched.details?.arrival ?? transition.now
             let date = transition.date - arrival.duration(to: transition.now).timeInterval
             accept(
                 CacheRecord(content: content, fetchedAt: date, details: fetched.details), at: arrival, .fetched(over: flight.base),
                 &transition)
-            owesFetch = false
+            wakes.owesFetch = false
         } else {
-            guard flight.revalidates, var record = held?.record else {
+            guard flight.revalidates, var record = book.held?.record else {
                 flightFailed(
                     StoreError(.nothingToConfirm, "fetching: the origin confirmed content that it was not asked to confirm"), &transition)
                 return
@@ -133,7 +137,7 @@ extension KeyMachine {
 
     /// Resumes the callers that waited for a fetch with its result.
     mutating func answerAfterFetch(_ transition: inout Transition) {
-        let (content, revision) = (self.content, self.revision)
+        let (content, revision) = (self.content, book.revision)
         // Content with a lifetime of zero is valid for the callers that waited for this fetch (C11).
         answerCallers(&transition) { need in
             switch need {
@@ -143,16 +147,16 @@ extension KeyMachine {
             default: nil
             }
         }
-        for (id, need) in callers where need == .refresh {
-            forget(id)
-            register(id, .saved(revision))
+        for (id, need) in desk.callers where need == .refresh {
+            desk.forget(id)
+            desk.register(id, .saved(revision))
         }
     }
 
     /// Records the failure of a fetch.
     mutating func fail(_ error: any Error, _ transition: inout Transition) {
         forgetFailure(into: &transition.leftovers)
-        failure = Failure(error: error, holdsUntil: transition.now.advanced(by: max(.zero, rules.policy.errorExpiry)))
+        origin.failure = FetchFailure(error: error, holdsUntil: transition.now.advanced(by: max(.zero, rules.policy.errorExpiry)))
     }
 
     mutating func flightFailed(_ error: any Error, _ transition: inout Transition) {
@@ -173,22 +177,21 @@ extension KeyMachine {
     /// Drops the failures of the last fetch and the last pages. The errors are user objects, so they are released later.
     mutating func forgetFailures(into leftovers: inout [any Sendable]) {
         forgetFailure(into: &leftovers)
-        next.forgetFailure(into: &leftovers)
-        prev.forgetFailure(into: &leftovers)
+        sides?.forgetFailures(into: &leftovers)
     }
 
     mutating func forgetFailure(into leftovers: inout [any Sendable]) {
-        guard let failure else { return }
+        guard let failure = origin.failure else { return }
         leftovers.append(failure.error)
-        self.failure = nil
+        origin.failure = nil
     }
 
     /// The record for memory; `nil` for none.
     @inline(__always)
     var mirrored: HeldRecord<Content>? {
-        guard var held, held.record.freshness.storage == .allowed else { return nil }
+        guard var held = book.held, held.record.freshness.storage == .allowed else { return nil }
         // Readers must see the patches, so the record without them must not be a hit.
-        if !patches.isEmpty { held.deadline = .distantPast }
+        if !book.patches.isEmpty { held.deadline = .distantPast }
         return held
     }
 }

@@ -5,24 +5,24 @@ extension KeyMachine {
     mutating func admitPage(
         _ id: CallerID, _ direction: PageDirection, continueWhenError: Bool, _ transition: inout Transition
     ) -> CallerAnswer<Content>? {
-        if pendingKeys != nil {
-            register(id, .page(direction, continueWhenError: continueWhenError))
+        if origin.awaitsKeys {
+            desk.register(id, .page(direction, continueWhenError: continueWhenError))
             return nil
         }
-        if flight == nil, let failure, !continueWhenError { return .page(.failed(failure.error)) }
-        guard flight == nil, failure == nil, let held, observers > 0 || held.isValid(at: transition.now) || isNeverValid(held.record) else {
-            register(id, .pageAfterFetch)
+        if origin.flight == nil, let failure = origin.failure, !continueWhenError { return .page(.failed(failure.error)) }
+        guard origin.flight == nil, origin.failure == nil, let held = book.held, desk.observers > 0 || held.isValid(at: transition.now) || isNeverValid(held.record) else {
+            desk.register(id, .pageAfterFetch)
             startFlight(forceRefresh: false, &transition)
             return nil
         }
         if self[direction].ticket != nil {
-            register(id, .joinedPage(direction))
+            desk.register(id, .joinedPage(direction))
             report(.coalesced, &transition)
             return nil
         }
         guard let key = pageKey(direction) else { return .page(.noPage) }
         if let error = self[direction].failure, !continueWhenError { return .page(.failed(error)) }
-        register(id, .page(direction, continueWhenError: continueWhenError))
+        desk.register(id, .page(direction, continueWhenError: continueWhenError))
         startPage(direction, key, &transition)
         return nil
     }
@@ -42,7 +42,7 @@ extension KeyMachine {
 
     /// Whether a page that has arrived will be added to the list.
     func willExtend(_ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>) -> Bool {
-        guard self[direction].ticket == ticket, rules.isList, held != nil, case .success(let fetched) = result else { return false }
+        guard self[direction].ticket == ticket, rules.isList, book.held != nil, case .success(let fetched) = result else { return false }
         return fetched.content != nil
     }
 
@@ -68,7 +68,7 @@ extension KeyMachine {
     }
 
     private mutating func append(_ fetched: Fetched<Content>, _ direction: PageDirection, _ transition: inout Transition) {
-        guard let page = fetched.content, let list = rules.list, held != nil else {
+        guard let page = fetched.content, let list = rules.list, book.held != nil else {
             let error = StoreError(.nothingToConfirm, "fetching a page: the origin confirmed a page that it was not asked to confirm")
             pageFailed(direction, error, &transition)
             return
@@ -82,21 +82,24 @@ extension KeyMachine {
     private mutating func extendHeld(
         by page: Content, _ details: RecordDetails?, _ list: ListRules<Content>, _ direction: PageDirection, _ transition: inout Transition
     ) {
-        guard var record = held?.record, let deadline = held?.deadline else { return }
+        guard var record = book.held?.record, let deadline = book.held?.deadline else { return }
         // A changed key interrupts or supersedes the request, so this key requested the page.
         let key = pageKey(direction)
-        held = nil
+        book.held = nil
         // An empty page takes no room.
         if let window = list.window, list.count(page) > 0 { makeRoom(in: &record, of: window, list, for: details, direction, &transition) }
         let before = list.count(record.content)
-        let replaced = list.merge(&record.content, page, direction, &mergeIndex)
+        var index = sides?.mergeIndex
+        sides?.mergeIndex = nil
+        let replaced = list.merge(&record.content, page, direction, &index)
+        sides?.mergeIndex = index
         if let replaced { transition.discarded.append(replaced) }
         record.details = RecordDetails(
             record.details, extendedBy: details, direction, key: key, sizes: (before, list.count(record.content)),
             keepsValidator: replaced == nil, mergesEmpty: list.window != nil)
-        held = HeldRecord(record, deadline: deadline)
-        contentNumber += 1
-        for position in patches.indices { patches[position].isBeforePage = true }
+        book.held = HeldRecord(record, deadline: deadline)
+        book.contentNumber += 1
+        for position in book.patches.indices { book.patches[position].isBeforePage = true }
     }
 
     private mutating func pageFailed(_ direction: PageDirection, _ error: any Error, _ transition: inout Transition) {
@@ -116,7 +119,7 @@ extension KeyMachine {
     /// Cancels pages that were requested before a change or a refetch. The requests begin again when no fetch of the list runs.
     mutating func interruptPages(_ transition: inout Transition) {
         // Checked first, because reading a whole side copies its error.
-        guard next.ticket != nil || prev.ticket != nil else { return }
+        guard sides?.isLoading == true else { return }
         for direction in PageDirection.allCases { interruptPage(direction, &transition) }
     }
 
@@ -130,11 +133,11 @@ extension KeyMachine {
 
     /// Begins interrupted page requests again, with the current keys of the list.
     mutating func resumePages(_ transition: inout Transition) {
-        guard flight == nil else { return }
+        guard origin.flight == nil else { return }
         for direction in PageDirection.allCases where self[direction].isInterrupted {
             self[direction].isInterrupted = false
             // A caller for a page wants it, so an unwanted list has no caller to resume.
-            guard isWanted else { continue }
+            guard desk.wantsFetch else { continue }
             if let key = pageKey(direction) {
                 startPage(direction, key, &transition)
             } else {
@@ -155,7 +158,7 @@ extension KeyMachine {
 
     /// The validator of the list's initial page; `nil` if a confirmation of that page could not be applied to the list (C25).
     var confirmableValidator: Validator? {
-        guard let record = held?.record, let validator = record.validator else { return nil }
+        guard let record = book.held?.record, let validator = record.validator else { return nil }
         return rules.isList && record.details?.fields.pages != nil && initialPage(of: record) == nil ? nil : validator
     }
 

@@ -7,17 +7,17 @@ extension KeyMachine {
     mutating func patchStarted(_ apply: @escaping @Sendable (inout Content) -> Void, _ transition: inout Transition) -> Ticket {
         transition.isWriting = true
         let id = transition.tickets.next()
-        patches.append(Patch(id: id, apply: apply))
+        book.patches.append(Patch(id: id, apply: apply))
         if let content {
             var patched = content
             apply(&patched)
             transition.discarded.append(content)
-            overlay = patched
+            book.overlay = patched
         }
-        contentNumber += 1
+        book.contentNumber += 1
         mirror(&transition)
         transition.publishes = true
-        epoch = id
+        book.epoch = id
         restart(dropOlderFetches(&transition), &transition)
         endTransition(&transition)
         return id
@@ -27,24 +27,24 @@ extension KeyMachine {
     /// is settled.
     mutating func patchSucceeded(_ id: Ticket, _ response: MutationResponse<Content>, _ transition: inout Transition) {
         transition.isWriting = true
-        guard let position = patches.firstIndex(where: { $0.id == id }) else {
+        guard let position = book.patches.firstIndex(where: { $0.id == id }) else {
             // Legal: `clear()` has dropped the patch. Content fetched since then may not contain the mutation.
-            guard isRead else { return }
-            epoch = transition.tickets.next()
+            guard origin.isKnown else { return }
+            book.epoch = transition.tickets.next()
             restart(dropOlderFetches(&transition), &transition)
             oweFetch()
             fetchAfterLastPatch(&transition)
             endTransition(&transition)
             return
         }
-        let isAccepted = canAccept(response, of: patches[position])
-        epoch = transition.tickets.next()
+        let isAccepted = canAccept(response, of: book.patches[position])
+        book.epoch = transition.tickets.next()
         let dropped = dropOlderFetches(&transition)
         var isFresh = false
         if isAccepted {
             isFresh = accept(response, inPlaceOfPatchAt: position, &transition)
         } else {
-            patches[position].isConfirmed = true
+            book.patches[position].isConfirmed = true
             oweFetch()
         }
         foldConfirmed(&transition)
@@ -54,13 +54,13 @@ extension KeyMachine {
     }
 
     /// Whether the response to a mutation contains every change so far.
-    func canAccept(_ response: MutationResponse<Content>, of patch: Patch) -> Bool {
-        guard epoch == patch.id else { return false }
+    func canAccept(_ response: MutationResponse<Content>, of patch: Patch<Content>) -> Bool {
+        guard book.epoch == patch.id else { return false }
         switch response {
         case .none: return false
         case .content: return !patch.isBeforePage
         // The response contains each confirmed change. A patch that still waits for an earlier mutation would be applied twice.
-        case .part: return held != nil && !patches.contains { $0.isConfirmed }
+        case .part: return book.held != nil && !book.patches.contains { $0.isConfirmed }
         }
     }
 
@@ -70,8 +70,8 @@ extension KeyMachine {
     private mutating func accept(
         _ response: MutationResponse<Content>, inPlaceOfPatchAt position: Int, _ transition: inout Transition
     ) -> Bool {
-        noteFolded(patches[position])
-        transition.leftovers.append(patches.remove(at: position))
+        noteFolded(book.patches[position])
+        transition.leftovers.append(book.patches.remove(at: position))
         switch response {
         case .none:
             return false
@@ -79,15 +79,15 @@ extension KeyMachine {
             // These mutations succeeded before this one began, or the epoch would differ: the response contains them.
             discardPatches(&transition) { $0.isConfirmed }
             var record = CacheRecord(content: content, fetchedAt: transition.date, details: nil)
-            if held?.record.details != nil { record.fields = fields(after: content, .kept) }
+            if book.held?.record.details != nil { record.fields = fields(after: content, .kept) }
             accept(record, .confirmed, &transition)
-            owesFetch = false
-            if fetchCallers > refreshCallers { answerAfterUpdate(&transition) }
+            wakes.owesFetch = false
+            if desk.hasCallersOfContent { answerAfterUpdate(&transition) }
             return true
         case .part(let replace):
             changeHeld(&transition, replace)
             // Observers see this change, unlike that of a patch which becomes part of the content.
-            contentNumber += 1
+            book.contentNumber += 1
             return false
         }
     }
@@ -96,14 +96,14 @@ extension KeyMachine {
     mutating func patchFailed(_ id: Ticket, _ transition: inout Transition) {
         transition.isWriting = true
         // Legal: `clear()` has dropped the patch.
-        guard let position = patches.firstIndex(where: { $0.id == id }) else { return }
-        transition.leftovers.append(patches.remove(at: position))
+        guard let position = book.patches.firstIndex(where: { $0.id == id }) else { return }
+        transition.leftovers.append(book.patches.remove(at: position))
         rebuildOverlay(&transition)
-        contentNumber += 1
+        book.contentNumber += 1
         transition.publishes = true
         // A failure starts no epoch, but a fetch that revalidates the record must not confirm content that includes a folded patch. The
         // fetch begins again after the fold, so that it does not send the old validator.
-        let dropped = patches.first?.isConfirmed == true && flight?.revalidates == true ? dropOlderFetches(&transition) : nil
+        let dropped = book.patches.first?.isConfirmed == true && origin.flight?.revalidates == true ? dropOlderFetches(&transition) : nil
         oweFetch()
         foldConfirmed(&transition)
         restart(dropped, &transition)
@@ -113,23 +113,23 @@ extension KeyMachine {
 
     /// Applies all patches to the accepted content again.
     mutating func rebuildOverlay(_ transition: inout Transition) {
-        if let overlay { transition.discarded.append(overlay) }
-        guard !patches.isEmpty, var patched = held?.record.content else {
-            if overlay != nil { overlay = nil }
+        if let overlay = book.overlay { transition.discarded.append(overlay) }
+        guard !book.patches.isEmpty, var patched = book.held?.record.content else {
+            if book.overlay != nil { book.overlay = nil }
             return
         }
-        for patch in patches { patch.apply(&patched) }
-        overlay = patched
+        for patch in book.patches { patch.apply(&patched) }
+        book.overlay = patched
     }
 
     /// Removes matching patches without showing the content again, and notes the commands of those that it folds.
-    mutating func discardPatches(_ transition: inout Transition, where fits: (Patch) -> Bool) {
-        guard !patches.isEmpty else { return }
-        for patch in patches where fits(patch) {
+    mutating func discardPatches(_ transition: inout Transition, where fits: (Patch<Content>) -> Bool) {
+        guard !book.patches.isEmpty else { return }
+        for patch in book.patches where fits(patch) {
             noteFolded(patch)
             transition.leftovers.append(patch)
         }
-        patches.removeAll(where: fits)
+        book.patches.removeAll(where: fits)
     }
 
     /// Cancels fetches that began before the mutation began or succeeded, because they may return older content.
@@ -144,18 +144,18 @@ extension KeyMachine {
     ///
     /// - Parameter isFresh: Whether observers got fresh content instead.
     private mutating func restart(_ dropped: Flight?, isFresh: Bool = false, _ transition: inout Transition) {
-        guard let dropped, isWanted else { return }
-        if dropped.forceRefresh || hasContentCallers || (observers > 0 && content == nil) {
+        guard let dropped, desk.wantsFetch else { return }
+        if dropped.forceRefresh || hasContentCallers || (desk.observers > 0 && content == nil) {
             startFlight(forceRefresh: dropped.forceRefresh, &transition)
-        } else if observers > 0, !isFresh {
-            owesFetch = true
+        } else if desk.observers > 0, !isFresh {
+            wakes.owesFetch = true
         }
     }
 
     /// Whether a caller waits for a fetch of the content. Callers of an interrupted page request do not.
     private var hasContentCallers: Bool {
-        guard fetchCallers > 0 else { return false }
-        return callers.contains { _, need in
+        guard desk.fetchCallers > 0 else { return false }
+        return desk.callers.contains { _, need in
             switch need {
             case .page, .joinedPage: false
             default: need.wantsFetch
@@ -166,29 +166,29 @@ extension KeyMachine {
     /// A mutation that is settled without the origin's response may leave content that differs from the origin's.
     private mutating func oweFetch() {
         // An origin that pushes also pushes the result of the mutation.
-        if rules.policy.revalidatesAfterMutation, stream == nil { owesFetch = true }
+        if rules.policy.revalidatesAfterMutation, !origin.isStreaming { wakes.owesFetch = true }
     }
 
     /// Begins the one fetch after the last mutation. It is automatic, so a failure may hold it off (C12).
     private mutating func fetchAfterLastPatch(_ transition: inout Transition) {
-        guard patches.isEmpty, owesFetch else { return }
-        owesFetch = false
-        guard observers > 0 else { return }
-        if flight == nil, holdsOff(at: transition.now) { triggerPending = true } else { startFlight(forceRefresh: false, &transition) }
+        guard book.patches.isEmpty, wakes.owesFetch else { return }
+        wakes.owesFetch = false
+        guard desk.observers > 0 else { return }
+        if origin.flight == nil, origin.holdsOff(at: transition.now) { wakes.triggerPending = true } else { startFlight(forceRefresh: false, &transition) }
     }
 
     mutating func foldConfirmed(_ transition: inout Transition) {
-        let confirmed = patches.prefix { $0.isConfirmed }
-        patches.removeFirst(confirmed.count)
+        let confirmed = book.patches.prefix { $0.isConfirmed }
+        book.patches.removeFirst(confirmed.count)
         for patch in confirmed {
             noteFolded(patch)
             transition.leftovers.append(patch)
         }
-        if !confirmed.isEmpty, held != nil {
+        if !confirmed.isEmpty, book.held != nil {
             changeHeld(&transition) { content in
                 for patch in confirmed { patch.apply(&content) }
             }
-        } else if patches.isEmpty {
+        } else if book.patches.isEmpty {
             rebuildOverlay(&transition)
             mirror(&transition)
         }
@@ -196,8 +196,8 @@ extension KeyMachine {
 
     /// Changes the accepted content; its dates stay.
     private mutating func changeHeld(_ transition: inout Transition, _ change: (inout Content) -> Void) {
-        if stream != nil { keepValue() }
-        guard var record = held?.record else { return }
+        if origin.isStreaming { keepValue() }
+        guard var record = book.held?.record else { return }
         let old = record.content
         transition.discarded.append(old)
         change(&record.content)
@@ -207,8 +207,8 @@ extension KeyMachine {
             fields.pages = resized(fields.pages, from: old, to: record.content)
             record.fields = fields
         }
-        held?.record = record
-        mergeIndex = nil
+        book.held?.record = record
+        sides?.mergeIndex = nil
         acceptedContentChanged(.confirmed, &transition)
     }
 }

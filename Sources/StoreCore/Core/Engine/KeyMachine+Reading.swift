@@ -5,25 +5,25 @@ extension KeyMachine {
 
     /// Adds an observer; with `forceRefresh` it wants a fetch regardless of the cache.
     mutating func observerJoined(forceRefresh: Bool, _ transition: inout Transition) {
-        observers += 1
-        if isRead {
+        desk.observers += 1
+        if origin.isKnown {
             welcomeObserver(forceRefresh: forceRefresh, &transition)
         } else {
-            forceRefreshPending = forceRefreshPending || forceRefresh
+            desk.forceRefreshPending = desk.forceRefreshPending || forceRefresh
             beginReading(&transition)
         }
         endTransition(&transition)
     }
 
     mutating func observerLeft(_ transition: inout Transition) {
-        observers -= 1
+        desk.observers -= 1
         endTransition(&transition)
     }
 
     private mutating func welcomeObserver(forceRefresh: Bool, _ transition: inout Transition) {
         if forceRefresh {
             startFlight(forceRefresh: true, &transition)
-        } else if let held, held.isValid(at: transition.now), failure == nil {
+        } else if let held = book.held, held.isValid(at: transition.now), origin.failure == nil {
             report(.hit, &transition)
         } else {
             report(.miss, &transition)
@@ -38,10 +38,10 @@ extension KeyMachine {
     /// - Returns: The result, if there is one already. Otherwise the caller is registered, and an action resumes it.
     mutating func callerArrived(_ id: CallerID, needing need: CallerNeed, _ transition: inout Transition) -> CallerAnswer<Content>? {
         var answer: CallerAnswer<Content>?
-        if isRead || need.isSavedNeed || need == .allSaved {
+        if origin.isKnown || need.isSavedNeed || need == .allSaved {
             answer = admit(id, need, &transition)
         } else {
-            register(id, need)
+            desk.register(id, need)
             beginReading(&transition)
         }
         endTransition(&transition)
@@ -50,43 +50,43 @@ extension KeyMachine {
 
     /// A caller has left: it was canceled, or no longer needs the accepted content. It may have been resumed already.
     mutating func callerLeft(_ id: CallerID, _ transition: inout Transition) {
-        if case .savedEdit(let awaited) = callers[id] { editorLeft(awaited) }
-        forget(id)
+        if case .savedEdit(let awaited) = desk.callers[id] { editorLeft(awaited) }
+        desk.forget(id)
         endTransition(&transition)
     }
 
     /// Returns a caller's result, or registers the caller and starts the work that it waits for. The accepted content is known.
     private mutating func admit(_ id: CallerID, _ need: CallerNeed, _ transition: inout Transition) -> CallerAnswer<Content>? {
         switch need {
-        case .prefetch where callers.contains { $0.value == .prefetch }:
+        case .prefetch where desk.callers.contains { $0.value == .prefetch }:
             // A key that is prefetched twice is fetched once and takes one place in the queue.
             return .done
         case .content, .freshness, .prefetch:
             if let answer = answerFromAccepted(need, &transition) { return answer }
-            register(id, need)
+            desk.register(id, need)
             startFlight(forceRefresh: false, &transition)
         case .cached:
             return cachedAnswer(&transition)
         case .origin:
             // The newest value of a connected stream is what the origin has.
-            if isConnected, let content { return .content(content) }
-            register(id, need)
+            if origin.isConnected, let content { return .content(content) }
+            desk.register(id, need)
             startFlight(forceRefresh: false, &transition)
         case .refresh:
-            register(id, need)
+            desk.register(id, need)
             startFlight(forceRefresh: true, &transition)
         case .acceptedContent:
-            register(id, need)
-            return invalidatePending ? nil : .done
+            desk.register(id, need)
+            return desk.invalidatePending ? nil : .done
         case .saved(let revision), .savedEdit(let revision):
-            if lastTriedRevision >= revision { return .done }
-            register(id, need)
+            if saving.tried >= revision { return .done }
+            desk.register(id, need)
         case .allSaved:
             return admitSaver(id, &transition)
         case .page(let direction, let continueWhenError):
             return admitPage(id, direction, continueWhenError: continueWhenError, &transition)
         case .pageAfterFetch, .joinedPage:
-            register(id, need)
+            desk.register(id, need)
         }
         return nil
     }
@@ -94,32 +94,32 @@ extension KeyMachine {
     /// The result that needs no wait: valid content, stale content that a policy allows, or a failure that holds off fetches (C3, C12).
     private mutating func answerFromAccepted(_ need: CallerNeed, _ transition: inout Transition) -> CallerAnswer<Content>? {
         // `validate()` fetches again after a failure: valid content alone would leave the error on screen.
-        if let held, let content, held.isValid(at: transition.now), need != .freshness || failure == nil {
+        if let held = book.held, let content, held.isValid(at: transition.now), need != .freshness || origin.failure == nil {
             report(.hit, &transition)
             return need == .content ? .content(content) : .done
         }
         report(.miss, &transition)
         // A known refusal by the origin closes this window, too: the caller waits for the origin's current response.
-        if need == .content, failure?.error.allowsStaleContent ?? true, let held, let content,
+        if need == .content, origin.failure?.error.allowsStaleContent ?? true, let held = book.held, let content,
             held.isUsable(within: held.record.freshness.staleWhileRevalidate ?? rules.policy.staleWhileRevalidate, at: transition.now)
         {
             startFlightUnlessHeldOff(&transition)
             // No caller waits for the fetch, but canceling it would keep the content stale as long as the origin is slow.
-            flight?.isPromised = true
+            origin.changeFlight { $0.isPromised = true }
             return .content(content)
         }
-        if flight == nil, let failure, stream != nil {
+        if origin.flight == nil, let failure = origin.failure, origin.isStreaming {
             // Callers wait for the next connection of a stream (L4).
             return need == .content ? staleAnswer(failure.error, &transition) : nil
         }
-        if flight == nil, let failure, holdsOff(at: transition.now) {
+        if origin.flight == nil, let failure = origin.failure, origin.holdsOff(at: transition.now) {
             return need == .content ? failureAnswer(failure.error, &transition) : .done
         }
         return nil
     }
 
     private func cachedAnswer(_ transition: inout Transition) -> CallerAnswer<Content> {
-        if let held, let content, held.isValid(at: transition.now) {
+        if let held = book.held, let content, held.isValid(at: transition.now) {
             report(.hit, &transition)
             return .content(content)
         }
@@ -138,7 +138,7 @@ extension KeyMachine {
 
     /// The content that a policy allows in place of an error.
     func staleAnswer(_ error: any Error, _ transition: inout Transition) -> CallerAnswer<Content>? {
-        if let held, let content {
+        if let held = book.held, let content {
             let window = held.record.freshness.staleIfError ?? rules.policy.staleIfError
             // A refresh may have been requested while the content was valid.
             if held.isValid(at: transition.now) { return .content(content) }
@@ -153,41 +153,46 @@ extension KeyMachine {
     /// Memory has been read. Without a cacher behind it, no other record can exist.
     mutating func memoryRead(_ found: HeldRecord<Content>?, now: @autoclosure () -> MonotonicInstant) {
         guard found != nil || !rules.hasBacking else { return }
-        (isRead, held) = (true, found)
-        if let details = found?.record.details { foldedCommands = details.fields.commands ?? [] }
-        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && found?.expires(after: now()) == true
-        shown = sight
+        origin.becomeKnown()
+        book.held = found
+        if let details = found?.record.details { book.foldedCommands = details.fields.commands ?? [] }
+        wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && found?.expires(after: now()) == true
+        desk.shown = sight
     }
 
     mutating func beginReading(_ transition: inout Transition) {
-        guard reading == nil else { return }
+        guard origin.reading == nil else { return }
         let ticket = transition.tickets.next()
-        reading = ticket
+        origin.beginReading(ticket)
         transition.actions.append(.read(ticket))
     }
 
     /// The cacher has loaded the record, which counts only if nothing newer is known.
     mutating func cacheReadFinished(_ ticket: Ticket, _ result: Result<HeldRecord<Content>?, any Error>, _ transition: inout Transition) {
-        guard reading == ticket else { return }
-        reading = nil
+        guard let purpose = origin.endReading(ticket) else { return }
         if case .failure(let error) = result { report(.cacherFault(.load, error), &transition) }
-        if !isRead {
+        switch purpose {
+        case .content:
             switch result {
-            case .success(let record): held = record
+            case .success(let record): book.held = record
             case .failure(let error):
                 failCacheCallers(error, &transition)
-                if invalidatePending { noteUnsavedChange(.invalidation, &transition) }
+                if desk.invalidatePending { noteUnsavedChange(.invalidation, &transition) }
             }
             becomeRead(&transition)
             readAgain(&transition)
-        } else if !readAgainFinished(result, &transition) {
+        case .newerRecord(let revision, let isOutdated):
+            newerRecordRead(revision, isOutdated: isOutdated, result, &transition)
+        case .pageKeys(let isOutdated):
             // A failed read has no keys to keep.
-            if pendingKeys != nil { adoptKeys(of: (try? result.get())?.record, &transition) }
+            adoptKeys(of: isOutdated ? nil : (try? result.get())?.record, &transition)
+            readAgain(&transition)
+        case .nothing:
             // Changes of others may have been announced since the read began.
             readAgain(&transition)
         }
         endTransition(&transition)
-        if rules.inheritsContext, reading == nil { transition.actions.append(.readEnded) }
+        if rules.inheritsContext, origin.reading == nil { transition.actions.append(.readEnded) }
     }
 
     /// Fails the callers that depend on the cacher alone: for `.cache`, and for an invalidation to be saved.
@@ -204,27 +209,27 @@ extension KeyMachine {
 
     /// An invalidation no longer waits for a record: admits the callers that have waited for it.
     mutating func settleInvalidation(_ transition: inout Transition) {
-        invalidatePending = false
-        guard isRead else { return }
-        for (id, need) in callers where need == .acceptedContent || need == .allSaved {
-            forget(id)
+        desk.invalidatePending = false
+        guard origin.isKnown else { return }
+        for (id, need) in desk.callers where need == .acceptedContent || need == .allSaved {
+            desk.forget(id)
             if let answer = admit(id, need, &transition) { transition.actions.append(.answer(id, answer)) }
         }
     }
 
     /// The accepted content is known from now on: resumes the callers and serves the observers that waited for it.
     mutating func becomeRead(_ transition: inout Transition) {
-        isRead = true
-        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held?.expires(after: transition.now) == true
-        if !patches.isEmpty || held?.record.details != nil { reconcileCommands(&transition) }
-        if held != nil { mirror(&transition) }
-        if invalidatePending {
-            invalidatePending = false
+        origin.becomeKnown()
+        wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && book.held?.expires(after: transition.now) == true
+        if !book.patches.isEmpty || book.held?.record.details != nil { reconcileCommands(&transition) }
+        if book.held != nil { mirror(&transition) }
+        if desk.invalidatePending {
+            desk.invalidatePending = false
             applyInvalidation(&transition)
         }
-        if observers > 0 {
-            welcomeObserver(forceRefresh: forceRefreshPending, &transition)
-            forceRefreshPending = false
+        if desk.observers > 0 {
+            welcomeObserver(forceRefresh: desk.forceRefreshPending, &transition)
+            desk.forceRefreshPending = false
             transition.publishes = true
         }
         readmitCallers(&transition)
@@ -234,52 +239,23 @@ extension KeyMachine {
     ///
     /// Callers for a page come last, because a fetch of the list that another caller starts would supersede the page at once.
     mutating func readmitCallers(_ transition: inout Transition) {
-        guard !callers.isEmpty else { return }
-        let inOrder = callers.sorted { ($0.value.isPageNeed ? 1 : 0, $0.key) < ($1.value.isPageNeed ? 1 : 0, $1.key) }
+        guard !desk.callers.isEmpty else { return }
+        let inOrder = desk.callers.sorted { ($0.value.isPageNeed ? 1 : 0, $0.key) < ($1.value.isPageNeed ? 1 : 0, $1.key) }
         for (id, need) in inOrder where !need.isSavedNeed {
-            forget(id)
+            desk.forget(id)
             if let answer = admit(id, need, &transition) { transition.actions.append(.answer(id, answer)) }
         }
     }
 
-    // MARK: Registration
-
-    mutating func register(_ id: CallerID, _ need: CallerNeed) {
-        callers[id] = need
-        if need.wantsFetch { fetchCallers += 1 }
-        if need == .refresh { refreshCallers += 1 }
-    }
-
-    mutating func forget(_ id: CallerID) {
-        guard let need = callers.removeValue(forKey: id) else { return }
-        // A dictionary keeps its capacity: a thousand callers of an observed key would cost memory forever.
-        if callers.isEmpty { callers = [:] }
-        if need.wantsFetch { fetchCallers -= 1 }
-        if need == .refresh { refreshCallers -= 1 }
-    }
+    // MARK: Answers
 
     /// Resumes each caller for which `choose` returns a result.
     mutating func answerCallers(_ transition: inout Transition, _ choose: (CallerNeed) -> CallerAnswer<Content>?) {
-        for (id, need) in callers {
+        for (id, need) in desk.callers {
             guard let answer = choose(need) else { continue }
             transition.actions.append(.answer(id, answer))
-            forget(id)
+            desk.forget(id)
         }
-    }
-}
-
-extension CallerNeed {
-    /// Whether the caller waits for the cacher alone and needs no content.
-    var isSavedNeed: Bool {
-        switch self {
-        case .saved, .savedEdit: true
-        default: false
-        }
-    }
-
-    /// Whether the caller requests a page of a list that is not known yet.
-    var isPageNeed: Bool {
-        if case .page = self { true } else { false }
     }
 }
 

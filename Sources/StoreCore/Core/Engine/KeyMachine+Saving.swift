@@ -3,22 +3,22 @@
 extension KeyMachine {
     /// Requests a save if the cacher lacks the newest content.
     mutating func requestSave(_ transition: inout Transition) {
-        guard isRead, lastTriedRevision < revision else { return }
-        guard rules.hasBacking else { return saveEnded(revision, failure: nil, &transition) }
-        guard !isSaveRequested, saving != revision else { return }
-        if stream != nil, defersSave(&transition) { return }
-        isSaveRequested = true
+        guard origin.isKnown, saving.tried < book.revision else { return }
+        guard rules.hasBacking else { return saveEnded(book.revision, failure: nil, &transition) }
+        guard saving.lacksRequest(for: book.revision) else { return }
+        if origin.isStreaming, defersSave(&transition) { return }
+        saving.request()
         transition.actions.append(.save)
     }
 
     /// The requested save begins.
     ///
-    /// - Returns: The record to save; `nil` if the cacher is to remove the record.
-    mutating func saveBegan() -> CacheRecord<Content>? {
-        (isSaveRequested, saving) = (false, revision)
-        sharedSaveBegan()
-        guard let record = held?.record, record.freshness.storage == .allowed else { return nil }
-        return record
+    /// - Returns: The record to save; `nil` if the cacher is to remove the record. In a shared cacher, also the base of the change.
+    mutating func saveBegan() -> (record: CacheRecord<Content>?, base: Revision?) {
+        saving.begin(book.revision)
+        let base = saving.running?.change?.base
+        guard let record = book.held?.record, record.freshness.storage == .allowed else { return (nil, base) }
+        return (record, base)
     }
 
     /// The running save has ended.
@@ -31,16 +31,16 @@ extension KeyMachine {
     mutating func saveFinished(
         _ error: (any Error)?, removing: Bool, sharedRevision: Revision = .none, _ transition: inout Transition
     ) {
-        guard let saved = saving else { return }
-        if error != nil { editorsStoppedWaiting(saved) }
-        saving = nil
-        sharedSaveEnded(error == nil ? sharedRevision : nil)
+        guard var ended = saving.end() else { return }
         if let error {
+            if isAwaitedByEditors(ended.revision) { ended.change?.isUnattended = true }
+            saving.keep(ended.change)
             report(.cacherFault(removing ? .remove : .save, error), &transition)
         } else {
+            if rules.isShared { learn(sharedRevision) }
             report(removing ? .removed : .saved, &transition)
         }
-        saveEnded(saved, failure: error, &transition)
+        saveEnded(ended.revision, failure: error, &transition)
         if let error { yieldToNewerRecord(after: error, &transition) }
         readAgain(&transition)
         unparkFlight(&transition)
@@ -51,18 +51,19 @@ extension KeyMachine {
     ///
     /// A running save is the exception: its record is removed when it has ended.
     mutating func cacherIsEmptied(_ transition: inout Transition) {
-        isSaveRequested = false
+        saving.withdraw()
         // The running read may have loaded a record that is removed now.
-        sharing.reading = nil
-        if saving == nil { sharing.pending = nil }
-        if saving == nil { saveEnded(revision, failure: nil, &transition) }
+        origin.forgetNewerRecord()
+        guard !saving.isRunning else { return }
+        saving.next = nil
+        saveEnded(book.revision, failure: nil, &transition)
     }
 
     /// The cacher has taken the content of a revision, or failed to. Resumes the callers that wait for it.
     mutating func saveEnded(_ revision: Ticket, failure: (any Error)?, _ transition: inout Transition) {
-        lastTriedRevision = revision
+        saving.tried = revision
         noteUnsavedChange(failure == nil ? nil : .content, &transition)
-        guard !callers.isEmpty else { return }
+        guard !desk.callers.isEmpty else { return }
         let answer = failure.map { CallerAnswer<Content>.failure($0) } ?? .done
         answerCallers(&transition) { need in
             switch need {
@@ -75,15 +76,15 @@ extension KeyMachine {
     // MARK: Failed saves
 
     /// Records whether the last save failed.
-    mutating func noteUnsavedChange(_ failed: UnsavedChange?, _ transition: inout Transition) {
+    mutating func noteUnsavedChange(_ failed: SavePhase.Failure?, _ transition: inout Transition) {
         if failed != nil {
             transition.actions.append(.saveFailed)
-        } else if unsavedChange != nil {
+        } else if saving.failure != nil {
             transition.actions.append(.saveRecovered)
         } else {
             return
         }
-        unsavedChange = failed
+        saving.failure = failed
     }
 
     /// The cacher has taken another key's record, so it may take this one now.
@@ -95,11 +96,11 @@ extension KeyMachine {
     /// Lets a caller wait until the cacher has all content accepted so far. Retries a failed save first.
     mutating func admitSaver(_ id: CallerID, _ transition: inout Transition) -> CallerAnswer<Content>? {
         retrySave(&transition)
-        if invalidatePending {
-            register(id, .allSaved)
-        } else if lastTriedRevision < revision {
-            register(id, .saved(revision))
-        } else if unsavedChange != nil {
+        if desk.invalidatePending {
+            desk.register(id, .allSaved)
+        } else if saving.tried < book.revision {
+            desk.register(id, .saved(book.revision))
+        } else if saving.failure != nil {
             return .failure(
                 StoreError(.cacherFailed, "saving that content is out of date: its record could not be read, and its key is in use"))
         } else {
@@ -110,10 +111,10 @@ extension KeyMachine {
 
     /// Whether the failed save can be tried again now.
     var mayRetrySave: Bool {
-        switch unsavedChange {
+        switch saving.failure {
         case nil: false
         // If the revisions differ, newer content is being saved.
-        case .content: lastTriedRevision == revision
+        case .content: saving.tried == book.revision
         // If the key is live, its observers and callers have seen it without content, and a fetch serves them.
         case .invalidation: isAtRest
         }
@@ -122,16 +123,17 @@ extension KeyMachine {
     /// Makes the failed save due again; `endTransition` requests it.
     mutating func retrySave(_ transition: inout Transition) {
         guard mayRetrySave else { return }
-        switch unsavedChange {
+        switch saving.failure {
         case nil:
             break
         case .content:
             // The same content gets a new number, so that it counts as unsaved and callers can wait for this attempt.
-            revision = transition.tickets.next()
+            book.revision = transition.tickets.next()
         case .invalidation:
             noteUnsavedChange(nil, &transition)
             forgetFailures(into: &transition.leftovers)
-            (isRead, invalidatePending) = (false, true)
+            origin.forget()
+            desk.invalidatePending = true
             beginReading(&transition)
         }
     }

@@ -13,28 +13,10 @@ internal import Foundation
 struct SharedKey: Hashable {
     /// The revision that the content is known to contain: of its own last save, or of the record that superseded a save.
     var known = Revision.none
-    /// The changes of the content with a save that has not begun, and those with a running save.
-    var pending: PendingSave?
-    var saving: PendingSave?
     /// The base while a change of others has not been read; `nil` if all are read.
     var unreadBase: Revision?
-    /// The latest change of others that has not been read, and the one that the running read includes.
+    /// The latest change of others that has not been read.
     var unread = Revision.none
-    var reading: Revision?
-    /// Whether another change came during the running read, which may have missed it.
-    var isReadOutdated = false
-
-    /// Changes of the content on their way to the cacher.
-    struct PendingSave: Hashable {
-        /// The base; `nil` overwrites every change of others.
-        var base: Revision?
-        /// Whether the content is derived from the content before; otherwise it replaces it.
-        var isDerived: Bool
-        /// Whether a newer record of another user is out of date: the content was marked so, or the origin has made a change.
-        var invalidates = false
-        /// Whether it contains a change of `update { }` without a waiting caller, so that nothing would apply it again.
-        var isUnattended = false
-    }
 
     /// The revision that stands for a gap; greater than every other.
     static var gap: Revision { Revision(number: .max, writer: .max) }
@@ -56,53 +38,34 @@ enum ContentChange: Hashable {
 
 extension KeyMachine {
     /// The position up to which the content contains all changes of others.
-    var base: Revision { max(sharing.unreadBase ?? rules.position?() ?? .none, sharing.known) }
+    var base: Revision { max(saving.elsewhere.unreadBase ?? rules.position?() ?? .none, saving.elsewhere.known) }
 
     /// Records a change of the content that is to be saved.
     mutating func note(_ change: ContentChange) {
         guard rules.isShared else { return }
         switch change {
         case .set:
-            sharing.pending = SharedKey.PendingSave(base: nil, isDerived: false)
+            saving.next = SharedChange(base: nil, isDerived: false)
         case .fetched(let base):
             // If this save is refused too, the newer record may be older than the invalidation.
-            let invalidates = sharing.pending?.invalidates == true || invalidatePending
-            sharing.pending = SharedKey.PendingSave(base: base, isDerived: false, invalidates: invalidates)
+            let invalidates = saving.next?.invalidates == true || desk.invalidatePending
+            saving.next = SharedChange(base: base, isDerived: false, invalidates: invalidates)
         case .derived, .confirmed, .invalidated:
-            if sharing.pending == nil {
+            if saving.next == nil {
                 // Derived from content that is still being saved, over the same base.
-                let origin = sharing.saving
-                sharing.pending = SharedKey.PendingSave(base: origin.flatMap(\.base) ?? base, isDerived: true)
+                saving.next = SharedChange(base: saving.running?.change?.base ?? base, isDerived: true)
             }
             // A live origin pushes what it made of the change.
-            if change == .invalidated || (change == .confirmed && !rules.isLive) { sharing.pending?.invalidates = true }
+            if change == .invalidated || (change == .confirmed && !rules.isLive) { saving.next?.invalidates = true }
         }
     }
 
     // MARK: Saving
 
-    /// Takes over the pending save's base, so that later changes begin a pending save of their own.
-    mutating func sharedSaveBegan() {
-        guard rules.isShared else { return }
-        sharing.saving = sharing.pending
-        sharing.pending = nil
-    }
-
-    /// The running save has ended.
-    ///
-    /// - Parameters:
-    ///   - revision: The revision of the saved record; `nil` if the save failed.
-    mutating func sharedSaveEnded(_ revision: Revision?) {
-        guard rules.isShared else { return }
-        if revision == nil { keepFailedSave() }
-        sharing.saving = nil
-        if let revision { learn(revision) }
-    }
-
-    private mutating func learn(_ revision: Revision) {
-        sharing.known = max(sharing.known, revision)
-        guard sharing.unread <= sharing.known else { return }
-        (sharing.unread, sharing.unreadBase) = (.none, nil)
+    mutating func learn(_ revision: Revision) {
+        saving.elsewhere.known = max(saving.elsewhere.known, revision)
+        guard saving.elsewhere.unread <= saving.elsewhere.known else { return }
+        (saving.elsewhere.unread, saving.elsewhere.unreadBase) = (.none, nil)
     }
 
     /// The cacher has refused the running save because another user has changed the key.
@@ -110,21 +73,24 @@ extension KeyMachine {
     /// - Parameters:
     ///   - newer: The newer record; `nil` if it was removed.
     ///   - revision: Its revision.
-    mutating func saveSuperseded(by newer: HeldRecord<Content>?, _ revision: Revision, _ transition: inout Transition) {
-        guard let saved = saving else { return }
-        let refused = sharing.saving
-        (saving, sharing.saving) = (nil, nil)
+    ///   - transition: The transition.
+    /// - Returns: Whether a newer record is out of date, because the refused change marked the content so, or because the origin has made it.
+    @discardableResult
+    mutating func saveSuperseded(by newer: HeldRecord<Content>?, _ revision: Revision, _ transition: inout Transition) -> Bool {
+        guard let refused = saving.end() else { return false }
+        let wasOutdating = refused.change?.invalidates == true
         report(.superseded, &transition)
-        if let pending = sharing.pending, !pending.isDerived {
+        if let next = saving.next, !next.isDerived {
             // Newer content of this store replaces the refused one, and has a base of its own.
-            if refused?.invalidates == true { sharing.pending?.invalidates = true }
-            saveEnded(saved, failure: nil, &transition)
-            return endTransition(&transition)
+            if wasOutdating { saving.next?.invalidates = true }
+            saveEnded(refused.revision, failure: nil, &transition)
+            endTransition(&transition)
+            return wasOutdating
         }
-        let invalidates = refused?.invalidates == true || sharing.pending?.invalidates == true || invalidatePending
-        if refused?.isUnattended == true || sharing.pending?.isUnattended == true { dropUnsaved(&transition) }
-        sharing.pending = nil
-        isSaveRequested = false
+        let invalidates = wasOutdating || saving.next?.invalidates == true || desk.invalidatePending
+        if refused.change?.isUnattended == true || saving.next?.isUnattended == true { dropUnsaved(&transition) }
+        saving.next = nil
+        saving.withdraw()
         learn(revision)
         // The changes of these callers are applied again, to the newer content.
         answerCallers(&transition) { need in if case .savedEdit = need { .outdated } else { nil } }
@@ -132,6 +98,7 @@ extension KeyMachine {
         if invalidates { invalidateNewest(&transition) }
         readAgain(&transition)
         endTransition(&transition)
+        return wasOutdating
     }
 
     // MARK: Changes of others
@@ -140,10 +107,10 @@ extension KeyMachine {
     ///
     /// - Parameter revision: The revision of the change; ``SharedKey/gap`` if changes may have been lost.
     mutating func changedElsewhere(_ revision: Revision, _ transition: inout Transition) {
-        guard revision > sharing.known else { return }
-        if sharing.unreadBase == nil { sharing.unreadBase = base }
-        sharing.unread = max(sharing.unread, revision)
-        sharing.isReadOutdated = true
+        guard revision > saving.elsewhere.known else { return }
+        if saving.elsewhere.unreadBase == nil { saving.elsewhere.unreadBase = base }
+        saving.elsewhere.unread = max(saving.elsewhere.unread, revision)
+        origin.outdateNewerRecord()
         retryFailedChange(&transition)
         readAgain(&transition)
         endTransition(&transition)
@@ -153,7 +120,7 @@ extension KeyMachine {
     ///
     /// A pending save continues: content that was set here is newer than the removal, and the cacher refuses content that is older.
     mutating func clearedElsewhere(_ revision: Revision, _ transition: inout Transition) {
-        guard revision > sharing.known else { return }
+        guard revision > saving.elsewhere.known else { return }
         guard mayAdopt else { return changedElsewhere(revision, &transition) }
         learn(revision)
         clearedWithCacher(&transition)
@@ -168,48 +135,52 @@ extension KeyMachine {
 
     /// Reads the record again if a change of others is unread and no save is pending. The cacher refuses a pending save that is outdated.
     mutating func readAgain(_ transition: inout Transition) {
-        guard sharing.unreadBase != nil, mayReadAgain else { return }
-        (sharing.reading, sharing.isReadOutdated) = (sharing.unread, false)
+        guard saving.elsewhere.unreadBase != nil, mayReadAgain else { return }
         beginReading(&transition)
+        origin.awaitNewerRecord(of: saving.elsewhere.unread)
     }
 
     /// Marks the newest record. If this store holds none, another user may have saved one that was not announced yet; it is read first.
     mutating func invalidateNewest(_ transition: inout Transition) {
         applyInvalidation(&transition)
-        if held == nil, rules.isShared, patches.isEmpty || !isTemporary {
-            invalidatePending = true
-            if sharing.unreadBase == nil { sharing.unreadBase = base }
-            (sharing.unread, sharing.isReadOutdated) = (SharedKey.gap, true)
+        if book.held == nil, rules.isShared, book.patches.isEmpty || !isTemporary {
+            desk.invalidatePending = true
+            if saving.elsewhere.unreadBase == nil { saving.elsewhere.unreadBase = base }
+            saving.elsewhere.unread = SharedKey.gap
+            origin.outdateNewerRecord()
             readAgain(&transition)
-        } else if invalidatePending {
+        } else if desk.invalidatePending {
             settleInvalidation(&transition)
         }
     }
 
-    private var mayReadAgain: Bool { isRead && reading == nil && pendingKeys == nil && mayAdopt }
+    private var mayReadAgain: Bool { origin.isKnown && origin.reading == nil && mayAdopt }
 
     /// The record has been read again.
     ///
-    /// - Returns: `false` if this was not the purpose of the read.
-    mutating func readAgainFinished(_ result: Result<HeldRecord<Content>?, any Error>, _ transition: inout Transition) -> Bool {
-        guard let read = sharing.reading else { return false }
-        sharing.reading = nil
+    /// - Parameters:
+    ///   - revision: The latest change that the read includes.
+    ///   - isOutdated: Whether another change came during the read, which may have missed it.
+    ///   - result: The record.
+    ///   - transition: The transition.
+    mutating func newerRecordRead(
+        _ revision: Revision, isOutdated: Bool, _ result: Result<HeldRecord<Content>?, any Error>, _ transition: inout Transition
+    ) {
         switch result {
         case .success(let newer):
             // A change made meanwhile is saved over the old base, and learns of the newer record if it is refused.
-            guard mayAdopt else { return true }
-            if !sharing.isReadOutdated { (sharing.unread, sharing.unreadBase) = (.none, nil) }
-            if read != SharedKey.gap { sharing.known = max(sharing.known, read) }
-            let invalidates = invalidatePending
+            guard mayAdopt else { return }
+            if !isOutdated { (saving.elsewhere.unread, saving.elsewhere.unreadBase) = (.none, nil) }
+            if revision != SharedKey.gap { saving.elsewhere.known = max(saving.elsewhere.known, revision) }
+            let invalidates = desk.invalidatePending
             adopt(newer, &transition)
-            if invalidates, held != nil || sharing.unreadBase != nil { invalidateNewest(&transition) }
+            if invalidates, book.held != nil || saving.elsewhere.unreadBase != nil { invalidateNewest(&transition) }
             readAgain(&transition)
         case .failure(let error):
-            if invalidatePending { invalidationFailed(error, &transition) }
+            if desk.invalidatePending { invalidationFailed(error, &transition) }
             // The base stays, so the cacher refuses the next save if it is outdated. A fetch that waited for the record begins without it.
-            if flight?.isParked == true { restartIfWanted(forceRefresh: dropFlight(&transition), &transition) }
+            if origin.flight?.isParked == true { restartIfWanted(forceRefresh: dropFlight(&transition), &transition) }
         }
-        return true
     }
 
     /// Accepts the record of another user; it is saved already.
@@ -219,34 +190,34 @@ extension KeyMachine {
             return
         }
         transition.isWriting = true
-        let wasFetching = flight != nil
+        let wasFetching = origin.flight != nil
         // An invalidation by another user ends the stream too (L3).
-        let endsStream = stream != nil && newer.record.isInvalidated
+        let endsStream = origin.isStreaming && newer.record.isInvalidated
         let wasExplicit = endsStream ? dropFlight(&transition) : dropOvertakenFlight(&transition)?.forceRefresh == true
-        let forceRefresh = wasExplicit || forceRefreshPending
-        sharing.pending = nil
-        if stream != nil { keepValue() }
-        forceRefreshPending = false
+        let forceRefresh = wasExplicit || desk.forceRefreshPending
+        saving.next = nil
+        if origin.isStreaming { keepValue() }
+        desk.forceRefreshPending = false
         supersedePages(&transition)
-        epoch = transition.tickets.next()
+        book.epoch = transition.tickets.next()
         // An expired record that is newer than the held one is the result of a fetch, so another fetch would return nothing newer.
-        let isNewer = newer.record.fetchedAt > held?.record.fetchedAt ?? .distantPast
+        let isNewer = newer.record.fetchedAt > book.held?.record.fetchedAt ?? .distantPast
         let isUsable = !newer.record.isInvalidated && (isNewer || newer.isValid(at: transition.now))
-        if let old = held?.record.content { transition.discarded.append(old) }
-        held = newer
-        if isConnected { held?.deadline = .distantFuture }
-        contentNumber += 1
-        mergeIndex = nil
+        if let old = book.held?.record.content { transition.discarded.append(old) }
+        book.held = newer
+        if origin.isConnected { book.held?.deadline = .distantFuture }
+        book.contentNumber += 1
+        sides?.mergeIndex = nil
         forgetFailures(into: &transition.leftovers)
-        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && newer.expires(after: transition.now)
-        revision = transition.tickets.next()
+        wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && newer.expires(after: transition.now)
+        book.revision = transition.tickets.next()
         reconcileCommands(&transition)
         mirror(&transition)
         transition.publishes = true
-        saveEnded(revision, failure: nil, &transition)
+        saveEnded(book.revision, failure: nil, &transition)
         if isUsable {
-            if fetchCallers > refreshCallers { answerAfterUpdate(&transition) }
-            if stream == nil, forceRefresh || refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
+            if desk.hasCallersOfContent { answerAfterUpdate(&transition) }
+            if !origin.isStreaming, forceRefresh || desk.refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
         } else if wasFetching || newer.record.isInvalidated {
             restartIfWanted(forceRefresh: forceRefresh, &transition)
         }
@@ -254,7 +225,7 @@ extension KeyMachine {
 
     /// Begins a fetch that waited for a record of another user which this store has overwritten, so that nothing will be read.
     mutating func unparkFlight(_ transition: inout Transition) {
-        guard flight?.isParked == true, sharing.unreadBase == nil else { return }
+        guard origin.flight?.isParked == true, saving.elsewhere.unreadBase == nil else { return }
         restartIfWanted(forceRefresh: dropFlight(&transition), &transition)
     }
 
@@ -264,13 +235,13 @@ extension KeyMachine {
     ///
     /// - Returns: Whether to fetch; otherwise the record is being read, or the fetch has been dropped.
     mutating func leaseGranted(_ ticket: Ticket, at position: Revision) -> Bool {
-        guard flight?.ticket == ticket else { return false }
+        guard origin.flight?.ticket == ticket else { return false }
         // If a change is unread although its record may be read, the last read has failed.
-        guard sharing.unreadBase == nil || mayReadAgain else {
-            flight?.isParked = true
+        guard saving.elsewhere.unreadBase == nil || mayReadAgain else {
+            origin.changeFlight { $0.isParked = true }
             return false
         }
-        flight?.base = position
+        origin.changeFlight { $0.base = position }
         return true
     }
 }

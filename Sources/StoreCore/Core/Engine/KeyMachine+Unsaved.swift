@@ -4,59 +4,38 @@
 // outage ends. The cacher then takes it, or refuses it because of a newer record. A change that is dropped for a newer record, and that no
 // caller would apply again, is reported.
 
-extension SharedKey.PendingSave {
-    /// Whether a newer record may replace the content without a loss: it was fetched, or extended by a page.
-    var isReplaceable: Bool { base != nil && !isUnattended && !invalidates }
-}
-
 extension KeyMachine {
     /// Whether a newer record of another user may replace the content: no change is being saved or has failed to be.
-    var mayAdopt: Bool { lastTriedRevision == revision && saving == nil && sharing.pending?.isReplaceable != false }
+    var mayAdopt: Bool { saving.tried == book.revision && !saving.isRunning && saving.next?.isReplaceable != false }
 
     // MARK: Callers that no longer wait
 
-    /// The save has failed that these callers of `update { }` wait for.
-    mutating func editorsStoppedWaiting(_ saved: Ticket) {
-        guard rules.isShared else { return }
-        let haveWaited = callers.values.contains { need in if case .savedEdit(let awaited) = need { awaited <= saved } else { false } }
-        if haveWaited { sharing.saving?.isUnattended = true }
+    /// Whether callers of `update { }` wait for the save of this revision, so that they stop waiting when it fails.
+    func isAwaitedByEditors(_ saved: Ticket) -> Bool {
+        guard rules.isShared else { return false }
+        return desk.callers.values.contains { need in if case .savedEdit(let awaited) = need { awaited <= saved } else { false } }
     }
 
     /// A caller of `update { }` was canceled while it waited for its save.
     mutating func editorLeft(_ awaited: Ticket) {
         guard rules.isShared else { return }
-        if let saving, awaited <= saving { sharing.saving?.isUnattended = true } else { sharing.pending?.isUnattended = true }
+        saving.leaveUnattended(awaited)
     }
 
     // MARK: Failed saves
 
-    /// The running save has failed: it is tried again as it was, with the changes that were derived from its content meanwhile.
-    mutating func keepFailedSave() {
-        guard var failed = sharing.saving else { return }
-        if let pending = sharing.pending {
-            // Content that was set or fetched meanwhile replaces the content that could not be saved.
-            guard pending.isDerived else {
-                if failed.invalidates { sharing.pending?.invalidates = true }
-                return
-            }
-            failed.invalidates = failed.invalidates || pending.invalidates
-            failed.isUnattended = failed.isUnattended || pending.isUnattended
-        }
-        sharing.pending = failed
-    }
-
     /// Another user may have changed the key: a failed save finds out by itself.
     mutating func retryFailedChange(_ transition: inout Transition) {
-        if unsavedChange == .content, sharing.pending?.isReplaceable != false { return }
+        if saving.failure == .content, saving.next?.isReplaceable != false { return }
         retrySave(&transition)
     }
 
     /// A save has failed: if the cacher can never take the record, the newer record of another user replaces it.
     mutating func yieldToNewerRecord(after error: any Error, _ transition: inout Transition) {
-        guard sharing.unreadBase != nil, lastTriedRevision == revision, !isLikelyToPass(error), let failed = sharing.pending else { return }
+        guard saving.elsewhere.unreadBase != nil, saving.tried == book.revision, !isLikelyToPass(error), let failed = saving.next else { return }
         if !failed.isReplaceable { dropUnsaved(&transition) }
         // If the newer record cannot be read either, a further save is refused.
-        sharing.pending = SharedKey.PendingSave(base: failed.base ?? sharing.unreadBase, isDerived: true)
+        saving.next = SharedChange(base: failed.base ?? saving.elsewhere.unreadBase, isDerived: true)
     }
 
     private func isLikelyToPass(_ error: any Error) -> Bool {

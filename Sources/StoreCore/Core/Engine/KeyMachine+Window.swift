@@ -4,7 +4,7 @@
 extension KeyMachine {
     /// The pages that a fetch loads again: the loaded ones, up to the size of the window.
     var loadedPages: PageCounts {
-        guard let loaded = held?.record.details?.fields.pages else { return PageCounts() }
+        guard let loaded = book.held?.record.details?.fields.pages else { return PageCounts() }
         // A refetch in a window does not count empty pages, so it need not reach those at the ends.
         var pages = rules.list?.window == nil ? loaded.counts : loaded.withoutEmptyEnds.counts
         if let window = rules.list?.window {
@@ -50,7 +50,7 @@ extension KeyMachine {
         if side == .next { record.fields.nextKey = keyOfDropped } else { record.fields.prevKey = keyOfDropped }
         if let elements = list.drop(&record.content, dropped, side) { transition.discarded.append(elements) }
         // The positions in the index are those of the longer list.
-        mergeIndex = nil
+        sides?.mergeIndex = nil
         // A page that was requested or failed at this end belongs behind the dropped one.
         interruptPage(side, &transition)
         self[side].forgetFailure(into: &transition.leftovers)

@@ -16,30 +16,30 @@ extension KeyMachine {
     ) -> Ticket {
         guard let content else { return cleared(&transition) }
         transition.isWriting = true
-        let forceRefresh = dropOvertakenFlight(&transition)?.forceRefresh == true || forceRefreshPending
+        let forceRefresh = dropOvertakenFlight(&transition)?.forceRefresh == true || desk.forceRefreshPending
         forgetPending(&transition)
         if keys == .kept { interruptPages(&transition) } else { supersedePages(&transition) }
         var record = CacheRecord(content: content, fetchedAt: transition.date, details: nil)
-        if keys != .kept || held?.record.details != nil { record.fields = fields(after: content, keys) }
-        let (wasRead, hadPendingKeys) = (isRead, pendingKeys != nil)
-        isRead = true
+        if keys != .kept || book.held?.record.details != nil { record.fields = fields(after: content, keys) }
+        let (wasRead, awaitedKeys) = (origin.isKnown, origin.awaitsKeys)
+        origin.becomeKnown()
         // A list keeps the page keys of its record, even if the record has not been read yet.
         if keys != .kept || !rules.isList {
-            if pendingKeys != nil { pendingKeys = nil }
+            origin.forgetKeys()
         } else if !wasRead {
-            pendingKeys = .adopt
             beginReading(&transition)
+            origin.awaitKeys()
         }
         accept(record, change, &transition)
         // No record will tell whether it contains the changes of delivered commands.
-        if !wasRead, patches.first?.isConfirmed == true { foldConfirmed(&transition) }
+        if !wasRead, book.patches.first?.isConfirmed == true { foldConfirmed(&transition) }
         // Skips the scan if no caller can be resumed: thousands may wait for the cacher or for a refresh, and updates are as frequent.
-        if fetchCallers > refreshCallers || !wasRead { answerAfterUpdate(&transition) }
-        if stream == nil, forceRefresh || refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
+        if desk.hasCallersOfContent || !wasRead { answerAfterUpdate(&transition) }
+        if !origin.isStreaming, forceRefresh || desk.refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
         // Page requests that waited for the old keys continue, too.
-        if !wasRead || (hadPendingKeys && pendingKeys == nil) { readmitCallers(&transition) }
+        if !wasRead || (awaitedKeys && !origin.awaitsKeys) { readmitCallers(&transition) }
         endTransition(&transition)
-        return revision
+        return book.revision
     }
 
     /// Resumes callers that no longer need a fetch with the content.
@@ -57,14 +57,14 @@ extension KeyMachine {
 
     /// Drops requests that waited for the cache read and are outdated.
     mutating func forgetPending(_ transition: inout Transition) {
-        if forceRefreshPending { forceRefreshPending = false }
-        if invalidatePending { settleInvalidation(&transition) }
+        if desk.forceRefreshPending { desk.forceRefreshPending = false }
+        if desk.invalidatePending { settleInvalidation(&transition) }
     }
 
     /// The details that stay when the content is set: the pages, and that the content must not be stored (RFC 9111 §5.2.2.5).
     func fields(after content: Content, _ keys: PageKeys) -> RecordDetails.Fields {
         var fields = RecordDetails.Fields()
-        if let record = held?.record {
+        if let record = book.held?.record {
             let held = record.fields
             fields.pages = resized(held.pages, from: record.content, to: content)
             fields.freshness.storage = held.freshness.storage
@@ -76,16 +76,14 @@ extension KeyMachine {
         return fields
     }
 
-    /// The record with the page keys of an updated list has been read.
+    /// The record with the page keys of an updated list has been read; `nil` if its keys are of no use.
     mutating func adoptKeys(of record: CacheRecord<Content>?, _ transition: inout Transition) {
-        let adopts = pendingKeys == .adopt
-        pendingKeys = nil
-        if adopts, let record, let content = held?.record.content {
-            held?.record.fields.nextKey = record.nextKey
-            held?.record.fields.prevKey = record.prevKey
-            held?.record.fields.guessedEnd = record.guessedEnd
+        if let record, let content = book.held?.record.content {
+            book.held?.record.fields.nextKey = record.nextKey
+            book.held?.record.fields.prevKey = record.prevKey
+            book.held?.record.fields.guessedEnd = record.guessedEnd
             let pages = resized(record.fields.pages, from: record.content, to: content)
-            held?.record.fields.pages = pages
+            book.held?.record.fields.pages = pages
             acceptedContentChanged(.derived, &transition)
         }
         readmitCallers(&transition)
@@ -100,38 +98,38 @@ extension KeyMachine {
     @discardableResult
     mutating func cleared(cacherIsCleared: Bool = false, _ transition: inout Transition) -> Ticket {
         transition.isWriting = true
-        let forceRefresh = dropFlight(&transition) || forceRefreshPending || refreshCallers > 0
+        let forceRefresh = dropFlight(&transition) || desk.forceRefreshPending || desk.refreshCallers > 0
         // A prefetch does not fetch cleared content again.
-        if fetchCallers > refreshCallers { answerCallers(&transition) { $0 == .prefetch ? .done : nil } }
+        if desk.hasCallersOfContent { answerCallers(&transition) { $0 == .prefetch ? .done : nil } }
         forgetPending(&transition)
-        let (wasRead, hadPendingKeys) = (isRead, pendingKeys != nil)
-        pendingKeys = nil
+        let (wasRead, awaitedKeys) = (origin.isKnown, origin.awaitsKeys)
+        origin.forgetKeys()
         supersedePages(&transition)
-        isRead = true
-        if let old = held?.record.content { transition.discarded.append(old) }
-        held = nil
-        epoch = transition.tickets.next()
-        owesFetch = false
+        origin.becomeKnown()
+        if let old = book.held?.record.content { transition.discarded.append(old) }
+        book.held = nil
+        book.epoch = transition.tickets.next()
+        wakes.owesFetch = false
         forgetFailures(into: &transition.leftovers)
-        mergeIndex = nil
+        sides?.mergeIndex = nil
         // The commands of an outbox will still be delivered.
         discardPatches(&transition) { $0.command == nil || $0.isConfirmed }
-        refetchesAtDeadline = false
+        wakes.refetchesAtDeadline = false
         acceptedContentChanged(.set, &transition)
         if cacherIsCleared { cacherIsEmptied(&transition) }
-        if patches.isEmpty || !createAgain(&transition) { restartIfWanted(forceRefresh: forceRefresh, &transition) }
-        if !wasRead || hadPendingKeys { readmitCallers(&transition) }
+        if book.patches.isEmpty || !createAgain(&transition) { restartIfWanted(forceRefresh: forceRefresh, &transition) }
+        if !wasRead || awaitedKeys { readmitCallers(&transition) }
         endTransition(&transition)
-        return revision
+        return book.revision
     }
 
     /// Marks the content as out of date.
     mutating func invalidated(_ transition: inout Transition) {
         transition.isWriting = true
-        if isRead {
+        if origin.isKnown {
             invalidateNewest(&transition)
         } else {
-            invalidatePending = true
+            desk.invalidatePending = true
             beginReading(&transition)
         }
         endTransition(&transition)
@@ -139,13 +137,13 @@ extension KeyMachine {
 
     mutating func applyInvalidation(_ transition: inout Transition) {
         // The content of a temporary key has no origin that could have newer content.
-        if !patches.isEmpty, isTemporary { return }
+        if !book.patches.isEmpty, isTemporary { return }
         let forceRefresh = dropFlight(&transition)
-        epoch = transition.tickets.next()
+        book.epoch = transition.tickets.next()
         interruptPages(&transition)
-        if held != nil {
-            held?.invalidate()
-            refetchesAtDeadline = false
+        if book.held != nil {
+            book.held?.invalidate()
+            wakes.refetchesAtDeadline = false
             acceptedContentChanged(.invalidated, &transition)
         }
         restartIfWanted(forceRefresh: forceRefresh, &transition)
@@ -153,7 +151,7 @@ extension KeyMachine {
 
     /// Callers that waited for a fetch of the old epoch wait for a fetch of the new one.
     mutating func restartIfWanted(forceRefresh: Bool, _ transition: inout Transition) {
-        if isWanted { startFlight(forceRefresh: forceRefresh, &transition) }
+        if desk.wantsFetch { startFlight(forceRefresh: forceRefresh, &transition) }
     }
 
     // MARK: The step of every change
@@ -163,34 +161,34 @@ extension KeyMachine {
         _ record: consuming CacheRecord<Content>, keepingContent: Bool = false, at arrival: MonotonicInstant? = nil,
         _ change: ContentChange, _ transition: inout Transition
     ) {
-        epoch = transition.tickets.next()
-        if stream != nil { keepValue() }
+        book.epoch = transition.tickets.next()
+        if origin.isStreaming { keepValue() }
         var accepted = HeldRecord(record, expiry: rules.expiry, now: arrival ?? transition.now)
-        if isConnected { accepted.deadline = .distantFuture }
-        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && accepted.expires(after: transition.now)
-        if held == nil {
-            held = accepted
+        if origin.isConnected { accepted.deadline = .distantFuture }
+        wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && accepted.expires(after: transition.now)
+        if book.held == nil {
+            book.held = accepted
         } else {
             // Swapped instead of assigned, so that neither record is copied.
-            held?.exchange(with: &accepted)
+            book.held?.exchange(with: &accepted)
             transition.discarded.append((consume accepted).record.content)
         }
         if keepingContent {
             forgetFailure(into: &transition.leftovers)
         } else {
-            contentNumber += 1
-            if mergeIndex != nil { mergeIndex = nil }
+            book.contentNumber += 1
+            sides?.mergeIndex = nil
             forgetFailures(into: &transition.leftovers)
         }
         acceptedContentChanged(change, &transition)
-        if invalidatePending { settleInvalidation(&transition) }
+        if desk.invalidatePending { settleInvalidation(&transition) }
     }
 
     /// The accepted content has changed: applies the patches again, mirrors the record, and assigns a new revision.
     mutating func acceptedContentChanged(_ change: ContentChange, _ transition: inout Transition) {
         note(change)
-        revision = transition.tickets.next()
-        if !foldedCommands.isEmpty { nameFoldedCommands() }
+        book.revision = transition.tickets.next()
+        if !book.foldedCommands.isEmpty { nameFoldedCommands() }
         rebuildOverlay(&transition)
         mirror(&transition)
         transition.publishes = true

@@ -14,171 +14,21 @@ internal import Foundation
 /// the step that all changes share; `+Saving` saves; `+Sharing` the changes of other users of a shared cacher; `+Patches` optimistic
 /// mutations; `+Commands` the changes of an outbox's commands; `+Live` streams of an origin that pushes.
 struct KeyMachine<Content: Sendable> {
-    // MARK: The accepted content
+    // The part that each change writes comes first, and the others are written only when they change: then two cores that alternate on a key
+    // exchange few cache lines.
 
-    // The properties that each change writes come first, next to each other, and the others are written only when they change: then two
-    // cores that alternate on a key exchange few cache lines.
-
-    /// The newest accepted record; `nil` if the key has no content.
-    var held: HeldRecord<Content>?
-    /// The number of the last change of the accepted content, or of the last retry of its save.
-    var revision = Ticket(number: 0)
-    /// The last revision that the cacher took or failed to take.
-    var lastTriedRevision = Ticket(number: 0)
-    /// The number of changes of the content that readers see.
-    var contentNumber: UInt64 = 0
-    /// The start of the current epoch: results of older fetches and responses to older mutations are outdated (C5).
-    var epoch = Ticket(number: 0)
-    /// The state that was published last.
-    var shown: Sight?
-    /// Whether the command that creates the entity of this temporary key has failed or was taken back.
-    var isAbandoned = false
-    /// Whether the accepted content is known, because the cache was read or the content was set.
-    var isRead = false
-    /// The last fetch's failure, until a fetch succeeds or the content is set.
-    var failure: Failure?
-    /// The page merger's index of the content; dropped when the content changes in another way.
-    var mergeIndex: AnyObject?
+    var book = Book<Content>()
+    var origin = OriginWork<Content>()
+    var saving = SavePhase()
+    var desk = Desk()
+    /// The pages of a list; `nil` for other content.
+    var sides: Sides?
+    var wakes = Wakes()
     let rules: KeyRules<Content>
-
-    // MARK: Patches, oldest first
-
-    var patches: [Patch] = []
-    /// The accepted content with all patches applied; `nil` if there are no patches.
-    var overlay: Content?
-    /// Whether an observed key is fetched when the last mutation is settled.
-    var owesFetch = false
-    /// The delivered commands that the content contains and that their outbox still knows.
-    var foldedCommands: [UUID] = []
-
-    // MARK: Work in progress
-
-    var flight: Flight?
-    /// The stream of an origin that pushes; `nil` if none runs, and always for other origins.
-    var stream: OutOfLine<LiveStream<Content>>?
-    var next = Side()
-    var prev = Side()
-    /// The requested load of the record.
-    var reading: Ticket?
-    /// Whether a save has been requested that has not begun.
-    var isSaveRequested = false
-    /// The revision that the running save saves.
-    var saving: Ticket?
-    /// The change that the cacher lacks after a failed call; the key stays live until the call has succeeded.
-    var unsavedChange: UnsavedChange?
-
-    // MARK: Observers and callers
-
-    var observers = 0
-    var callers: [CallerID: CallerNeed] = [:]
-    /// The number of callers that want a fetch.
-    var fetchCallers = 0
-    /// The number of callers that wait for a refresh, which no update satisfies.
-    var refreshCallers = 0
-
-    // MARK: Pending work
-
-    /// The time at which an unwanted fetch is canceled.
-    var graceEnds: MonotonicInstant?
-    /// Whether the record is fetched again at its deadline. False for a record without a deadline, and for one that arrived expired (C10).
-    var refetchesAtDeadline = false
-    /// Whether a trigger came too early and waits for its time.
-    var triggerPending = false
-    var lastFetchEnded: MonotonicInstant?
-    /// Whether an observer that forces a fetch has joined before the cache was read.
-    var forceRefreshPending = false
-    /// Whether the content was invalidated before the cache was read.
-    var invalidatePending = false
-    /// Set if a list was updated before the record with its page keys was read.
-    var pendingKeys: PendingKeys?
-    /// The changes that others make of this key; unused if the cacher is not shared.
-    var sharing = SharedKey()
 
     init(rules: KeyRules<Content>) {
         self.rules = rules
-    }
-
-    /// The use of page keys that are still being read.
-    enum PendingKeys: Hashable {
-        case adopt
-        /// The origin has returned newer keys in the meantime.
-        case ignore
-    }
-
-    struct Failure {
-        var error: any Error
-        /// The earliest time of the next automatic fetch.
-        var holdsUntil: MonotonicInstant
-    }
-
-    /// A change that the cacher failed to take.
-    enum UnsavedChange: Hashable {
-        case content
-        /// The record to be invalidated could not be read.
-        case invalidation
-    }
-
-    /// A fetch of the whole content; pages have their own requests in ``Side``.
-    struct Flight: Hashable {
-        var ticket: Ticket
-        /// Whether a caller or an observer has requested this fetch explicitly, so that an update starts it again.
-        var forceRefresh: Bool
-        /// Whether a caller got stale content in reliance on this fetch, which then runs to its end without a waiting caller.
-        var isPromised = false
-        /// Whether the fetch sent the record's validator.
-        var revalidates: Bool
-        /// The position of a shared cacher before the fetch began.
-        var base = Revision.none
-        /// Whether the fetch has not begun because a newer record of another user is being read.
-        var isParked = false
-    }
-
-    /// The distinguishing parts of a state. Contents and errors need no comparison: content has a number, and a loading state separates any
-    /// two errors.
-    struct Sight: Hashable {
-        enum Kind: Hashable { case loading, error, completed(next: Page, prev: Page) }
-        enum Page: Hashable {
-            case none, more, loading, error
-
-            @inline(__always)
-            init(isLoading: Bool, hasFailed: Bool, hasPage: Bool) {
-                self = isLoading ? .loading : hasFailed ? .error : hasPage ? .more : .none
-            }
-        }
-
-        var kind: Kind
-        /// The number of the content, if there is any.
-        var content: UInt64?
-    }
-
-    /// The page request in one direction of a list.
-    struct Side {
-        var ticket: Ticket?
-        /// Whether the page request was interrupted and begins again when no fetch of the list runs. Never true after a transition without
-        /// such a fetch.
-        var isInterrupted = false
-        var failure: (any Error)?
-
-        mutating func forgetFailure(into leftovers: inout [any Sendable]) {
-            guard let failure else { return }
-            leftovers.append(failure)
-            self.failure = nil
-        }
-    }
-
-    /// An optimistic change that is not yet part of the accepted content.
-    struct Patch: Sendable {
-        var id: Ticket
-        var isConfirmed = false
-        /// Whether a page was added after this change, so that the mutation's response may lack it.
-        var isBeforePage = false
-        /// Whether content was fetched after the origin may have made this change.
-        var isBeforeFetch = false
-        /// The command of an outbox that this change belongs to; `nil` for a mutation.
-        var command: CommandMark?
-        /// The first content of an entity that the command creates.
-        var first: Content?
-        var apply: @Sendable (inout Content) -> Void
+        if rules.isList { sides = Sides() }
     }
 
     /// The inputs and outputs of one transition.
@@ -216,19 +66,19 @@ struct KeyMachine<Content: Sendable> {
 
 extension KeyMachine {
     /// The content that observers and callers get: the accepted content with the patches applied.
-    var content: Content? { overlay ?? held?.record.content }
+    var content: Content? { book.content }
 
     // The properties that every transition reads are inlined: a call would copy the whole machine.
 
     /// Whether there is a state to show.
     @inline(__always)
-    var isVisible: Bool { flight != nil || failure != nil || held != nil || overlay != nil }
+    var isVisible: Bool { origin.flight != nil || origin.failure != nil || book.held != nil || book.overlay != nil }
 
     /// The state for observers; `nil` before anything is known.
     @inline(__always)
     var state: LoadingState<Content>? {
-        if flight != nil { return .loading(content: content) }
-        if let failure { return .error(rawError: failure.error, content: content) }
+        if origin.flight != nil { return .loading(content: content) }
+        if let failure = origin.failure { return .error(rawError: failure.error, content: content) }
         // Computed first, so that the content is moved into the state and not copied.
         let (next, prev) = (additionalState(.next), additionalState(.prev))
         return content.map { .completed(content: $0, next: next, prev: prev) }
@@ -239,18 +89,18 @@ extension KeyMachine {
     @inline(__always)
     var sight: Sight? {
         mutating get {
-            let number = held == nil && overlay == nil ? nil : contentNumber
-            if flight != nil { return Sight(kind: .loading, content: number) }
-            if failure != nil { return Sight(kind: .error, content: number) }
+            let number = book.held == nil && book.overlay == nil ? nil : book.contentNumber
+            if origin.flight != nil { return Sight(kind: .loading, content: number) }
+            if origin.failure != nil { return Sight(kind: .error, content: number) }
             guard let number else { return nil }
-            guard rules.isList else { return Sight(kind: .completed(next: .none, prev: .none), content: number) }
-            let details = held?.record.details
+            guard let sides else { return Sight(kind: .completed(next: .none, prev: .none), content: number) }
+            let details = book.held?.record.details
             return Sight(
                 kind: .completed(
                     next: Sight.Page(
-                        isLoading: next.ticket != nil, hasFailed: next.failure != nil, hasPage: details?.hasPage(.next) == true),
+                        isLoading: sides.next.ticket != nil, hasFailed: sides.next.failure != nil, hasPage: details?.hasPage(.next) == true),
                     prev: Sight.Page(
-                        isLoading: prev.ticket != nil, hasFailed: prev.failure != nil,
+                        isLoading: sides.prev.ticket != nil, hasFailed: sides.prev.failure != nil,
                         hasPage: rules.isTwoWay && details?.hasPage(.prev) == true)),
                 content: number)
         }
@@ -258,7 +108,7 @@ extension KeyMachine {
 
     @inline(__always)
     func additionalState(_ direction: PageDirection) -> AdditionalLoadingState {
-        guard rules.isList else { return .none }
+        guard sides != nil else { return .none }
         if isLoading(direction) { return .loading }
         if let error = self[direction].failure { return .error(rawError: error) }
         return .fixed(canRequestAdditionalData: hasPage(direction))
@@ -267,50 +117,41 @@ extension KeyMachine {
     // Each of these reads one word. Reading a whole side or a page key would copy its references.
 
     @inline(__always)
-    private func isLoading(_ direction: PageDirection) -> Bool { (direction == .next ? next.ticket : prev.ticket) != nil }
+    private func isLoading(_ direction: PageDirection) -> Bool { (direction == .next ? sides?.next.ticket : sides?.prev.ticket) != nil }
 
     @inline(__always)
     private func hasPage(_ direction: PageDirection) -> Bool {
-        rules.hasSide(direction) && held?.record.details?.hasPage(direction) == true
+        rules.hasSide(direction) && book.held?.record.details?.hasPage(direction) == true
     }
 
     func pageKey(_ direction: PageDirection) -> String? {
         // Content that is not a list has no pages, even if its record has page keys. A one-way list has none before the first page.
         guard rules.hasSide(direction) else { return nil }
-        return direction == .next ? held?.record.nextKey : held?.record.prevKey
+        return direction == .next ? book.held?.record.nextKey : book.held?.record.prevKey
     }
 
     subscript(direction: PageDirection) -> Side {
-        get { direction == .next ? next : prev }
-        set { if direction == .next { next = newValue } else { prev = newValue } }
+        get { sides?[direction] ?? Side() }
+        set { sides?[direction] = newValue }
     }
-
-    /// Whether an observer or a caller wants a fetch.
-    var isWanted: Bool { observers > 0 || fetchCallers > 0 }
 
     /// Whether the key has no observers, no callers, and no work in progress.
     @inline(__always)
     var isAtRest: Bool {
-        observers == 0 && callers.isEmpty && flight == nil && next.ticket == nil && prev.ticket == nil && reading == nil
-            && saving == nil && patches.isEmpty && lastTriedRevision == revision && !invalidatePending && stream == nil
-    }
-
-    func holdsOff(at now: MonotonicInstant) -> Bool {
-        guard let failure else { return false }
-        return now < failure.holdsUntil
+        desk.isEmpty && origin.isAtRest && sides?.isLoading != true && !saving.isRunning && book.patches.isEmpty && saving.tried == book.revision
     }
 
     /// The earliest time of an automatic fetch.
     private func automaticFetchAllowed(after interval: Duration) -> MonotonicInstant {
-        max(lastFetchEnded?.advanced(by: interval) ?? .distantPast, failure?.holdsUntil ?? .distantPast)
+        max(origin.lastEnded?.advanced(by: interval) ?? .distantPast, origin.failure?.holdsUntil ?? .distantPast)
     }
 
     /// The time of the next automatic fetch of an observed key, because its content expires or a trigger is pending.
     @inline(__always)
     var automaticFetchDue: MonotonicInstant? {
-        guard observers > 0, flight == nil, isRead else { return nil }
-        if triggerPending { return automaticFetchAllowed(after: max(.zero, rules.policy.minimumInterval)) }
-        guard refetchesAtDeadline, let held else { return nil }
+        guard desk.observers > 0, origin.isKnown, origin.flight == nil else { return nil }
+        if wakes.triggerPending { return automaticFetchAllowed(after: max(.zero, rules.policy.minimumInterval)) }
+        guard wakes.refetchesAtDeadline, let held = book.held else { return nil }
         // Fetched content may expire at once, so the interval bounds the rate. A trigger has its own pace.
         return max(held.deadline, automaticFetchAllowed(after: rules.policy.boundedInterval))
     }
@@ -318,17 +159,17 @@ extension KeyMachine {
     /// The time at which `timerFired` is due.
     @inline(__always)
     var nextWake: MonotonicInstant? {
-        graceEnds != nil || stream != nil || (observers > 0 && (triggerPending || refetchesAtDeadline)) ? earliestWake : nil
+        wakes.graceEnds != nil || origin.isStreaming || (desk.observers > 0 && (wakes.triggerPending || wakes.refetchesAtDeadline)) ? earliestWake : nil
     }
 
     @inline(__always)
     private var earliestWake: MonotonicInstant? {
         let wake: MonotonicInstant? =
-            switch (graceEnds, automaticFetchDue) {
+            switch (wakes.graceEnds, automaticFetchDue) {
             case (let grace?, let due?): min(grace, due)
             case (let grace, let due): grace ?? due
             }
-        guard let streamWake = stream?.value.nextWake(isWanted: isWanted) else { return wake }
+        guard let streamWake = origin.stream?.nextWake(isWanted: desk.wantsFetch) else { return wake }
         return min(wake ?? .distantFuture, streamWake)
     }
 }
@@ -338,20 +179,20 @@ extension KeyMachine {
 extension KeyMachine {
     /// The time that `nextWake` returned may have come.
     mutating func timerFired(_ transition: inout Transition) {
-        if let graceEnds, graceEnds <= transition.now { cancelUnwanted(&transition) }
-        if stream != nil { streamTimerFired(&transition) }
+        if let end = wakes.graceEnds, end <= transition.now { cancelUnwanted(&transition) }
+        if origin.isStreaming { streamTimerFired(&transition) }
         if let due = automaticFetchDue, due <= transition.now { startFlight(forceRefresh: false, &transition) }
         endTransition(&transition)
     }
 
     /// A trigger of the store requests fresh content (C16).
     mutating func triggered(_ transition: inout Transition) {
-        guard observers > 0 else { return }
-        if flight != nil || isConnected {
+        guard desk.observers > 0 else { return }
+        if origin.flight != nil || origin.isConnected {
             report(.coalesced, &transition)
         } else {
             // An early trigger is kept: a trigger such as "the network is back" must not be lost.
-            triggerPending = true
+            wakes.triggerPending = true
             if let due = automaticFetchDue, due <= transition.now { startFlight(forceRefresh: false, &transition) }
         }
         endTransition(&transition)
@@ -359,22 +200,22 @@ extension KeyMachine {
 
     /// Completes each transition: requests a save, starts or ends the grace period of an unwanted fetch, and publishes the outcome once.
     mutating func endTransition(_ transition: inout Transition) {
-        if next.isInterrupted || prev.isInterrupted { resumePages(&transition) }
+        if sides?.isInterrupted == true { resumePages(&transition) }
         requestSave(&transition)
-        if observers == 0, forceRefreshPending || triggerPending { (forceRefreshPending, triggerPending) = (false, false) }
-        let isFetching = flight != nil || next.ticket != nil || prev.ticket != nil || stream != nil
-        if isWanted || !isFetching || flight?.isPromised == true {
-            if graceEnds != nil { graceEnds = nil }
-        } else if graceEnds == nil {
+        if desk.observers == 0, desk.forceRefreshPending || wakes.triggerPending { (desk.forceRefreshPending, wakes.triggerPending) = (false, false) }
+        let isFetching = origin.isRunning || sides?.isLoading == true
+        if desk.wantsFetch || !isFetching || origin.flight?.isPromised == true {
+            if wakes.graceEnds != nil { wakes.graceEnds = nil }
+        } else if wakes.graceEnds == nil {
             beginGrace(&transition)
         }
         if transition.publishes {
             transition.publishes = false
             // Most changes during a running fetch leave the state as it was (C7).
             let sight = sight
-            if sight != shown {
+            if sight != desk.shown {
                 transition.isPublished = true
-                shown = sight
+                desk.shown = sight
             }
         }
     }
@@ -382,12 +223,12 @@ extension KeyMachine {
     /// Starts the grace period of unwanted work, or ends it at once.
     private mutating func beginGrace(_ transition: inout Transition) {
         switch rules.policy.unwantedFetch {
-        case .cancel(let grace) where grace > .zero: graceEnds = transition.now.advanced(by: grace)
+        case .cancel(let grace) where grace > .zero: wakes.graceEnds = transition.now.advanced(by: grace)
         case .cancel: cancelUnwanted(&transition)
         case .complete:
             // A fetch runs to its end, and a stream to its first value.
-            guard stream != nil, flight == nil else { return }
-            endStream(&transition)
+            guard origin.isStreaming, origin.flight == nil else { return }
+            cancelStream(&transition)
         }
         requestSave(&transition)
     }

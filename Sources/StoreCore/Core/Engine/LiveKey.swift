@@ -71,9 +71,9 @@ struct LiveKey {
     /// After a refused save, the newer content of another user lacks a change that observers have seen. It is not published before the
     /// change is applied again, or before the origin's content has arrived: the change would disappear for a moment.
     mutating func publish(_ suspensions: inout Few<Suspension>) {
-        guard refusedEdits.isEmpty, repairs == nil || repairs != machine.flight?.ticket else { return }
+        guard refusedEdits.isEmpty, repairs == nil || repairs != machine.origin.flight?.ticket else { return }
         version += 1
-        guard machine.observers > 0, machine.isVisible else { return }
+        guard machine.desk.observers > 0, machine.isVisible else { return }
         observers.wake(&suspensions)
     }
 

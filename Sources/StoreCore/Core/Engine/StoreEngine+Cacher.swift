@@ -24,12 +24,12 @@ extension StoreEngine {
             case .write(let param):
                 // A newer record of another user has made the save unnecessary, and the key may have been forgotten since then. A key that
                 // has content to save is live.
-                guard let key = state.live[param], key.value.machine.isSaveRequested else {
+                guard let key = state.live[param], key.value.machine.saving.isRequested else {
                     state.queue.callEnded(param)
                     continue
                 }
-                let record = key.value.machine.saveBegan()
-                if let shared, let base = key.value.machine.sharing.saving?.base {
+                let (record, base) = key.value.machine.saveBegan()
+                if let shared, let base {
                     startSave(record, param, shared, over: base)
                 } else {
                     startSave(record, param, backing)

@@ -121,7 +121,7 @@ extension StoreEngine {
         }
         defer { release(id, of: param) }
         guard case .done = answer else { return }
-        await write(param) { machine, _ in machine.revision }
+        await write(param) { machine, _ in machine.book.revision }
     }
 
     /// Changes the newest accepted content, if there is any.
@@ -136,13 +136,13 @@ extension StoreEngine {
         }
         guard case .done = await ask(param, .acceptedContent, id: holder) else { return false }
         while true {
-            let newest = transition(param) { key, _ in (key.machine.held?.record.content, key.machine.revision) }
+            let newest = transition(param) { key, _ in (key.machine.book.held?.record.content, key.machine.book.revision) }
             guard let (held, revision) = newest, var content = held else { return false }
             // User code, so outside the lock. If the content changes in the meantime, the closure runs again on the newer content.
             try transform(&content)
             let (updated, refused, id) = (content, attempts, nextID())
             let asked: Asked? = transition(param) { key, transition in
-                guard key.machine.revision == revision else { return .answered(.outdated) }
+                guard key.machine.book.revision == revision else { return .answered(.outdated) }
                 let newRevision = key.machine.updated(updated, as: .derived, &transition)
                 _ = key.editsEnded(refused)
                 if let answer = key.machine.callerArrived(id, needing: .savedEdit(newRevision), &transition) { return .answered(answer) }
@@ -195,7 +195,7 @@ extension StoreEngine {
             let response = response(result)
             await write(param) { machine, transition in
                 machine.patchSucceeded(id, response, &transition)
-                return machine.revision
+                return machine.book.revision
             }
             return result
         } catch {

@@ -46,7 +46,7 @@ extension StoreEngine {
         defer { release(holder, of: param) }
         guard case .done = await ask(param, .acceptedContent, id: holder) else { return }
         let settled = transition(param) { key, transition in
-            (key.machine.commandSucceeded(id, response, &transition), key.machine.revision)
+            (key.machine.commandSucceeded(id, response, &transition), key.machine.book.revision)
         }
         guard let (folded, revision) = settled, !folded.isEmpty, case .done = await ask(param, .saved(revision)) else { return }
         await saved(folded)
@@ -116,11 +116,11 @@ extension StoreEngine {
         let settled: ([UUID], Ticket)? = state.withLock { state in
             // The scope may have been cleared meanwhile: what a former user has created stays out of the store.
             guard state.knownCommands?.contains(id) == true, !state.isClosed else { return nil }
-            var (content, patches): (BoxedContent?, [KeyMachine<BoxedContent>.Patch]) = (nil, [])
+            var (content, patches): (BoxedContent?, [Patch<BoxedContent>]) = (nil, [])
             var isObserved = false
             if state.replacedKeys[temporary] == nil, let key = state.live[temporary], temporary != param {
                 let suspensions = take(key, &state, &effects) { key, transition in
-                    let isObserved = key.machine.observers > 0
+                    let isObserved = key.machine.desk.observers > 0
                     let moved = key.machine.commandMoved(id, &transition)
                     return (moved.content, moved.patches, key.observers.removeAll().compactMap(\.suspension), isObserved)
                 }
@@ -131,7 +131,7 @@ extension StoreEngine {
             let (shown, moved, hadObservers) = (content ?? first, patches, isObserved)
             guard let key = liveKey(param, &state, &effects) else { return nil }
             return take(key, &state, &effects) { key, transition in
-                (key.machine.commandCreated(id, known, shown: shown, isObserved: hadObservers, moved, &transition), key.machine.revision)
+                (key.machine.commandCreated(id, known, shown: shown, isObserved: hadObservers, moved, &transition), key.machine.book.revision)
             }
         }
         effects.deliver(onEvent)

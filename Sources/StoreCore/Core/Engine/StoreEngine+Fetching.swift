@@ -30,7 +30,7 @@ extension StoreEngine {
             _ = key.takeFetch(ticket)
             switch order {
             case .content, .values:
-                let isAccepted = lease != nil && key.machine.flight?.ticket == ticket
+                let isAccepted = lease != nil && key.machine.origin.flight?.ticket == ticket
                 key.machine.fetchFinished(ticket, result, &transition)
                 if let lease { self.settle(lease, of: &key, result, isAccepted: isAccepted) }
             case .page(let direction, key: _):
@@ -50,7 +50,7 @@ extension StoreEngine {
         to key: inout Key, _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<BoxedContent>, any Error>,
         _ transition: inout Transition
     ) {
-        guard let front, key.machine.willExtend(direction, ticket, result), let held = key.machine.held else { return }
+        guard let front, key.machine.willExtend(direction, ticket, result), let held = key.machine.book.held else { return }
         if let drop = front.lend(key.param, held.record.details) { transition.leftovers.append(drop) }
     }
 

@@ -15,7 +15,7 @@ extension StoreEngine {
             isDated ? HeldRecord(record, deadline: MonotonicInstant(nanoseconds: entry.deadline)) : date(record, time.date, time.now)
         key.machine.memoryRead(found, now: time.now)
         if isDated {
-            key.machine.mergeIndex = state.restingIndexes.take(key.param, record.details, &effects.leftovers)
+            key.machine.sides?.mergeIndex = state.restingIndexes.take(key.param, record.details, &effects.leftovers)
         } else {
             // A record that was saved directly through the cacher has no deadline, and its details may be those of the record before it.
             mirror(&key, &state, &effects)
@@ -47,7 +47,7 @@ extension StoreEngine {
         state.withLock { state in
             let param = state.resolve(param)
             guard let key = state.live[param] else { return front?.entry(param)?.record.details }
-            return key.value.machine.held?.record.details
+            return key.value.machine.book.held?.record.details
         }
     }
 

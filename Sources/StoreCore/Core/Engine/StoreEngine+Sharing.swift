@@ -54,9 +54,8 @@ extension StoreEngine {
                 case .superseded(let newer, let revision):
                     let newer = newer.map { date($0, param, shared) }
                     callEnded(param) { key, transition in
-                        let wasMade = key.machine.sharing.saving?.invalidates == true
-                        key.machine.saveSuperseded(by: newer, revision, &transition)
-                        if wasMade { key.repairs = key.machine.flight?.ticket }
+                        let wasOutdating = key.machine.saveSuperseded(by: newer, revision, &transition)
+                        if wasOutdating { key.repairs = key.machine.origin.flight?.ticket }
                     }
                 }
             } catch {
@@ -114,7 +113,7 @@ extension StoreEngine {
         switch result {
         case .failure(let error) where isAccepted: lease.end(.failed(FetchFailedElsewhere(error)))
         case .success where isAccepted:
-            key.lease = (lease, key.machine.revision)
+            key.lease = (lease, key.machine.book.revision)
             endLease(of: &key)
         default: lease.end(.abandoned)
         }
@@ -123,11 +122,11 @@ extension StoreEngine {
     /// Ends the lease of a key whose content is saved, or cannot be.
     func endLease(of key: inout Key) {
         guard let (lease, revision) = key.lease else { return }
-        if let held = key.machine.held, held.record.freshness.storage == .forbidden {
+        if let held = key.machine.book.held, held.record.freshness.storage == .forbidden {
             lease.end(.notStored)
-        } else if key.machine.unsavedChange != nil {
+        } else if key.machine.saving.failure != nil {
             lease.end(.notStored)
-        } else if key.machine.lastTriedRevision >= revision {
+        } else if key.machine.saving.tried >= revision {
             lease.end(.saved)
         } else {
             return

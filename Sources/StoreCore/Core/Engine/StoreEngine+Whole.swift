@@ -57,7 +57,7 @@ extension StoreEngine {
     private func triggerAll() {
         var effects = Effects()
         state.withLock { state in
-            for key in state.live.values where key.value.machine.observers > 0 {
+            for key in state.live.values where key.value.machine.desk.observers > 0 {
                 take(key, &state, &effects) { key, transition in key.machine.triggered(&transition) }
             }
         }

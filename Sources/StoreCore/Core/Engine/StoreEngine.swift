@@ -106,7 +106,7 @@ package final class StoreEngine: Sendable {
         let param = state.resolve(param)
         if let key = state.live[param] { return key }
         let key = state.live.insert(param, rules: rules)
-        if !state.abandonedKeys.isEmpty { key.value.machine.isAbandoned = state.abandonedKeys[param] == true }
+        if !state.abandonedKeys.isEmpty { key.value.machine.origin.isAbandoned = state.abandonedKeys[param] == true }
         readMemory(&key.value, &state, &effects)
         return key
     }
@@ -186,7 +186,7 @@ package final class StoreEngine: Sendable {
         case .fetch(let ticket, let order):
             let start = transition.isWriting ? earliestRestart(of: &key) : nil
             // An explicit refresh returns the origin's current content, even if another user is fetching.
-            let isLeased = shared != nil && order.target == .content && key.machine.flight?.forceRefresh == false
+            let isLeased = shared != nil && order.target == .content && key.machine.origin.flight?.forceRefresh == false
             let scope = FetchScope(key.identified(), .one(fetches.running))
             let starter = takeContext(of: key.param, isOwn: transition.isOwn, &state)
             let task: Task<Void, Never>
@@ -249,7 +249,7 @@ struct EngineState {
 
     /// Forgets an idle key. A key with a failed save stays; if there are too many of these, the oldest is forgotten.
     mutating func retire(_ cell: Cell<LiveKey>, _ effects: inout Effects) {
-        guard cell.value.machine.unsavedChange != nil else { return drop(&cell.value, &effects) }
+        guard cell.value.machine.saving.failure != nil else { return drop(&cell.value, &effects) }
         let live = live
         guard let dropped = queue.dropExcessFailure(where: { live[$0]?.value.isAtRest() ?? true }) else { return }
         report(.droppedUnsaved, dropped, &effects)
@@ -259,9 +259,9 @@ struct EngineState {
     private mutating func drop(_ key: inout LiveKey, _ effects: inout Effects) {
         live.remove(key.param)
         effects.retired.append(key.param)
-        restingIndexes.keep(key.machine.mergeIndex, of: key.param, key.machine.held?.record.details, &effects.leftovers)
-        if let content = key.machine.held?.record.content { effects.discarded.append(content) }
-        if let overlay = key.machine.overlay { effects.discarded.append(overlay) }
+        restingIndexes.keep(key.machine.sides?.mergeIndex, of: key.param, key.machine.book.held?.record.details, &effects.leftovers)
+        if let content = key.machine.book.held?.record.content { effects.discarded.append(content) }
+        if let overlay = key.machine.book.overlay { effects.discarded.append(overlay) }
         key.machine.forgetFailures(into: &effects.leftovers)
         if let timer = key.timer { effects.parcels.append(.cancellation(timer.task)) }
     }

@@ -194,7 +194,7 @@ extension Store {
 extension Bench {
     /// The number of callers known to a key's machine, including those that are not suspended yet.
     func registered(_ param: Int = 1) -> Int {
-        store.engine.state.withLock { $0.live[BoxedKey(param)]?.value.machine.callers.count ?? 0 }
+        store.engine.state.withLock { $0.live[BoxedKey(param)]?.value.machine.desk.callers.count ?? 0 }
     }
 }
 
@@ -210,7 +210,7 @@ extension Bench {
     /// The number of callers for which a key's machine has allocated space.
     func callerCapacity(_ param: Int = 1) -> Int {
         store.engine.state.withLock {
-            $0.live[BoxedKey(param)]?.value.machine.callers.capacity ?? 0
+            $0.live[BoxedKey(param)]?.value.machine.desk.callers.capacity ?? 0
         }
     }
 }
@@ -228,9 +228,9 @@ extension Store {
                 let key = cell.value
                 let machine = key.machine
                 return
-                    "\(key.param): \(machine.observers) observers, callers \(machine.callers), waiting \(key.callers.keys.sorted()), "
-                    + "flight \(String(describing: machine.flight)), reading \(String(describing: machine.reading)), saving \(String(describing: machine.saving)), fetches \(key.fetches.map(\.ticket.number)), "
-                    + "read \(machine.isRead), pending save \(String(describing: machine.unsavedChange)), patches \(machine.patches.count)"
+                    "\(key.param): \(machine.desk.observers) observers, callers \(machine.desk.callers), waiting \(key.callers.keys.sorted()), "
+                    + "flight \(String(describing: machine.origin.flight)), reading \(String(describing: machine.origin.reading)), saving \(String(describing: machine.saving.running)), fetches \(key.fetches.map(\.ticket.number)), "
+                    + "read \(machine.origin.isKnown), failure \(String(describing: machine.saving.failure)), patches \(machine.book.patches.count)"
             }
             return "\(state.queue); "
                 + keys.joined(separator: "; ")

@@ -240,7 +240,7 @@ extension ModelWorld {
     // MARK: Laws
 
     func checkStream() {
-        let (stream, expected) = (machine.stream?.value, oracle.stream)
+        let (stream, expected) = (machine.origin.stream, oracle.stream)
         check((stream != nil) == (expected != nil), "L4", "the stream \(stream == nil ? "is over" : "runs on")")
         if let goesOn = moment.goesOn {
             check(goesOn == (expected?.isWaiting == false), "L3", "the connection \(goesOn ? "goes on" : "does not go on")")
@@ -249,12 +249,13 @@ extension ModelWorld {
         guard let stream, let expected else { return }
         check(stream.ticket == expected.ticket, "L1", "the machine's connection is not the open one")
         check(expected.epoch == oracle.streamEpoch, "L3", "a stream of an older epoch keeps running")
-        check((stream.connectedAt != nil) == expected.isConnected, "L5", "the connection \(expected.isConnected ? "stands" : "is open")")
+        check(machine.origin.isConnected == expected.isConnected, "L5", "the connection \(expected.isConnected ? "stands" : "is open")")
         check(stream.reconnectsAt == expected.reconnectsAt, "L4", "connects again at \(stream.reconnectsAt as Any)")
         check(stream.attempt == expected.attempt, "L4", "counts \(stream.attempt) attempts instead of \(expected.attempt)")
         check(stream.hasValue == (expected.own != nil), "L3", "the stream's last value is \(expected.own as Any)")
-        guard stream.hasValue, let record = machine.held?.record else { return }
-        let (content, validator) = stream.overtaken ?? (record.content, record.validator)
+        guard stream.hasValue, let record = machine.book.held?.record else { return }
+        var (content, validator) = (record.content, record.validator)
+        if case .overtaken(let last, let tag) = stream.last { (content, validator) = (last, tag) }
         let own = ModelStream.Own(content: content, tag: validator?.entityTag.flatMap { Int($0) })
         check(own == expected.own, "L3", "the stream's last value is \(expected.own as Any), not \(own)")
     }

@@ -57,7 +57,7 @@ extension ModelWorld {
     private mutating func beginSaving() {
         guard saveWaits, call == nil, !isEmptying else { return }
         saveWaits = false
-        if let record = machine.saveBegan() {
+        if let record = machine.saveBegan().record {
             check(oracle.accepted == ModelOracle.Accepted(record), "C6", "saves \(record.content), which is not the accepted content")
             check(oracle.accepted?.isForbidden != true, "C6", "saves unstorable content")
             begin(Call(kind: .save, record: record, revision: oracle.revision))

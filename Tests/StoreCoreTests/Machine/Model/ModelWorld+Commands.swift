@@ -136,7 +136,7 @@ extension ModelWorld {
         oracle.changes += 1
         oracle.patches[place].began = oracle.changes
         oracle.patches[place].isBeforePage = false
-        oracle.patches[place].id = machine.patches.first { $0.command?.id == command.id }?.id ?? Ticket(number: 0)
+        oracle.patches[place].id = machine.book.patches.first { $0.command?.id == command.id }?.id ?? Ticket(number: 0)
     }
 
     private mutating func show(_ commands: [ModelOracle.Delivered], isDelivered: Bool, _ transition: inout Transition) {
@@ -146,7 +146,7 @@ extension ModelWorld {
                 return ShownCommand(mark: mark, isDelivered: isDelivered) { $0.append(command.mark) }
             }, &transition)
         for command in commands {
-            guard let id = machine.patches.first(where: { $0.command?.id == command.id })?.id else {
+            guard let id = machine.book.patches.first(where: { $0.command?.id == command.id })?.id else {
                 violate("O2", "the change of a command is not shown")
                 continue
             }

@@ -281,7 +281,7 @@ extension ModelWorld {
         guard oracle.patches.isEmpty else { return }
         moment.isLastPatchSettled = true
         moment.isFetchOwed = oracle.owesFetch
-        if oracle.owesFetch, observers > 0, oracle.isHeldOff, machine.flight == nil { oracle.triggerWaits = true }
+        if oracle.owesFetch, observers > 0, oracle.isHeldOff, machine.origin.flight == nil { oracle.triggerWaits = true }
         oracle.owesFetch = false
     }
 }

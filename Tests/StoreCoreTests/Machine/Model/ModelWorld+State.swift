@@ -14,12 +14,12 @@ extension ModelWorld {
     }
 
     private func checkAccepted() {
-        check(machine.isRead == oracle.isKnown, "C6", "the accepted content is \(oracle.isKnown ? "known" : "unknown")")
-        let held = machine.held.map { ModelOracle.Accepted($0.record) }
+        check(machine.origin.isKnown == oracle.isKnown, "C6", "the accepted content is \(oracle.isKnown ? "known" : "unknown")")
+        let held = machine.book.held.map { ModelOracle.Accepted($0.record) }
         check(held == oracle.accepted, "C5", "the accepted content is \(oracle.accepted as Any), not \(held as Any)")
         check(machine.content == oracle.visible, "C14", "readers get \(machine.content as Any) instead of \(oracle.visible as Any)")
-        check(machine.patches.map(\.id) == oracle.patches.map(\.id), "C14", "pending mutations differ")
-        if let deadline = machine.held?.deadline {
+        check(machine.book.patches.map(\.id) == oracle.patches.map(\.id), "C14", "pending mutations differ")
+        if let deadline = machine.book.held?.deadline {
             let expected = oracle.accepted?.isInvalidated == true ? .distantPast : oracle.deadline(setting).map(instant) ?? .distantFuture
             check(deadline == expected, "C11", "the deadline is \(expected), not \(deadline)")
         }
@@ -30,7 +30,7 @@ extension ModelWorld {
     }
 
     private func checkRunningFetches() {
-        check(machine.flight?.ticket == flight?.ticket, "C1", "the machine's fetch is not the running one")
+        check(machine.origin.flight?.ticket == flight?.ticket, "C1", "the machine's fetch is not the running one")
         for direction in PageDirection.allCases {
             check(!machine[direction].isInterrupted || flight != nil, "C13", "an interrupted page request is not resumed")
             let ticket = running.first { $0.direction == direction }?.ticket
@@ -45,11 +45,11 @@ extension ModelWorld {
     }
 
     private func checkWaiters() {
-        check(machine.observers == observers, "C15", "observers are miscounted")
-        check(Set(machine.callers.keys) == Set(callers.map(\.id)), "C9", "callers are lost or retained")
-        check(machine.fetchCallers == callers.filter(\.wantsFetch).count, "C9", "callers that want a fetch are miscounted")
-        let refreshing = machine.callers.count { $0.value == .refresh }
-        check(machine.refreshCallers == refreshing, "C9", "callers that wait for a refresh are miscounted")
+        check(machine.desk.observers == observers, "C15", "observers are miscounted")
+        check(Set(machine.desk.callers.keys) == Set(callers.map(\.id)), "C9", "callers are lost or retained")
+        check(machine.desk.fetchCallers == callers.filter(\.wantsFetch).count, "C9", "callers that want a fetch are miscounted")
+        let refreshing = machine.desk.callers.count { $0.value == .refresh }
+        check(machine.desk.refreshCallers == refreshing, "C9", "callers that wait for a refresh are miscounted")
         let isReading = call?.kind == .read
         for caller in callers where !caller.isAnswered {
             check(isServed(caller), "C1", "no work is in progress for a caller for \(caller.need)")
@@ -63,8 +63,8 @@ extension ModelWorld {
             }
         }
         if !oracle.isKnown, observers > 0 || oracle.invalidationWaits { check(isReading, "C2", "the cacher is not being read") }
-        check(oracle.invalidationWaits == machine.invalidatePending, "C5", "an invalidation is lost or repeated")
-        check(oracle.forceWaits == machine.forceRefreshPending, "C2", "a forced fetch is lost or repeated")
+        check(oracle.invalidationWaits == machine.desk.invalidatePending, "C5", "an invalidation is lost or repeated")
+        check(oracle.forceWaits == machine.desk.forceRefreshPending, "C2", "a forced fetch is lost or repeated")
     }
 
     /// Whether running work will resume the caller.
@@ -86,7 +86,7 @@ extension ModelWorld {
         guard oracle.isKnown, call == nil, !saveWaits else { return }
         guard oracle.stream?.saveDue == nil || oracle.stream?.valueRevision != oracle.revision else { return }
         check(oracle.settled == oracle.revision, "C6", "the newest accepted content is not being saved")
-        let isNoted = machine.unsavedChange != nil
+        let isNoted = machine.saving.failure != nil
         check(
             isNoted == oracle.hasSaveFailed, "C6", "a record after a failed save is \(isNoted ? "kept although it was saved" : "not kept")")
         check(isNoted == isFailureNoted, "C6", "a failed save is \(isNoted ? "not " : "")tried again")

@@ -1,0 +1,255 @@
+/// The work that finds a key's content: the read of its record, then fetches, one at a time (C1), or a stream.
+struct OriginWork<Content: Sendable> {
+    enum Phase {
+        /// The accepted content is unknown, and nothing reads its record yet.
+        case unread
+        case reading(Ticket)
+        /// The accepted content is known, because the record was read or the content was set.
+        case idle
+        case fetching(Flight)
+        case streaming(OutOfLine<LiveStream<Content>>)
+    }
+
+    /// The use of a record that is read.
+    enum ReadPurpose: Hashable {
+        case content
+        /// The page keys of a list that was updated before its record was read; outdated after newer ones of the origin.
+        case pageKeys(isOutdated: Bool)
+        /// The record of another user up to this revision; outdated after a further change, which the read may have missed.
+        case newerRecord(Revision, isOutdated: Bool)
+        /// None any longer.
+        case nothing
+    }
+
+    var phase = Phase.unread
+    /// A read while the accepted content is known.
+    private(set) var reread: (ticket: Ticket, purpose: ReadPurpose)?
+    /// The last fetch's failure, until a fetch succeeds or the content is set.
+    var failure: FetchFailure?
+    /// The time at which the last fetch ended.
+    var lastEnded: MonotonicInstant?
+    /// Whether the command that creates the entity of this temporary key has failed or was taken back.
+    var isAbandoned = false
+
+    @inline(__always)
+    var isAtRest: Bool {
+        switch phase {
+        case .unread, .idle: reread == nil
+        case .reading, .fetching, .streaming: false
+        }
+    }
+
+    /// Whether a fetch or a stream runs.
+    @inline(__always)
+    var isRunning: Bool {
+        switch phase {
+        case .unread, .reading, .idle: false
+        case .fetching, .streaming: true
+        }
+    }
+
+    func holdsOff(at now: MonotonicInstant) -> Bool { failure.map { now < $0.holdsUntil } ?? false }
+
+    // MARK: Reads
+
+    /// Whether the accepted content is known.
+    @inline(__always)
+    var isKnown: Bool {
+        switch phase {
+        case .unread, .reading: false
+        case .idle, .fetching, .streaming: true
+        }
+    }
+
+    /// The requested read of the record.
+    var reading: Ticket? { if case .reading(let ticket) = phase { ticket } else { reread?.ticket } }
+
+    /// The accepted content is known from now on. A read that still runs has no purpose any longer.
+    mutating func becomeKnown() {
+        switch phase {
+        case .unread: phase = .idle
+        case .reading(let ticket): (phase, reread) = (.idle, (ticket, .nothing))
+        case .idle, .fetching, .streaming: break
+        }
+    }
+
+    /// The record of an idle key must be read once more before anything else.
+    mutating func forget() { phase = .unread }
+
+    mutating func beginReading(_ ticket: Ticket) {
+        if isKnown { reread = (ticket, .nothing) } else { phase = .reading(ticket) }
+    }
+
+    /// A read has ended.
+    ///
+    /// - Returns: Its purpose; `nil` if this read is not the requested one.
+    mutating func endReading(_ ticket: Ticket) -> ReadPurpose? {
+        if case .reading(ticket) = phase {
+            phase = .unread
+            return .content
+        }
+        guard let reread, reread.ticket == ticket else { return nil }
+        self.reread = nil
+        return reread.purpose
+    }
+
+    /// Whether a read brings page keys.
+    var awaitsKeys: Bool { if case .pageKeys = reread?.purpose { true } else { false } }
+
+    mutating func awaitKeys() { reread?.purpose = .pageKeys(isOutdated: false) }
+
+    mutating func awaitNewerRecord(of revision: Revision) { reread?.purpose = .newerRecord(revision, isOutdated: false) }
+
+    mutating func outdateKeys() { if awaitsKeys { reread?.purpose = .pageKeys(isOutdated: true) } }
+
+    mutating func outdateNewerRecord() {
+        guard case .newerRecord(let revision, _) = reread?.purpose else { return }
+        reread?.purpose = .newerRecord(revision, isOutdated: true)
+    }
+
+    mutating func forgetKeys() { if awaitsKeys { reread?.purpose = .nothing } }
+
+    mutating func forgetNewerRecord() { if case .newerRecord = reread?.purpose { reread?.purpose = .nothing } }
+
+    // MARK: Fetches and streams
+
+    /// The fetch of the content; a stream is one until it is connected.
+    @inline(__always)
+    var flight: Flight? {
+        switch phase {
+        case .unread, .reading, .idle: nil
+        case .fetching(let flight): flight
+        case .streaming(let stream): if case .connecting(let flight) = stream.value.connection { flight } else { nil }
+        }
+    }
+
+    @inline(__always)
+    var isStreaming: Bool { if case .streaming = phase { true } else { false } }
+
+    /// Whether the current connection of the stream has delivered a value.
+    var isConnected: Bool {
+        guard case .streaming(let stream) = phase, case .connected = stream.value.connection else { return false }
+        return true
+    }
+
+    var stream: LiveStream<Content>? { if case .streaming(let stream) = phase { stream.value } else { nil } }
+
+    mutating func changeFlight(_ change: (inout Flight) -> Void) {
+        switch phase {
+        case .unread, .reading, .idle:
+            break
+        case .fetching(var flight):
+            change(&flight)
+            phase = .fetching(flight)
+        case .streaming:
+            changeStream { stream in
+                guard case .connecting(var flight) = stream.connection else { return }
+                change(&flight)
+                stream.connection = .connecting(flight)
+            }
+        }
+    }
+
+    mutating func changeStream(_ change: (inout LiveStream<Content>) -> Void) {
+        guard case .streaming(var stream) = phase else { return }
+        // Releases the other reference, so that the stream is changed in place.
+        phase = .idle
+        change(&stream.value)
+        phase = .streaming(stream)
+    }
+}
+
+/// A fetch of the whole content; pages have their own requests.
+struct Flight: Hashable {
+    var ticket: Ticket
+    /// Whether a caller or an observer has requested this fetch explicitly, so that an update starts it again.
+    var forceRefresh: Bool
+    /// Whether a caller got stale content in reliance on this fetch, which then runs to its end without a waiting caller.
+    var isPromised = false
+    /// Whether the fetch sent the record's validator.
+    var revalidates: Bool
+    /// The position of a shared cacher before the fetch began.
+    var base = Revision.none
+    /// Whether the fetch has not begun because a newer record of another user is being read.
+    var isParked = false
+}
+
+struct FetchFailure {
+    var error: any Error
+    /// The earliest time of the next automatic fetch.
+    var holdsUntil: MonotonicInstant
+}
+
+/// The stream of a key whose origin pushes, from the first connection until the stream is over.
+struct LiveStream<Content: Sendable> {
+    enum Connection: Hashable {
+        /// It has not delivered a value, and is the key's fetch.
+        case connecting(Flight)
+        case connected(Ticket, since: MonotonicInstant)
+        /// The stream connects again at this time.
+        case waiting(until: MonotonicInstant)
+    }
+
+    /// The stream's last value.
+    enum LastValue {
+        case none
+        /// The accepted content.
+        case accepted
+        /// The accepted content was set by others after this value (L3).
+        case overtaken(Content, Validator?)
+    }
+
+    var connection: Connection
+    /// The number of this attempt to connect, from 1. Starts over after a connection that has lasted for a while.
+    var attempt = 1
+    /// The time at which a silent connection ends.
+    var silenceEnds: MonotonicInstant?
+    var last: LastValue
+
+    /// The revision of the stream's last value, which is saved at the pace of the policy (L6).
+    var revision = Ticket(number: 0)
+    var lastSave: MonotonicInstant?
+    /// The time at which the last value is saved.
+    var saveDue: MonotonicInstant?
+
+    init(_ flight: Flight) {
+        connection = .connecting(flight)
+        last = flight.revalidates ? .accepted : .none
+    }
+
+    /// The connection; `nil` while the stream waits to connect again.
+    var ticket: Ticket? {
+        switch connection {
+        case .connecting(let flight): flight.ticket
+        case .connected(let ticket, since: _): ticket
+        case .waiting: nil
+        }
+    }
+
+    var reconnectsAt: MonotonicInstant? { if case .waiting(let time) = connection { time } else { nil } }
+    var hasValue: Bool { if case .none = last { false } else { true } }
+
+    /// The time of the next step that no fact causes. An unwanted stream does not connect again.
+    func nextWake(isWanted: Bool) -> MonotonicInstant? {
+        let start = isWanted ? reconnectsAt : nil
+        let wake = min(start ?? .distantFuture, silenceEnds ?? .distantFuture, saveDue ?? .distantFuture)
+        return wake == .distantFuture ? nil : wake
+    }
+}
+
+/// A value that is stored out of line, so that it costs its owner one word.
+struct OutOfLine<Value> {
+    private var cell: Cell<Value>
+
+    init(_ value: Value) {
+        cell = Cell(value)
+    }
+
+    var value: Value {
+        _read { yield cell.value }
+        _modify {
+            if !isKnownUniquelyReferenced(&cell) { cell = Cell(cell.value) }
+            yield &cell.value
+        }
+    }
+}
