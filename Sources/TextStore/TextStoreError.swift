@@ -51,7 +51,7 @@ public struct TextStoreError: LocalizedError, Sendable, Equatable, CustomStringC
         switch underlyingError {
         case nil: return nil
         case let error as TextStoreError: return message.contains(error.message) ? error.cause : "\(error)"
-        case let error as WireFailure: return message.contains(error.message) ? nil : "\(error)"
+        case let error as TransportFailure: return message.contains(error.message) ? nil : "\(error)"
         case let error as StoreError where error.fileSystemErrno != nil || error.underlyingError == nil:
             // The message of a failed operation of the disk ends with the system's reason.
             return message.contains(error.message) ? nil : "StoreError.\(error.code.rawValue): \(error.message)"
@@ -170,5 +170,5 @@ extension TextStoreError: FailureAdvising {
         }
     }
 
-    private var isInvalidRequest: Bool { (underlyingError as? WireFailure)?.code == .invalidRequest }
+    private var isInvalidRequest: Bool { (underlyingError as? TransportFailure)?.code == .unsupported }
 }

@@ -25,11 +25,7 @@ struct HashedDiff<Item: SyncItem>: Sendable {
     }
 
     /// Adds items of the source.
-    ///
-    /// - Returns: The items with new keys.
-    @discardableResult
-    mutating func take(source page: [Item]) -> ArraySlice<Item> {
-        let known = items.count
+    mutating func take(source page: [Item]) {
         for item in page {
             let key = item.key
             let hash = RowIndex.hash(key)
@@ -42,7 +38,6 @@ struct HashedDiff<Item: SyncItem>: Sendable {
                 matches.append(.missing)
             }
         }
-        return items[known...]
     }
 
     private func place(of key: Item.Key, hash: UInt32) -> Int? { index.position(hash) { items[$0].key == key } }

@@ -72,9 +72,6 @@ struct MergeDiff<Item: SyncItem>: Sendable {
         lastLocalKey = last
     }
 
-    /// Returns the additions that begin at an index.
-    func additions(from index: Int) -> ArraySlice<SyncPlan<Item>.Download> { builder.plan.additions[index...] }
-
     /// Compares until one side runs out of entries.
     mutating func advance() -> Want {
         // Holds the last item back until the next page shows that no other item has its key.

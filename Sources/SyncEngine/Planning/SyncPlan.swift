@@ -69,9 +69,6 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     public internal(set) var skipped: [SyncRefusal<Item.Key>] = []
     /// The number of refused items that exist locally in another version; they count as updates for the safety gate.
     var refusedUpdateCount = 0
-    /// The items that began to download while the list was read, and those that are finished.
-    var begun: Set<Item.Key> = []
-    var done: Set<Item.Key> = []
     /// The number of items in the source, without duplicates.
     public internal(set) var sourceCount = 0
     /// The number of local items that belong to the sync, without foreign ones.
@@ -91,10 +88,9 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     /// The size of all downloads in bytes; `nil` if the size of an item is unknown.
     public var downloadBytes: Int64? { Self.sum(downloads.lazy.map(\.item.byteCount)) }
 
-    /// Sorts the additions and updates, without those that began while the list was read.
+    /// Sorts the additions and updates.
     mutating func arrangeDownloads(by order: DownloadOrder) {
         downloads = additions + updates
-        if !begun.isEmpty { downloads.removeAll { begun.contains($0.item.key) } }
         order.sort(&downloads)
     }
 

@@ -20,9 +20,8 @@
 /// }
 /// ```
 ///
-/// The stages of a pass run in the order of ``SyncStage``. Downloads run concurrently; all other calls run one at a time. With
-/// ``SyncOptions/startsEarly``, downloads also run while the list is read. A canceled call should return soon, because the pass ends only
-/// after all calls have returned.
+/// The stages of a pass run in the order of ``SyncStage``. Downloads run concurrently; all other calls run one at a time. A
+/// canceled call should return soon, because the pass ends only after all calls have returned.
 public protocol SyncProcessor<Item>: Sendable {
     /// An item of the remote list.
     associatedtype Item: SyncItem
@@ -85,14 +84,12 @@ public protocol SyncProcessor<Item>: Sendable {
 
     /// Returns the items that cannot be installed, before they are downloaded.
     ///
-    /// If downloads start early, the method is also called for each page of the list.
-    ///
     /// - Parameter items: The items that the plan would download.
     /// - Returns: The refused items with their reasons; the report names them.
     /// - Throws: An error that prevents the decision; the pass then changes nothing.
     func refusals(among items: [Item]) async throws -> [SyncRefusal<Item.Key>]
 
-    /// Chooses the downloads and their order, after the safety gate and before all downloads that do not start early.
+    /// Chooses the downloads and their order, after the safety gate and before all downloads.
     ///
     /// ``OneWaySynchronizer/plan()`` calls it too, so that it shows what a pass would do. ``SyncPlan/isDryRun`` is then true, a pass may
     /// not have begun, and the processor must not change anything.

@@ -6,20 +6,6 @@ internal import Foundation
 internal import StoreCore
 internal import Synchronization
 
-/// A supply of items for several workers; each item goes to one worker.
-protocol ItemSource<Element>: Sendable {
-    associatedtype Element: Sendable
-
-    /// Returns the next item; `nil` if there are no more.
-    func next() async -> Element?
-
-    /// Stops the workers from taking further items.
-    func stop()
-
-    /// Whether a failure that ends the pass has stopped the supply.
-    var isStopped: Bool { get }
-}
-
 /// A fixed number of workers that process many items, each taking one item after another.
 ///
 /// A child task per item would be slower: the runtime needs quadratic time for a group of ten thousand tasks.
@@ -78,20 +64,18 @@ struct ItemWorkers: Sendable {
     ///   - stage: The stage of reported failures.
     ///   - key: Returns the key of an item.
     ///   - bytes: Returns the number of bytes that a finished item counts as.
-    ///   - isAhead: Whether the stage has not begun yet, so that its progress must not change.
     ///   - action: Processes an item; retried after transient failures.
     ///   - done: Records a finished item.
-    func work<Element>(
-        _ items: some ItemSource<Element>, _ slots: Permits, stage: SyncStage, key: (Element) -> some Hashable & Sendable,
-        bytes: (Element) -> Int64 = { _ in 0 }, isAhead: Bool = false, action: (Element) async throws -> Void,
-        done: (Element, inout SyncReport) -> Void
+    private func work<Element>(
+        _ items: Cursor<Element>, _ slots: Permits, stage: SyncStage, key: (Element) -> some Hashable & Sendable,
+        bytes: (Element) -> Int64, action: (Element) async throws -> Void, done: (Element, inout SyncReport) -> Void
     ) async {
         let retries = Retries(policy: options.retry, time: time)
-        let meter = ItemMeter(board: isAhead ? nil : board, slots: slots)
+        let meter = ItemMeter(board: board, slots: slots)
         // If one worker finds no more items, the standby workers have nothing to do either.
         defer { slots.end() }
         await ItemMeter.$current.withValue(meter) {
-            while await meter.takeSlot(), let item = await items.next(), !Task.isCancelled {
+            while await meter.takeSlot(), let item = items.next(), !Task.isCancelled {
                 do throws(Retries.Failure) {
                     try await retries {
                         // A retry needs a slot again. After the other workers have ended, none is available, and none is needed.
@@ -101,7 +85,7 @@ struct ItemWorkers: Sendable {
                         meter.takeBack()
                     }
                     let counted = meter.take()
-                    board.advance(items: isAhead ? 0 : 1, bytes: isAhead ? 0 : max(0, bytes(item)) - counted) { done(item, &$0) }
+                    board.advance(items: 1, bytes: max(0, bytes(item)) - counted) { done(item, &$0) }
                 } catch {
                     meter.takeBack()
                     // Items that a canceled pass did not finish are pending, not failed.
@@ -117,7 +101,7 @@ struct ItemWorkers: Sendable {
 }
 
 /// The position of the next item of an array, shared by several workers.
-private final class Cursor<Element: Sendable>: ItemSource {
+private final class Cursor<Element: Sendable>: Sendable {
     private let position = Atomic<Int>(0)
     private let items: [Element]
 
@@ -125,15 +109,18 @@ private final class Cursor<Element: Sendable>: ItemSource {
         self.items = items
     }
 
+    /// Returns the next item; `nil` if there are no more.
     func next() -> Element? {
         let index = position.wrappingAdd(1, ordering: .relaxed).oldValue
         return index >= 0 && index < items.count ? items[index] : nil
     }
 
+    /// Stops the workers from taking further items.
     func stop() {
         position.store(Self.stopped, ordering: .relaxed)
     }
 
+    /// Whether a failure that ends the pass has stopped the supply.
     var isStopped: Bool { position.load(ordering: .relaxed) < 0 }
 
     /// So far below zero that workers cannot increment it to zero.

@@ -9,8 +9,6 @@ struct Planning<Processor: SyncProcessor>: Sendable {
     let time: any TimeSource
     /// Receives progress; `nil` for a dry run.
     let board: ProgressBoard?
-    /// Downloads new items while the list is read; `nil` if no download starts early.
-    var starter: EarlyStarter<Item>?
 
     /// Makes the plan; after a transient failure, starts over.
     ///
@@ -25,11 +23,6 @@ struct Planning<Processor: SyncProcessor>: Sendable {
     }
 
     private func makePlan() async throws -> SyncPlan<Item> {
-        guard let starter else { return try await makePlan(starting: nil) }
-        return try await starter.whileReading { try await makePlan(starting: $0) }
-    }
-
-    private func makePlan(starting early: EarlyDownloads<Item>?) async throws -> SyncPlan<Item> {
         board?.enter(.sourceList, items: .atLeast(0))
         let list = try await stage(.sourceList) { try await processor.sourceList() }
         var source = ListReading(reader: list.makeReader(), limit: options.listLimit, board: board)
@@ -39,16 +32,10 @@ struct Planning<Processor: SyncProcessor>: Sendable {
             let inventory = try await stage(.localInventory) { try await processor.localInventory() }
             skipped = inventory.skipped
             if inventory.order == .sortedByKey {
-                plan = try await merge(&source, inventory, early)
-            } else if let early {
-                plan = try await hash(&source, inventory, early)
+                plan = try await merge(&source, inventory)
             } else {
                 plan = try await hash(&source) { inventory }
             }
-        } else if let early {
-            let inventory = try await stage(.localInventory) { try await processor.localInventory() }
-            skipped = inventory.skipped
-            plan = try await hash(&source, inventory, early)
         } else {
             // Reads the list first, so that the inventory is the more recent of the two.
             plan = try await hash(&source) {
@@ -59,31 +46,23 @@ struct Planning<Processor: SyncProcessor>: Sendable {
             }
         }
         plan.skipped = skipped
-        if let early { (plan.begun, plan.done) = try await early.finish() }
         board?.enter(.plan, items: .exactly(plan.sourceCount))
         return try await stage(.plan) {
             try await plan.settleUpdates(localEdits: options.localEdits) { try await processor.shouldUpdate($0, over: $1) }
             let downloads = plan.additions.map(\.item) + plan.updates.map(\.item)
-            // Passes all items, because each may be in the way of another. Items that began early are no longer refused.
-            if !downloads.isEmpty { plan.refuse(try await processor.refusals(among: downloads).filter { !plan.begun.contains($0.key) }) }
+            // Passes all items, because each may be in the way of another.
+            if !downloads.isEmpty { plan.refuse(try await processor.refusals(among: downloads)) }
             return plan
         }
     }
 
     private func merge(
-        _ source: inout ListReading<Processor.Source.Reader>, _ inventory: LocalInventory<Item>, _ early: EarlyDownloads<Item>?
+        _ source: inout ListReading<Processor.Source.Reader>, _ inventory: LocalInventory<Item>
     ) async throws -> SyncPlan<Item> {
         var diff = MergeDiff<Item>(localEdits: options.localEdits, duplicates: options.duplicates)
         let nextLocal = inventory.makePages()
-        var offered = 0
         while true {
-            let want = diff.advance()
-            if let early {
-                let new = diff.additions(from: offered)
-                offered = new.endIndex
-                try await offer(new, to: early)
-            }
-            switch want {
+            switch diff.advance() {
             case .source: try diff.take(source: try await stage(.sourceList) { try await source.next() })
             case .local: try diff.take(local: try await stage(.localInventory) { try await nextLocal() })
             case .nothing: return try diff.finish()
@@ -99,39 +78,6 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         let nextLocal = try await inventory().makePages()
         while let entries = try await stage(.localInventory, { try await nextLocal() }) { try diff.take(local: entries) }
         return try diff.finish()
-    }
-
-    /// Compares with a local side that was read before the list, so that each page of the list shows its new items.
-    private func hash(
-        _ source: inout ListReading<Processor.Source.Reader>, _ inventory: LocalInventory<Item>, _ early: EarlyDownloads<Item>
-    ) async throws -> SyncPlan<Item> {
-        var pages: [[LocalEntry<Item>]] = []
-        var keys: Set<Item.Key> = []
-        let nextLocal = inventory.makePages()
-        while let entries = try await stage(.localInventory, { try await nextLocal() }) {
-            pages.append(entries)
-            keys.formUnion(entries.lazy.map(\.key))
-        }
-        var diff = HashedDiff<Item>(localEdits: options.localEdits, duplicates: options.duplicates)
-        while let items = try await stage(.sourceList, { try await source.next() }) {
-            let new = diff.take(source: items).lazy.filter { !keys.contains($0.key) }
-            try await offer(new.map { SyncPlan.Download(item: $0, local: nil, reason: .missing) }, to: early)
-        }
-        for page in pages { try diff.take(local: page) }
-        return try diff.finish()
-    }
-
-    /// Offers new items, up to the free capacity, unless the processor refuses them.
-    private func offer(_ downloads: some Collection<SyncPlan<Item>.Download>, to early: EarlyDownloads<Item>) async throws {
-        let some = downloads.prefix(early.room)
-        guard !some.isEmpty else { return }
-        let refused = Set(try await stage(.plan) { try await processor.refusals(among: some.map(\.item)) }.map(\.key))
-        var free: [SyncPlan<Item>.Download] = []
-        for download in some where !refused.contains(download.item.key) {
-            // A file in the way may be removed once the plan exists. The plan then reports errors.
-            if (try? await processor.isUnchanged(download.item.key, since: nil)) == true { free.append(download) }
-        }
-        early.offer(free)
     }
 
     /// Adds the stage to any error.

@@ -89,15 +89,6 @@ final class ProgressBoard: Sendable {
         }
     }
 
-    /// Discards all failures, because their items will be retried.
-    func forgetFailures() {
-        state.withLock { state in
-            state.report.failures = []
-            state.mustStop = false
-            state.hasFailedFatally = false
-        }
-    }
-
     /// Changes the report without publishing it.
     func change(_ change: (inout SyncReport) -> Void) {
         state.withLock { change(&$0.report) }
@@ -137,15 +128,14 @@ final class ItemMeter: Sendable {
     /// The meter of the item that this task downloads; `nil` outside a download.
     @TaskLocal static var current: ItemMeter?
 
-    /// `nil` if the downloads do not belong to the current stage.
-    private let board: ProgressBoard?
+    private let board: ProgressBoard
     /// The number of bytes counted for the current item.
     private let counted = Lock<Int64>(0)
     private let slots: Permits
     /// The worker's slot, while it has one.
     private let slot = Lock<Permits.Permit?>(nil)
 
-    init(board: ProgressBoard?, slots: Permits) {
+    init(board: ProgressBoard, slots: Permits) {
         self.board = board
         self.slots = slots
     }
@@ -177,12 +167,12 @@ final class ItemMeter: Sendable {
             counted = max(0, next(counted))
             return counted - before
         }
-        board?.advance(items: 0, bytes: change)
+        board.advance(items: 0, bytes: change)
     }
 
     /// Subtracts the bytes of an item that failed or starts over.
     func takeBack() {
-        board?.advance(items: 0, bytes: -take())
+        board.advance(items: 0, bytes: -take())
     }
 
     /// Returns the number of bytes counted for the finished item, and resets it.

@@ -14,13 +14,6 @@ public struct SyncOptions: Sendable {
     public var downloadsPreviews = false
     /// Whether contents are downloaded; with `false`, a pass downloads at most previews.
     public var downloadsContents = true
-    /// Whether the download of new items begins while the remote list is still being read.
-    ///
-    /// Only items that are missing locally begin early, in the order of the list. Replacements and removals always wait for the complete
-    /// list and the safety gate. If the list turns out to be cut, refused or invalid, the pass fails as usual. Items already downloaded
-    /// then stay until a pass with a complete list removes them. The local side is read before the list. The option has no effect in
-    /// combinations that need the complete list first. These are previews, removals before downloads, and ``DuplicateKeys/keepLast``.
-    public var startsEarly = false
     /// Whether the first failed item ends the pass, in every stage; otherwise failures are collected and the pass continues.
     public var stopsOnError = true
     /// The time at which items that the source no longer has are removed.
@@ -53,7 +46,6 @@ public struct SyncOptions: Sendable {
     ///     wait for the disk do not count.
     ///   - downloadsPreviews: Whether previews are downloaded.
     ///   - downloadsContents: Whether contents are downloaded.
-    ///   - startsEarly: Whether the download of new items begins while the remote list is still being read.
     ///   - stopsOnError: Whether the first failed item ends the pass.
     ///   - removalTiming: The time at which items are removed.
     ///   - removalCondition: The condition under which a pass with failed downloads removes items.
@@ -65,8 +57,8 @@ public struct SyncOptions: Sendable {
     ///   - localEdits: The treatment of items that were edited locally.
     ///   - duplicates: The treatment of a list that contains a key more than once.
     public init(
-        concurrency: Int = 0, downloadsPreviews: Bool = false, downloadsContents: Bool = true, startsEarly: Bool = false,
-        stopsOnError: Bool = true, removalTiming: RemovalTiming = .afterDownloads,
+        concurrency: Int = 0, downloadsPreviews: Bool = false, downloadsContents: Bool = true, stopsOnError: Bool = true,
+        removalTiming: RemovalTiming = .afterDownloads,
         removalCondition: RemovalCondition = .afterSuccess, removalLimit: ChangeLimit = .share(0.5), updateLimit: ChangeLimit = .share(0.5),
         listLimit: Int = 1_000_000, retry: RetryPolicy = .exponential(attempts: 3), order: DownloadOrder = .asListed,
         localEdits: LocalEdits = .overwrite,
@@ -75,7 +67,6 @@ public struct SyncOptions: Sendable {
         self.concurrency = concurrency
         self.downloadsPreviews = downloadsPreviews
         self.downloadsContents = downloadsContents
-        self.startsEarly = startsEarly
         self.stopsOnError = stopsOnError
         self.removalTiming = removalTiming
         self.removalCondition = removalCondition
@@ -86,11 +77,6 @@ public struct SyncOptions: Sendable {
         self.order = order
         self.localEdits = localEdits
         self.duplicates = duplicates
-    }
-
-    /// Whether downloads can begin before the list has ended.
-    var canStartEarly: Bool {
-        startsEarly && downloadsContents && !downloadsPreviews && removalTiming == .afterDownloads && duplicates != .keepLast
     }
 }
 

@@ -55,8 +55,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
     private func runStages() async throws {
         board.enter(.begin)
         try await processor.syncWillBegin()
-        let starter = options.canStartEarly ? EarlyStarter(workers: workers, action: download, done: downloaded) : nil
-        var plan = try await Planning(processor: processor, options: options, time: time, board: board, starter: starter).plan()
+        var plan = try await Planning(processor: processor, options: options, time: time, board: board).plan()
         board.enter(.safetyGate)
         board.change { $0.take(plan, downloadsContents: options.downloadsContents) }
         if let refusal = SafetyGate.refusal(of: plan, options: options, overrides: overrides) { throw refusal }
@@ -99,24 +98,6 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
 
     private var workers: ItemWorkers { ItemWorkers(options: options, time: time, board: board) }
 
-    /// Downloads an item, unless it has changed locally since the plan was made.
-    private var download: @Sendable (SyncPlan<Item>.Download) async throws -> Void {
-        { [processor] download in
-            guard try await processor.isUnchanged(download.item.key, since: download.local) else {
-                throw SyncError.changedLocally(.contents)
-            }
-            try await processor.downloadContent(of: download.item)
-        }
-    }
-
-    /// Counts an item that was downloaded.
-    private var downloaded: @Sendable (SyncPlan<Item>.Download, inout SyncReport) -> Void {
-        { download, report in
-            if download.local == nil { report.addedCount += 1 } else { report.updatedCount += 1 }
-            report.downloadedBytes = report.downloadedBytes.saturatingAdd(max(0, download.item.byteCount ?? 0))
-        }
-    }
-
     private func download(_ plan: SyncPlan<Item>) async throws {
         let downloads = plan.downloads
         if options.downloadsPreviews, !downloads.isEmpty, !board.mustStop {
@@ -132,10 +113,16 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         }
         guard options.downloadsContents, !downloads.isEmpty, !board.mustStop else { return }
         board.enter(.contents, items: .exactly(downloads.count), bytes: SyncPlan<Item>.sum(downloads.lazy.map(\.item.byteCount)))
-        await workers.run(downloads, stage: .contents, key: \.item.key, bytes: { $0.item.byteCount ?? 0 }, action: download) {
-            [downloaded, previews] download, report in
+        await workers.run(downloads, stage: .contents, key: \.item.key, bytes: { $0.item.byteCount ?? 0 }) { [processor] download in
+            // It may have changed since the plan was made.
+            guard try await processor.isUnchanged(download.item.key, since: download.local) else {
+                throw SyncError.changedLocally(.contents)
+            }
+            try await processor.downloadContent(of: download.item)
+        } done: { [previews] download, report in
             previews.contentArrived(of: download.item.key)
-            downloaded(download, &report)
+            if download.local == nil { report.addedCount += 1 } else { report.updatedCount += 1 }
+            report.downloadedBytes = report.downloadedBytes.saturatingAdd(max(0, download.item.byteCount ?? 0))
             report.pendingDownloadCount -= 1
         }
         try await install(downloads)
@@ -258,7 +245,7 @@ extension SyncReport {
         unchangedCount = plan.unchangedCount
         foreignCount = plan.foreignCount
         planned = Planned(additions: plan.additions.count, updates: plan.updates.count, removals: plan.removals.count)
-        pendingDownloadCount = downloadsContents ? plan.additions.count + plan.updates.count + plan.refusals.count - plan.done.count : 0
+        pendingDownloadCount = downloadsContents ? plan.additions.count + plan.updates.count + plan.refusals.count : 0
         duplicates = plan.duplicates.map { SyncKey($0) }
         skipped = plan.skipped.map { SyncFailure(stage: .localInventory, key: SyncKey($0.key), error: $0.error) }
         localEdits =

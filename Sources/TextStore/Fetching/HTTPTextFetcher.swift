@@ -20,9 +20,10 @@ public final class HTTPTextFetcher: RevalidatingFetcher, CustomStringConvertible
     public let deadline: Duration
 
     private let time: any TimeSource
-    private let requests = FetchQueue(width: 6)
+    /// The permits of the requests to each host.
+    private let hosts = Lock<[String: Permits]>([:])
     /// Called at the first request, so that a start from bundle and disk does not load the network library.
-    private let transport: @Sendable () -> any TextTransport
+    private let transport: @Sendable () -> any Transport
 
     /// Makes a fetcher.
     ///
@@ -30,17 +31,17 @@ public final class HTTPTextFetcher: RevalidatingFetcher, CustomStringConvertible
     ///   - deadline: The time that a response may take, from the request to its last byte, redirects included.
     ///   - time: The clock that measures the deadline.
     public convenience init(deadline: Duration = .seconds(30), time: some TimeSource = .system) {
-        self.init(deadline: deadline, time: time) { SharedTextTransport.transport }
+        self.init(deadline: deadline, time: time) { SystemTransport.shared }
     }
 
-    init(deadline: Duration = .seconds(30), time: some TimeSource = .system, transport: @escaping @Sendable () -> any TextTransport) {
+    init(deadline: Duration = .seconds(30), time: some TimeSource = .system, transport: @escaping @Sendable () -> any Transport) {
         self.deadline = deadline
         self.time = time
         self.transport = transport
     }
 
     /// The library that sends the requests, such as `libcurl 7.88.1`, or `URLSession` with the reason for the fallback; loads the library.
-    public var description: String { transport().name }
+    public var description: String { "\(transport())" }
 
     /// Fetches a file, or confirms that it has not changed.
     ///
@@ -49,92 +50,104 @@ public final class HTTPTextFetcher: RevalidatingFetcher, CustomStringConvertible
     ///   - validator: The validator of the caller's version; `nil` if the caller has none.
     /// - Throws: ``TextStoreError``; `CancellationError` as soon as the task is canceled, which ends the request on the wire.
     public func fetch(param file: RemoteFile, revalidating validator: Validator?) async throws -> FetchResult<RemoteText> {
-        // A request may reach the server even if it is canceled immediately afterwards.
-        try Task.checkCancellation()
-        var request = try TextRequest(file, validator)
-        let host = "\(file.url.host() ?? "") \(file.url.port ?? 0)"
-        try await requests.enter(host)
-        defer { requests.leave(host) }
-        let limit = time.now.advanced(by: deadline)
-        var response = try await send(request, for: file, until: limit)
-        for _ in 0..<5 {
-            guard let next = request.redirected(by: response.head) else { break }
-            request = next
-            response = try await send(request, for: file, until: limit)
+        let request = try TextRequest(file, validator)
+        let permit = try await permits(of: "\(file.url.host() ?? "") \(file.url.port ?? 0)").take()
+        defer { permit.release() }
+        do {
+            return try await result(of: try await response(to: request, file), for: file, isConditional: request.isConditional)
+        } catch let failure as TransportFailure {
+            throw error(for: failure, of: file)
         }
-        return try await result(of: response, for: file, isConditional: request.isConditional)
     }
 
-    private func send(_ request: TextRequest, for file: RemoteFile, until limit: MonotonicInstant) async throws -> TextExchange.Response {
-        let transport = transport()
-        let exchange = TextExchange(file, leavesCoding: transport.leavesCoding)
-        do { try transport.start(request, exchange) } catch { exchange.failed(error) }
-        let timer = Task { [time, deadline] in
-            // Canceled as soon as the response is complete.
-            guard (try? await time.sleep(until: limit)) != nil else { return }
-            exchange.expire(after: deadline)
+    /// The permits of a host.
+    func permits(of host: String) -> Permits {
+        hosts.withLock { hosts in
+            if let known = hosts[host] { return known }
+            // A host that is forgotten while requests to it run only gets more permits.
+            if hosts.count == 1000 { hosts = [:] }
+            let made = Permits(6)
+            hosts[host] = made
+            return made
         }
-        defer { timer.cancel() }
-        return try await exchange.response()
+    }
+
+    /// Sends a request and follows its redirects.
+    private func response(to first: TextRequest, _ file: RemoteFile) async throws -> HTTPResponse {
+        let limits = ExchangeLimits(
+            head: nil, idle: nil, deadline: time.now.advanced(by: deadline), bodyBytes: file.limit, memoryBytes: file.limit, time: time)
+        var request = first
+        var redirects = 0
+        while true {
+            let response = try await transport().perform(request.message, limits: limits)
+            if response.status == 200 { return response }
+            await response.skipShortBody()
+            guard redirects < 5, let next = request.redirected(by: response) else { return response }
+            redirects += 1
+            request = next
+        }
     }
 
     private func result(
-        of response: TextExchange.Response, for file: RemoteFile, isConditional: Bool
-    ) async throws(TextStoreError) -> FetchResult<RemoteText> {
-        let name = file.url.absoluteString, head = response.head
-        switch head.status {
+        of response: HTTPResponse, for file: RemoteFile, isConditional: Bool
+    ) async throws -> FetchResult<RemoteText> {
+        let (name, fields) = (file.url.absoluteString, response.fields)
+        switch response.status {
         case 200:
+            let length = fields["Content-Encoding"] == nil ? fields["Content-Length"].flatMap { Int($0) } : nil
+            if let length, length > file.limit { throw file.tooLarge }
+            let bytes = try await HTTPTextFetcher.bytes(of: response)
             // Some loaders of the system report a truncated body as complete.
-            if let length = head.length, length != response.body.count {
+            if let length, length != bytes.count {
                 throw TextStoreError(
-                    .lengthMismatch, "cannot get \(name): only \(response.body.count) of \(length) bytes arrived; try again later")
+                    .lengthMismatch, "cannot get \(name): only \(bytes.count) of \(length) bytes arrived; try again later")
             }
-            let bytes = transport().leavesCoding ? try await HTTPTextFetcher.decoded(response, of: file) : response.body
+            let validator = Validator(entityTag: fields["ETag"], lastModified: fields["Last-Modified"])
             return .modified(
-                RemoteText(bytes: bytes, contentType: head.value(of: "Content-Type"), headers: head.headers), .unspecified, head.validator)
+                RemoteText(bytes: bytes, contentType: fields["Content-Type"], headers: fields.joinedByLowercaseName), .unspecified,
+                validator == Validator() ? nil : validator)
         case 304 where isConditional:
             return .notModified()
         default:
-            let advice = (300..<400).contains(head.status) ? "use the address that the redirect names" : "check the server"
+            try Task.checkCancellation()
+            let advice = (300..<400).contains(response.status) ? "use the address that the redirect names" : "check the server"
             var error = TextStoreError(
-                .unexpectedStatus, "cannot get \(name): the server responded with status \(head.status); \(advice)",
-                retryAfter: RetryAfter.delay(now: time.date) { head.values(of: $0) })
-            error.status = head.status
+                .unexpectedStatus, "cannot get \(name): the server responded with status \(response.status); \(advice)",
+                retryAfter: RetryAfter.delay(in: fields, now: time.date))
+            error.status = response.status
             throw error
         }
     }
 
-    /// Decodes a body within the file's limit, off the caller's actor.
+    /// Receives and decodes a body, off the caller's actor.
     @concurrent
-    private static func decoded(_ response: TextExchange.Response, of file: RemoteFile) async throws(TextStoreError) -> Data {
-        guard let coding = response.head.coding else { return response.body }
-        #if os(Linux)
-        if coding == "gzip" || coding == "x-gzip", let inflater = Inflater() {
-            let bytes: Data?
-            do throws(WireFailure) { bytes = try inflater.decoded(response.body, limit: file.limit) } catch {
-                throw TextStoreError(.unreachable, "cannot get \(file.url.absoluteString): \(error.message)", underlyingError: error)
-            }
-            guard let bytes else { throw file.tooLarge }
-            return bytes
+    private static func bytes(of response: HTTPResponse) async throws -> Data { try await response.body.collect() }
+
+    private func error(for failure: TransportFailure, of file: RemoteFile) -> any Error {
+        let operation = "cannot get \(file.url.absoluteString)"
+        switch failure.code {
+        case .cancelled: return CancellationError()
+        case .bodyTooLarge: return file.tooLarge
+        case .overallTimedOut:
+            return TextStoreError(.timedOut, "\(operation): the response was not complete within \(deadline); try again later")
+        default:
+            // The failure itself tells a request that can never be sent.
+            let cause = failure.code == .unsupported ? nil : failure.underlyingError
+            return TextStoreError(.unreachable, "\(operation): \(failure.message)", underlyingError: cause ?? failure)
         }
-        #endif
-        throw TextStoreError(
-            .unreachable, "cannot get \(file.url.absoluteString): its content coding “\(coding)” was not requested; check the server")
     }
 }
 
-#if os(Linux)
-extension Inflater {
-    /// Decodes a whole body; `nil` if it has more bytes than the limit.
-    fileprivate func decoded(_ body: Data, limit: Int) throws(WireFailure) -> Data? {
-        var bytes = Data()
-        push(body)
-        while let piece = try next() {
-            guard bytes.count + piece.count <= limit else { return nil }
-            bytes.append(piece)
-        }
-        try finish()
-        return bytes
+extension RemoteFile {
+    /// The error for a body longer than the limit.
+    fileprivate var tooLarge: TextStoreError {
+        TextStoreError(.tooLarge, "cannot get \(url.absoluteString): the body exceeds the limit of \(limit) bytes; raise the file's limit")
     }
 }
-#endif
+
+extension HTTPFields {
+    /// The values by their lowercase names; values of the same name are joined (RFC 9110 §5.3).
+    fileprivate var joinedByLowercaseName: [String: String] {
+        Dictionary(fields.map { ($0.name.lowercased(), $0.value) }) { $0 + ", " + $1 }
+    }
+}

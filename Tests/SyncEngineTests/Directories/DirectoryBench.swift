@@ -59,12 +59,11 @@ final class DirectoryBench: Sendable {
     @discardableResult
     func sync(
         _ overrides: SyncOverrides = [], localEdits: LocalEdits = .overwrite, foreignFiles: ForeignFiles = .keep,
-        folding: NameFolding? = nil, durability: Durability = .crash, stopsOnError: Bool = false, startsEarly: Bool = false,
-        concurrency: Int = 0,
+        folding: NameFolding? = nil, durability: Durability = .crash, stopsOnError: Bool = false, concurrency: Int = 0,
         removalTiming: RemovalTiming = .afterDownloads
     ) async throws -> SyncReport {
         let options = SyncOptions(
-            concurrency: concurrency, startsEarly: startsEarly, stopsOnError: stopsOnError, removalTiming: removalTiming,
+            concurrency: concurrency, stopsOnError: stopsOnError, removalTiming: removalTiming,
             removalLimit: .unlimited, updateLimit: .unlimited, retry: .never,
             localEdits: localEdits)
         return try await OneWaySynchronizer(

@@ -8,12 +8,12 @@ import Trials
 struct DirectoryTroubleTests {
     private func failures(_ error: SyncError?) -> [SyncError.Code?] { error?.report?.failures.map { ($0.error as? SyncError)?.code } ?? [] }
 
-    @Test(arguments: RemovalTimings.allCases, [false, true])
-    func `a sync replaces a file with a directory, and a directory with a file`(timing: RemovalTimings, early: Bool) async throws {
+    @Test(arguments: RemovalTimings.allCases)
+    func `a sync replaces a file with a directory, and a directory with a file`(timing: RemovalTimings) async throws {
         let bench = try DirectoryBench(["a": "file", "d/x": "1", "d/e/y": "2", "same": "s"])
         try await bench.sync()
         bench.origin.withLock { $0.contents = ["a/inner/x": "below", "d": "file now", "same": "s"] }
-        let report = try await bench.sync(startsEarly: early, removalTiming: timing.value)
+        let report = try await bench.sync(removalTiming: timing.value)
         #expect(try bench.files == ["a/inner/x": "below", "d": "file now", "same": "s"])
         #expect((report.addedCount, report.removedCount, report.pendingRemovals.count) == (2, 3, 0))
         let again = try await bench.sync()

@@ -49,13 +49,13 @@ struct PowerTests {
         return bench
     }
 
-    @Test(arguments: isSanitized ? [4] : [1, 4, 16], [false, true])
-    func `F1, S9: with durability power, a file is renamed only after a flush of its bytes`(concurrency: Int, early: Bool) async throws {
+    @Test(arguments: isSanitized ? [4] : [1, 4, 16])
+    func `F1, S9: with durability power, a file is renamed only after a flush of its bytes`(concurrency: Int) async throws {
         let bench = try Self.bench(120)
         bench["large"] = String(repeating: "large", count: 210_000)
         let log = Log()
         bench.probe.withLock { $0 = { log.addKeepingTheFirstFlush($0) } }
-        let report = try await bench.sync(durability: .power, startsEarly: early, concurrency: concurrency)
+        let report = try await bench.sync(durability: .power, concurrency: concurrency)
         #expect(report.addedCount == 121)
         #expect(log.early == [])
         let steps = log.steps.withLock { $0 }

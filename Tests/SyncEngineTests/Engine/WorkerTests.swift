@@ -35,13 +35,11 @@ struct WorkerTests {
         #expect(state.read { $0.most } <= 3)
     }
 
-    @Test(arguments: [-5, 1, 1_024, 1_025, Int.max - 64, .max], [false, true])
-    func `every concurrency setting processes all items, with at most 1 024 workers`(concurrency: Int, early: Bool)
-        async throws
-    {
+    @Test(arguments: [-5, 1, 1_024, 1_025, Int.max - 64, .max])
+    func `every concurrency setting processes all items, with at most 1 024 workers`(concurrency: Int) async throws {
         #expect((1...1_024).contains(ItemWorkers.count(concurrency)))
         let bench = Bench(source: (0..<10).map { Thing($0) })
-        let options = SyncOptions(concurrency: concurrency, startsEarly: early)
+        let options = SyncOptions(concurrency: concurrency)
         #expect(try await OneWaySynchronizer(processor: bench, options: options).sync().addedCount == 10)
     }
 }

@@ -6,10 +6,10 @@ import Testing
 /// Lists that never end.
 struct ListLimitTests {
     private func synchronizer(
-        _ list: some SourceList<Thing>, limit: Int = 1000, startsEarly: Bool = false
+        _ list: some SourceList<Thing>, limit: Int = 1000
     ) -> OneWaySynchronizer<some SyncProcessor> {
         OneWaySynchronizer(
-            processor: Endless(list: list), options: SyncOptions(startsEarly: startsEarly, listLimit: limit, retry: .never))
+            processor: Endless(list: list), options: SyncOptions(listLimit: limit, retry: .never))
     }
 
     private struct Endless<List: SourceList<Thing>>: SyncProcessor {
@@ -29,12 +29,10 @@ struct ListLimitTests {
             let items = (0..<itemsInOnePage).map { Thing(number * itemsInOnePage + $0) }
             return PagedSource.Step(items, then: .page(number + 1))
         }
-        for startsEarly in [false, true] {
-            let error = await syncError { try await synchronizer(list, startsEarly: startsEarly).sync() }
-            #expect(error?.code == .listLimit)
-            #expect(error?.stage == .sourceList)
-            #expect(error?.message.contains("1000") == true)
-        }
+        let error = await syncError { try await synchronizer(list).sync() }
+        #expect(error?.code == .listLimit)
+        #expect(error?.stage == .sourceList)
+        #expect(error?.message.contains("1000") == true)
     }
 
     @Test func `S17: a list of exactly the limit is read`() async throws {

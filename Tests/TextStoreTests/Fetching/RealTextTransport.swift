@@ -1,4 +1,5 @@
 import Foundation
+import RemoteHTTP
 import StoreCore
 import Testing
 
@@ -13,13 +14,13 @@ enum RealTextTransport: String, Sendable, CustomTestStringConvertible {
     /// The transports that this system supports.
     static let available: [RealTextTransport] = (try? RealTextTransport.curl.made()) == nil ? [.urlSession] : [.urlSession, .curl]
 
-    private static let session = SessionTextTransport()
+    private static let session = URLSessionTransport()
     private static let libcurl = Result { try RealTextTransport.curl.made() }
 
     /// Makes the transport; `STOREHOUSE_CURL` names another libcurl to load.
-    private func made() throws -> any TextTransport {
+    private func made() throws -> any Transport {
         #if os(Linux)
-        if self == .curl { return try CurlTextTransport(path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"]) }
+        if self == .curl { return try CurlTransport(width: 256, path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"]) }
         #endif
         guard self == .urlSession else { throw CocoaError(.featureUnsupported) }
         return RealTextTransport.session

@@ -95,13 +95,10 @@ package enum RetryAfter {
     ///   - fields: The header of the response.
     ///   - now: The present moment of the wall clock, for a response without a valid `Date`.
     /// - Returns: The delay; `nil` if the field is missing or malformed.
-    package static func delay(in fields: HTTPFields, now: Date) -> Duration? { delay(now: now) { fields.values(of: $0) } }
-
-    /// Returns the requested delay, as `delay(in:now:)` does, from a header in another form.
-    package static func delay(now: Date, _ fields: (_ name: String) -> [String]) -> Duration? {
-        let values = fields("Retry-After")
+    package static func delay(in fields: HTTPFields, now: Date) -> Duration? {
+        let values = fields.values(of: "Retry-After")
         if values.isEmpty { return nil }
-        let sent = fields("Date").first.flatMap { HTTPDate.parse($0, now: now) } ?? now
+        let sent = fields.values(of: "Date").first.flatMap { HTTPDate.parse($0, now: now) } ?? now
         // RFC 9110 does not define a repeated field; the longest delay is the safe choice.
         return values.compactMap { delay(of: $0, now: sent) }.max()
     }

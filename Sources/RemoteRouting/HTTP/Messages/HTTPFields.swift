@@ -94,7 +94,7 @@ extension String {
 
 extension Substring {
     /// The text without leading and trailing whitespace, which is not part of a field value (RFC 9110 §5.5).
-    var withoutBlanksAtEnds: String {
+    package var withoutBlanksAtEnds: String {
         // Most values have no such whitespace.
         guard utf8.first?.isBlank == true || utf8.last?.isBlank == true else { return String(self) }
         guard let first = utf8.firstIndex(where: { !$0.isBlank }), let last = utf8.lastIndex(where: { !$0.isBlank }) else { return "" }

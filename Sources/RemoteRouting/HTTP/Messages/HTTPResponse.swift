@@ -116,5 +116,15 @@ public struct HTTPResponse: Sendable {
     }
 }
 
+extension HTTPResponse {
+    /// Whether the body is announced to be short enough to be read for the connection's sake, which can then be used again.
+    package var hasShortBody: Bool { fields["Content-Length"].flatMap { Int($0) }.map { $0 <= 65_536 } ?? false }
+
+    /// Reads a short body to its end and ignores it and its failures.
+    package func skipShortBody() async {
+        if hasShortBody { _ = try? await body.collect() }
+    }
+}
+
 @available(*, unavailable)
 extension HTTPResponse.Body.AsyncIterator: Sendable {}

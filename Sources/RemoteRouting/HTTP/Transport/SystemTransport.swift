@@ -1,5 +1,8 @@
 /// The transports that this module makes for the system.
 package enum SystemTransport {
+    /// The default transport, shared so that hosts and fetchers share connections.
+    package static let shared = make()
+
     /// Creates the transport that suits the system.
     ///
     /// - Parameter path: The path of the libcurl to load; `nil` for the system's.

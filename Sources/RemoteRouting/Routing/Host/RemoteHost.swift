@@ -127,7 +127,7 @@ public struct RemoteHost: Sendable {
         time: any TimeSource = .system
     ) {
         self.configuration = configuration
-        self.transport = transport ?? RemoteHost.sharedTransport
+        self.transport = transport ?? SystemTransport.shared
         self.limits = limits
         self.time = time
         gate = Permits(limits.concurrentExchanges)
@@ -168,9 +168,4 @@ public struct RemoteHost: Sendable {
         change(&copy)
         return copy
     }
-}
-
-extension RemoteHost {
-    /// The default transport, shared so that hosts share connections.
-    private static let sharedTransport = SystemTransport.make()
 }

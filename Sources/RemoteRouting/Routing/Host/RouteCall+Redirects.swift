@@ -22,7 +22,7 @@ extension RouteCall {
             }
             // Reads a short body to keep the connection reusable. Ignores errors, because only the head counts. A canceled call stops
             // before the next request.
-            if hasShortBody(response) { _ = try? await readPromptly { [body = response.body] in try await body.collect() } }
+            if response.hasShortBody { await skip(response) }
             if cookies != nil { hops.append(request.url) }
             request = next
             redirects += 1
@@ -59,21 +59,11 @@ extension RouteCall {
         return request
     }
 
-    @inline(never)
-    private func hasShortBody(_ response: HTTPResponse) -> Bool {
-        guard let length = response.fields["Content-Length"].flatMap({ Int($0) }) else { return false }
-        return length <= 65_536
-    }
-
     /// Reads the body of a redirect, which the caller does not wait for: without an idle deadline, for as long as a head may
     /// take.
-    private func readPromptly(_ read: @escaping @Sendable () async throws -> Data) async throws -> Data {
-        guard limits.idle == nil, let limit = limits.head else { return try await read() }
-        do {
-            return try await within(host.time.now.advanced(by: limit), of: host.time, read)
-        } catch is DeadlinePassed {
-            return Data()
-        }
+    private func skip(_ response: HTTPResponse) async {
+        guard limits.idle == nil, let limit = limits.head else { return await response.skipShortBody() }
+        try? await within(host.time.now.advanced(by: limit), of: host.time) { await response.skipShortBody() }
     }
 
     /// Records a request that is about to be sent and returns the current moment.

@@ -109,13 +109,6 @@ struct SynchronizingTests {
         #expect(try await reader.next()?.items.count == 2)
         #expect(try await reader.next()?.end == .complete())
     }
-
-    @Test func `a sync with an early start downloads all items`() async throws {
-        let shelf = NoteShelf()
-        let options = SyncOptions(startsEarly: true)
-        try await OneWaySynchronizer(processor: NoteProcessor(origin: NoteOrigin(), shelf: shelf), options: options).sync()
-        #expect(await shelf.versions.count == 2)
-    }
 }
 
 // Compiled only.

@@ -1,0 +1,42 @@
+import Foundation
+import LoopbackOrigin
+import RemoteHTTP
+import Testing
+import Trials
+
+/// The exchanges of `URLSessionTransport` with responses that a session treats in its own way.
+@Suite(.timeLimit(.minutes(hangMinutes)))
+struct SessionTransportTests {
+    private let transport = URLSessionTransport()
+
+    /// Returns the response to a GET request with its whole body, after the session has ended its only task.
+    private func response(from url: URL) async throws -> (status: Int, body: Data) {
+        let response = try await transport.perform(HTTPRequest(url: url), limits: ExchangeLimits())
+        let body = try await response.body.collect()
+        try await until("the task has ended") { transport.exchangeCount == 0 }
+        return (response.status, body)
+    }
+
+    @Test func `a response that is not HTTP is a protocol violation`() async throws {
+        let url = try #require(URL(string: "data:text/plain,hello"))
+        await #expect { try await response(from: url) } throws: { ($0 as? TransportFailure)?.code == .protocolViolation }
+        try await until("the task has ended") { transport.exchangeCount == 0 }
+    }
+
+    @Test func `H4: a redirect is not followed by the session`() async throws {
+        let origin = try LoopbackOrigin { request in
+            request.path == "/" ? .text("moved", status: 302).setting("Location", to: "/there") : .text("there")
+        }
+        #expect(try await response(from: origin.url).status == 302)
+        #expect(origin.requests.map(\.path) == ["/"])
+    }
+
+    @Test func `H5: a response that asks for credentials is the response, with its body`() async throws {
+        let origin = try LoopbackOrigin { _ in
+            .text("no", status: 401).setting("WWW-Authenticate", to: "Basic realm=\"r\"")
+        }
+        let response = try await response(from: origin.url)
+        #expect(response.status == 401 && response.body == Data("no".utf8))
+        #expect(origin.requests.count == 1)
+    }
+}
