@@ -95,6 +95,19 @@ struct EventTests {
         #expect(StoreEvent<Int>(number: 3, param: nil, kind: kind).description == line.replacing("1: ", with: "", maxReplacements: 1))
     }
 
+    @Test func `C17: an event names its store`() async throws {
+        let events = EventRecorder<Int>()
+        let store = Store<Int, Int>(cacher: MemoryCacher(), name: "users", onEvent: events.record) { $0 }
+        _ = try await store[1].requireData()
+        let lists = PaginationStore(
+            cacher: MemoryCacher<Int, [Int]>(), fetcher: ScriptedPaginationFetcher<Int, Int>(.page([1])), name: "feed",
+            onEvent: events.record)
+        _ = try await lists[1].requireData()
+        try await events.recorded(count: 6) { _ in true }
+        #expect(Set(events.events.map(\.store)) == ["users", "feed"])
+        #expect(events.events.contains { $0.description == "users #1 1: miss" })
+    }
+
     @Test func `C17: an eviction is reported`() async throws {
         let events = EventLog()
         let store = Store<Int, Int>(cacher: MemoryCacher(limit: 2), onEvent: events.append) { $0 }

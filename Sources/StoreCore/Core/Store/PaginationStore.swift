@@ -21,14 +21,15 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
     ///   - policy: The rules for retries, intervals and other automatic behavior.
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group of stores that are cleared together.
+    ///   - name: The name of the store in its events.
     ///   - onEvent: Receives every event, outside all locks; it must return quickly.
     @inlinable
     public convenience init(
         cacher: some Cacher<Param, [Element]>, fetcher: some PaginationFetcher<Param, Element>,
         identity: ElementIdentity<Element> = .automatic, policy: StorePolicy = .default, time: some TimeSource = .system,
-        scope: CacheScope? = nil, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
+        scope: CacheScope? = nil, name: String = "", onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
     ) {
-        self.init(of: cacher, fetcher, identity: identity, policy: policy, time: time, scope: scope, onEvent: onEvent)
+        self.init(of: cacher, fetcher, identity: identity, policy: policy, time: time, scope: scope, name: name, onEvent: onEvent)
     }
 
     /// Creates a store of elements that are identified by their `id`.
@@ -42,14 +43,15 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
     ///   - policy: The rules for retries, intervals and other automatic behavior.
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group of stores that are cleared together.
+    ///   - name: The name of the store in its events.
     ///   - onEvent: Receives every event, outside all locks; it must return quickly.
     @inlinable
     public convenience init(
         cacher: some Cacher<Param, [Element]>, fetcher: some PaginationFetcher<Param, Element>,
         identity: ElementIdentity<Element> = .id, policy: StorePolicy = .default, time: some TimeSource = .system,
-        scope: CacheScope? = nil, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
+        scope: CacheScope? = nil, name: String = "", onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
     ) where Element: Identifiable, Element: SendableMetatype {
-        self.init(of: cacher, fetcher, identity: identity, policy: policy, time: time, scope: scope, onEvent: onEvent)
+        self.init(of: cacher, fetcher, identity: identity, policy: policy, time: time, scope: scope, name: name, onEvent: onEvent)
     }
 
     /// Creates a store of two-way lists that hold a limited number of pages.
@@ -64,26 +66,28 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
     ///   - policy: The rules for retries, intervals and other automatic behavior.
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group of stores that are cleared together.
+    ///   - name: The name of the store in its events.
     ///   - onEvent: Receives every event, outside all locks; it must return quickly.
     @inlinable
     public convenience init(
         cacher: some Cacher<Param, [Element]>, fetcher: some TwoWayPaginationFetcher<Param, Element>, paging: PagingPolicy,
         identity: ElementIdentity<Element> = .automatic, policy: StorePolicy = .default, time: some TimeSource = .system,
-        scope: CacheScope? = nil, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
+        scope: CacheScope? = nil, name: String = "", onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
     ) {
         self.init(
-            of: cacher, fetcher, paging: paging, identity: identity, policy: policy, time: time, scope: scope, onEvent: onEvent)
+            of: cacher, fetcher, paging: paging, identity: identity, policy: policy, time: time, scope: scope, name: name, onEvent: onEvent)
     }
 
     @inlinable
     init(
         of cacher: some Cacher<Param, [Element]>, _ fetcher: some PaginationFetcher<Param, Element>, paging: PagingPolicy? = nil,
         identity: ElementIdentity<Element>, policy: StorePolicy, time: some TimeSource, scope: CacheScope?,
-        onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)?
+        name: String, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)?
     ) {
         lists = Store(
             cacher: cacher, respond: fetcher.boxed(), accept: fetcher.acceptance(), policy: policy, time: time, scope: scope,
-            list: identity.rules(isTwoWay: fetcher is any TwoWayPaginationFetcher, paging: paging).boxed(), onEvent: onEvent)
+            list: identity.rules(isTwoWay: fetcher is any TwoWayPaginationFetcher, paging: paging).boxed(), name: name,
+            onEvent: onEvent)
     }
 
     /// The handle on one list. It holds the key and one reference, so it costs nothing to create or discard.

@@ -28,7 +28,8 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     ///   - policy: The rules for retries, intervals and other automatic behavior.
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group of stores that are cleared together.
-    ///   - name: The name of the store on disk, for the lanes of an ``Outbox``; never change it, and give no other store the same name.
+    ///   - name: The name of the store in its events, and on disk for the lanes of an ``Outbox``; never change it, and give no other store the
+    ///     same name.
     ///   - onEvent: Receives every event, outside all locks and on any thread; it must return quickly. With a listener, hits go through the
     ///     engine, so that they can be reported.
     @inlinable
@@ -54,7 +55,7 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
         engine = StoreEngine(
             respond: respond, follow: follow, front: fronted?.front,
             backing: backing.map { BoxedCacher(cacher: $0, accept: accept) }, expiry: cacher.expiry, policy: policy, time: time,
-            list: list, name: name, onEvent: Self.listener(onEvent))
+            list: list, name: name, onEvent: Self.listener(onEvent, name))
         memory = fronted?.table
         front = onEvent == nil ? memory : nil
         clock = HitClock(time)
@@ -64,10 +65,10 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     }
 
     private static func listener(
-        _ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?
+        _ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?, _ name: String
     ) -> (@Sendable (StoreEvent<BoxedKey>) -> Void)? {
         guard let onEvent else { return nil }
-        return { onEvent(StoreEvent(number: $0.number, param: $0.param?.value(as: Param.self), kind: $0.kind)) }
+        return { onEvent(StoreEvent(number: $0.number, param: $0.param?.value(as: Param.self), kind: $0.kind, store: name)) }
     }
 
     /// Creates a store whose fetcher is a closure.
@@ -77,7 +78,8 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     ///   - policy: The rules for retries, intervals and other automatic behavior.
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group of stores that are cleared together.
-    ///   - name: The name of the store on disk, for the lanes of an ``Outbox``; never change it, and give no other store the same name.
+    ///   - name: The name of the store in its events, and on disk for the lanes of an ``Outbox``; never change it, and give no other store the
+    ///     same name.
     ///   - onEvent: Receives every event, outside all locks and on any thread; it must return quickly.
     ///   - fetch: Fetches the content of a key.
     @inlinable

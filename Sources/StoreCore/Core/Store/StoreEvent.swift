@@ -14,6 +14,13 @@ public struct StoreEvent<Param: Hashable & Sendable>: Sendable {
 
     /// The event itself, with its values.
     public let kind: StoreEventKind
+
+    /// The name of the store, for a listener of several stores; empty if the store has none.
+    public let store: String
+
+    init(number: UInt64, param: Param?, kind: StoreEventKind, store: String = "") {
+        (self.number, self.param, self.kind, self.store) = (number, param, kind, store)
+    }
 }
 
 /// The events of a store: results from the cache, fetches, saves, and dropped content.
@@ -89,10 +96,9 @@ extension StoreEventKind {
 }
 
 extension StoreEvent: CustomStringConvertible {
-    /// The event on one line: its number, its key, and its kind.
+    /// The event on one line: the name of its store if that has one, its number, its key, and its kind.
     public var description: String {
-        guard let param else { return "#\(number) \(kind)" }
-        return "#\(number) \(param): \(kind)"
+        (store.isEmpty ? "" : "\(store) ") + (param.map { "#\(number) \($0): \(kind)" } ?? "#\(number) \(kind)")
     }
 }
 
