@@ -48,6 +48,7 @@ struct Supervisor {
                     "\(options.seconds)", options.postgres == nil ? "" : table,
                 ])
         }
+        if !console.isLive { say("\(title)\n\n\(Self.header)") }
         var workers = try (0..<options.workers).map { try worker($0) }
         var wasKilled = false
         while workers.contains(where: \.isRunning) {
@@ -76,15 +77,27 @@ struct Supervisor {
         }
     }
 
+    /// The program in a sentence.
+    private var title: String {
+        "\(options.workers) processes share one cache. Each key is fetched once, and all see each change."
+    }
+
+    private static let header = row("worker", "keys", "requests", "fetches", "changes", "seen after", "additions")
+
+    private static func row(_ cells: String...) -> String {
+        let widths = [6, 8, 10, 9, 9, 13, 11]
+        return zip(cells, widths).map { String(repeating: " ", count: max(1, $1 - $0.count)) + $0 }.joined()
+    }
+
     private func show(_ statuses: [Status]) {
-        let lines = statuses.map { status in
-            let delay = status.percentile(0.5).map { "\($0) µs" } ?? "–"
-            return "worker \(status.worker): \(status.rounds) keys, \(status.answers) requests, \(status.fetches) fetches, "
-                + "\(status.changes) changes seen after \(delay), \(status.additions) additions"
+        let rows = statuses.map { status in
+            Self.row(
+                "\(status.worker)", "\(status.rounds)", "\(status.answers)", "\(status.fetches)", "\(status.changes)",
+                status.percentile(0.5).map { "\($0) µs" } ?? "–", "\(status.additions)")
         }
         if console.isLive {
-            say("\u{1B}[2J\u{1B}[H" + lines.map { console.fitted($0) }.joined(separator: "\n"))
-        } else if let last = lines.last {
+            say("\u{1B}[2J\u{1B}[H" + ([title, "", Self.header] + rows).map { console.fitted($0) }.joined(separator: "\n"))
+        } else if let last = rows.last {
             say(last)
         }
     }

@@ -22,24 +22,26 @@ struct Options {
     }
 
     static let usage = """
-        usage: stars [add <repository> | retry | discard | story] [--offline]
+        usage: stars [show | add <repository> | retry | discard | story] [--offline]
                      [--lenient] [--slow <seconds>] [--forgetful] [--origin <url>]
                      [--directory <path>] [--fresh] [--plain]
 
         Shows repositories and lets you star them, also offline: a star is kept in an
         outbox until the origin has it. The origin is part of the program. Try:
 
+          stars                            the whole story, in seconds
           stars add swift-docc --offline   the star is shown, and waits
-          stars --offline                  the program was quit: it still waits
-          stars                            the origin is up: it is sent, once
+          stars show --offline             the program was quit: it still waits
+          stars show                       the origin is up: it is sent, once
           stars add swift-web              the origin refuses it, and says why
           stars retry --lenient            the refused star is sent again
 
+          show                 shows the repositories; the default with an option
           add <repository>     stars a repository
           retry                sends refused stars again
           discard              gives up refused stars
           story                runs all of this with an origin that fails, and programs
-                               that are killed; checks the result
+                               that are killed; checks the result; the default
           --offline            the origin is down
           --lenient            the origin accepts stars for archived repositories
           --slow <seconds>     the origin takes that long to respond
@@ -90,7 +92,9 @@ struct Options {
             }
         }
         switch (words.first, words.count) {
-        case (nil, _): action = .show
+        // The first run of a newcomer is the story; a run with options is one of its steps.
+        case (nil, _): action = given.allSatisfy { $0 == "--plain" } ? .story : .show
+        case ("show", 1): action = .show
         case ("add", 2): action = .add(words[1])
         case ("retry", 1): action = .retry
         case ("discard", 1): action = .discard
