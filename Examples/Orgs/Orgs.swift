@@ -39,7 +39,7 @@ struct Orgs {
 
         terminal.title(
             "Organizations on \(options.host ?? "a host inside this process")", "stored in \(directory.path(percentEncoded: false))")
-        let screens = Screens(repository: repository, terminal: terminal)
+        let screens = Screens(repository: repository, terminal: terminal) { ($0 as? RemoteError)?.notice ?? "\($0)" }
         let hasOrganizations = try await screens.organizations()
         let hasRepositories = try await screens.repositories(of: options.organization, pages: options.pages)
         let hasMiddle = try await screens.repositories(around: RepositoryPage(organization: options.organization, number: options.middle))

@@ -4,6 +4,8 @@ import StoreCore
 struct Screens {
     let repository: GitHubRepository
     let terminal: Terminal
+    /// Makes the text that people read about an error.
+    var notice: (any Error) -> String = { "\($0)" }
 
     /// Shows the first organizations.
     ///
@@ -31,7 +33,7 @@ struct Screens {
             switch await list.requestNextData() {
             case .loaded, .joined: break
             case .failed(let error):
-                terminal.failed("\(error)")
+                terminal.failed(notice(error))
                 return false
             default:
                 terminal.note("complete: \(shown.count) repositories")
@@ -75,7 +77,7 @@ struct Screens {
 
     /// Shows one direction of a list after a page request.
     private func show(_ repositories: some Collection<Repository>, _ side: String, _ request: PageRequest) {
-        if case .failed(let error) = request { terminal.failed("the page \(side): \(error)") }
+        if case .failed(let error) = request { terminal.failed("the page \(side): \(notice(error))") }
         if repositories.isEmpty { return terminal.note("no more repositories \(side)") }
         terminal.table(table(of: Array(repositories)), "\(repositories.count) \(side)")
     }
@@ -140,7 +142,7 @@ struct Screens {
                 return content
             case .error(let error, let kept):
                 if let kept { put(kept, "from the last run") }
-                terminal.failed("\(error)")
+                terminal.failed(notice(error))
                 return kept
             }
         }
