@@ -151,13 +151,29 @@ struct ArrivalTests {
         #expect(error.mayHaveArrived == isSent)
     }
 
-    @Test(arguments: [true, false])
-    func `W2: a failure thrown by a request body keeps its code, and the engine decides about arrival`(_ mayHaveArrived: Bool) {
+    @Test(arguments: RealTransport.available, [true, false])
+    func `W2: a failure thrown by a request body keeps its code, and the transport decides about arrival`(
+        _ transport: RealTransport, isSent: Bool
+    ) async throws {
+        let origin = try LoopbackOrigin { _ in .text("x") }
         for thrown in [ArrivalTests.refused, ArrivalTests.lost] {
-            let failure = TransportFailure(
-                WireFailure(.bodyUnreadable, "unreadable", mayHaveArrived: mayHaveArrived, underlyingError: thrown))
-            #expect(failure.code == thrown.code)
-            #expect(failure.mayHaveArrived == mayHaveArrived)
+            let body = HTTPBodyStream(length: 1_000_000, isReplayable: false) {
+                let isFirst = Lock(isSent)
+                return { _ in
+                    let goesOn = isFirst.withLock { isFirst in
+                        defer { isFirst = false }
+                        return isFirst
+                    }
+                    guard goesOn else { throw thrown }
+                    return Data(count: 1000)
+                }
+            }
+            let request = HTTPRequest(method: .post, url: origin.url, body: .stream(body))
+            let failure = await #expect(throws: TransportFailure.self) {
+                try await transport.make().perform(request, limits: ExchangeLimits())
+            }
+            #expect(failure?.code == thrown.code)
+            if isSent { #expect(failure?.mayHaveArrived == true) }
         }
     }
 

@@ -144,11 +144,6 @@ struct BrokenResponseTests {
         #expect(failure?.mayHaveArrived == true)
     }
 
-    @Test func `H18: a failure of the engine excludes arrival only if it says so`() {
-        #expect(TransportFailure(WireFailure(.protocolViolation, "broken")).mayHaveArrived)
-        #expect(!TransportFailure(WireFailure(.invalidRequest, "refused", mayHaveArrived: false)).mayHaveArrived)
-    }
-
     @Test(arguments: [
         (RemoteError.Stage.build, RemoteError.Code.invalidRoute, false), (.transport, .connectionRefused, false),
         (.transport, .connectionLost, true), (.timeout, .overallTimedOut, true), (.cancelled, .cancelled, true),

@@ -80,11 +80,8 @@ struct MetricsTests {
 
     @Test func `W10: phases are the times between libcurl's marks, and a reused connection has none`() {
         func metrics(_ connections: Int, secure: Int64) -> ExchangeMetrics {
-            let marks = WireMetrics.Marks(nameLookup: 30, connect: 100, secure: secure, firstByte: 500, total: 700)
-            return ExchangeMetrics(
-                WireMetrics(
-                    marks: marks, connections: connections, version: 2, sentHeadBytes: 1, sentBodyBytes: 2, receivedHeadBytes: 3,
-                    receivedBodyBytes: 4))
+            ExchangeMetrics(
+                version: 2, connections: connections, nameLookup: 30, connect: 100, secure: secure, firstByte: 500, total: 700)
         }
         let made = metrics(1, secure: 350)
         #expect(made.nameLookup == .microseconds(30) && made.connect == .microseconds(70) && made.secure == .microseconds(250))
@@ -102,7 +99,7 @@ struct MetricsTests {
     func `W10: the bytes of a head exclude the body if libcurl counts both together`(
         _ request: Int64, _ body: Int64, _ isCopied: Bool, _ countsBodies: Bool, _ expected: Int64
     ) {
-        #expect(WireMetrics.headBytes(of: request, body: body, isCopied: isCopied, countsBodies: countsBodies) == expected)
+        #expect(ExchangeMetrics.headBytes(of: request, body: body, isCopied: isCopied, countsBodies: countsBodies) == expected)
     }
 
     #if os(Linux)

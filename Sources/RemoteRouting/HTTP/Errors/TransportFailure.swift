@@ -59,54 +59,37 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
     }
 }
 
-extension TransportFailure {
-    init(_ failure: WireFailure) {
-        if let known = failure.underlyingError as? TransportFailure {
-            self = known
-            mayHaveArrived = failure.mayHaveArrived
-            return
-        }
-        let code: RemoteError.Code =
-            switch failure.code {
-            case .invalidRequest: .unsupported
-            case .bodyUnreadable: .bodyUnreadable
-            case .proxyUnreachable: .proxyUnreachable
-            case .proxyRefused: .proxyRefused
-            case .proxyUnauthorized: .proxyUnauthorized
-            case .hostNotFound: .hostNotFound
-            case .connectionRefused: .connectionRefused
-            case .unreachable: .unreachable
-            case .engineFailed: .engineFailed
-            case .connectionLost: .connectionLost
-            case .tls(let fault): RemoteError.Code(fault)
-            case .protocolViolation, .headTooLarge: .protocolViolation
-            case .timedOut(.head): .headTimedOut
-            case .timedOut(.idle): .idleTimedOut
-            case .timedOut(.attempt): .attemptTimedOut
-            case .timedOut(.overall): .overallTimedOut
-            }
-        self.init(code, failure.message, underlyingError: failure.underlyingError)
-        mayHaveArrived = failure.mayHaveArrived
-    }
-}
+// MARK: Secure connections
 
 extension TransportFailure {
-    init(_ fault: WireTLS.Fault, underlyingError: (any Error)? = nil) {
-        self.init(RemoteError.Code(fault), fault.message, underlyingError: underlyingError)
-    }
-}
+    /// The failures of a connection that could not be secured.
+    static let expiredCertificate = TransportFailure(
+        .certificateExpired, "the server's certificate has expired or is not valid yet; renew it, or correct this system's clock")
+    static let untrustedCertificate = TransportFailure(
+        .certificateUntrusted,
+        "no trusted authority signed the server's certificate; if the server is genuine, add its authority to the host's TLS options")
+    static let certificateOfOtherHost = TransportFailure(
+        .certificateNameMismatch, "the server's certificate is for another host; check the address, or replace the certificate")
+    static let otherKey = TransportFailure(
+        .pinMismatch,
+        "the server's public key matches none of the host's pins; check whether the key was replaced or the connection is intercepted")
+    static let clientRefused = TransportFailure(
+        .clientCertificateRefused,
+        "the server refuses the client's certificate or requires one; check the client certificate of the host")
+    static let otherTLSVersion = TransportFailure(
+        .tlsVersionRefused,
+        "the server offers no version of TLS that the host accepts; update the server, or accept an older version")
+    static let unusableAuthorities = TransportFailure(
+        .invalidTLSOptions, "the host's certificate authorities cannot be used; check that each certificate is complete")
+    static let unusableClientCertificate = TransportFailure(
+        .invalidTLSOptions, "the host's client certificate cannot be used; check that the private key and its password match it")
+    static let insecure = TransportFailure(
+        .tlsFailed, "no secure connection could be established; check the server's certificate and the scheme")
 
-extension RemoteError.Code {
-    init(_ fault: WireTLS.Fault) {
-        switch fault {
-        case .expired: self = .certificateExpired
-        case .untrusted: self = .certificateUntrusted
-        case .otherHost: self = .certificateNameMismatch
-        case .otherKey: self = .pinMismatch
-        case .clientRefused: self = .clientCertificateRefused
-        case .otherVersion: self = .tlsVersionRefused
-        case .unusableAuthorities, .unusableCertificate: self = .invalidTLSOptions
-        case .other: self = .tlsFailed
-        }
+    /// The same failure with its cause.
+    func caused(by error: (any Error)?) -> TransportFailure {
+        var copy = self
+        copy.underlyingError = error
+        return copy
     }
 }

@@ -64,21 +64,34 @@ public struct ExchangeMetrics: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension ExchangeMetrics {
-    init(_ wire: WireMetrics) {
-        let marks = wire.marks
-        version = Version(libcurl: wire.version)
-        isReused = wire.connections == 0
-        if wire.connections > 0 {
-            nameLookup = .microseconds(marks.nameLookup)
-            connect = .microseconds(max(0, marks.connect - marks.nameLookup))
-            if marks.secure > 0 { secure = .microseconds(max(0, marks.secure - marks.connect)) }
+    /// Converts libcurl's marks, which are microseconds since the start of the exchange.
+    ///
+    /// - Parameters:
+    ///   - version: libcurl's number for the HTTP version.
+    ///   - connections: The number of connections opened for the exchange.
+    init(
+        version: Int, connections: Int, nameLookup: Int64, connect: Int64, secure: Int64, firstByte: Int64, total: Int64
+    ) {
+        self.version = Version(libcurl: version)
+        isReused = connections == 0
+        if connections > 0 {
+            self.nameLookup = .microseconds(nameLookup)
+            self.connect = .microseconds(max(0, connect - nameLookup))
+            if secure > 0 { self.secure = .microseconds(max(0, secure - connect)) }
         }
-        firstByte = .microseconds(marks.firstByte)
-        total = .microseconds(marks.total)
-        sentHeadBytes = wire.sentHeadBytes
-        sentBodyBytes = wire.sentBodyBytes
-        receivedHeadBytes = wire.receivedHeadBytes
-        receivedBodyBytes = wire.receivedBodyBytes
+        self.firstByte = .microseconds(firstByte)
+        self.total = .microseconds(total)
+    }
+
+    /// Returns the number of bytes of a request's head, which libcurl counts together with parts of the body.
+    ///
+    /// - Parameters:
+    ///   - request: The number of bytes that libcurl counts for the request.
+    ///   - body: The number of body bytes.
+    ///   - isCopied: Whether libcurl has a copy of the body, which it sends together with the head.
+    ///   - countsBodies: Whether the library counts bodies completely (since 8.7).
+    static func headBytes(of request: Int64, body: Int64, isCopied: Bool, countsBodies: Bool) -> Int64 {
+        isCopied || countsBodies ? max(0, request - body) : request
     }
 }
 

@@ -5,7 +5,7 @@ public struct HTTPFields: Hashable, Sendable {
         /// The name as it was written.
         public let name: String
         /// The value, without leading and trailing whitespace.
-        public let value: String
+        public internal(set) var value: String
 
         package init(name: String, value: String) {
             self.name = name
@@ -18,6 +18,11 @@ public struct HTTPFields: Hashable, Sendable {
 
     /// Creates a header without a line.
     public init() {}
+
+    /// Creates a header from received lines; ignores malformed ones instead of failing the response (RFC 9110 §5).
+    init(received fields: [Field]) {
+        self.fields = fields.filter { $0.name.isToken && $0.value.isFieldValue }
+    }
 
     /// The values of a name, joined by `", "` (RFC 9110 §5.3); `nil` if the name does not occur.
     public subscript(name: String) -> String? {

@@ -92,6 +92,15 @@ public enum HTTPBody: Sendable {
         case .stream(let stream): stream.isReplayable
         }
     }
+
+    /// The length in bytes; `nil` if unknown.
+    package var length: Int64? {
+        switch self {
+        case .none: 0
+        case .data(let data): Int64(data.count)
+        case .stream(let stream): stream.length
+        }
+    }
 }
 
 /// A body that is read in chunks while it is sent, so that a file need not fit into memory.

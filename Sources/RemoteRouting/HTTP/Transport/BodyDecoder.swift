@@ -48,12 +48,12 @@ final class BodyDecoder: Sendable {
     /// Returns the next decoded bytes; `nil` if more input is needed.
     func next() throws(TransportFailure) -> Data? {
         let step: Result<Data?, TransportFailure> = state.withLock { state in
-            do throws(WireFailure) {
+            do throws(TransportFailure) {
                 guard let data = try state.inflater.next() else { return .success(nil) }
                 state.made += data.count
                 return state.made <= limit ? .success(data) : .failure(.tooLarge(limit))
             } catch {
-                return .failure(TransportFailure(error))
+                return .failure(error)
             }
         }
         return try step.get()
@@ -62,11 +62,11 @@ final class BodyDecoder: Sendable {
     /// Marks the input as complete; throws if the encoded body is truncated.
     func finish() throws(TransportFailure) {
         let failure: TransportFailure? = state.withLock { state in
-            do throws(WireFailure) {
+            do throws(TransportFailure) {
                 try state.inflater.finish()
                 return nil
             } catch {
-                return TransportFailure(error)
+                return error
             }
         }
         if let failure { throw failure }

@@ -22,8 +22,7 @@ public final class Exchange: Sendable {
         /// Whether a part of the request body was sent.
         var hasSentBody = false
         /// The metrics, if the source reports them.
-        var metrics: WireMetrics?
-        var systemMetrics: Box<ExchangeMetrics>?
+        var metrics: Box<ExchangeMetrics>?
         /// The times of the head and of the end, if the source does not measure time.
         var headTime: MonotonicInstant?
         var endTime: MonotonicInstant?
@@ -51,6 +50,13 @@ public final class Exchange: Sendable {
             case .waitingForHead, .receiving: false
             }
         }
+    }
+
+    /// Whether the source of a body continues.
+    enum Flow {
+        case goesOn
+        /// The reader is behind; the source waits for the action of ``onResume(_:)``.
+        case pauses
     }
 
     /// The actions to perform outside the lock.
@@ -102,6 +108,9 @@ public final class Exchange: Sendable {
                 buffer: BodyBuffer(memoryLimit: limits.memoryBytes, spillLimit: limits.spillBytes),
                 deadlines: Deadlines(limits, started: started)))
     }
+
+    /// The deadlines that the source enforces.
+    var sourceDeadlines: Deadlines.Limits { source.keepsDeadlines ? limits.deadlines : Deadlines.Limits() }
 
     // MARK: The transport's side
 
@@ -170,15 +179,15 @@ public final class Exchange: Sendable {
     /// Receives any of a head, a chunk of the body and the end; wakes the caller once.
     ///
     /// - Returns: Whether the source continues, or pauses until the action of ``onResume(_:)`` runs.
-    func receive(_ head: HTTPResponse?, _ data: Data?, isComplete: Bool, _ metrics: WireMetrics? = nil) -> WireFlow {
+    func receive(_ head: HTTPResponse?, _ data: Data?, isComplete: Bool, _ metrics: ExchangeMetrics? = nil) -> Flow {
         let now = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
         let failure = head.flatMap { Exchange.fault(of: $0) }
-        var flow = WireFlow.goesOn
+        var flow = Flow.goesOn
         apply { state in
             if let head { receive(head, failure, at: now, &state) }
             if let data, !data.isEmpty { receive(data, at: now, &state) }
             if isComplete {
-                state.metrics = metrics
+                if let metrics { state.metrics = Box(metrics) }
                 finish(at: now, &state)
             }
             guard case .receiving = state.phase, source.waitsForReader, !state.wantsWhole,
@@ -240,13 +249,13 @@ public final class Exchange: Sendable {
     }
 
     /// Receives the system's metrics, which arrive before the end.
-    func note(_ metrics: ExchangeMetrics) { state.withLock { $0.systemMetrics = Box(metrics) } }
+    func note(_ metrics: ExchangeMetrics) { state.withLock { $0.metrics = Box(metrics) } }
 
     /// The metrics; `nil` until the exchange has succeeded.
     var metrics: ExchangeMetrics? {
         let (metrics, decoder) = state.withLock { state -> (ExchangeMetrics?, BodyDecoder?) in
             guard case .finished = state.phase else { return (nil, nil) }
-            var metrics = state.systemMetrics?.value ?? state.metrics.map { ExchangeMetrics($0) } ?? ExchangeMetrics()
+            var metrics = state.metrics?.value ?? ExchangeMetrics()
             metrics.decodedBodyBytes = Int64(state.received)
             if let end = state.endTime, metrics.total == nil {
                 metrics.firstByte = state.headTime.map { started.duration(to: $0) }

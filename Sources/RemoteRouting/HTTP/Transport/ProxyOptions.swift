@@ -32,25 +32,25 @@ public struct ProxyOptions: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    fileprivate enum Scheme: String {
+    enum Scheme: String {
         case http
         // The `h` lets the proxy resolve host names.
         case socks5 = "socks5h"
     }
 
-    fileprivate struct Server: Hashable {
+    struct Server: Hashable {
         let scheme: Scheme
         let host: String
         let port: Int
         let credentials: Credentials?
     }
 
-    fileprivate enum Choice: Hashable {
+    enum Choice: Hashable {
         case system, none
         case server(Server)
     }
 
-    fileprivate let choice: Choice
+    let choice: Choice
 
     /// The system's proxy, which is the default.
     ///
@@ -158,28 +158,41 @@ extension ProxyOptions.Server {
         }
     }
 
-    /// The proxy in libcurl's form; throws if the host or the credentials cannot be sent.
-    fileprivate func wire() throws(TransportFailure) -> WireProxy.Server {
-        func refuse(_ message: String) -> TransportFailure { TransportFailure(.invalidProxyOptions, message) }
-        guard let origin else {
-            throw refuse("the proxy's host is not a plain name or address, or its port is invalid; pass the name, port and user separately")
+    /// The scheme, host and port, without credentials; `nil` if they are invalid.
+    var url: String? { origin.map { "\(scheme.rawValue)://\($0.host):\(port)" } }
+
+    /// The reason why the host or the credentials cannot be sent; `nil` if they can.
+    fileprivate var problem: String? {
+        if origin == nil {
+            return "the proxy's host is not a plain name or address, or its port is invalid; pass the name, port and user separately"
         }
         let (user, password) = (credentials?.user ?? "", credentials?.password ?? "")
-        guard !(user + password).unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else {
-            throw refuse("the proxy's credentials contain a control character, which cannot be sent; remove it")
+        if (user + password).unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) {
+            return "the proxy's credentials contain a control character, which cannot be sent; remove it"
         }
         switch scheme {
         case .http:
-            guard !user.contains(":") else {
-                throw refuse("the proxy's user name contains a colon, which cannot be sent (RFC 7617 §2); use another user")
+            if user.contains(":") {
+                return "the proxy's user name contains a colon, which cannot be sent (RFC 7617 §2); use another user"
             }
         case .socks5:
-            guard user.utf8.count <= 255, password.utf8.count <= 255 else {
-                throw refuse("the proxy's user name or password exceeds 255 bytes, the limit of SOCKS (RFC 1929); use a shorter one")
+            if user.utf8.count > 255 || password.utf8.count > 255 {
+                return "the proxy's user name or password exceeds 255 bytes, the limit of SOCKS (RFC 1929); use a shorter one"
             }
         }
-        guard credentials == nil || !user.isEmpty else { throw refuse("the proxy's credentials have no user name; pass one, or nil") }
-        return WireProxy.Server(url: "\(scheme.rawValue)://\(origin.host):\(port)", user: user, password: password)
+        return credentials != nil && user.isEmpty ? "the proxy's credentials have no user name; pass one, or nil" : nil
+    }
+}
+
+extension ProxyOptions {
+    /// Checks that the named proxy can be used.
+    func check() throws(TransportFailure) {
+        if case .server(let server) = choice, let problem = server.problem { throw TransportFailure(.invalidProxyOptions, problem) }
+    }
+
+    /// Whether the named proxy receives a user and a password.
+    var hasCredentials: Bool {
+        if case .server(let server) = choice { server.credentials != nil } else { false }
     }
 }
 
@@ -191,17 +204,4 @@ extension ProxyOptions: CustomReflectable {
 extension ProxyOptions.Credentials: CustomReflectable {
     /// A mirror without the user and the password, so that neither a description nor `dump` contains a secret.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
-extension WireProxy {
-    /// Validates the options.
-    ///
-    /// - Throws: `TransportFailure` if the named proxy cannot be used.
-    init(_ options: ProxyOptions) throws(TransportFailure) {
-        switch options.choice {
-        case .system: self = .system
-        case .none: self = .none
-        case .server(let server): self = .server(try server.wire())
-        }
-    }
 }

@@ -10,7 +10,7 @@ final class BodySource {
         case bytes(Int)
         /// The next chunk is still being read.
         case notYet
-        case failed(WireFailure)
+        case failed(TransportFailure)
     }
 
     private let pump: Pump?
@@ -47,7 +47,7 @@ final class BodySource {
         // An earlier connection may have received a part of it.
         if !rewind(to: 0) {
             (piece, offset, next) = (Data(), 0, nil)
-            failure = WireFailure(.connectionLost, "the connection ended in the middle of the request body; try again")
+            failure = TransportFailure(.connectionLost, "the connection ended in the middle of the request body; try again")
         }
         readAhead()
     }
@@ -69,13 +69,11 @@ final class BodySource {
                 (piece, offset) = (data, 0)
                 readAhead()
             } else if let failure {
-                return .failed(
-                    failure as? WireFailure
-                        ?? WireFailure(
-                            .bodyUnreadable, "the request body could not be read to its end; check its source", underlyingError: failure))
+                return .failed(.unreadableBody(failure))
             } else if isAtEnd {
                 guard left ?? 0 == 0 || pump == nil else {
-                    return .failed(WireFailure(.bodyUnreadable, "the request body is shorter than its announced length; check its source"))
+                    return .failed(
+                        TransportFailure(.bodyUnreadable, "the request body is shorter than its announced length; check its source"))
                 }
                 return .bytes(0)
             } else {
@@ -90,7 +88,7 @@ final class BodySource {
         if let known = left, pump != nil {
             left = known - Int64(count)
             guard known >= Int64(count), piece.count - offset <= known - Int64(count) else {
-                return .failed(WireFailure(.bodyUnreadable, "the request body is longer than its announced length; check its source"))
+                return .failed(TransportFailure(.bodyUnreadable, "the request body is longer than its announced length; check its source"))
             }
         }
         return .bytes(count)

@@ -8,8 +8,8 @@ struct ConnectionSharing {
     /// The key of exchanges that may share connections: their origin and their options.
     struct Key: Hashable {
         let origin: String
-        let tls: WireTLS?
-        let proxy: WireProxy
+        let tls: TLSOptions?
+        let proxy: ProxyOptions
     }
 
     /// The decision for a new exchange.

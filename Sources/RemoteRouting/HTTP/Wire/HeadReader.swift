@@ -1,34 +1,38 @@
+internal import Foundation
+
 /// A parser of response heads that reads line by line, within limits.
 ///
 /// Interim responses (RFC 9110 §15.2) and trailers (RFC 9112 §7.1.2) count toward the limits and are dropped.
-package struct HeadReader {
+struct HeadReader {
     /// The maximum number of bytes in all lines of a response.
-    package static let byteLimit = 262_144
+    static let byteLimit = 262_144
     /// The maximum number of field lines in a response.
-    package static let fieldLimit = 1000
+    static let fieldLimit = 1000
 
     private var bytes = 0
     private var count = 0
     private var status = 0
-    private var fields: [WireHead.Field] = []
+    private var fields: [HTTPFields.Field] = []
+    /// The address that responds.
+    private let url: URL
     /// Whether the next line is a status line.
     private var isAtStart = true
     private var isDone = false
     /// Whether the head arrived over HTTP/2, where one connection carries several responses at once.
     private(set) var isShared = false
 
-    package init() {}
+    init(url: URL) { self.url = url }
 
     /// Parses the next line, including its line ending.
     ///
     /// - Returns: The head, after the empty line that ends it.
-    /// - Throws: `WireFailure` if the head is too large, contradicts itself, or has an invalid status or an unsupported transfer coding.
-    package mutating func take(_ line: UnsafeRawBufferPointer) throws(WireFailure) -> WireHead? {
+    /// - Throws: `TransportFailure` if the head is too large, contradicts itself, or has an invalid status or an unsupported transfer coding.
+    mutating func take(_ line: UnsafeRawBufferPointer) throws(TransportFailure) -> HTTPResponse? {
         bytes += line.count
         count += 1
         guard bytes <= HeadReader.byteLimit, count <= HeadReader.fieldLimit + 2 else {
-            throw WireFailure(
-                .headTooLarge,
+            throw TransportFailure(
+                .protocolViolation,
                 "the response head has more than \(HeadReader.fieldLimit) fields or \(HeadReader.byteLimit) bytes; check the server"
             )
         }
@@ -38,7 +42,7 @@ package struct HeadReader {
         if isAtStart, text.starts(with: "HTTP/".utf8) {
             // libcurl writes `HTTP/2` for frames. A server writes `HTTP/2.0` on a connection without frames.
             if text.starts(with: "HTTP/2.".utf8) {
-                throw WireFailure(.protocolViolation, "the response claims HTTP/2 on a connection with HTTP/1.1; correct the server")
+                throw TransportFailure(.protocolViolation, "the response claims HTTP/2 on a connection with HTTP/1.1; correct the server")
             }
             isAtStart = false
             fields = []
@@ -56,35 +60,37 @@ package struct HeadReader {
         guard let colon = text.firstIndex(of: UInt8(ascii: ":")) else { return nil }
         let name = HeadReader.string(text[..<colon])
         let value = text[(colon + 1)...].trimmed()
-        fields.append(WireHead.Field(name: name, value: FieldBytes.goBack(name) ? FieldBytes.text(value) : HeadReader.string(value)))
+        fields.append(HTTPFields.Field(name: name, value: FieldBytes.goBack(name) ? FieldBytes.text(value) : HeadReader.string(value)))
         return nil
     }
 
-    private mutating func finish() throws(WireFailure) -> WireHead? {
+    private mutating func finish() throws(TransportFailure) -> HTTPResponse? {
         // 101 is final here, because the request did not request an upgrade.
         if (100..<200).contains(status), status != 101 {
             isAtStart = true
             return nil
         }
         isDone = true
-        let head = WireHead(status: status, fields: fields)
-        if let fault = HeadReader.fault(of: head) { throw WireFailure(.protocolViolation, fault) }
-        return head
+        if let fault { throw TransportFailure(.protocolViolation, fault) }
+        return HTTPResponse(status: status, fields: HTTPFields(received: fields), url: url)
     }
 
-    /// The reason to refuse a head, and the remedy; `nil` if it is acceptable.
-    private static func fault(of head: WireHead) -> String? {
-        if !(100..<1000).contains(head.status) {
+    /// The reason to refuse the head, and the remedy; `nil` if it is acceptable.
+    private var fault: String? {
+        if !(100..<1000).contains(status) {
             return "the response has no status of three digits; check that the address and the port are those of an HTTP server"
         }
-        if !hasOneLength(head) {
+        if !hasOneLength {
             return "the Content-Length of the response is not a number, or has several values; correct the server or the proxy before it"
         }
-        if !hasKnownCoding(head) {
+        if !hasKnownCoding {
             return "the Transfer-Encoding of the response is not chunked alone; configure the server to compress with Content-Encoding only"
         }
         return nil
     }
+
+    /// The values of a name, malformed ones included.
+    private func values(of name: String) -> [String] { fields.filter { $0.name.equalsIgnoringCase(name) }.map(\.value) }
 
     private static func status(of line: Slice<UnsafeRawBufferPointer>) -> Int {
         guard let space = line.firstIndex(of: 0x20) else { return 0 }
@@ -97,15 +103,15 @@ package struct HeadReader {
     }
 
     /// Whether all lengths are equal (RFC 9112 §6.3) and valid numbers.
-    private static func hasOneLength(_ head: WireHead) -> Bool {
-        let lengths = head.values(of: "Content-Length")
+    private var hasOneLength: Bool {
+        let lengths = values(of: "Content-Length")
             .flatMap { $0.split(separator: ",", omittingEmptySubsequences: false) }.map(Int64.init(field:))
         return lengths.allSatisfy { $0 != nil && $0 == lengths[0] }
     }
 
     /// Whether the transfer coding is supported: `chunked` alone.
-    private static func hasKnownCoding(_ head: WireHead) -> Bool {
-        let codings = head.values(of: "Transfer-Encoding")
+    private var hasKnownCoding: Bool {
+        let codings = values(of: "Transfer-Encoding")
         return codings.isEmpty || codings.count == 1 && codings[0].lowercased() == "chunked"
     }
 

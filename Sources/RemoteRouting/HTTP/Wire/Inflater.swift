@@ -31,11 +31,11 @@ package final class Inflater {
     }
 
     /// Decodes the next bytes, at most 64 KiB; `nil` if more input is needed.
-    package func next() throws(WireFailure) -> Data? {
+    package func next() throws(TransportFailure) -> Data? {
         while !input.isEmpty || mayHoldMore {
             let (made, result) = step()
             guard result >= 0 else {
-                throw WireFailure(.protocolViolation, "the body is declared as gzip but is not valid gzip; check the server")
+                throw TransportFailure(.protocolViolation, "the body is declared as gzip but is not valid gzip; check the server")
             }
             isAtEnd = result == 1
             mayHoldMore = !isAtEnd && made == scratch.count
@@ -47,10 +47,10 @@ package final class Inflater {
 
     /// Marks the input as complete.
     ///
-    /// - Throws: `WireFailure` if the last member is truncated.
-    package func finish() throws(WireFailure) {
+    /// - Throws: `TransportFailure` if the last member is truncated.
+    package func finish() throws(TransportFailure) {
         guard isAtEnd else {
-            throw WireFailure(.protocolViolation, "the gzip body is truncated; check the server")
+            throw TransportFailure(.protocolViolation, "the gzip body is truncated; check the server")
         }
     }
 

@@ -47,7 +47,9 @@ struct KnownProtocols {
     /// Returns whether a transfer without HTTP/2 failed because its server has nothing else, and learns from a repeated one.
     mutating func needsHTTP2(_ transfer: WireTransfer, after code: Int32, _ build: WireLibrary.Build) -> Bool {
         let request = transfer.request
-        guard !transfer.offersHTTP2, !transfer.hasHead, request.isSecure, request.allowsHTTP2, build.hasTestedHTTP2 else { return false }
+        guard !transfer.offersHTTP2, !transfer.hasHead, request.isSecure, request.connection.allowsHTTP2, build.hasTestedHTTP2 else {
+            return false
+        }
         guard known[request.origin] != .http1, known[request.origin] != .flood, isForeign(transfer, code) else { return false }
         if transfer.isRepeated { set(.onlyHTTP2, of: request.origin) }
         return true
@@ -60,7 +62,7 @@ struct KnownProtocols {
         case CURLE_SSL_CONNECT_ERROR: return transfer.isRefusedProtocol
         // A server of frames closes the connection, or sends its settings, which are not HTTP/1.1.
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR:
-            return transfer.request.mayRepeat
+            return transfer.request.message.mayRepeat
         default: return false
         }
     }

@@ -25,7 +25,7 @@ package final class WireClient: Sendable {
     ///   - path: A file to load instead of the system's libcurl.
     ///   - width: The maximum number of concurrent exchanges; further ones wait in order.
     ///   - connections: The maximum number of connections, including those of paused exchanges; `nil` for `width`.
-    /// - Throws: `WireLibrary.Missing` if libcurl cannot be used; `WireFailure` if no file descriptor is left.
+    /// - Throws: `WireLibrary.Missing` if libcurl cannot be used; `TransportFailure` if no file descriptor is left.
     package init(path: String? = nil, width: Int, connections: Int? = nil) throws {
         // `URLSession` also initializes libcurl, which is not thread-safe before 7.84. This session forces it to do so first.
         if !WireLibrary.isInitializationThreadSafe { URLSession(configuration: .ephemeral).invalidateAndCancel() }
@@ -40,9 +40,9 @@ package final class WireClient: Sendable {
 
     /// The engine of this process.
     ///
-    /// - Throws: `WireFailure` if a forked process needs a new engine and has no file descriptor left.
-    package func usableEngine() throws(WireFailure) -> WireEngine {
-        try engine.withLock { engine throws(WireFailure) in
+    /// - Throws: `TransportFailure` if a forked process needs a new engine and has no file descriptor left.
+    package func usableEngine() throws(TransportFailure) -> WireEngine {
+        try engine.withLock { engine throws(TransportFailure) in
             // The thread of the old engine is not part of a forked process.
             if !engine.isUsable { engine = try WireEngine(library, width: width, connections: connections) }
             return engine

@@ -20,13 +20,14 @@ package final class WireEngine: Sendable {
     ///   - library: The libcurl to use.
     ///   - width: The maximum number of concurrent exchanges; further ones wait in order.
     ///   - connections: The maximum number of connections, including those of paused exchanges. Idle ones are at most half of it.
-    /// - Throws: `WireFailure` if no file descriptor is left.
-    package init(_ library: WireLibrary, width: Int, connections: Int) throws(WireFailure) {
+    /// - Throws: `TransportFailure` if no file descriptor is left.
+    package init(_ library: WireLibrary, width: Int, connections: Int) throws(TransportFailure) {
         // Created here, because the thread could report a failure only through each exchange.
         let idle = max(1, min(connections / 2, max(width, 64)))
         guard let mailbox = Mailbox(), let handle = wire_loop_make(library.number, mailbox.event, idle) else {
-            throw WireFailure(
-                .engineFailed, "no file descriptor is left for the network thread; close some, or raise the limit", mayHaveArrived: false)
+            throw TransportFailure(
+                .engineFailed, "no file descriptor is left for the network thread; close some, or raise the limit"
+            ).beforeSending
         }
         self.mailbox = mailbox
         let address = UInt(bitPattern: handle)
@@ -49,24 +50,24 @@ package final class WireEngine: Sendable {
     /// The number of exchanges that the engine's thread knows, for tests.
     package var count: Int { mailbox.known }
 
-    /// Submits an exchange.
+    /// Submits a request; the engine feeds its exchange on its own thread.
     ///
     /// - Returns: Its number, for ``cancel(_:)`` and ``resume(_:)``.
-    package func start(_ request: WireRequest, _ receiver: any WireReceiver) -> Ticket {
-        mailbox.start(request, receiver)
+    package func start(_ request: WireRequest, _ exchange: Exchange) -> Ticket {
+        mailbox.start(request, exchange)
     }
 
-    /// Ends an exchange on the wire; its receiver is not called again, except for a call already in progress.
+    /// Ends an exchange on the wire; it is not fed again, except for a call already in progress.
     package func cancel(_ ticket: Ticket) { mailbox.post(.cancel(ticket)) }
 
-    /// Resumes an exchange whose receiver returned ``WireFlow/pauses``.
+    /// Resumes an exchange that has paused its source.
     package func resume(_ ticket: Ticket) { mailbox.post(.resume(ticket)) }
 }
 
 /// The commands for the loop's thread.
 final class Mailbox: Sendable {
     enum Command: Sendable {
-        case start(WireMachine.Ticket, WireRequest, any WireReceiver)
+        case start(WireMachine.Ticket, WireRequest, Exchange)
         case cancel(WireMachine.Ticket)
         case resume(WireMachine.Ticket)
         /// A chunk of a request body was read; `nil` is its end.
@@ -104,10 +105,10 @@ final class Mailbox: Sendable {
         if isAsleep { wire_event_post(event) }
     }
 
-    func start(_ request: WireRequest, _ receiver: any WireReceiver) -> WireMachine.Ticket {
+    func start(_ request: WireRequest, _ exchange: Exchange) -> WireMachine.Ticket {
         let (ticket, isAsleep) = state.withLock { state in
             state.lastTicket += 1
-            state.commands.append(.start(state.lastTicket, request, receiver))
+            state.commands.append(.start(state.lastTicket, request, exchange))
             return (state.lastTicket, state.isAsleep.take())
         }
         if isAsleep { wire_event_post(event) }

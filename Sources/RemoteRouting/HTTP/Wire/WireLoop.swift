@@ -17,7 +17,7 @@ final class WireLoop {
     private var waiting: [WireTransfer] = []
     /// The protocols of origins that use TLS.
     private var protocols = KnownProtocols()
-    /// The transfers with a head or a chunk that is not yet reported to their receivers.
+    /// The transfers with a head or a chunk that is not yet reported.
     private var unreported: [WireTransfer] = []
     private var isDraining = false
     /// The time at the start of this turn.
@@ -47,7 +47,7 @@ final class WireLoop {
             continueTransfers()
             for command in commands { perform(command) }
             commands.removeAll(keepingCapacity: true)
-            for (ticket, part) in machine.late(at: now) { end(ticket, WireFailure(.timedOut(part), "a deadline has passed")) }
+            for (ticket, part) in machine.late(at: now) { end(ticket, late: part) }
             while hasDescriptors, let (ticket, isFresh) = machine.beginNext(at: now) { begin(ticket, onFreshConnection: isFresh) }
             report()
             // Freed earlier, libcurl would wait for its threads.
@@ -80,30 +80,29 @@ final class WireLoop {
 
     private func perform(_ command: Mailbox.Command) {
         switch command {
-        case .start(let ticket, let request, let receiver): start(ticket, request, receiver)
-        case .cancel(let ticket): end(ticket, nil)
+        case .start(let ticket, let request, let exchange): start(ticket, request, exchange)
+        case .cancel(let ticket): end(ticket)
         case .resume(let ticket): if machine.resumed(ticket, at: now) { transfers[ticket]?.resumeReceiving() }
         case .read(let ticket, let piece): transfers[ticket]?.take(piece)
         case .drain: isDraining = true
         }
     }
 
-    private func start(_ ticket: WireMachine.Ticket, _ request: WireRequest, _ receiver: any WireReceiver) {
+    private func start(_ ticket: WireMachine.Ticket, _ request: WireRequest, _ exchange: Exchange) {
         guard request.fits else {
-            return receiver.failed(
-                WireFailure(
-                    .invalidRequest,
-                    "the address and the fields of the request exceed \(WireRequest.headLimit) bytes; send large values in the body",
-                    mayHaveArrived: false))
+            return exchange.fail(
+                TransportFailure(
+                    .unsupported,
+                    "the address and the fields of the request exceed \(WireRequest.headLimit) bytes; send large values in the body"))
         }
         let origin = request.origin
         let isOffered =
-            request.allowsHTTP2
+            request.connection.allowsHTTP2
             && library.build.mayOfferHTTP2(isSecure: request.isSecure, isStream: request.isStream, protocols[origin])
-        transfers[ticket] = WireTransfer(ticket, request, receiver, loop: self, mailbox: mailbox, offersHTTP2: isOffered)
+        transfers[ticket] = WireTransfer(ticket, request, exchange, loop: self, mailbox: mailbox, offersHTTP2: isOffered)
         machine.submitted(
-            ticket, to: origin, mayRepeat: request.mayRepeat, isSecure: request.isSecure, isStream: request.isStream,
-            sharing: isOffered && !request.isStream ? request.sharingKey : nil, request.deadlines, at: now)
+            ticket, to: origin, mayRepeat: request.message.mayRepeat, isSecure: request.isSecure, isStream: request.isStream,
+            sharing: isOffered && !request.isStream ? request.sharingKey : nil, exchange.sourceDeadlines, at: now)
     }
 
     private func begin(_ ticket: WireMachine.Ticket, onFreshConnection isFresh: Bool) {
@@ -113,18 +112,15 @@ final class WireLoop {
         end(ticket, transfer.refusal(code))
     }
 
-    /// Ends an exchange before libcurl does. Without a failure, the receiver is not called, because its caller was canceled.
-    private func end(_ ticket: WireMachine.Ticket, _ failure: WireFailure?) {
+    /// Ends an exchange before libcurl does. Without a failure or a deadline it is not told, because its caller was canceled.
+    private func end(_ ticket: WireMachine.Ticket, _ failure: TransportFailure? = nil, late part: Deadlines.Part? = nil) {
         _ = machine.left(ticket)
         guard let transfer = transfers.removeValue(forKey: ticket) else { return }
-        let hasSent = transfer.hasSent
-        if case .timedOut? = failure?.code { transfer.distrustConnection() }
+        if part != nil { transfer.distrustConnection() }
         transfer.end()
-        if var failure {
-            let isLate = if case .timedOut = failure.code { true } else { false }
-            failure.mayHaveArrived = hasSent || isLate && !library.build.asksBeforeSending
-            transfer.receiver.failed(failure)
-        }
+        guard var failure = part.map({ TransportFailure($0, transfer.exchange.limits) }) ?? failure else { return }
+        failure.mayHaveArrived = transfer.hasSent || part != nil && !library.build.asksBeforeSending
+        transfer.exchange.fail(failure)
     }
 
     // MARK: Callbacks of libcurl
@@ -146,7 +142,7 @@ final class WireLoop {
 
     func paused(_ transfer: WireTransfer) { machine.paused(transfer.ticket) }
 
-    /// Reports the transfer at the end of this turn, so that a small response wakes its receiver only once.
+    /// Reports the transfer at the end of this turn, so that a small response wakes its reader only once.
     func reportLater(_ transfer: WireTransfer) { unreported.append(transfer) }
 
     /// Continues receiving with the next turn, so that other transfers proceed.

@@ -5,8 +5,9 @@ internal import Foundation
 /// An exchange on the loop's thread, with the callbacks of libcurl.
 final class WireTransfer {
     let ticket: WireMachine.Ticket
-    let receiver: any WireReceiver
     let request: WireRequest
+    /// The exchange that receives the response.
+    let exchange: Exchange
     private let source: BodySource?
     /// The loop outlives its transfers.
     private unowned let loop: WireLoop
@@ -15,13 +16,13 @@ final class WireTransfer {
     private(set) var offersHTTP2: Bool
     /// Whether the exchange was begun again with another protocol.
     private(set) var isRepeated = false
-    /// Whether a head has arrived, and whether a part of the response was reported to the receiver.
+    /// Whether a head has arrived, and whether a part of the response was reported.
     private(set) var hasHead = false
     private var hasReported = false
 
-    private var headReader = HeadReader()
-    /// The received head, not yet reported to the receiver.
-    private var head: WireHead?
+    private var headReader: HeadReader
+    /// The received head, not yet reported.
+    private var head: HTTPResponse?
     private var first = Data()
     private var isUnreported = false
     /// Whether the reader is behind; the next chunk pauses libcurl.
@@ -35,21 +36,23 @@ final class WireTransfer {
     private var sent: Int64 = 0
     private(set) var hasSent = false
     /// The failure with which a callback ended the transfer.
-    private var failure: WireFailure?
+    private var failure: TransportFailure?
 
     init(
-        _ ticket: WireMachine.Ticket, _ request: WireRequest, _ receiver: any WireReceiver, loop: WireLoop, mailbox: Mailbox,
+        _ ticket: WireMachine.Ticket, _ request: WireRequest, _ exchange: Exchange, loop: WireLoop, mailbox: Mailbox,
         offersHTTP2: Bool
     ) {
         self.ticket = ticket
         self.request = request
-        self.receiver = receiver
+        self.exchange = exchange
+        headReader = HeadReader(url: request.message.url)
         self.loop = loop
         self.offersHTTP2 = offersHTTP2
-        switch request.body {
-        case .stream(let length, let open): source = BodySource(ticket, mailbox, length: length, open: open)
-        case .bytes(let data) where data.count > WireTransfer.copiedBytes || request.reportsProgress: source = BodySource(data)
-        case .none, .empty, .bytes: source = nil
+        switch request.message.body {
+        case .stream(let stream): source = BodySource(ticket, mailbox, length: stream.length, open: stream.open)
+        case .data(let data) where data.count > WireTransfer.copiedBytes || request.reportsProgress && !data.isEmpty:
+            source = BodySource(data)
+        case .none, .data: source = nil
         }
     }
 
@@ -76,7 +79,7 @@ final class WireTransfer {
     /// Prepares the exchange to begin again with another protocol.
     func repeats(offeringHTTP2 isOffered: Bool) {
         (isRepeated, offersHTTP2, hasHead) = (true, isOffered, false)
-        (headReader, head, first, isUnreported) = (HeadReader(), nil, Data(), false)
+        (headReader, head, first, isUnreported) = (HeadReader(url: request.message.url), nil, Data(), false)
         (isReceivingPaused, isSendingPaused) = (false, false)
     }
 
@@ -109,53 +112,49 @@ final class WireTransfer {
     }
 
     /// Whether the request may be sent again, because it is repeatable and nothing of its response was reported.
-    var mayBeginAgain: Bool { request.mayRepeat && !hasReported && !isRepeated && source == nil }
+    var mayBeginAgain: Bool { request.message.mayRepeat && !hasReported && !isRepeated && source == nil }
 
     /// Fails the exchange whose body was cut.
     func failCut() {
-        failure = WireFailure(
+        failure = TransportFailure(
             .connectionLost, "the HTTP/2 stream ended before the end of its body; try again, or correct the server")
     }
 
     private func chooseConnection(_ handle: OpaquePointer) {
         if offersHTTP2 { wire_transfer_offer_http2(handle) }
-        switch request.proxy {
+        switch request.connection.proxy.choice {
         case .system: break
         case .none: wire_transfer_use_proxy(handle, "", nil, nil)
-        case .server(let server) where server.user.isEmpty: wire_transfer_use_proxy(handle, server.url, nil, nil)
-        case .server(let server): wire_transfer_use_proxy(handle, server.url, server.user, server.password)
+        case .server(let server):
+            wire_transfer_use_proxy(handle, server.url ?? "", server.credentials?.user, server.credentials?.password)
         }
     }
 
-    /// Collects libcurl's information about the proxy of the failed exchange.
-    private func traceProxy(_ handle: OpaquePointer) -> WireProxy.Trace {
-        var raw = wire_proxy_trace()
-        wire_transfer_trace_proxy(handle, &raw)
-        let isUsed: Bool
-        switch request.proxy {
-        case .none: isUsed = false
-        case .server: isUsed = true
+    /// Whether libcurl used a proxy for the failed exchange.
+    private func usedProxy(_ trace: wire_proxy_trace) -> Bool {
+        switch request.connection.proxy.choice {
+        case .none: return false
+        case .server: return true
         // libcurl does not report whether it uses the environment's proxy, but a connection to a proxy has another port.
         case .system:
-            let port = URL(string: request.url).flatMap { $0.port } ?? (request.isSecure ? 443 : 80)
-            isUsed = raw.port != 0 && Int(raw.port) != port
+            let port = request.message.url.port ?? (request.isSecure ? 443 : 80)
+            return trace.port != 0 && Int(trace.port) != port
         }
-        return WireProxy.Trace(isUsed: isUsed, status: raw.status, reason: raw.reason)
     }
 
     private func withRequest(_ isFresh: Bool, _ certificates: String?, _ body: (UnsafePointer<wire_request>) -> Int32) -> Int32 {
         var copied = Data()
         var (form, length) = (WIRE_BODY_NONE, Int64(0))
-        switch request.body {
-        case .none: break
-        case .empty: form = WIRE_BODY_EMPTY
-        case .bytes(let data) where source == nil: (form, length, copied) = (WIRE_BODY_COPIED, Int64(data.count), data)
-        case .bytes(let data): (form, length) = (WIRE_BODY_READ, Int64(data.count))
-        case .stream(let known, _): (form, length) = (WIRE_BODY_READ, known ?? -1)
+        switch request.message.body {
+        case .none: if request.needsLength { form = WIRE_BODY_EMPTY }
+        case .data(let data) where data.isEmpty: form = WIRE_BODY_EMPTY
+        case .data(let data) where source == nil: (form, length, copied) = (WIRE_BODY_COPIED, Int64(data.count), data)
+        case .data(let data): (form, length) = (WIRE_BODY_READ, Int64(data.count))
+        case .stream(let stream): (form, length) = (WIRE_BODY_READ, stream.length ?? -1)
         }
         let lines = request.lines + [0]
         return request.url.withCString { url in
-            request.method.withCString { method in
+            request.message.method.rawValue.withCString { method in
                 lines.withUnsafeBytes { lines in
                     copied.withUnsafeBytes { copied in
                         withTLS(certificates) { certificates, tls in
@@ -182,16 +181,16 @@ final class WireTransfer {
 
     private func withTLS(_ body: (UnsafePointer<wire_tls>?) -> Int32) -> Int32 {
         guard let tls = request.tls else { return body(nil) }
-        return tls.withWireForm(isAlone: WireTLS.mayMixConnections(version: loop.library.build.version), body)
+        return tls.withWireForm(isAlone: TLSOptions.mayMixConnections(version: loop.library.build.version), body)
     }
 
     /// The failure of a request that libcurl refuses.
-    func refusal(_ code: Int32) -> WireFailure {
+    func refusal(_ code: Int32) -> TransportFailure {
         // 4 and 48: libcurl is built without an option.
         guard request.tls != nil, code == 4 || code == 48 else {
-            return WireFailure(.invalidRequest, "libcurl refused the request; check the address")
+            return TransportFailure(.unsupported, "libcurl refused the request; check the address")
         }
-        return WireFailure(.invalidRequest, "libcurl is built without a TLS option of the host; install a libcurl with OpenSSL")
+        return TransportFailure(.unsupported, "libcurl is built without a TLS option of the host; install a libcurl with OpenSSL")
     }
 
     /// Retires the connection of a late exchange if nothing has arrived on it since the request was sent.
@@ -208,69 +207,63 @@ final class WireTransfer {
     /// Reports the rest of the response and its end.
     func conclude(_ code: Int32, mayHaveArrived: Bool) {
         let code = head?.status == 101 ? 0 : code
-        var failure = code == 0 && self.failure == nil ? nil : explain(code, hasSent)
+        var failure = code == 0 && self.failure == nil ? nil : explain(code)
         // An unsafe request never begins on a used connection if the library cannot ask, so without a connection nothing was sent.
-        let isUnconnected = !hasSent && !request.mayRepeat && WireTransfer.unconnected.contains(code)
+        let isUnconnected = !hasSent && !request.message.mayRepeat && WireTransfer.unconnected.contains(code)
         failure?.mayHaveArrived = mayHaveArrived && !isUnconnected
         let metrics = failure == nil ? measure() : nil
         end()
         isUnreported = false
         if let metrics {
-            receiver.completed(head, first, metrics)
+            _ = exchange.receive(head, first, isComplete: true, metrics)
             (head, first) = (nil, Data())
         } else {
             if head != nil || !first.isEmpty { deliver() }
-            if let failure { receiver.failed(failure) }
+            if let failure { exchange.fail(failure) }
         }
     }
 
     /// libcurl's codes for a proxy or a host that could not be found or reached.
     private static let unconnected: Set<Int32> = [5, 6, 7]
 
-    private func measure() -> WireMetrics? {
+    private func measure() -> ExchangeMetrics? {
         guard let handle else { return nil }
         var raw = wire_metrics()
         wire_transfer_measure(handle, &raw)
-        let isCopied = if case .bytes = request.body { source == nil } else { false }
-        return WireMetrics(
-            marks: WireMetrics.Marks(
-                nameLookup: raw.name_lookup, connect: raw.connect, secure: raw.secure, firstByte: raw.first_byte, total: raw.total),
-            connections: raw.connections, version: raw.http_version,
-            sentHeadBytes: WireMetrics.headBytes(
-                of: Int64(raw.request), body: raw.sent_body, isCopied: isCopied, countsBodies: loop.countsBodies),
-            sentBodyBytes: raw.sent_body, receivedHeadBytes: Int64(raw.received_head), receivedBodyBytes: raw.received_body)
+        var metrics = ExchangeMetrics(
+            version: raw.http_version, connections: raw.connections, nameLookup: raw.name_lookup, connect: raw.connect, secure: raw.secure,
+            firstByte: raw.first_byte, total: raw.total)
+        let isCopied = if case .data = request.message.body { source == nil } else { false }
+        metrics.sentHeadBytes = ExchangeMetrics.headBytes(
+            of: Int64(raw.request), body: raw.sent_body, isCopied: isCopied, countsBodies: loop.countsBodies)
+        (metrics.sentBodyBytes, metrics.receivedHeadBytes) = (raw.sent_body, Int64(raw.received_head))
+        metrics.receivedBodyBytes = raw.received_body
+        return metrics
     }
 
-    private func explain(_ code: Int32, _ mayHaveArrived: Bool) -> WireFailure {
-        if var failure {
-            failure.mayHaveArrived = mayHaveArrived
-            return failure
-        }
+    private func explain(_ code: Int32) -> TransportFailure {
+        if let failure { return failure }
         if wasFlooded(code) {
-            return WireFailure(
-                .protocolViolation, "the server sends frames without content and without a pause; correct the server",
-                mayHaveArrived: mayHaveArrived)
+            return TransportFailure(
+                .protocolViolation, "the server sends frames without content and without a pause; correct the server")
         }
-        guard let handle else { return WireFailure(.engineFailed, "the exchange ended twice") }
-        if wire_transfer_lacks_names(handle) != 0 {
-            let (code, message) = WireTLS.Fault.otherHost.failure
-            return WireFailure(code, message)
-        }
+        guard let handle else { return TransportFailure(.engineFailed, "the exchange ended twice") }
+        if wire_transfer_lacks_names(handle) != 0 { return .certificateOfOtherHost }
         // The server may close the connection before libcurl has read its alert.
-        if !hasHead, code == 52 || code == 55 || code == 56, wire_transfer_met_alert(handle) != 0 {
-            let (code, message) = WireTLS.Fault.clientRefused.failure
-            return WireFailure(code, message, mayHaveArrived: mayHaveArrived)
-        }
+        if !hasHead, code == 52 || code == 55 || code == 56, wire_transfer_met_alert(handle) != 0 { return .clientRefused }
         let (text, systemError) = (String(cString: wire_transfer_error(handle)), wire_transfer_system_error(handle))
-        if !mayHaveArrived, let failure = WireFailure(proxyCode: code, text: text, systemError: systemError, traceProxy(handle)) {
-            return failure
+        if !hasSent {
+            var trace = wire_proxy_trace()
+            wire_transfer_trace_proxy(handle, &trace)
+            let failure = TransportFailure(proxyCode: code, text: text, systemError: systemError, isUsed: usedProxy(trace), trace)
+            if let failure { return failure }
         }
-        return WireFailure(
+        return TransportFailure(
             curlCode: code, text: text, systemError: systemError, verification: wire_transfer_verification(handle), tls: request.tls,
-            mayHaveArrived: mayHaveArrived)
+            mayHaveArrived: hasSent)
     }
 
-    /// Passes the parts received in this turn to the receiver.
+    /// Passes on the parts received in this turn.
     func report() {
         guard isUnreported, handle != nil else { return }
         isUnreported = false
@@ -282,7 +275,7 @@ final class WireTransfer {
         let (head, first) = (head, first)
         self.head = nil
         self.first = Data()
-        guard receiver.received(head, first, isComplete: false) == .pauses, !isPaused else { return }
+        guard exchange.receive(head, first, isComplete: false) == .pauses, !isPaused else { return }
         isPaused = true
         loop.paused(self)
     }
@@ -310,7 +303,7 @@ final class WireTransfer {
     // MARK: Callbacks of libcurl
 
     private func received(line: UnsafeRawBufferPointer) -> Bool {
-        do throws(WireFailure) {
+        do throws(TransportFailure) {
             guard let head = try headReader.take(line) else { return true }
             self.head = head
             hasHead = true
@@ -354,9 +347,9 @@ final class WireTransfer {
     }
 
     /// Whether the end of a body is recognizable: by its length, by its coding, or because there is none.
-    private func endIsKnown(_ head: WireHead) -> Bool {
-        request.method == "HEAD" || head.status == 204 || head.status == 304 || !head.values(of: "Content-Length").isEmpty
-            || head.values(of: "Content-Encoding").contains { $0.lowercased() == "gzip" }
+    private func endIsKnown(_ head: HTTPResponse) -> Bool {
+        request.message.method == .head || head.status == 204 || head.status == 304 || head.fields["Content-Length"] != nil
+            || head.fields.values(of: "Content-Encoding").contains { $0.lowercased() == "gzip" }
     }
 
     private func delayReport() {
@@ -370,7 +363,7 @@ final class WireTransfer {
         case .bytes(let count):
             sent += Int64(count)
             loop.moved(self)
-            if count > 0 { receiver.sent(sent) }
+            if count > 0 { exchange.sent(sent, of: request.message.body.length) }
             return count
         case .notYet:
             isSendingPaused = true

@@ -19,17 +19,6 @@ public struct TransferProgress: Hashable, Sendable {
     }
 }
 
-extension HTTPBody {
-    /// The length in bytes; `nil` if unknown.
-    var length: Int64? {
-        switch self {
-        case .none: 0
-        case .data(let data): Int64(data.count)
-        case .stream(let stream): stream.length
-        }
-    }
-}
-
 extension RemoteHost {
     /// Sends a route with a large body, and reports progress.
     ///

@@ -227,23 +227,29 @@ struct TLSOptionsTests {
         #expect(try await remoteError { try await strict.send("/x") }.code == .unsupported)
     }
 
+    #if os(Linux)
+    // MARK: libcurl
+
+    private static var clientCertificate: TLSOptions.ClientCertificate {
+        get throws { try TLSOptions.ClientCertificate(pem: Data(certificate.utf8), key: Data(key.utf8)) }
+    }
+
     @Test(arguments: [
         (0x074200, "OpenSSL/1.1.1", [false, true, false, true]), (0x074700, "OpenSSL/3.0.17", [false, true, true, true]),
         (0x074D00, "OpenSSL/3.0.17", [true, true, true, true]), (0x075801, "LibreSSL/3.8", [true, true, true, true]),
         (0x081700, "BoringSSL", [true, true, true, true]), (0x075801, "GnuTLS/3.7.9", [false, false, false, false]),
         (0x075801, "(SecureTransport) OpenSSL/3.0.17", [false, false, false, false]), (0x075801, "", [false, false, false, false]),
     ])
-    func `H14: a libcurl without support for an option names the reason`(_ version: UInt32, _ backend: String, _ can: [Bool]) {
-        var all = [WireTLS(), WireTLS(), WireTLS(), WireTLS()]
-        all[0].authorities = Data("x".utf8)
-        all[1].pins = ["x"]
-        all[2].certificate = (Data("x".utf8), Data("x".utf8))
-        all[3].needsTLS13 = true
+    func `H14: a libcurl without support for an option names the reason`(
+        _ version: UInt32, _ backend: String, _ can: [Bool]
+    ) throws {
+        var all = [TLSOptions(), TLSOptions(), TLSOptions(), TLSOptions()]
+        all[0].authorities = try TLSOptions.Authorities(pem: Data(Self.certificate.utf8))
+        all[1].pins = [try TLSOptions.Pin(Self.digest)]
+        all[2].clientCertificate = try Self.clientCertificate
+        all[3].minimumVersion = .tls13
         for (tls, can) in zip(all, can) { #expect((tls.problem(version: version, backend: backend) == nil) == can) }
     }
-
-    #if os(Linux)
-    // MARK: Reasons
 
     @Test(arguments: [
         // The messages of libcurl 7.88, and of 8.23 for the same failures.
@@ -277,18 +283,20 @@ struct TLSOptionsTests {
         (35, "error:0A000126:SSL routines::unexpected eof while reading", 1, .connectionLost),
         (56, "OpenSSL SSL_read: error:0A000126:SSL routines::unexpected eof while reading, errno 0", 0, .connectionLost),
     ])
-    func `W8: libcurl's failures are distinguished`(_ curlCode: Int32, _ text: String, _ verification: Int, _ code: RemoteError.Code) {
-        var tls = WireTLS()
-        tls.authorities = Data("x".utf8)
-        tls.certificate = (Data("x".utf8), Data("x".utf8))
-        let failure = WireFailure(
+    func `W8: libcurl's failures are distinguished`(
+        _ curlCode: Int32, _ text: String, _ verification: Int, _ code: RemoteError.Code
+    ) throws {
+        var tls = TLSOptions()
+        tls.authorities = try TLSOptions.Authorities(pem: Data(Self.certificate.utf8))
+        tls.clientCertificate = try Self.clientCertificate
+        let failure = TransportFailure(
             curlCode: curlCode, text: text, systemError: 0, verification: verification, tls: tls, mayHaveArrived: false)
-        #expect(TransportFailure(failure).code == code)
+        #expect(failure.code == code)
     }
 
     @Test func `W8: a failure is attributed to options only if the host has any`() {
         func code(_ curlCode: Int32, arrived: Bool = false) -> RemoteError.Code {
-            TransportFailure(WireFailure(curlCode: curlCode, text: "", systemError: 0, mayHaveArrived: arrived)).code
+            TransportFailure(curlCode: curlCode, text: "", systemError: 0, mayHaveArrived: arrived).code
         }
         #expect(code(77) == .tlsFailed)
         #expect(code(58) == .tlsFailed)

@@ -38,11 +38,11 @@ struct GzipTests {
         let gzip = try self.gzip(Data(GzipTests.text.utf8))
         for count in 1..<gzip.count {
             for prefix in [[], gzip] {
-                #expect(throws: WireFailure.self, "cut behind \(count) bytes") { try decode(prefix + gzip[..<count]) }
+                #expect(throws: TransportFailure.self, "cut behind \(count) bytes") { try decode(prefix + gzip[..<count]) }
             }
         }
-        #expect(throws: WireFailure.self) { try decode(gzip + [0x61]) }
-        #expect(throws: WireFailure.self) { try decode(Array(GzipTests.text.utf8)) }
+        #expect(throws: TransportFailure.self) { try decode(gzip + [0x61]) }
+        #expect(throws: TransportFailure.self) { try decode(Array(GzipTests.text.utf8)) }
     }
 
     @Test func `W7: large gzip is decoded completely`() throws {
@@ -63,7 +63,7 @@ struct GzipTests {
         let inflater = try #require(Inflater())
         inflater.push(Data(bytesNoCopy: mapped, count: count, deallocator: .unmap))
         #expect(try inflater.next() == Data(GzipTests.text.utf8))
-        #expect(throws: WireFailure.self) { try inflater.next() }
+        #expect(throws: TransportFailure.self) { try inflater.next() }
     }
 
     /// Compresses with the system's gzip.

@@ -1,10 +1,11 @@
 #if os(Linux)
 import Foundation
 import LoopbackOrigin
-import RemoteHTTP
 import StoreCore
 import Testing
 import Trials
+
+@testable import RemoteHTTP
 
 /// The cost of one response for the thread that serves all exchanges, measured as processor time of that thread. Other processes and tests
 /// do not influence it.
@@ -13,21 +14,21 @@ import Trials
     .disabled(if: isSanitized, "the sanitizer's own work would be measured"), .serialized, .timeLimit(.minutes(hangMinutes)))
 struct IsolationTests {
     /// An exchange that records the processor time of the engine's thread at its end.
-    final class Meter: WireReceiver {
-        let end = WatchedState<(nanoseconds: Int64, failure: WireFailure?)?>(nil)
+    private struct Meter {
+        let end = WatchedState<(nanoseconds: Int64, failure: TransportFailure?)?>(nil)
+        let exchange: Exchange
 
-        private func note(_ failure: WireFailure?) {
-            var time = timespec()
-            clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-            let nanoseconds = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
-            end.update { $0 = (nanoseconds, failure) }
-        }
-
-        func sent(_ total: Int64) {}
-        func failed(_ failure: WireFailure) { note(failure) }
-        func received(_ head: WireHead?, _ body: Data, isComplete: Bool) -> WireFlow {
-            if isComplete { note(nil) }
-            return .goesOn
+        init(_ limits: ExchangeLimits) {
+            exchange = Exchange(limits: limits, source: .wire)
+            // The engine calls the action on its thread.
+            exchange.onEnd { [end, exchange] in
+                var time = timespec()
+                clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+                let failure: TransportFailure? = exchange.state.withLock {
+                    if case .failed(let failure) = $0.phase { failure } else { nil }
+                }
+                end.update { $0 = (Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec), failure) }
+            }
         }
     }
 
@@ -67,23 +68,23 @@ struct IsolationTests {
         try WireEngine(try WireLibrary(path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"]), width: 16, connections: 64)
     }
 
-    private func start(_ url: URL, _ tls: WireTLS? = nil, on engine: WireEngine) -> Meter {
-        let meter = Meter()
-        var request = WireRequest(url: url.absoluteString, method: "GET", mayRepeat: true)
-        request.tls = tls
+    private func start(_ url: URL, _ tls: TLSOptions? = nil, on engine: WireEngine) throws -> Meter {
         // Ends a flood that newer versions of libcurl read in small steps.
-        if tls != nil { request.deadlines = Deadlines.Limits(idle: .milliseconds(100)) }
-        _ = engine.start(request, meter)
+        let idle = tls.map { _ in Duration.milliseconds(100) }
+        let meter = Meter(ExchangeLimits(head: nil, idle: idle, bodyBytes: 64 << 20, memoryBytes: .max))
+        var connection = ConnectionOptions()
+        if let tls { connection.tls = tls }
+        try engine.start(url, over: connection, meter.exchange)
         return meter
     }
 
     /// The least processor time of one exchange with each server, measured in turns.
-    private func costs(of attacks: [Attack], times: Int = rounds(21, quick: 9)) async throws -> [(cost: Int64, failure: WireFailure?)] {
+    private func costs(of attacks: [Attack], times: Int = rounds(21, quick: 9)) async throws -> [(cost: Int64, failure: TransportFailure?)] {
         let origins = try attacks.map { attack in try LoopbackOrigin { _ in .verbatim(attack.bytes) } }
         let engine = try engine()
         for origin in origins { _ = try await start(origin.url, on: engine).end.wait { $0 } }
         var last = try await start(origins[0].url, on: engine).end.wait { $0 }.nanoseconds
-        var costs = attacks.map { _ in (cost: Int64.max, failure: WireFailure?.none) }
+        var costs = attacks.map { _ in (cost: Int64.max, failure: TransportFailure?.none) }
         for _ in 0..<times {
             for (index, origin) in origins.enumerated() {
                 let end = try await start(origin.url, on: engine).end.wait { $0 }
@@ -115,23 +116,23 @@ struct IsolationTests {
         arguments: ["empty data", "priority", "pings", "ping responses", "windows", "unknown types", "settings"])
     func `W4, W14: a flood of frames does not delay other exchanges`(_ plan: String) async throws {
         let server = try FrameServer(plan + "+")
-        var tls = WireTLS()
-        tls.authorities = try Data(contentsOf: try TestCertificates.made.get().authority)
+        var tls = TLSOptions()
+        tls.authorities = try TLSOptions.Authorities(contentsOf: try TestCertificates.made.get().authority)
         try await expectIsolation(from: try #require(URL(string: "https://127.0.0.1:\(server.port)/x")), tls)
         _ = server.ending()
     }
 
     /// Expects that all exchanges but one are not delayed by a concurrent exchange with a hostile server.
-    private func expectIsolation(from hostile: URL, _ tls: WireTLS? = nil) async throws {
+    private func expectIsolation(from hostile: URL, _ tls: TLSOptions? = nil) async throws {
         let quiet = try LoopbackOrigin { _ in .text("well") }
         let engine = try engine()
         let count = rounds(100, quick: 50)
         /// The work of the engine's thread until a quiet exchange with a concurrent neighbor has ended.
-        func delays(beside neighbor: URL, _ tls: WireTLS? = nil) async throws -> [Int64] {
+        func delays(beside neighbor: URL, _ tls: TLSOptions? = nil) async throws -> [Int64] {
             var delays: [Int64] = []
             var last = try await start(quiet.url, on: engine).end.wait { $0 }.nanoseconds
             for _ in 0..<count {
-                let neighbor = start(neighbor, tls, on: engine)
+                let neighbor = try start(neighbor, tls, on: engine)
                 let end = try await start(quiet.url, on: engine).end.wait { $0 }
                 delays.append(end.nanoseconds - last)
                 last = max(end.nanoseconds, try await neighbor.end.wait { $0 }.nanoseconds)

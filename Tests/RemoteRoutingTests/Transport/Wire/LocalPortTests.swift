@@ -2,31 +2,15 @@
 import Foundation
 import Glibc
 import LoopbackOrigin
-import RemoteHTTP
 import StoreCore
 import Testing
 import Trials
 
+@testable import RemoteHTTP
+
 /// Connections with one local port, which Linux gives to several connections with different destinations.
 @Suite(.enabled(if: TrustBench.problem == nil, "\(TrustBench.problem ?? "")"), .timeLimit(.minutes(hangMinutes)))
 struct LocalPortTests {
-    /// The end of an exchange.
-    private final class Outcome: WireReceiver {
-        let end = WatchedState<Result<Data, WireFailure>?>(nil)
-        private let body = Lock(Data())
-
-        func sent(_ total: Int64) {}
-        func failed(_ failure: WireFailure) { end.update { $0 = .failure(failure) } }
-        func received(_ head: WireHead?, _ piece: Data, isComplete: Bool) -> WireFlow {
-            let body = body.withLock { body in
-                body += piece
-                return body
-            }
-            if isComplete { end.update { $0 = .success(body) } }
-            return .goesOn
-        }
-    }
-
     /// Two proxies with a tunnel each, of different users and from the same local port.
     private struct Tunnels {
         let bench: TrustBench
@@ -46,16 +30,15 @@ struct LocalPortTests {
         }
 
         func send(_ user: String, through proxy: LoopbackProxy, from port: UInt16 = 0) async throws {
-            var request = WireRequest(url: "https://127.0.0.1:\(bench.front.port)/x", method: "GET", mayRepeat: true)
-            var tls = WireTLS()
-            tls.authorities = try Data(contentsOf: bench.certificates.authority)
-            request.tls = tls
-            request.proxy = .server(
-                WireProxy.Server(url: "http://127.0.0.\(proxy === proxies[0] ? 1 : 2):\(proxy.port)", user: user, password: "secret"))
-            request.localPort = Int32(port)
-            let outcome = Outcome()
-            _ = engine.start(request, outcome)
-            #expect(try await outcome.end.wait { $0 }.get() == Data("GET /x 0".utf8))
+            var connection = ConnectionOptions()
+            connection.tls.authorities = try TLSOptions.Authorities(contentsOf: bench.certificates.authority)
+            connection.proxy = .http(
+                "127.0.0.\(proxy === proxies[0] ? 1 : 2)", port: Int(proxy.port),
+                credentials: ProxyOptions.Credentials(user: user, password: "secret"))
+            let exchange = Exchange(limits: ExchangeLimits(head: nil, idle: nil), source: .wire)
+            let url = try #require(URL(string: "https://127.0.0.1:\(bench.front.port)/x"))
+            try engine.start(url, over: connection, from: port, exchange)
+            #expect(try await exchange.collect() == Data("GET /x 0".utf8))
         }
 
         /// Returns the number of tunnels of a user.

@@ -16,26 +16,26 @@ struct ServerTrust {
             let certificates = authorities.certificates.compactMap { SecCertificateCreateWithData(nil, $0 as CFData) }
             guard SecTrustSetAnchorCertificates(trust, certificates as CFArray) == errSecSuccess,
                 SecTrustSetAnchorCertificatesOnly(trust, true) == errSecSuccess
-            else { return TransportFailure(WireTLS.Fault.unusableAuthorities) }
+            else { return .unusableAuthorities }
         }
         var error: CFError?
         guard SecTrustEvaluateWithError(trust, &error) else {
-            return TransportFailure(ServerTrust.fault(error.map { CFErrorGetCode($0) } ?? 0), underlyingError: error)
+            return ServerTrust.fault(error.map { CFErrorGetCode($0) } ?? 0).caused(by: error)
         }
         if tls.pins.isEmpty { return nil }
         guard let chain = SecTrustCopyCertificateChain(trust) as? [SecCertificate], let certificate = chain.first,
             let key = DER.publicKey(ofCertificate: [UInt8](SecCertificateCopyData(certificate) as Data)),
             tls.pins.contains(where: { $0.digest == Data(SHA256.digest(of: key).bytes) })
-        else { return TransportFailure(WireTLS.Fault.otherKey) }
+        else { return .otherKey }
         return nil
     }
 
     /// Converts an `OSStatus` of the evaluation.
-    private static func fault(_ status: Int) -> WireTLS.Fault {
+    private static func fault(_ status: Int) -> TransportFailure {
         switch OSStatus(truncatingIfNeeded: status) {
-        case errSecCertificateExpired, errSecCertificateNotValidYet: .expired
-        case errSecHostNameMismatch: .otherHost
-        default: .untrusted
+        case errSecCertificateExpired, errSecCertificateNotValidYet: .expiredCertificate
+        case errSecHostNameMismatch: .certificateOfOtherHost
+        default: .untrustedCertificate
         }
     }
 }

@@ -25,7 +25,7 @@ extension TransportFailure {
     /// Converts a code of `NSURLErrorDomain` and its text.
     init(urlErrorCode: Int, text: String, underlyingError: (any Error)? = nil) {
         let text = text.lowercased()
-        func reason(_ fault: WireTLS.Fault) -> (RemoteError.Code, String) { (RemoteError.Code(fault), fault.message) }
+        func reason(_ failure: TransportFailure) -> (RemoteError.Code, String) { (failure.code, failure.message) }
         func says(_ words: String...) -> Bool { words.contains { text.contains($0) } }
         let (code, message): (RemoteError.Code, String) =
             switch urlErrorCode {
@@ -34,16 +34,17 @@ extension TransportFailure {
                 (.offline, "there is no network connection; try again when it returns")
             case NSURLErrorCannotFindHost, NSURLErrorDNSLookupFailed:
                 (.hostNotFound, "the host's name cannot be resolved; check the name and the network")
-            case NSURLErrorServerCertificateHasBadDate, NSURLErrorServerCertificateNotYetValid: reason(.expired)
-            case NSURLErrorServerCertificateUntrusted, NSURLErrorServerCertificateHasUnknownRoot: reason(.untrusted)
+            case NSURLErrorServerCertificateHasBadDate, NSURLErrorServerCertificateNotYetValid: reason(.expiredCertificate)
+            case NSURLErrorServerCertificateUntrusted, NSURLErrorServerCertificateHasUnknownRoot: reason(.untrustedCertificate)
             case NSURLErrorClientCertificateRejected, NSURLErrorClientCertificateRequired: reason(.clientRefused)
             case NSURLErrorSecureConnectionFailed, NSURLErrorAppTransportSecurityRequiresSecureConnection:
                 (.tlsFailed, "no secure connection could be established; check the server's certificate and the scheme")
             case NSURLErrorTimedOut: (.unreachable, "the system timed out; check the network, then try again")
             // FoundationNetworking passes on libcurl's text.
-            case _ where says("certificate has expired", "certificate is not yet valid"): reason(.expired)
-            case _ where says("does not match target", "subject name matches"): reason(.otherHost)
-            case _ where says("self-signed certificate", "self signed certificate", "local issuer certificate"): reason(.untrusted)
+            case _ where says("certificate has expired", "certificate is not yet valid"): reason(.expiredCertificate)
+            case _ where says("does not match target", "subject name matches"): reason(.certificateOfOtherHost)
+            case _ where says("self-signed certificate", "self signed certificate", "local issuer certificate"):
+                reason(.untrustedCertificate)
             case _ where says("ssl", "tls", "certificate"):
                 (.tlsFailed, "no secure connection could be established; check the server's certificate and the scheme")
             case _ where says("network is unreachable", "no route to host"):

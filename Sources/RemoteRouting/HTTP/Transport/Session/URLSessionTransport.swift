@@ -166,10 +166,16 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
                 if let whole = try smallBody(of: stream) {
                     wire.httpBody = whole
                 } else {
+                    let stop = { @Sendable (error: any Error) in
+                        // The session may have sent the head, and earlier parts of the body.
+                        var failure = TransportFailure.unreadableBody(error)
+                        failure.mayHaveArrived = true
+                        exchange.stop(failure)
+                    }
                     #if canImport(Darwin)
-                    try BoundBody.attach(to: &wire, read: stream.open(), isOver: { exchange.isOver }) { exchange.stop(.unreadableBody($0)) }
+                    try BoundBody.attach(to: &wire, read: stream.open(), isOver: { exchange.isOver }, onFailure: stop)
                     #else
-                    wire.httpBodyStream = BodyInputStream(try stream.open()) { exchange.stop(.unreadableBody($0)) }
+                    wire.httpBodyStream = BodyInputStream(try stream.open(), onFailure: stop)
                     #endif
                 }
             } catch {
