@@ -49,7 +49,7 @@ extension OutboxCore {
                 failure = error
             }
         }
-        let (running, leases) = (running, log.leases)
+        let (running, leases) = (running, leases)
         try await ClosingCall.wait {
             try await running.wait { $0 == 0 ? () : nil }
             // The lease ends on this queue.

@@ -180,10 +180,10 @@ extension OutboxCore {
             return
         }
         guard lease == nil, leasing == nil else { return }
-        leasing = Task { [weak self, log, leaseNumber, scope = DeliveryScope(running)] in
+        leasing = Task { [weak self, leases, leaseNumber, scope = DeliveryScope(running)] in
             defer { scope.end() }
             do {
-                let lease = try await log.acquireDelivery()
+                let lease = try await leases.acquireDelivery()
                 await self?.granted(lease, leaseNumber)
             } catch {
                 await self?.leaseFailed(error, leaseNumber)

@@ -19,6 +19,7 @@ internal import StorePlatform
 /// of ``Outbox``, `+Observing` describes the state.
 actor OutboxCore {
     let log: OutboxLog
+    let leases: SharedDirectory
     let policy: OutboxPolicy
     let time: any TimeSource
     let onEvent: (@Sendable (OutboxEvent) -> Void)?
@@ -62,14 +63,14 @@ actor OutboxCore {
     init(
         log: OutboxLog, policy: OutboxPolicy, time: any TimeSource, onEvent: (@Sendable (OutboxEvent) -> Void)?
     ) throws {
-        (self.log, self.policy, self.time, self.onEvent) = (log, policy, time, onEvent)
+        (self.log, leases, self.policy, self.time, self.onEvent) = (log, log.leases(), policy, time, onEvent)
         var machine = OutboxMachine(rules: policy.rules)
         machine.woke(time.now)
         let news = try log.read()
         let date = time.date
-        (foreign, recordCount) = ([], news.records.count)
+        (foreign, recordCount) = ([], news.entries.count)
         var unknown: [OutboxEntry] = []
-        for record in news.records {
+        for record in news.entries {
             guard let entry = OutboxEntry(record) else {
                 foreign.append(record)
                 continue
@@ -96,7 +97,7 @@ actor OutboxCore {
 
     /// Follows the changes of other processes.
     nonisolated func follow() {
-        log.observe { [weak self] in
+        log.follow { [weak self] _ in
             guard let self else { return }
             Task { await self.refresh() }
         }
@@ -105,7 +106,7 @@ actor OutboxCore {
     func shutDown() {
         isShutDown = true
         machine.stop()
-        log.endObserving()
+        log.unfollow()
         for task in triggers { task.cancel() }
         wake?.task.cancel()
         leasing?.cancel()
@@ -136,10 +137,10 @@ actor OutboxCore {
         let date = time.date
         for damage in news.damages { report(.damaged(bytes: damage.length, reason: damage.reason), nil) }
         if news.wasReplaced { (foreign, recordCount) = ([], 0) }
-        recordCount += news.records.count
+        recordCount += news.entries.count
         var entries: [OutboxEntry] = []
-        entries.reserveCapacity(news.records.count)
-        for record in news.records {
+        entries.reserveCapacity(news.entries.count)
+        for record in news.entries {
             guard let entry = OutboxEntry(record) else {
                 foreign.append(record)
                 continue

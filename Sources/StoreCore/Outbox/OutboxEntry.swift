@@ -89,8 +89,7 @@ extension OutboxEntry {
 
     /// The record of the entry: version, kind, identity, lane, and the details of the kind.
     var record: Data {
-        var writer = Writer()
-        writer.bytes.reserveCapacity(256)
+        var writer = ByteWriter(capacity: 256)
         writer.put(Self.version)
         writer.put(fact.kind.rawValue)
         writer.put(id)
@@ -129,8 +128,8 @@ extension OutboxEntry {
         self = entry
     }
 
-    private static func read(_ bytes: UnsafeRawBufferPointer) throws(NoEntry) -> OutboxEntry? {
-        var reader = Reader(bytes: bytes)
+    private static func read(_ bytes: UnsafeRawBufferPointer) throws(ByteReader.Foreign) -> OutboxEntry? {
+        var reader = ByteReader(bytes)
         let version = try reader.byte()
         guard version >= Self.version else { return nil }
         let kind = Kind(rawValue: try reader.byte())
@@ -140,7 +139,7 @@ extension OutboxEntry {
         return OutboxEntry(id: id, lane: lane, fact: try fact(kind, &reader))
     }
 
-    private static func fact(_ kind: Kind, _ reader: inout Reader) throws(NoEntry) -> Fact {
+    private static func fact(_ kind: Kind, _ reader: inout ByteReader) throws(ByteReader.Foreign) -> Fact {
         switch kind {
         case .submitted: .submitted(try reader.submission())
         case .attempted: .attempted
@@ -153,8 +152,8 @@ extension OutboxEntry {
             .failed(
                 Failure(
                     attempts: try reader.attempts(), date: try reader.date(), error: try reader.text(), cause: try reader.optionalID(),
-                    isGivenUp: try reader.bool()))
-        case .delivered: .delivered(replacement: try reader.optionalText(), hasContent: try reader.bool())
+                    isGivenUp: try reader.flag()))
+        case .delivered: .delivered(replacement: try reader.optionalText(), hasContent: try reader.flag())
         case .retired: .retired
         case .canceled: .canceled
         case .discarded: .discarded
@@ -163,8 +162,6 @@ extension OutboxEntry {
         case .mapped: .mapped(temporary: try reader.text(), replacement: try reader.text())
         }
     }
-
-    private struct NoEntry: Error {}
 
     /// The numbers of the kinds, which never change.
     fileprivate enum Kind: UInt8 {
@@ -180,112 +177,55 @@ extension OutboxEntry {
         case replaced = 10
         case mapped = 11
     }
+}
 
-    private struct Writer {
-        var bytes: [UInt8] = []
+extension ByteWriter {
+    fileprivate mutating func put(_ duration: Duration) { put(duration.timeInterval.bitPattern) }
 
-        mutating func put(_ byte: UInt8) { bytes.append(byte) }
+    fileprivate mutating func put(_ text: String?) { put(text) { $0.put($1) } }
 
-        mutating func put(_ word: UInt64) { withUnsafeBytes(of: word.littleEndian) { bytes.append(contentsOf: $0) } }
-
-        mutating func put(_ number: Int) { put(UInt64(bitPattern: Int64(number))) }
-
-        mutating func put(_ flag: Bool) { put(flag ? 1 as UInt8 : 0) }
-
-        mutating func put(_ duration: Duration) { put(duration.timeInterval.bitPattern) }
-
-        mutating func put(_ date: Date) { put(date.timeIntervalSinceReferenceDate.bitPattern) }
-
-        mutating func put(_ id: UUID) { withUnsafeBytes(of: id.uuid) { bytes.append(contentsOf: $0) } }
-
-        mutating func put(_ text: String) {
-            var text = text
-            text.withUTF8 { put(UnsafeRawBufferPointer($0)) }
-        }
-
-        mutating func put(_ text: String?) {
-            put(text != nil)
-            if let text { put(text) }
-        }
-
-        mutating func put(_ lane: OutboxLane) {
-            put(lane.name)
-            put(lane.key)
-        }
-
-        mutating func put(_ data: Data) { data.withUnsafeBytes { put($0) } }
-
-        private mutating func put(_ raw: UnsafeRawBufferPointer) {
-            withUnsafeBytes(of: UInt32(raw.count).littleEndian) { bytes.append(contentsOf: $0) }
-            bytes.append(contentsOf: raw)
-        }
-
-        mutating func put(_ submission: Submission) {
-            put(submission.name)
-            put(submission.version)
-            put(submission.subject)
-            put(submission.references.count)
-            for reference in submission.references { put(reference) }
-            put(submission.creates)
-            put(submission.supersedes ?? noCommand)
-            put(submission.delivery)
-            put(submission.date)
-            put(submission.payload)
-        }
+    fileprivate mutating func put(_ lane: OutboxLane) {
+        put(lane.name)
+        put(lane.key)
     }
 
-    private struct Reader {
-        let bytes: UnsafeRawBufferPointer
-        var position = 0
+    fileprivate mutating func put(_ submission: OutboxEntry.Submission) {
+        put(submission.name)
+        put(submission.version)
+        put(submission.subject)
+        put(all: submission.references) { $0.put($1) }
+        put(submission.creates)
+        put(submission.supersedes ?? OutboxEntry.noCommand)
+        put(submission.delivery)
+        put(submission.date)
+        put(submission.payload)
+    }
+}
 
-        mutating func take(_ count: Int) throws(NoEntry) -> UnsafeRawBufferPointer {
-            guard count >= 0, count <= bytes.count - position else { throw NoEntry() }
-            defer { position += count }
-            return UnsafeRawBufferPointer(rebasing: bytes[position..<position + count])
-        }
+extension ByteReader {
+    /// A number of attempts; bounded, because further attempts are added to it.
+    fileprivate mutating func attempts() throws(Foreign) -> Int { min(max(0, try int()), 1_000_000) }
 
-        mutating func byte() throws(NoEntry) -> UInt8 { try take(1)[0] }
+    fileprivate mutating func duration() throws(Foreign) -> Duration { Duration(saturating: Double(bitPattern: try number())) }
 
-        mutating func word() throws(NoEntry) -> UInt64 { UInt64(littleEndian: try take(8).loadUnaligned(as: UInt64.self)) }
+    fileprivate mutating func optionalID() throws(Foreign) -> UUID? {
+        let id = try id()
+        return id == OutboxEntry.noCommand ? nil : id
+    }
 
-        mutating func number() throws(NoEntry) -> Int { Int(truncatingIfNeeded: Int64(bitPattern: try word())) }
+    fileprivate mutating func optionalText() throws(Foreign) -> String? {
+        try optional { reader throws(Foreign) in try reader.text() }
+    }
 
-        /// A number of attempts; bounded, because further attempts are added to it.
-        mutating func attempts() throws(NoEntry) -> Int { min(max(0, try number()), 1_000_000) }
+    fileprivate mutating func lane() throws(Foreign) -> OutboxLane { OutboxLane(name: try text(), key: try text()) }
 
-        mutating func bool() throws(NoEntry) -> Bool { try byte() != 0 }
-
-        mutating func duration() throws(NoEntry) -> Duration { Duration(saturating: Double(bitPattern: try word())) }
-
-        mutating func date() throws(NoEntry) -> Date { Date(timeIntervalSinceReferenceDate: Double(bitPattern: try word())) }
-
-        mutating func id() throws(NoEntry) -> UUID { UUID(uuid: try take(16).loadUnaligned(as: uuid_t.self)) }
-
-        mutating func optionalID() throws(NoEntry) -> UUID? {
-            let id = try id()
-            return id == noCommand ? nil : id
-        }
-
-        mutating func raw() throws(NoEntry) -> UnsafeRawBufferPointer {
-            try take(Int(UInt32(littleEndian: try take(4).loadUnaligned(as: UInt32.self))))
-        }
-
-        mutating func text() throws(NoEntry) -> String { String(decoding: try raw(), as: UTF8.self) }
-
-        mutating func optionalText() throws(NoEntry) -> String? { try bool() ? try text() : nil }
-
-        mutating func lane() throws(NoEntry) -> OutboxLane { OutboxLane(name: try text(), key: try text()) }
-
-        mutating func submission() throws(NoEntry) -> Submission {
-            let (name, version, subject) = (try text(), try number(), try lane())
-            let count = try number()
-            guard count >= 0, count <= bytes.count else { throw NoEntry() }
-            var references: [String] = []
-            for _ in 0..<count { references.append(try text()) }
-            return Submission(
-                name: name, version: version, subject: subject, references: references, creates: try optionalText(),
-                supersedes: try optionalID(), delivery: try id(), date: try date(), payload: Data(try raw()))
-        }
+    fileprivate mutating func submission() throws(Foreign) -> OutboxEntry.Submission {
+        let (name, version, subject) = (try text(), try int(), try lane())
+        var references: [String] = []
+        try all { reader throws(Foreign) in references.append(try reader.text()) }
+        return OutboxEntry.Submission(
+            name: name, version: version, subject: subject, references: references, creates: try optionalText(),
+            supersedes: try optionalID(), delivery: try id(), date: try date(), payload: Data(try raw()))
     }
 }
 

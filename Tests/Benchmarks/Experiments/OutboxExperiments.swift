@@ -1,5 +1,6 @@
 internal import Foundation
 internal import StoreCore
+import StoreFiles
 import StoreOutbox
 
 extension Experiment {
@@ -172,7 +173,7 @@ extension Experiment {
                         let decoder = JSONDecoder()
                         let watch = Stopwatch()
                         var count = 0
-                        for record in try OutboxLog(directory: own).read().records {
+                        for record in try OutboxLog(directory: own).read().entries {
                             count += try decoder.decode(Like.self, from: record).post
                         }
                         blackHole(count)

@@ -48,7 +48,7 @@ struct OutboxClosingTests {
         try await bench.store.waitUntilSaved()
         bench.outbox.start()
         await bench.outbox.resume()
-        try await bench.outbox.core.log.leases.perform {}
+        try await bench.outbox.core.leases.perform {}
         #expect(try directory.fingerprint == files)
         #expect(bench.fetcher.startedCount == fetches)
         let records = files.keys.count { $0.hasSuffix(".record") }

@@ -4,6 +4,7 @@ import Trials
 import StoreCoreTesting
 
 @testable import StoreCore
+@testable import StoreFiles
 @testable import StoreOutbox
 @testable import StorePlatform
 
@@ -53,7 +54,7 @@ struct OutboxInputTests {
         let (bytes, ends) = try history()
         var expected = OutboxMachine()
         var next = 0
-        let entries = try OutboxLogFormat.read(bytes, from: 0).records.compactMap { OutboxEntry(Data(bytes[$0])) }
+        let entries = try bytes.withUnsafeBytes({ try LogFormat.outbox.read($0, from: 0) }).contents.compactMap { OutboxEntry(Data(bytes[$0])) }
         #expect(entries.count == ends.count)
         for cut in 0...bytes.count {
             while next < ends.count, ends[next] <= cut {

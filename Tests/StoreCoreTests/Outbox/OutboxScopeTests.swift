@@ -77,7 +77,7 @@ struct OutboxScopeTests {
         try await first.outbox.submit(Add(key: 1, amount: 5))
         try await first.origin.started(count: 1, timeout: .seconds(600))
         // Another process may remove the directory of a cache, and then nothing tells that the lease is still in use.
-        let leases = await first.outbox.core.log.leases.path
+        let leases = await first.outbox.core.leases.path
         try FileManager.default.removeItem(atPath: leases + "/" + DeliveryLease.name)
         let second = try OutboxBench(in: first.directory)
         await second.register()

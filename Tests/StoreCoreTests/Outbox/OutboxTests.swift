@@ -4,6 +4,7 @@ import Trials
 import StoreCoreTesting
 
 @testable import StoreCore
+@testable import StoreFiles
 @testable import StoreOutbox
 
 @Suite(.timeLimit(.minutes(hangMinutes)))
@@ -155,7 +156,7 @@ extension OutboxMachine {
     /// The state that a new process derives from a log.
     fileprivate init(reading log: OutboxLog) throws {
         self.init()
-        for record in try log.read().records {
+        for record in try log.read().entries {
             if let entry = OutboxEntry(record) { apply(entry, date: Date()) }
         }
     }

@@ -4,6 +4,7 @@ import Trials
 import StoreCoreTesting
 
 @testable import StoreCore
+@testable import StoreFiles
 @testable import StoreOutbox
 @testable import StorePlatform
 
@@ -227,7 +228,7 @@ struct OutboxLaneTests {
     }
 
     @Test func `O6, O14: an outbox refuses a log of an earlier format, and does not change it`() throws {
-        var bytes = OutboxLogFormat.header
+        var bytes = LogFormat.outbox.header
         bytes[8] = 1
         let sum = bytes.withUnsafeBytes { Checksum64.of(UnsafeRawBufferPointer(rebasing: $0[..<12])) }
         bytes.replaceSubrange(12..<16, with: withUnsafeBytes(of: UInt32(truncatingIfNeeded: sum).littleEndian) { Array($0) })

@@ -2,6 +2,7 @@ import Foundation
 import Trials
 @testable import StoreCore
 @testable import StoreFiles
+@testable import StorePlatform
 
 /// A cacher on a shared directory, as one process of several would have it, and the changes that it is told of.
 final class SharedUser: Sendable {
@@ -20,7 +21,7 @@ final class SharedUser: Sendable {
         self.observation.withLock { $0 = observation }
     }
 
-    var isWatching: Bool { cacher.shared?.state.withLock { $0.files?.watch != nil } == true }
+    var isWatching: Bool { cacher.shared?.log.isWatched == true }
 
     var changes: [CacherChange<Int>] { recorded.withLock { $0 } }
 
@@ -56,4 +57,15 @@ func granted(
 ) async throws -> Lease? {
     let wait = Task { try await outcome() }
     return if case .granted(let lease) = try await wait.value(of: "the lease is granted", fileID: fileID, line: line) { lease } else { nil }
+}
+
+/// Returns the numbers of a shared directory's log as a new process reads them; `nil` if there are none.
+func changeNumbers(in place: TemporaryDirectory) throws -> ChangeNumbers? {
+    let path = place.directory.path + "/.sharing/changes"
+    guard let file = try OpenFile(reading: path) else { return nil }
+    var numbers: ChangeNumbers?
+    let (damages, _) = try LogFile<SharedChange>.read(file, path: path, .changes) { entry in
+        if numbers == nil, case .began(let first) = entry { numbers = first } else { numbers?.take(entry) }
+    }
+    return damages.isEmpty ? numbers : nil
 }

@@ -125,10 +125,7 @@ struct DescriptorShareTests {
     }
 
     @Test func `a list of changes of another version is refused, and stays as it is`() async throws {
-        var header = ChangeRing.Header(slots: 1024, now: FileStatus.now()).bytes
-        header[8] = 9
-        let checksum = header[..<56].withUnsafeBytes { Checksum64.of($0) }
-        header.replaceSubrange(56..., with: withUnsafeBytes(of: checksum.littleEndian) { Array($0) })
+        let header = LogFormat("SHchange", version: 9, noun: "").header
         try FileManager.default.createDirectory(at: place.file(".sharing"), withIntermediateDirectories: true)
         try place.write(header, ".sharing/changes")
         let cacher = FileCacher<Int, Int>(directory: place.url, sharing: .processes)

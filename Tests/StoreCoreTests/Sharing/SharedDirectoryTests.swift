@@ -39,7 +39,7 @@ struct SharedDirectoryTests {
         #expect(b.gaps == 0)
     }
 
-    @Test func `D1: a key too long for the ring is read from its record`() async throws {
+    @Test func `D1: a key too long for the log is read from its record`() async throws {
         let writer = FileCacher<String, Int>(directory: place.url, sharing: .processes)
         let reader = FileCacher<String, Int>(directory: place.url, sharing: .processes)
         let seen = Lock<[String]>([])
@@ -215,7 +215,7 @@ struct SharedDirectoryTests {
 
     // MARK: Gaps
 
-    @Test func `D4: a reader that the ring has overtaken is notified of a gap`() async throws {
+    @Test func `D4: a reader whose changes a compaction has dropped is notified of a gap`() async throws {
         let (a, b) = (try await user(), try await user())
         // The reader's queue is busy meanwhile.
         let gate = DispatchSemaphore(value: 0)
@@ -225,7 +225,7 @@ struct SharedDirectoryTests {
             gate.wait()
         }
         try await until { isBusy.withLock { $0 } }
-        for key in 0..<1030 { try await a.cacher.save(record(key), param: key) }
+        for key in 0..<2060 { try await a.cacher.save(record(key), param: key) }
         gate.signal()
         try await until { b.gaps == 1 }
         // The position advances after the gap was delivered.
@@ -260,7 +260,7 @@ struct SharedDirectoryTests {
         try await until { b.keys == [1, 2] }
     }
 
-    @Test func `D4: a damaged ring is replaced with a new one and causes a gap`() async throws {
+    @Test func `D4: a damaged log is replaced with a new one and causes a gap`() async throws {
         let (a, b) = (try await user(), try await user())
         try await a.cacher.save(record(1), param: 1)
         try await until { b.keys == [1] }
@@ -272,7 +272,7 @@ struct SharedDirectoryTests {
         try await until { try await b.save(3, 1, over: b.cacher.position).isSaved }
     }
 
-    @Test func `a ring that lost its latest changes continues above the records' revisions`() async throws {
+    @Test func `a log that lost its latest changes continues above the records' revisions`() async throws {
         let a = try await user()
         try await a.cacher.save(record(1), param: 1)
         let old = try place.bytes(".sharing/changes")
@@ -298,7 +298,7 @@ struct SharedDirectoryTests {
         await #expect(throws: StoreError.self) { try await b.cacher.save(record(2), param: 1) }
         // The second attempt fails too.
         let shared = try #require(b.cacher.shared)
-        try await until("the delay grows") { shared.state.withLock { $0.following.backOff.map { $0 > .seconds(1) } == true } }
+        try await until("the delay grows") { shared.log.following.withLock { $0.backOff.map { $0 > .seconds(1) } == true } }
         try FileManager.default.removeItem(at: ring)
         let a = SharedUser(place.url)
         var value = 1
@@ -314,11 +314,11 @@ struct SharedDirectoryTests {
         try await user().cacher.save(record(1), param: 1)
         let folder = try #require(try DirectoryHandle(opening: Directory(path: place.directory.path(of: ".sharing"))))
         // A lock belongs to the open file, so this is the lock of another process.
-        let stopped = try WritableFile("changes", in: folder)
+        let stopped = try WritableFile("lock", in: folder)
         #expect(try stopped.lock())
         let shared = SharedDirectory(place.directory, patience: .milliseconds(100))
         let write: @Sendable () async throws -> Void = {
-            _ = try await shared.perform { try shared.transact { transaction throws(StoreError) in try transaction.append(.changed, nil) } }
+            _ = try await shared.perform { try shared.transact { transaction throws(StoreError) in try transaction.appendRemovalOfAll() } }
         }
         for _ in 0..<3 {
             let error = await #expect(throws: StoreError.self) { try await Task { try await write() }.value(of: "the wait ends") }
@@ -364,7 +364,7 @@ struct SharedDirectoryTests {
         }
     }
 
-    @Test func `D1: changes arrive however the ring is replaced while a watch begins`() async throws {
+    @Test func `D1: changes arrive however the log is replaced while a watch begins`() async throws {
         let a = try await user()
         let ring = place.file(".sharing/changes")
         for round in 1...rounds(30) {

@@ -143,9 +143,10 @@ struct SharedObstacleTests {
         let before = b.cacher.position
         // Without the record, only the ring knows the revisions. In place, because the process follows the file.
         try FileManager.default.removeItem(at: place.file(fileName(1)))
-        try place.write(ChangeRing.Header(slots: 1024, now: 5_000_000).bytes, ".sharing/changes")
+        try place.write(
+            LogFormat.changes.encode([SharedChange.began(.beginning(5_000_000))], at: 0, asOneAppend: true), ".sharing/changes")
         try await until("the follower has seen the new ring") {
-            let head = ChangeRing.Header(try place.bytes(".sharing/changes"))?.head ?? 0
+            let head = try changeNumbers(in: place)?.head ?? 0
             return b.cacher.position < before || head >= before.number
         }
         try await until("the key is fetched again") { observer.states.last?.content == 2 }

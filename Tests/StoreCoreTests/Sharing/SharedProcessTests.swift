@@ -92,7 +92,7 @@ struct SharedProcessTests {
     }
 
     private func headOfRing() throws -> UInt64 {
-        ChangeRing.Header(try place.bytes(".sharing/changes"))?.head ?? 0
+        try changeNumbers(in: place)?.head ?? 0
     }
 
     // MARK: Leases

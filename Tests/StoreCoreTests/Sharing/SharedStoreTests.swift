@@ -341,7 +341,7 @@ struct SharedStoreTests {
         try await Trials.until("the queue is busy") { isBusy.withLock { $0 } }
         await a.store[1].update(10)
         await a.store[2].update(21)
-        for key in 0..<1030 { try await a.cacher.save(record(key), param: 100 + key % 3) }
+        for key in 0..<2060 { try await a.cacher.save(record(key), param: 100 + key % 3) }
         gate.signal()
         try await until(observer, shows: 10)
         try await Trials.until("an idle key follows") { await b.store[2].getData(from: .cache) == 21 }

@@ -1,6 +1,7 @@
 import Foundation
 import StoreCore
 internal import StorePlatform
+internal import StoreFiles
 internal import StoreOutbox
 import Trials
 
@@ -53,7 +54,7 @@ enum OutboxModes {
         for _ in 0..<(count == 0 ? .max : count) {
             try log.compact { news in
                 for damage in news.damages { say("damage \(damage)") }
-                all = news.wasReplaced ? news.records : all + news.records
+                all = news.wasReplaced ? news.entries : all + news.entries
                 return all
             }
             say("compacted \(all.count)")
@@ -74,7 +75,7 @@ enum OutboxModes {
                 }
                 let news = try OutboxLog(directory: directory).read()
                 let size = try Directory(path: directory.path(percentEncoded: false)).status(of: "log")?.size
-                say("read \(news.records.count) damages \(news.damages.count) size \(size ?? -1)")
+                say("read \(news.entries.count) damages \(news.damages.count) size \(size ?? -1)")
             }
         } catch {
             say("cannot open \(error.code.rawValue) \(error.fileSystemErrno ?? 0) \(error.message)")
@@ -94,7 +95,7 @@ enum OutboxModes {
         do {
             let news = try OutboxLog(directory: directory).read()
             let names = try FileManager.default.contentsOfDirectory(atPath: directory.path(percentEncoded: false)).sorted()
-            say("read \(news.records.count) damages \(news.damages.count) files \(names.joined(separator: " "))")
+            say("read \(news.entries.count) damages \(news.damages.count) files \(names.joined(separator: " "))")
         } catch {
             say("failed otherwise \(error)")
         }
@@ -104,12 +105,13 @@ enum OutboxModes {
     static func idle(_ directory: URL) async throws {
         let log = try OutboxLog(directory: directory)
         _ = try log.read()
-        log.observe { say("news") }
-        let lease = try await log.acquireDelivery()
+        log.follow { _ in say("news") }
+        let leases = log.leases()
+        let lease = try await leases.acquireDelivery()
         say("delivering")
         _ = try log.append([Data("delivered".utf8)], durability: .crash)
         // Long enough for the test to see the lock.
-        try await until("the test has seen the lock") { try log.read().records == [Data("go on".utf8)] }
+        try await until("the test has seen the lock") { try log.read().entries == [Data("go on".utf8)] }
         lease.release()
         say("idle")
         _ = try await WatchedState(0).wait { _ -> Bool? in nil }
@@ -118,7 +120,7 @@ enum OutboxModes {
     /// Holds the lease until the process ends or has lost it.
     static func deliver(_ directory: URL) async throws {
         let log = try OutboxLog(directory: directory)
-        let lease = try await log.acquireDelivery()
+        let lease = try await log.leases().acquireDelivery()
         say("delivering")
         try await until("the lease is lost") { await !lease.isHeld() }
         say("lost")
@@ -126,9 +128,9 @@ enum OutboxModes {
 
     /// Acquires the lease over and over; begin and end of each delivery are lines of a file.
     static func takeTurns(_ directory: URL, count: Int, log: String) async throws {
-        let outbox = try OutboxLog(directory: directory)
+        let leases = try OutboxLog(directory: directory).leases()
         for _ in 0..<count {
-            let lease = try await outbox.acquireDelivery()
+            let lease = try await leases.acquireDelivery()
             appendLine(log, "begin \(ProcessInfo.processInfo.processIdentifier)")
             await Task.yield()
             if await !lease.isHeld() { say("lost") }

@@ -20,10 +20,10 @@ enum SharedModes {
             try await cacher.save(record(1), param: 0)
             let path = directory.appending(path: ".sharing").path(percentEncoded: false)
             guard let folder = try DirectoryHandle(opening: Directory(path: path)) else { return }
-            let ring = try WritableFile("changes", in: folder)
-            if try ring.lock() { say("writing") }
+            let lock = try WritableFile("lock", in: folder)
+            if try lock.lock() { say("writing") }
             _ = readLine()
-            ring.unlock()
+            lock.unlock()
             say("written")
         case "full": try await fillDisk(cacher, FileCacher(directory: directory, sharing: .processes))
         case "nobody": try await useUnwritable(directory)

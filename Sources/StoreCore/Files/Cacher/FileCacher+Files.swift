@@ -102,7 +102,7 @@ extension FileCacher {
 struct FileKey: Sendable {
     /// The key's canonical JSON; equal for equal keys.
     let json: [UInt8]
-    /// The SHA-256 of `json`, the identity of the record in the ledger, in the ring, and in the names of leases.
+    /// The SHA-256 of `json`, the identity of the record in the ledger, in the log, and in the names of leases.
     let digest: SHA256.Digest
     /// The name of the record's file.
     let fileName: String

@@ -142,12 +142,12 @@ extension FileCacher {
                 if let base {
                     if let known {
                         if known > base, known.writer != shared.writer { return .superseded(known) }
-                    } else if base.number < transaction.header.floor {
-                        return .superseded(Revision(number: transaction.header.floor, writer: 0))
+                    } else if base.number < transaction.numbers.floor {
+                        return .superseded(Revision(number: transaction.numbers.floor, writer: 0))
                     }
                 }
                 do throws(StoreError) {
-                    let revision = try transaction.append(.changed, encoded.key, schema: encoded.schema, above: known ?? .none)
+                    let revision = try transaction.appendChange(of: encoded.key, schema: encoded.schema, above: known ?? .none)
                     let bytes = encoded.bytes(revision)
                     try self.change(encoded.key, to: bytes.count) { () throws(StoreError) in
                         try self.write(bytes, as: encoded.key.fileName, in: transaction)
@@ -158,7 +158,7 @@ extension FileCacher {
                     guard error.isFullDisk, encoded.schema == Encoded.tombstone else { throw error }
                     // There is no room for a mark. The floor refuses everything that the mark would refuse.
                     try self.change(encoded.key, to: 0) { () throws(StoreError) in _ = try self.directory.remove(encoded.key.fileName) }
-                    let revision = try transaction.append(.changed, encoded.key, schema: encoded.schema, above: known ?? .none)
+                    let revision = try transaction.appendChange(of: encoded.key, schema: encoded.schema, above: known ?? .none)
                     try transaction.raiseFloor(to: revision.number)
                     return .made(revision)
                 }
@@ -168,19 +168,19 @@ extension FileCacher {
 
     /// Writes a file in a transaction. Fails if the directory is removed meanwhile; the transaction then runs again.
     private func write(_ bytes: [UInt8], as name: String, in transaction: SharedDirectory.Transaction) throws(StoreError) {
-        let (ring, probe, path) = (transaction.files.ring, options.probe, directory.path)
+        let (lock, probe, path) = (transaction.lock, options.probe, directory.path)
         var options = options
         options.probe = { step throws(StoreError) in
             try probe?(step)
             // A process may be stopped for any time before the file gets its name.
-            if step == .written, !ring.isNamed { throw .fileSystem("saving into", path: path, errno: ENOENT) }
+            if step == .written, !lock.isNamed { throw .fileSystem("saving into", path: path, errno: ENOENT) }
         }
         // Retries, because a cacher that does not share the directory may remove the temporary file.
         for _ in 0..<4 {
             do throws(StoreError) {
                 return try AtomicFile.write(bytes, as: name, in: directory, kind: RecordFiles.temporaryKind, options: options)
             } catch {
-                guard error.fileSystemErrno == ENOENT, ring.isNamed else { throw error }
+                guard error.fileSystemErrno == ENOENT, lock.isNamed else { throw error }
             }
         }
         throw .fileSystem("saving into", path: path, errno: ENOENT)
@@ -208,7 +208,7 @@ extension FileCacher {
     func attach() async {
         guard let shared else { return }
         let isObserved = changeObservers.withLock { !$0.all.isEmpty }
-        let isAttached = shared.state.withLock { $0.position != nil && ($0.following.isWanted || !isObserved) }
+        let isAttached = shared.state.withLock { $0.position != nil } && (shared.log.isFollowed || !isObserved)
         guard !isAttached else { return }
         do {
             try await shared.perform {

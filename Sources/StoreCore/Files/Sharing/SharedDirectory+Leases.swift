@@ -178,7 +178,7 @@ extension SharedDirectory {
         _ name: String, after awaited: UInt64?, takesOver: Bool, for duration: Duration, _ permit: Permits.Permit?
     ) throws(StoreError) -> Attempt {
         try transact { transaction throws(StoreError) -> Attempt in
-            let folder = transaction.files.folder
+            let folder = transaction.folder
             try removeEndedLeases(in: folder)
             let (note, isLocked) = try LeaseNote.read(name, in: folder)
             if let ended = note.ended, ended.holder == awaited { return .ended(ended) }
@@ -231,7 +231,7 @@ extension SharedDirectory {
                 // Another process has taken the lease over.
                 guard lease.file.isNamed, note.holder == lease.id else { return }
                 switch ending {
-                case .saved, .abandoned: try transaction.files.folder.remove(lease.name)
+                case .saved, .abandoned: try transaction.folder.remove(lease.name)
                 case .notStored: try self.write(.init(holder: lease.id), to: lease)
                 case .failed(let failure): try self.write(.init(holder: lease.id, failure: .init(failure)), to: lease)
                 }
@@ -264,7 +264,7 @@ extension SharedDirectory {
     ///
     /// - Parameter age: The age below which a file is kept, because a process may wait for its lease.
     func removeOldLeases(age: Duration) throws(StoreError) {
-        guard let folder = try open(creating: false)?.folder else { return }
+        guard try exists(), let folder = try DirectoryHandle(opening: directory)?.directory(Self.folderName) else { return }
         let end = FileStatus.now() - age.saturatedNanoseconds
         var names: [String] = []
         var listing = try folder.list()
@@ -274,7 +274,7 @@ extension SharedDirectory {
         }
         for name in names {
             try transact { transaction throws(StoreError) in
-                let folder = transaction.files.folder
+                let folder = transaction.folder
                 let (note, isLocked) = try LeaseNote.read(name, in: folder)
                 let isHeld = leaseKind == .locked ? isLocked : note.holder != nil && note.remaining(atMost: age) > .zero
                 if !isHeld { try folder.remove(name) }

@@ -14,8 +14,6 @@ package import StorePlatform
 package final class SharedDirectory: Sendable {
     /// The name of the subdirectory for everything that is not a record.
     package static let folderName = ".sharing"
-    private static let ringName = "changes"
-
     package let directory: Directory
     /// The random number of this user of the directory.
     package let writer: UInt64
@@ -23,16 +21,16 @@ package final class SharedDirectory: Sendable {
     package let leaseKind: LeaseKind
     /// The permits for the files of this process's leases.
     package let leasePermits: Permits
-    private let slots: UInt32
-    private let durability: Durability
+    /// The changes, and the lock of the directory, which a process holds for one write.
+    let log: SharedLog<SharedChange>
+    /// The number of changes that a compaction keeps; it follows when there are twice as many.
+    private let slots: Int
     /// Receives the notices; set once, before the first access.
     private let observer = Lock<(@Sendable (Notice) -> Void)?>(nil)
     /// All mutable state. Only the queue changes it; other threads read the position.
     package let state = Lock(State())
     /// Wakes the tasks that wait for the end of a lease.
     let leaseEvents = WatchedState(LeaseEvents())
-    /// The lock of the directory, which a process holds for one write.
-    private let lock: PatientLock
     /// The time within which waiters read how a lease has ended.
     package let endingTime: Duration
 
@@ -51,41 +49,33 @@ package final class SharedDirectory: Sendable {
     package struct State: Sendable {
         /// The last delivered change: `nil` before the first access, `.none` while there is no directory.
         var position: Revision?
-        /// The start of the ring to which the position belongs.
-        var start: UInt64 = 0
-        var files: Files?
-        var following = Following()
+        /// The numbers of the log; `nil` before the first reading, and in a new log.
+        var numbers: ChangeNumbers?
+        /// The number of changes in the log.
+        var count = 0
         /// The ended leases of this process with files that tell the waiters the outcome.
         var endedLeases: [EndedLease] = []
     }
 
-    package struct Files: Sendable {
-        let folder: DirectoryHandle
-        let ring: WritableFile
-        /// The watch on the ring; `nil` while the directory is not followed.
-        var watch: FileWatch?
-        /// The watch on the directory, because the ring does not notice that its directory is renamed.
-        var directoryWatch: FileWatch?
-    }
-
     package init(
-        _ directory: Directory, durability: Durability = .crash, slots: UInt32 = ChangeRing.defaultSlots,
+        _ directory: Directory, durability: Durability = .crash, slots: Int = 1024,
         leaseKind: LeaseKind = .ofPlatform, patience: Duration = .seconds(5), endingTime: Duration = .seconds(60),
         leasePermits: Permits = DescriptorShare.leases
     ) {
         self.directory = directory
-        self.durability = durability
         self.slots = slots
         self.leaseKind = leaseKind
         self.leasePermits = leasePermits
-        lock = PatientLock(patience: patience)
         self.endingTime = endingTime
         writer = .random(in: 1...UInt64.max)
         queue = DispatchQueue(label: "StoreCore.SharedDirectory")
+        var options = SharedLog<SharedChange>.Options()
+        (options.folder, options.name, options.acceptsForeign) = (Self.folderName, "changes", true)
+        (options.durability, options.patience) = (durability, patience)
+        log = SharedLog(directory, .changes, options, queue: queue)
     }
 
-    package var path: String { directory.path(of: Self.folderName) }
-    package var ringPath: String { path + "/" + Self.ringName }
+    package var path: String { log.folderPath }
 
     /// The revision up to which all changes have been delivered.
     package var position: Revision { state.withLock { $0.position ?? .none } }
@@ -106,54 +96,52 @@ package final class SharedDirectory: Sendable {
 
     /// The data that a transaction may read and change under the lock of the directory.
     package struct Transaction {
-        let files: Files
-        var header: ChangeRing.Header
+        fileprivate var log: SharedLog<SharedChange>.Transaction
+        fileprivate(set) var numbers: ChangeNumbers
+        fileprivate var count: Int
         fileprivate let writer: UInt64
 
-        /// Adds a change to the ring.
+        /// The folder of everything that is not a record.
+        package var folder: DirectoryHandle { log.folder }
+        /// The file of the lock; it loses its name when the directory is removed.
+        var lock: WritableFile { log.lock }
+
+        /// Appends a change of a key.
         ///
         /// - Parameters:
-        ///   - kind: The kind of change.
-        ///   - key: The key; `nil` for a change of all keys.
-        ///   - schema: The version of the new record's schema; `nil` for a change of all keys.
-        ///   - known: The revision of the existing record. The new revision is greater, even if a loss of power has set the ring back.
+        ///   - key: The key.
+        ///   - schema: The version of the new record's schema.
+        ///   - known: The revision of the existing record. The new revision is greater, even if a loss of power has set the log back.
         /// - Returns: The revision of the change.
-        mutating func append(
-            _ kind: ChangeRing.Entry.Kind, _ key: FileKey?, schema: Int64? = nil, above known: Revision = .none
-        ) throws(StoreError) -> Revision {
-            let revision = Revision(number: max(header.head, known.number) &+ 1, writer: writer)
-            let digest = key?.digest ?? SHA256.Digest(0, 0, 0, 0)
-            let entry = ChangeRing.Entry(revision, kind, digest, key: key?.json, schema: schema)
-            try files.ring.write(entry.bytes, at: Self.offset(of: revision.number, header))
-            header.head = revision.number
-            if kind == .removedAll { header.floor = revision.number }
-            try files.ring.write(header.bytes, at: 0)
+        mutating func appendChange(of key: FileKey, schema: Int64, above known: Revision = .none) throws(StoreError) -> Revision {
+            let revision = next(above: known)
+            try append(.changed(revision, key.digest, key: key.json.count <= SharedChange.keyLimit ? key.json : nil, schema: schema))
             return revision
         }
 
+        mutating func appendRemovalOfAll() throws(StoreError) { try append(.removedAll(next())) }
+
         /// Records that the files of some keys are removed, none of which was changed after this number.
         mutating func raiseFloor(to number: UInt64) throws(StoreError) {
-            guard number > header.floor else { return }
-            header.floor = min(number, header.head)
-            try files.ring.write(header.bytes, at: 0)
+            if number > numbers.floor { try append(.floor(min(number, numbers.head))) }
         }
 
-        /// Returns the changes after a position; `nil` if some are lost.
-        func entries(after position: UInt64) throws(StoreError) -> [ChangeRing.Entry]? {
-            guard position != header.head else { return [] }
-            guard let numbers = header.numbers(after: position) else { return nil }
-            var entries: [ChangeRing.Entry] = []
-            entries.reserveCapacity(numbers.count)
-            for number in numbers {
-                let bytes = try files.ring.read(ChangeRing.slotSize, at: Self.offset(of: number, header))
-                guard let entry = ChangeRing.Entry(bytes, number: number) else { return nil }
-                entries.append(entry)
-            }
-            return entries
+        private func next(above known: Revision = .none) -> Revision {
+            Revision(number: max(numbers.head, known.number) &+ 1, writer: writer)
         }
 
-        private static func offset(of number: UInt64, _ header: ChangeRing.Header) -> Int {
-            ChangeRing.headerSize + Int(number % UInt64(header.slots)) * ChangeRing.slotSize
+        fileprivate mutating func append(_ entry: SharedChange) throws(StoreError) {
+            try log.append([entry])
+            numbers.take(entry)
+            count += 1
+        }
+
+        /// Replaces the log by its latest changes.
+        fileprivate mutating func keep(_ changes: [SharedChange]) throws(StoreError) {
+            var first = numbers
+            first.head = changes.first?.revision.map { $0.number - 1 } ?? numbers.head
+            try log.replace(by: [.began(first)] + changes)
+            count = changes.count
         }
     }
 
@@ -161,7 +149,7 @@ package final class SharedDirectory: Sendable {
     ///
     /// - Parameter body: Runs under the lock of the directory, in this process and in all others. Runs again if another process removes the
     ///   directory meanwhile.
-    package func transact<Result>(_ body: (inout Transaction) throws(StoreError) -> Result) throws(StoreError) -> Result {
+    package func transact<Result: Sendable>(_ body: (inout Transaction) throws(StoreError) -> Result) throws(StoreError) -> Result {
         guard let result = try attempt(creating: true, body) else {
             throw .fileSystem("sharing", path: directory.path, errno: ENOENT)
         }
@@ -173,7 +161,7 @@ package final class SharedDirectory: Sendable {
     /// - Returns: Whether it exists.
     @discardableResult
     package func catchUp() throws(StoreError) -> Bool {
-        if try isUpToDate() { return true }
+        if state.withLock({ $0.position != nil }), log.isUpToDate { return true }
         if try attempt(creating: false, { (_) throws(StoreError) in true }) == true { return true }
         state.withLock { state in
             if state.position == nil { state.position = Revision.none }
@@ -181,89 +169,86 @@ package final class SharedDirectory: Sendable {
         return false
     }
 
-    /// Whether every change has been delivered; reads only the header, and needs no lock.
-    private func isUpToDate() throws(StoreError) -> Bool {
-        let (files, position, start) = state.withLock { ($0.files, $0.position, $0.start) }
-        guard let files, let position, files.ring.isNamed else { return false }
-        let header = ChangeRing.Header(try files.ring.read(ChangeRing.headerSize, at: 0))
-        return header?.start == start && header?.head == position.number
-    }
-
-    private func attempt<Result>(
+    private func attempt<Result: Sendable>(
         creating: Bool, _ body: (inout Transaction) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
         dispatchPrecondition(condition: .onQueue(queue))
         // Retries, because another process may remove the directory at any moment.
         for _ in 0..<8 {
-            guard let files = try open(creating: creating) else { return nil }
-            var delivery = Delivery.nothing
+            var delivery = Delivery()
             var failure: StoreError?
-            let result = try lock.withLock(files.ring, named: Self.ringName, in: files.folder) { () throws(StoreError) -> Result? in
-                guard files.ring.isNamed else { return nil }
-                var transaction = Transaction(files: files, header: try header(of: files), writer: writer)
-                delivery = try prepareDelivery(transaction)
+            var lock: WritableFile?
+            let result = try log.transact(creating: creating, keepsFailed: false) { changes throws(StoreError) -> Result? in
+                lock = changes.lock
+                var transaction = try begin(changes, &delivery)
+                defer {
+                    delivery.end = transaction.numbers.head
+                    state.withLock { ($0.numbers, $0.count) = (transaction.numbers, transaction.count) }
+                    changes = transaction.log
+                }
                 do throws(StoreError) {
                     let result = try body(&transaction)
-                    delivery.end = transaction.header.head
+                    // A log that stays long is compacted later.
+                    if transaction.count > 2 * slots { try? compact(&transaction) }
                     return result
                 } catch {
-                    delivery.end = transaction.header.head
                     failure = error
                     return nil
                 }
             }
+            guard let lock else { return nil }
             deliver(delivery)
-            // A change beside a ring that was removed meanwhile reaches no other process, so it is made again.
-            if files.ring.isNamed {
+            // A change beside a log that was removed meanwhile reaches no other process, so it is made again.
+            if lock.isNamed, log.openFile?.isNamed == true {
                 if let failure { throw failure }
-                if let result { return result }
+                if case .some(.some(let result)) = result { return result }
             }
-            state.withLock { $0.files = nil }
         }
         return nil
     }
 
-    /// Reads the header, and begins a new ring if there is none.
-    private func header(of files: Files) throws(StoreError) -> ChangeRing.Header {
-        let bytes = try files.ring.read(ChangeRing.headerSize, at: 0)
-        if let version = ChangeRing.version(of: bytes), version != ChangeRing.version {
-            throw StoreError(
-                .unreadableRecord,
-                "sharing \(directory.path.escapedForDisplay()): its list of changes has version \(version), and this program reads version "
-                    + "\(ChangeRing.version); update the older program, or choose another directory")
+    /// Takes the news of the log, and begins a new list of changes if there is none.
+    private func begin(
+        _ log: SharedLog<SharedChange>.Transaction, _ delivery: inout Delivery
+    ) throws(StoreError) -> Transaction {
+        let news = log.news
+        var (position, numbers, count) = state.withLock { ($0.position, $0.numbers, $0.count) }
+        let start = numbers?.start
+        if news.wasReplaced { (numbers, count) = (nil, 0) }
+        // The number before the first of the unread changes.
+        var before = numbers?.head
+        for entry in news.entries {
+            if numbers == nil, case .began(let first) = entry {
+                (numbers, before) = (first, first.head)
+            } else {
+                numbers?.take(entry)
+                count += 1
+            }
         }
-        let existing = ChangeRing.Header(bytes)
-        var header = existing ?? ChangeRing.Header(slots: slots, now: FileStatus.now())
-        let known = position.number
-        // Revisions never restart. A ring that ends below a known one was begun by a clock that was set back, or was restored from a backup.
-        if header.head < known { (header.start, header.head) = (known, known) }
-        if header != existing { try files.ring.write(header.bytes, at: 0) }
-        return header
+        let (isDamaged, found) = (!news.damages.isEmpty, numbers)
+        var transaction = Transaction(log: log, numbers: found ?? .beginning(FileStatus.now()), count: count, writer: writer)
+        // Revisions never restart. A log that ends below a known one was begun by a clock that was set back, or was restored from a backup.
+        let known = position?.number ?? 0
+        if transaction.numbers.head < known { (transaction.numbers.start, transaction.numbers.head) = (known, known) }
+        if isDamaged {
+            try transaction.keep([])
+        } else if transaction.numbers != found {
+            try transaction.append(.began(transaction.numbers))
+        }
+        delivery.end = transaction.numbers.head
+        guard let position else { return transaction }
+        let changes = news.entries.filter { $0.revision.map { $0.number > position.number } ?? false }
+        // Without a directory before, every change in the log is new. A log with another start replaces one that was removed.
+        let isWhole =
+            position == .none
+            ? before == nil || before == found?.start
+            : found != nil && start == transaction.numbers.start && before.map { $0 <= position.number } ?? false
+        delivery.changes = isWhole && !isDamaged ? changes : nil
+        return transaction
     }
 
-    /// Opens the files, unless they are open and still have their names.
-    ///
-    /// - Returns: `nil` if they are missing and not to be created.
-    package func open(creating: Bool) throws(StoreError) -> Files? {
-        if let files = state.withLock({ $0.files }), files.ring.isNamed { return files }
-        var parent = try DirectoryHandle(opening: directory)
-        if parent == nil, creating {
-            try directory.create(durability: durability)
-            parent = try DirectoryHandle(opening: directory)
-        }
-        guard let parent else { return nil }
-        let folder =
-            if creating { try parent.makeDirectory(Self.folderName, durability: durability, mode: 0o700) } else {
-                try parent.directory(Self.folderName)
-            }
-        guard let folder else { return nil }
-        // Opening the ring would create it.
-        if !creating, try folder.status(of: Self.ringName) == nil { return nil }
-        let files = Files(folder: folder, ring: try WritableFile(Self.ringName, in: folder, mode: 0o600))
-        state.withLock { $0.files = files }
-        // The new files need a watch.
-        schedule()
-        return files
+    private func compact(_ transaction: inout Transaction) throws(StoreError) {
+        try transaction.keep(try transaction.log.all().filter { $0.revision != nil }.suffix(slots))
     }
 
     /// Removes all records for all users of the directory.
@@ -272,13 +257,13 @@ package final class SharedDirectory: Sendable {
     func removeAll(depth: RecordFiles.Depth = .directory) throws(StoreError) {
         try transact { transaction throws(StoreError) in
             do throws(StoreError) {
-                _ = try transaction.append(.removedAll, nil)
+                try transaction.appendRemovalOfAll()
                 try RecordFiles.removeFiles(in: directory, depth: depth)
             } catch {
                 guard error.isFullDisk else { throw error }
-                // The ring has room for the change once the files are removed.
+                // The log has room for the change once the files are removed.
                 try RecordFiles.removeFiles(in: directory, depth: depth)
-                _ = try transaction.append(.removedAll, nil)
+                try transaction.appendRemovalOfAll()
             }
         }
     }
@@ -290,69 +275,57 @@ package final class SharedDirectory: Sendable {
     }
 
     /// Returns whether any process has shared the directory.
-    package func exists() throws(StoreError) -> Bool { try FileStatus.of(path: ringPath) != nil }
+    package func exists() throws(StoreError) -> Bool { try FileStatus.of(path: log.path) != nil }
 
     // MARK: Delivery
 
     /// The changes to deliver after a transaction.
     private struct Delivery {
         /// The changes of all users since the last delivery; `nil` if some are lost.
-        var entries: [ChangeRing.Entry]?
-        var isFirst = false
-        var start: UInt64 = 0
+        var changes: [SharedChange]? = []
         /// The number up to which everything is delivered afterward.
         var end: UInt64 = 0
-
-        static var nothing: Delivery { Delivery(entries: []) }
-    }
-
-    private func prepareDelivery(_ transaction: Transaction) throws(StoreError) -> Delivery {
-        let (position, start) = state.withLock { ($0.position, $0.start) }
-        var delivery = Delivery(entries: [], start: transaction.header.start, end: transaction.header.head)
-        guard let position else {
-            delivery.isFirst = true
-            return delivery
-        }
-        if position == .none {
-            // There was no directory, so every change in the ring is new.
-            delivery.entries = try transaction.entries(after: delivery.start)
-        } else {
-            // A ring with another start replaces one that was removed.
-            delivery.entries = start == delivery.start ? try transaction.entries(after: position.number) : nil
-        }
-        return delivery
     }
 
     private func deliver(_ delivery: Delivery) {
-        guard delivery.start != 0 else { return }
-        if let entries = delivery.entries {
-            for entry in entries {
-                if entry.revision.writer != writer { deliver(entry) }
-                move(to: entry.revision.number, delivery.start)
-            }
-        } else {
-            onNotice(.gap)
+        guard delivery.end > 0 else { return }
+        for change in delivery.changes ?? [] {
+            guard let revision = change.revision else { continue }
+            if revision.writer != writer { deliver(change, revision) }
+            move(to: revision.number)
         }
-        move(to: delivery.end, delivery.start)
+        if delivery.changes == nil { onNotice(.gap) }
+        move(to: delivery.end)
     }
 
-    private func deliver(_ entry: ChangeRing.Entry) {
-        switch entry.kind {
-        case .removedAll: onNotice(.removedAll(entry.revision))
-        case .changed:
-            // A long key is only in the file of its record. Without the file, it is unknown which key has changed.
-            guard let key = entry.key ?? FileRecordFormat.key(in: directory, RecordFiles.name(of: entry.digest)) else {
-                return onNotice(.gap)
-            }
-            onNotice(.changed(key: key, entry.revision, schema: entry.schema))
+    private func deliver(_ change: SharedChange, _ revision: Revision) {
+        guard case .changed(_, let digest, let key, let schema) = change else { return onNotice(.removedAll(revision)) }
+        // A long key is only in the file of its record. Without the file, it is unknown which key has changed.
+        guard let key = key ?? FileRecordFormat.key(in: directory, RecordFiles.name(of: digest)) else { return onNotice(.gap) }
+        onNotice(.changed(key: key, revision, schema: schema))
+    }
+
+    /// Moves the position behind every change of this number by any writer.
+    private func move(to number: UInt64) {
+        state.withLock { $0.position = Revision(number: number, writer: .max) }
+    }
+
+    // MARK: Following
+
+    /// Begins to follow the changes at the first call; runs on the queue.
+    func follow() {
+        guard !log.isFollowed else { return }
+        log.follow(isImmediate: true) { [weak self] error in
+            guard let self else { return }
+            // The position counts from here on, so that no change between the following loads and the next attempt is missed.
+            if state.withLock({ $0.position == nil }), (try? catchUp()) == nil { state.withLock { $0.position = Revision.none } }
+            onNotice(.lost(error))
+        } _: { [weak self] creating throws(StoreError) in
+            guard let self else { return }
+            if creating { try transact { (_) throws(StoreError) in } } else { try catchUp() }
         }
     }
 
-    private func move(to number: UInt64, _ start: UInt64) {
-        state.withLock { state in
-            // After every change of this number by any writer.
-            state.position = Revision(number: number, writer: .max)
-            state.start = start
-        }
-    }
+    /// Ends following; events that are under way have no effect.
+    func unfollow() { log.unfollow() }
 }

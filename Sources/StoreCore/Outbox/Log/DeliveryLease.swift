@@ -1,25 +1,22 @@
 internal import Dispatch
 internal import StoreCore
-internal import StoreFiles
+package import StoreFiles
 internal import StorePlatform
 
-extension OutboxLog {
-    /// Waits until this user of the log is the deliverer.
+extension SharedDirectory {
+    /// Waits until this user is the deliverer.
     ///
     /// A deliverer releases the lease while there is nothing to deliver. If its process ends, the next waiter takes over: at once where the
     /// lease is a lock, or within ``DeliveryLease/duration`` where the lease is a date.
     ///
+    /// - Parameter duration: The duration of the lease; `nil` for that of its kind.
     /// - Returns: The lease.
     /// - Throws: ``StoreError/Code/fileSystem``; `CancellationError` as soon as the task is canceled.
-    package func acquireDelivery() async throws -> DeliveryLease {
-        try await acquireDelivery(for: leases.leaseKind == .locked ? DeliveryLease.unlimited : DeliveryLease.duration)
-    }
-
-    /// Waits for the lease with this duration.
-    func acquireDelivery(for duration: Duration) async throws -> DeliveryLease {
+    package func acquireDelivery(for duration: Duration? = nil) async throws -> DeliveryLease {
+        let duration = duration ?? (leaseKind == .locked ? DeliveryLease.unlimited : DeliveryLease.duration)
         while true {
-            guard case .granted(let held) = try await leases.hold(DeliveryLease.name, for: duration) else { continue }
-            return DeliveryLease(held, of: leases, duration: duration)
+            guard case .granted(let held) = try await hold(DeliveryLease.name, for: duration) else { continue }
+            return DeliveryLease(held, of: self, duration: duration)
         }
     }
 }

@@ -12,10 +12,10 @@ struct DeliveryLeaseTests {
 
     init() throws { place = try TemporaryDirectory() }
 
-    private func user(_ kind: LeaseKind = .locked) throws -> OutboxLog { try OutboxLog(place.directory, leaseKind: kind) }
+    private func user(_ kind: LeaseKind = .locked) throws -> SharedDirectory { try OutboxLog(directory: place.url).leases(kind) }
 
-    private func waitUntilWaiting(_ log: OutboxLog) async throws {
-        try await until { log.leases.leaseEvents.current.waited.count == 1 }
+    private func waitUntilWaiting(_ leases: SharedDirectory) async throws {
+        try await until { leases.leaseEvents.current.waited.count == 1 }
     }
 
     @Test(arguments: [LeaseKind.locked, .dated])
@@ -54,10 +54,10 @@ struct DeliveryLeaseTests {
     }
 
     @Test func `O13: a dated lease is prolonged while its holder runs`() async throws {
-        let log = try user(.dated)
-        let lease = try await log.acquireDelivery(for: .seconds(3))
+        let leases = try user(.dated)
+        let lease = try await leases.acquireDelivery(for: .seconds(3))
         func expires() throws -> Double {
-            guard let folder = try DirectoryHandle(opening: Directory(path: log.leases.path)) else { return 0 }
+            guard let folder = try DirectoryHandle(opening: Directory(path: leases.path)) else { return 0 }
             return try LeaseNote.read(DeliveryLease.name, in: folder).note.expires
         }
         let first = try expires()
@@ -74,7 +74,7 @@ struct DeliveryLeaseTests {
         let (a, b) = (try user(.dated), try user(.dated))
         let lease = try await a.acquireDelivery()
         // As if the process had been suspended for a while.
-        guard let folder = try DirectoryHandle(opening: Directory(path: a.leases.path)) else { return }
+        guard let folder = try DirectoryHandle(opening: Directory(path: a.path)) else { return }
         let file = try WritableFile(DeliveryLease.name, in: folder)
         var note = try LeaseNote(reading: file)
         note.expires = 0
@@ -84,8 +84,8 @@ struct DeliveryLeaseTests {
         #expect(await next.isHeld())
         // The end of the former lease does not end the present one.
         lease.release()
-        try await b.leases.perform {}
-        try await a.leases.perform {}
+        try await b.perform {}
+        try await a.perform {}
         #expect(await next.isHeld())
     }
 }

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 import Trials
 @testable import StoreCore
+@testable import StoreFiles
 @testable import StoreOutbox
 @testable import StorePlatform
 
@@ -24,7 +25,7 @@ struct OutboxLogProcessTests {
         try ChildProcess(program, ["outbox", path, mode] + arguments)
     }
 
-    private func texts(_ news: OutboxLog.News) -> [String] { news.records.map { String(decoding: $0, as: UTF8.self) } }
+    private func texts(_ news: OutboxLog.News) -> [String] { news.entries.map { String(decoding: $0, as: UTF8.self) } }
 
     /// Reads the whole log as another process, and returns the serial numbers of each writer's appends in their order.
     ///
@@ -34,7 +35,7 @@ struct OutboxLogProcessTests {
         #expect(news.damages.isEmpty)
         var serials: [Int: [Int]] = [:]
         var expected: (writer: Int, serial: Int, index: Int, size: Int)?
-        for record in news.records {
+        for record in news.entries {
             let parts = String(decoding: record.prefix(80), as: UTF8.self).split(separator: " ").prefix(4).compactMap { Int($0) }
             try #require(parts.count == 4)
             let (writer, serial, index, size) = (parts[0], parts[1], parts[2], parts[3])
@@ -155,7 +156,7 @@ struct OutboxLogProcessTests {
 
     /// The size of a log of single records with these lengths.
     private func size(_ lengths: Int...) -> Int {
-        OutboxLogFormat.headerSize + lengths.reduce(0) { $0 + OutboxLogFormat.entryHeaderSize + $1 }
+        LogFormat.headerSize + lengths.reduce(0) { $0 + LogFormat.entryHeaderSize + $1 }
     }
 
     @Test func `O14: an append beyond the file size limit fails with its reason and changes nothing, as does a compaction`() throws {

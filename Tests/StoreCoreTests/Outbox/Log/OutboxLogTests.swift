@@ -2,6 +2,7 @@ import Foundation
 import Testing
 import Trials
 @testable import StoreCore
+@testable import StoreFiles
 @testable import StoreOutbox
 @testable import StorePlatform
 
@@ -15,7 +16,7 @@ struct OutboxLogTests {
 
     private func data(_ texts: String...) -> [Data] { texts.map { Data($0.utf8) } }
 
-    private func texts(_ news: OutboxLog.News) -> [String] { news.records.map { String(decoding: $0, as: UTF8.self) } }
+    private func texts(_ news: OutboxLog.News) -> [String] { news.entries.map { String(decoding: $0, as: UTF8.self) } }
 
     // MARK: Reading and appending
 
@@ -71,7 +72,7 @@ struct OutboxLogTests {
             for _ in 0..<rounds {
                 do {
                     try logs[index].append(durability: .crash) { news in
-                        if let newest = news.records.last { last = Int(String(decoding: newest, as: UTF8.self)) ?? -1 }
+                        if let newest = news.entries.last { last = Int(String(decoding: newest, as: UTF8.self)) ?? -1 }
                         last += 1
                         // Gives the others time to decide meanwhile, if they can.
                         for _ in 0..<20 { sched_yield() }
@@ -88,7 +89,7 @@ struct OutboxLogTests {
     @Test func `O13: an observer is called after appends and after a replacement`() async throws {
         let (a, b) = (try user(), try user())
         let seen = Lock<[String]>([])
-        b.observe { [weak b] in
+        b.follow { [weak b] _ in
             guard let news = try? b?.read() else { return }
             seen.withLock { [texts = texts(news)] in $0 += texts }
         }
@@ -135,7 +136,7 @@ struct OutboxLogTests {
         try a.compact { _ in [] }
         #expect(try place.bytes("log").isEmpty && a.byteCount == 0)
         let news = try b.read()
-        #expect(news.wasReplaced && news.records.isEmpty)
+        #expect(news.wasReplaced && news.entries.isEmpty)
         _ = try b.append(data("2"), durability: .crash)
         #expect(texts(try user().read()) == ["2"])
     }
@@ -188,8 +189,8 @@ struct OutboxLogTests {
         try place.write(Array(try place.bytes("log").dropLast()), "log")
         let next = try user()
         _ = try next.append(data("2"), durability: .crash)
-        #expect(try place.bytes("log").count == kept + OutboxLogFormat.size(of: data("2")))
-        #expect(try user().read() == OutboxLog.News(records: data("1", "2")))
+        #expect(try place.bytes("log").count == kept + LogFormat.entryHeaderSize + 1)
+        #expect(try user().read() == OutboxLog.News(entries: data("1", "2")))
     }
 
     @Test func `O14: damage is reported once, stays in the file, and is removed by a compaction`() throws {
@@ -210,11 +211,11 @@ struct OutboxLogTests {
         #expect(texts(try user().read()) == ["1", "3"])
         #expect(try Array(place.bytes("log")[..<end]) == bytes)
         try reader.compact { _ in data("1", "3") }
-        #expect(try user().read() == OutboxLog.News(records: data("1", "3")))
+        #expect(try user().read() == OutboxLog.News(entries: data("1", "3")))
     }
 
     @Test func `O14: a log of a newer version, or another file, is refused and not changed`() throws {
-        var newer = OutboxLogFormat.header
+        var newer = LogFormat.outbox.header
         newer[8] = 9
         let sum = newer.withUnsafeBytes { Checksum64.of(UnsafeRawBufferPointer(rebasing: $0[..<12])) }
         newer.replaceSubrange(12..<16, with: withUnsafeBytes(of: UInt32(truncatingIfNeeded: sum).littleEndian) { Array($0) })
@@ -246,7 +247,7 @@ struct OutboxLogTests {
         _ = try log.append(data("1"), durability: .crash)
         try FileManager.default.removeItem(at: place.file("a"))
         let news = try log.append(data("2"), durability: .power)
-        #expect(news.wasReplaced && news.records.isEmpty)
+        #expect(news.wasReplaced && news.entries.isEmpty)
         #expect(texts(try OutboxLog(directory: missing).read()) == ["2"])
     }
 

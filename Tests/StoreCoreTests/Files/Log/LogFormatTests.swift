@@ -1,12 +1,13 @@
 import Foundation
 import Testing
 import Trials
+@testable import StoreFiles
 @testable import StoreOutbox
 @testable import StoreCore
 @testable import StorePlatform
 
 /// Tests O14 on the bytes of a log.
-struct OutboxLogFormatTests {
+struct LogFormatTests {
     /// A log of several appends, and where its entries are.
     private struct Sample {
         /// The records by append; the last append has one record.
@@ -14,34 +15,38 @@ struct OutboxLogFormatTests {
             ["one"], ["two", "", "a longer record with some text"], ["four"], [String(repeating: "5", count: 300)],
         ]
 
-        var bytes: [UInt8] = OutboxLogFormat.header
+        var bytes: [UInt8] = LogFormat.outbox.header
         /// The range of each entry, and its record.
         var entries: [(range: Range<Int>, record: String)] = []
         /// The end of each append.
-        var ends = [OutboxLogFormat.headerSize]
+        var ends = [LogFormat.headerSize]
 
-        init() {
+        init() throws {
             for append in Self.appends {
                 for record in append {
                     let start = entries.last?.range.upperBound ?? bytes.count
-                    entries.append((start..<start + OutboxLogFormat.entryHeaderSize + record.utf8.count, record))
+                    entries.append((start..<start + LogFormat.entryHeaderSize + record.utf8.count, record))
                 }
-                OutboxLogFormat.append(append.map { Data($0.utf8) }, to: &bytes, at: 0, asOneAppend: true)
+                bytes += try LogFormat.outbox.encode(append.map { Data($0.utf8) }, at: bytes.count, asOneAppend: true)
                 ends.append(bytes.count)
             }
         }
     }
 
-    private func records(_ reading: OutboxLogFormat.Reading, _ bytes: [UInt8]) -> [String] {
-        reading.records.map { String(decoding: bytes[$0], as: UTF8.self) }
+    private func read(_ bytes: [UInt8], from base: Int = 0) throws -> LogFormat.Reading {
+        try bytes.withUnsafeBytes { bytes in Result { () throws(LogFormat.Foreign) in try LogFormat.outbox.read(bytes, from: base) } }.get()
+    }
+
+    private func records(_ reading: LogFormat.Reading, _ bytes: [UInt8]) -> [String] {
+        reading.contents.map { String(decoding: bytes[$0], as: UTF8.self) }
     }
 
     @Test func `O14: a log cut at any byte keeps exactly its complete appends`() throws {
-        let sample = Sample()
+        let sample = try Sample()
         #expect(sample.bytes.count == sample.ends.last)
         for length in 0...sample.bytes.count {
             let bytes = Array(sample.bytes[..<length])
-            let reading = try OutboxLogFormat.read(bytes, from: 0)
+            let reading = try read(bytes)
             let whole = zip(sample.ends.dropFirst(), Sample.appends).filter { $0.0 <= length }.flatMap(\.1)
             #expect(records(reading, bytes) == whole, "cut at \(length)")
             #expect(reading.damages.isEmpty, "cut at \(length)")
@@ -50,27 +55,27 @@ struct OutboxLogFormatTests {
     }
 
     @Test func `O14: a tail of zeros, which a loss of power may leave, is cut off`() throws {
-        let sample = Sample()
+        let sample = try Sample()
         for end in [0] + sample.ends {
             let bytes = sample.bytes[..<end] + [UInt8](repeating: 0, count: 5000)
-            let reading = try OutboxLogFormat.read(Array(bytes), from: 0)
+            let reading = try read(Array(bytes))
             #expect(reading.end == end)
             #expect(reading.damages.isEmpty)
         }
     }
 
     @Test func `O14: one flipped bit costs at most the record of its entry, and is reported`() throws {
-        let sample = Sample()
+        let sample = try Sample()
         for offset in sample.bytes.indices {
             for bit in 0..<8 {
                 var bytes = sample.bytes
                 bytes[offset] ^= 1 << bit
-                let reading = try OutboxLogFormat.read(bytes, from: 0)
+                let reading = try read(bytes)
                 let kept = sample.entries.filter { !$0.range.contains(offset) }
                 #expect(records(reading, bytes) == kept.map(\.record), "bit \(bit) of byte \(offset)")
                 let damage = try #require(reading.damages.first, "bit \(bit) of byte \(offset)")
                 #expect(reading.damages.count == 1)
-                let damaged = sample.entries.first { $0.range.contains(offset) }?.range ?? 0..<OutboxLogFormat.headerSize
+                let damaged = sample.entries.first { $0.range.contains(offset) }?.range ?? 0..<LogFormat.headerSize
                 #expect(damage.offset == damaged.lowerBound && damage.length == damaged.count, "bit \(bit) of byte \(offset)")
                 #expect(reading.end == bytes.count)
             }
@@ -78,57 +83,57 @@ struct OutboxLogFormatTests {
     }
 
     @Test func `O14: a read that begins after an append finds the later appends`() throws {
-        let sample = Sample()
-        for (count, end) in sample.ends.enumerated() where end > OutboxLogFormat.headerSize {
-            let reading = try OutboxLogFormat.read(Array(sample.bytes[end...]), from: end)
+        let sample = try Sample()
+        for (count, end) in sample.ends.enumerated() where end > LogFormat.headerSize {
+            let reading = try read(Array(sample.bytes[end...]), from: end)
             #expect(records(reading, sample.bytes) == Sample.appends[count...].flatMap(\.self))
         }
     }
 
     @Test func `O14: a copy of a log inside a damaged record is not mistaken for entries`() throws {
-        let inner = Sample()
-        var bytes = OutboxLogFormat.header
-        OutboxLogFormat.append([Data("first".utf8)], to: &bytes, at: 0, asOneAppend: true)
+        let inner = try Sample()
+        var bytes = LogFormat.outbox.header
+        bytes += try LogFormat.outbox.encode([Data("first".utf8)], at: bytes.count, asOneAppend: true)
         let damaged = bytes.count
-        OutboxLogFormat.append([Data(inner.bytes)], to: &bytes, at: 0, asOneAppend: true)
-        OutboxLogFormat.append([Data("last".utf8)], to: &bytes, at: 0, asOneAppend: true)
+        bytes += try LogFormat.outbox.encode([Data(inner.bytes)], at: bytes.count, asOneAppend: true)
+        bytes += try LogFormat.outbox.encode([Data("last".utf8)], at: bytes.count, asOneAppend: true)
         bytes[damaged + 4] ^= 1
-        let reading = try OutboxLogFormat.read(bytes, from: 0)
+        let reading = try read(bytes)
         #expect(records(reading, bytes) == ["first", "last"])
-        #expect(reading.damages.map(\.length) == [OutboxLogFormat.entryHeaderSize + inner.bytes.count])
+        #expect(reading.damages.map(\.length) == [LogFormat.entryHeaderSize + inner.bytes.count])
     }
 
     @Test func `O14: after damage, entries are kept or cut off as whole appends`() throws {
-        let sample = Sample()
+        let sample = try Sample()
         var bytes = sample.bytes
         // The first entry is damaged, and the second append ends within its last record.
         bytes[sample.entries[0].range.lowerBound] ^= 1
         bytes = Array(bytes[..<(sample.ends[2] - 1)])
-        let reading = try OutboxLogFormat.read(bytes, from: 0)
-        #expect(reading.records.isEmpty)
-        #expect(reading.damages.map(\.offset) == [OutboxLogFormat.headerSize])
+        let reading = try read(bytes)
+        #expect(reading.contents.isEmpty)
+        #expect(reading.damages.map(\.offset) == [LogFormat.headerSize])
         #expect(reading.end == sample.ends[1])
     }
 
-    @Test func `O14: a newer version and a foreign file are refused`() {
-        var newer = Sample().bytes
+    @Test func `O14: a newer version and a foreign file are refused`() throws {
+        var newer = try Sample().bytes
         newer[8] = 3
         let sum = newer.withUnsafeBytes { Checksum64.of(UnsafeRawBufferPointer(rebasing: $0[..<12])) }
         newer.replaceSubrange(12..<16, with: withUnsafeBytes(of: UInt32(truncatingIfNeeded: sum).littleEndian) { Array($0) })
-        #expect(throws: OutboxLogFormat.Foreign.version(3)) { try OutboxLogFormat.read(newer, from: 0) }
+        #expect(throws: LogFormat.Foreign.version(3)) { try read(newer) }
         // A damaged header of a newer version must not make its entries readable.
         for bytes in [Array("a text that some other program has written".utf8), [1], [UInt8](repeating: 255, count: 16)] {
-            #expect(throws: OutboxLogFormat.Foreign.format) { try OutboxLogFormat.read(bytes, from: 0) }
+            #expect(throws: LogFormat.Foreign.format) { try read(bytes) }
         }
     }
 
     @Test(arguments: seeds(300, sanitized: 50))
     func `O14: random damage neither adds nor reorders records`(seed: UInt64) throws {
         var random = SplitMix(seed: seed)
-        let sample = Sample()
+        let sample = try Sample()
         var bytes = sample.bytes
         for _ in 0...random.below(6) {
-            let start = OutboxLogFormat.headerSize + random.below(bytes.count - OutboxLogFormat.headerSize)
+            let start = LogFormat.headerSize + random.below(bytes.count - LogFormat.headerSize)
             switch random.below(4) {
             case 0: bytes[start] = UInt8(truncatingIfNeeded: random.next())
             case 1: for offset in start..<min(bytes.count, start + random.below(40)) { bytes[offset] = 0 }
@@ -137,13 +142,13 @@ struct OutboxLogFormatTests {
             }
             if bytes.count < 20 { break }
         }
-        let reading = try OutboxLogFormat.read(bytes, from: 0)
+        let reading = try read(bytes)
         var rest = sample.entries.map(\.record)[...]
         for record in records(reading, bytes) {
             let index = try #require(rest.firstIndex(of: record))
             rest = rest[(index + 1)...]
         }
-        let places = reading.records.map { $0 } + reading.damages.map { $0.offset..<$0.offset + $0.length }
+        let places = reading.contents.map { $0 } + reading.damages.map { $0.offset..<$0.offset + $0.length }
         #expect(places.allSatisfy { $0.upperBound <= bytes.count })
     }
 }

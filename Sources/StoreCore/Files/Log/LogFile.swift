@@ -1,0 +1,191 @@
+package import StoreCore
+package import StorePlatform
+
+/// One reader and writer of a log's file: the position up to which it has read, and the open file.
+///
+/// The caller holds the lock of the log during each call that writes. A value that is copied before a call and restored after it has never
+/// made the call, as far as reading is concerned.
+package struct LogFile<Entry: LogEntry>: Sendable {
+    let name: String
+    private let format: LogFormat
+    /// Whether a file that is not a log counts as a damaged one.
+    private let acceptsForeign: Bool
+    /// The file that was read; `nil` before the first reading.
+    private(set) var file: WritableFile?
+    /// The offset up to which the log was read. Everything before it is complete.
+    package private(set) var position = 0
+    /// The size of the file, which is larger than the position if the log has a torn tail.
+    private var size = 0
+    /// The file if its name in the directory survives a loss of power.
+    private var synchronizedFile: WritableFile?
+
+    package init(_ name: String, _ format: LogFormat, acceptsForeign: Bool = false) {
+        (self.name, self.format, self.acceptsForeign) = (name, format, acceptsForeign)
+    }
+
+    /// A reader of the same log that has read nothing.
+    init(copyOf other: LogFile) { self.init(other.name, other.format, acceptsForeign: other.acceptsForeign) }
+
+    /// The facts about a reading, apart from its entries.
+    package struct Reading: Sendable {
+        package var damages: [LogDamage] = []
+        /// Whether the file has taken the place of the one that was read before, so that its first entry was the first one read.
+        package var wasReplaced = false
+
+        package init() {}
+    }
+
+    /// Whether the log has no unread entries; needs no lock.
+    var isUpToDate: Bool { file?.sizeIfNamed == position }
+
+    // MARK: Reading
+
+    /// Reads the entries behind the position, or all entries of a file that has replaced the one that was read.
+    ///
+    /// Reads piece by piece, so that a log is never in memory as a whole.
+    ///
+    /// - Parameters:
+    ///   - folder: The directory of the log.
+    ///   - body: Receives each entry.
+    /// - Throws: ``StoreError/Code/fileSystem``; ``StoreError/Code/unreadableRecord`` for a file that is not a log of this version. Such a
+    ///   file is not changed.
+    package mutating func read(in folder: DirectoryHandle, _ body: (Entry) -> Void) throws(StoreError) -> Reading {
+        var reading = Reading()
+        // A log that has become shorter is no longer the log that was read.
+        if let file, let size = file.size(ifNamed: name, in: folder), size >= position {
+            self.size = size
+        } else {
+            reading.wasReplaced = file != nil
+            // The file must have no second name, such as in a backup with hard links, because a change would be visible there too.
+            let opened = try WritableFile.unshared(name, in: folder, isCopied: true, mode: 0o600)
+            (file, position, size) = (opened, 0, try opened.status().size)
+        }
+        guard size > position, let file else { return reading }
+        (reading.damages, position) = try Self.scan(
+            file.path, format, acceptsForeign, from: position, to: size, body
+        ) { buffer, offset throws(StoreError) in try file.read(into: buffer, at: offset) }
+        return reading
+    }
+
+    /// Checks the format of the file, and creates a missing one; reads nothing.
+    func check(in folder: DirectoryHandle) throws(StoreError) {
+        let file = try WritableFile.unshared(name, in: folder, isCopied: true, mode: 0o600)
+        if try file.read(LogFormat.headerSize, at: 0) == format.header { return }
+        var copy = LogFile(copyOf: self)
+        _ = try copy.read(in: folder) { _ in }
+    }
+
+    /// Reads all entries of a file that need not be writable, such as that of a disk mounted read-only.
+    package static func read(
+        _ file: borrowing OpenFile, path: String, _ format: LogFormat, _ body: (Entry) -> Void
+    ) throws(StoreError) -> (damages: [LogDamage], end: Int) {
+        let size = try file.status().size
+        return try scan(path, format, false, from: 0, to: size, body) { buffer, offset throws(StoreError) in
+            try file.read(into: buffer, at: offset)
+        }
+    }
+
+    private static func scan(
+        _ path: String, _ format: LogFormat, _ acceptsForeign: Bool, from start: Int, to size: Int, _ body: (Entry) -> Void,
+        _ read: (UnsafeMutableRawBufferPointer, Int) throws(StoreError) -> Int
+    ) throws(StoreError) -> (damages: [LogDamage], end: Int) {
+        var damages: [LogDamage] = [], end = start
+        var buffer = [UInt8](repeating: 0, count: min(size - start, 1 << 18))
+        while end < size {
+            let piece = min(buffer.count, size - end), isLast = end + piece == size
+            let found = try buffer.withUnsafeMutableBufferPointer { buffer throws(StoreError) in
+                let buffer = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<piece])
+                // A file that was cut meanwhile ends earlier.
+                let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<(try read(buffer, end))])
+                do throws(LogFormat.Foreign) {
+                    let found = try format.read(bytes, from: end, isAtEnd: isLast || bytes.count < piece)
+                    for content in found.contents {
+                        if let entry = Entry(reading: UnsafeRawBufferPointer(rebasing: bytes[content.shifted(by: -end)])) {
+                            body(entry)
+                        } else {
+                            damages.append(LogDamage(content.lowerBound, content.count, "an entry is of another version of this program"))
+                        }
+                    }
+                    return found
+                } catch {
+                    guard acceptsForeign, error == .format else { throw StoreError(unreadable: path, format, error) }
+                    return LogFormat.Reading(damages: [LogDamage(0, size, "the file is not \(format.noun)")], end: size)
+                }
+            }
+            damages += found.damages
+            let isStuck = found.end == end
+            end = found.end
+            // Everything behind the end of the last piece is a torn tail.
+            if isLast { break }
+            // The append is longer than the buffer.
+            if isStuck { buffer = [UInt8](repeating: 0, count: min(size - end, 2 * buffer.count)) }
+        }
+        return (damages, end)
+    }
+
+    // MARK: Writing
+
+    /// Cuts a torn tail, and appends entries in one write: a reader finds all of them or none.
+    ///
+    /// The log was read under the same lock.
+    ///
+    /// - Throws: ``StoreError``. The log is unchanged.
+    package mutating func append(_ entries: [Entry], durability: Durability, in folder: DirectoryHandle) throws(StoreError) {
+        guard !entries.isEmpty, let file else { return }
+        // A header without entries is the rest of a torn append, and is written again.
+        let start = position <= LogFormat.headerSize ? 0 : position
+        let bytes = try format.encode(entries, at: start, asOneAppend: true)
+        if size > start { try file.truncate(to: start) }
+        do throws(StoreError) {
+            try file.write(bytes, at: start)
+            if durability == .power {
+                try file.synchronize()
+                if synchronizedFile !== file { try folder.synchronize() }
+                synchronizedFile = file
+            }
+        } catch {
+            // Shortening needs no space. If it fails, the next append cuts the incomplete entry.
+            _ = try? file.truncate(to: start)
+            throw error
+        }
+        position = start + bytes.count
+        size = position
+    }
+
+    /// Replaces the log in one step by one with other entries.
+    ///
+    /// - Throws: ``StoreError``. The old log then remains, unless only the synchronization of the directory failed.
+    package mutating func replace(by entries: [Entry], durability: Durability, in folder: DirectoryHandle) throws(StoreError) {
+        // A log without entries stays empty, without a header: if the header were damaged, the file could not be told from a foreign one.
+        let bytes = entries.isEmpty ? [] : try format.encode(entries, at: 0, asOneAppend: false)
+        let file = try WritableFile.replacement(for: name, in: folder, mode: 0o600) { file throws(StoreError) in
+            try file.write(bytes, at: 0)
+            // A rename may reach the disk before the content of the file.
+            if durability == .power { try file.synchronize() }
+        }
+        (self.file, position, size) = (file, bytes.count, bytes.count)
+        guard durability == .power else { return }
+        try folder.synchronize()
+        synchronizedFile = file
+    }
+}
+
+extension Range<Int> {
+    fileprivate func shifted(by distance: Int) -> Range { lowerBound + distance..<upperBound + distance }
+}
+
+extension StoreError {
+    /// Creates the error for a file that is not a log of this version.
+    fileprivate init(unreadable path: String, _ format: LogFormat, _ reason: LogFormat.Foreign) {
+        let path = path.escapedForDisplay()
+        switch reason {
+        case .format:
+            self.init(.unreadableRecord, "\(path) is not \(format.noun); move it away or choose another directory")
+        case .version(let version):
+            let remedy = version > format.version ? "update the program" : "read it with the earlier version of the program, or move it away"
+            self.init(
+                .unreadableRecord,
+                "\(path), \(format.noun), has version \(version), and this program reads version \(format.version); \(remedy)")
+        }
+    }
+}

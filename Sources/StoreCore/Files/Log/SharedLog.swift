@@ -1,0 +1,313 @@
+package import Dispatch
+package import StoreCore
+package import StorePlatform
+
+// One file, many processes.
+//
+// The log is a file to which its users append entries. A user is one object of this class, in any process. All users see the entries in the
+// order of the file, and a user decides on its entries under the lock of the log, after it has received all entries of the others.
+// Therefore the decisions of two users never conflict.
+//
+// **The lock** is a file of its own, because the log may be replaced while a user waits for it. The system releases the lock when its holder
+// ends. A holder that is stopped delays the others for the patience of ``FileLock``, and then their calls throw. Under the lock, a user first
+// compares the open files with their names: another user may have replaced the log, and anything may have removed the directory.
+//
+// **The torn tail.** An append is one write. A process that is killed during it, or a disk that is full, leaves a part of the append behind
+// the last complete one. Nobody has acknowledged that part: readers end before it, and the next append cuts it off. Zeros at the end, which
+// a loss of power may leave, are a torn tail, too. Anything else that is not an entry is damage: it is reported once to each user, and the
+// entries behind it count.
+//
+// **Compaction** writes the entries that still count to a new file, which takes the log's name in one step. A reader that has the old file
+// open reads all of it. A killed compaction leaves a temporary file, which the next user removes.
+//
+// **News and the gap.** What a user receives is either the entries behind its position, or, after a compaction by another user, all entries
+// of the new file: a gap. The user then forgets what it has derived from the old entries, or finds its place in the new ones by their
+// numbers.
+//
+//     no file ──append──▶ entries ◀──────────────── cut and append ──────────────┐
+//                          │    ▲ └──kill in an append──▶ entries, torn tail ────┘
+//              compaction  │    │                                  │ compaction
+//                          ▼    └───append─── fresh entries ◀──────┘
+//                   fresh entries    (users with the old file: a gap)
+//
+//     any state ──directory removed──▶ no file (all users: a gap)
+//     any state ──flipped bits──▶ the same entries without the damaged ones, until a compaction
+
+/// A file of checksummed entries that several processes share, each deciding under the lock of the log.
+///
+/// A call takes microseconds, and blocks its thread only while another process holds the lock, for a few seconds at most.
+package final class SharedLog<Entry: LogEntry>: Sendable {
+    /// The entries since the last reading.
+    package struct News: Sendable {
+        /// The entries in the order of the log.
+        package var entries: [Entry] = []
+        /// The damaged parts, which were skipped.
+        package var damages: [LogDamage] = []
+        /// Whether another user has replaced the log, so that the entries are those of the whole log.
+        package var wasReplaced = false
+
+        package init(entries: [Entry] = [], damages: [LogDamage] = [], wasReplaced: Bool = false) {
+            (self.entries, self.damages, self.wasReplaced) = (entries, damages, wasReplaced)
+        }
+
+        /// Whether the log has neither grown nor been replaced, and no damage was found.
+        package var isEmpty: Bool { entries.isEmpty && damages.isEmpty && !wasReplaced }
+    }
+
+    /// The place and the habits of a log.
+    package struct Options: Sendable {
+        /// The subdirectory of the log; `nil` if the log is in the directory itself.
+        package var folder: String?
+        package var name = "log"
+        package var lockName = "lock"
+        /// Whether a file that is not a log counts as a damaged log. Otherwise the log refuses it.
+        package var acceptsForeign = false
+        /// The durability of the directory and of a compaction.
+        package var durability = Durability.power
+        package var patience = Duration.seconds(5)
+        /// The shortest time between two passes of following.
+        package var pace = Duration.zero
+        /// The longest delay between two attempts to follow.
+        package var longestDelay = Duration.seconds(60)
+
+        package init() {}
+    }
+
+    package let directory: Directory
+    let options: Options
+    package let queue: DispatchQueue
+    private let lock: PatientLock
+    /// The open files and the position. Locked during a whole call, so that two calls do not interleave.
+    private let state: Lock<State>
+    let following = Lock(Following())
+
+    private struct State: Sendable {
+        var files: Files?
+        var log: LogFile<Entry>
+    }
+
+    private struct Files: Sendable {
+        let folder: DirectoryHandle
+        let lock: WritableFile
+    }
+
+    /// Makes a user of a log; opens no file.
+    ///
+    /// - Parameters:
+    ///   - directory: The directory, which the first write creates.
+    ///   - format: The format of the entries.
+    ///   - queue: The serial queue on which the log is followed.
+    package init(_ directory: Directory, _ format: LogFormat, _ options: Options = Options(), queue: DispatchQueue? = nil) {
+        (self.directory, self.options) = (directory, options)
+        self.queue = queue ?? DispatchQueue(label: "StoreFiles.SharedLog")
+        lock = PatientLock(patience: options.patience)
+        state = Lock(State(log: LogFile(options.name, format, acceptsForeign: options.acceptsForeign)))
+    }
+
+    /// The path of the directory that contains the log and its lock.
+    package var folderPath: String { options.folder.map { directory.path(of: $0) } ?? directory.path }
+    package var path: String { Directory(path: folderPath).path(of: options.name) }
+    /// The size of the log in bytes, as far as this user has read it.
+    package var byteCount: Int { state.withLock { $0.log.position } }
+    /// Whether the log has no unread entries; needs no lock.
+    package var isUpToDate: Bool { state.withLock { $0.log.isUpToDate } }
+    /// The file that was read last.
+    package var openFile: WritableFile? { state.withLock { $0.log.file } }
+
+    // MARK: Reading and appending
+
+    /// Returns the entries that other users have appended since the last reading; at first, all entries.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``; ``StoreError/Code/unreadableRecord`` if the file is no log of this version, which stays
+    ///   unchanged. The next call then returns the same entries.
+    package func read() throws(StoreError) -> News {
+        if isUpToDate { return News() }
+        return try transact { transaction throws(StoreError) in transaction.news }
+    }
+
+    /// Appends entries in one write: a reader finds all of them or none.
+    ///
+    /// - Parameters:
+    ///   - entries: The entries, which later readings of this user do not contain.
+    ///   - durability: The events that the entries survive.
+    /// - Returns: The unread entries before them.
+    /// - Throws: The errors of ``read()``. The log is unchanged, and the unread entries stay unread.
+    package func append(_ entries: [Entry], durability: Durability) throws(StoreError) -> News {
+        try transact(keepsFailed: false) { transaction throws(StoreError) in
+            try transaction.append(entries, durability: durability)
+            return transaction.news
+        }
+    }
+
+    /// Appends the entries that a closure returns; no other process can append between its decision and the write.
+    ///
+    /// - Parameters:
+    ///   - durability: The events that the entries survive.
+    ///   - decide: Receives the unread entries, which count as read from then on. It must not call the log.
+    /// - Throws: The errors of ``read()``; the error of `decide`. The log is then unchanged.
+    package func append(durability: Durability, _ decide: (News) throws -> [Entry]) throws {
+        try transact(decide) { transaction, entries throws(StoreError) in try transaction.append(entries, durability: durability) }
+    }
+
+    /// Replaces the log in one step.
+    ///
+    /// - Parameter keep: Receives the unread entries, which count as read from then on, and returns all entries of the new log. It must not
+    ///   call the log.
+    /// - Throws: The errors of ``read()``; the error of `keep`. The old log then remains, unless only the synchronization of the directory
+    ///   failed.
+    package func compact(_ keep: (News) throws -> [Entry]) throws {
+        try transact(keep) { transaction, entries throws(StoreError) in try transaction.replace(by: entries) }
+    }
+
+    /// Keeps the error of a user's closure apart from the errors of the log.
+    private func transact(
+        _ decide: (News) throws -> [Entry], _ write: (inout Transaction, [Entry]) throws(StoreError) -> Void
+    ) throws {
+        let result: Result<Void, any Error> = try transact { transaction throws(StoreError) in
+            let entries: [Entry]
+            do { entries = try decide(transaction.news) } catch { return .failure(error) }
+            return .success(try write(&transaction, entries))
+        }
+        try result.get()
+    }
+
+    // MARK: Transactions
+
+    /// A decision under the lock of the log: the news, and the changes that follow from them.
+    package struct Transaction {
+        /// The entries that were unread before; they count as read.
+        package let news: News
+        /// The directory of the log and of its lock.
+        package let folder: DirectoryHandle
+        /// The lock's file. It loses its name when the directory is removed.
+        package let lock: WritableFile
+        fileprivate var log: LogFile<Entry>
+        fileprivate let durability: Durability
+
+        package mutating func append(_ entries: [Entry], durability: Durability = .crash) throws(StoreError) {
+            try log.append(entries, durability: durability, in: folder)
+        }
+
+        package mutating func replace(by entries: [Entry]) throws(StoreError) {
+            try log.replace(by: entries, durability: durability, in: folder)
+        }
+
+        /// Returns all intact entries of the log.
+        package func all() throws(StoreError) -> [Entry] {
+            var copy = LogFile<Entry>(copyOf: log), entries: [Entry] = []
+            _ = try copy.read(in: folder) { entries.append($0) }
+            return entries
+        }
+    }
+
+    /// Runs a closure under the lock of the log; creates a missing directory.
+    ///
+    /// - Parameter body: Decides and changes. It must not call the log.
+    package func transact<Result: Sendable>(_ body: (inout Transaction) throws(StoreError) -> Result) throws(StoreError) -> Result {
+        try transact(keepsFailed: true, body)
+    }
+
+    private func transact<Result: Sendable>(
+        keepsFailed: Bool, _ body: (inout Transaction) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        guard let result = try transact(creating: true, keepsFailed: keepsFailed, body) else { throw removedAgain }
+        return result
+    }
+
+    private var removedAgain: StoreError {
+        let path = directory.path.escapedForDisplay()
+        return StoreError(.fileSystem, "cannot keep a log in \(path), which is removed again and again; choose another directory")
+    }
+
+    /// Runs a closure under the lock of the log.
+    ///
+    /// - Parameters:
+    ///   - creating: Whether to create a missing log.
+    ///   - keepsFailed: Whether the news of a transaction that throws count as read.
+    ///   - body: Decides and changes. It must not call the log.
+    /// - Returns: `nil` if the log is missing.
+    package func transact<Result: Sendable>(
+        creating: Bool, keepsFailed: Bool = true, _ body: (inout Transaction) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result? {
+        try access(creating: creating) { files, state throws(StoreError) in
+            var (log, news) = (state.log, News())
+            let reading = try log.read(in: files.folder) { news.entries.append($0) }
+            (news.damages, news.wasReplaced) = (reading.damages, reading.wasReplaced)
+            var transaction = Transaction(news: news, folder: files.folder, lock: files.lock, log: log, durability: options.durability)
+            do throws(StoreError) {
+                let result = try body(&transaction)
+                state.log = transaction.log
+                return result
+            } catch {
+                if keepsFailed { state.log = transaction.log }
+                throw error
+            }
+        }
+    }
+
+    /// Runs a change under the lock of the log.
+    private func access<Result: Sendable>(
+        creating: Bool, _ body: (Files, inout State) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result? {
+        try state.withLock { state throws(StoreError) in
+            // Retries, because the directory may be removed at any moment.
+            for _ in 0..<8 {
+                guard let files = try open(creating: creating, &state) else {
+                    if creating { continue }
+                    return nil
+                }
+                let result = try lock.withLock(files.lock, named: options.lockName, in: files.folder) { () throws(StoreError) -> Result? in
+                    guard files.lock.isNamed else { return nil }
+                    // Reading would create a missing log.
+                    if !creating, try files.folder.status(of: options.name) == nil { return nil }
+                    return try body(files, &state)
+                }
+                if let result { return result }
+                state.files = nil
+            }
+            return nil
+        }
+    }
+
+    private func open(creating: Bool, _ state: inout State) throws(StoreError) -> Files? {
+        // The caller checks under the lock whether the lock's file still has its name.
+        if let files = state.files { return files }
+        var parent = try DirectoryHandle(opening: directory)
+        if parent == nil, creating {
+            try directory.create(durability: options.durability)
+            parent = try DirectoryHandle(opening: directory)
+        }
+        guard let parent, let folder = try folder(in: parent, creating: creating) else { return nil }
+        // Opening the files would create them.
+        for name in creating ? [] : [options.name, options.lockName] where try folder.status(of: name) == nil { return nil }
+        let files = Files(folder: folder, lock: try WritableFile(options.lockName, in: folder, mode: 0o600))
+        state.files = files
+        // The new files need a watch.
+        schedule()
+        return files
+    }
+
+    private func folder(in parent: DirectoryHandle, creating: Bool) throws(StoreError) -> DirectoryHandle? {
+        guard let name = options.folder else { return parent }
+        return creating ? try parent.makeDirectory(name, durability: options.durability, mode: 0o700) : try parent.directory(name)
+    }
+
+    /// Creates a missing log, checks the format of an existing one, and removes the files of interrupted compactions.
+    ///
+    /// - Throws: The errors of ``read()``.
+    package func prepare() throws(StoreError) {
+        let isPrepared: Void? = try access(creating: true) { files, state throws(StoreError) in
+            // Under the lock, no other compaction runs.
+            var orphans: [String] = []
+            var entries = try files.folder.list()
+            while let entry = try entries.next() {
+                if TemporaryFile.isName(entry.name, kind: WritableFile.replacementKind) { orphans.append(entry.name) }
+            }
+            for name in orphans { try files.folder.remove(name) }
+            try state.log.check(in: files.folder)
+        }
+        if isPrepared == nil { throw removedAgain }
+    }
+}
+
+extension SharedLog.News: Equatable where Entry: Equatable {}
