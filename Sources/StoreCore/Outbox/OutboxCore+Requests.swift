@@ -235,7 +235,7 @@ extension OutboxCore {
             if later.waitsForItself(id) {
                 throw StoreError(
                     .entityNotCreated,
-                    "replacing a command: the new one refers to an entity whose creation waits for this command, so neither would be "
+                    "replacing a command: the new one refers to an entity, and its creation waits for this command, so neither would be "
                         + "delivered; refer to another entity")
             }
             return [replacement]

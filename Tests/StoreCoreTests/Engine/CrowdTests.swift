@@ -181,7 +181,7 @@ struct CrowdTests {
     func `C5: a caller that arrives after a crowd finished does not get its result`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         let handle = bench.store[1]
-        // Before the observer, whose fetch may begin at once.
+        // Before the observer: its fetch may begin at once.
         bench.fetcher.hold()
         let observer = RecordingObserver(handle.publish())
         for epoch in 1...5 {
