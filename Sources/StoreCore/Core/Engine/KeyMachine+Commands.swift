@@ -133,7 +133,9 @@ extension KeyMachine {
 
     /// Content was fetched or pushed: it may contain the changes of commands with an attempted delivery.
     mutating func noteFetch() {
-        for position in book.patches.indices where book.patches[position].command?.isAttempted == true { book.patches[position].isBeforeFetch = true }
+        for position in book.patches.indices where book.patches[position].command?.isAttempted == true {
+            book.patches[position].isBeforeFetch = true
+        }
     }
 
     /// Commands were refused, taken back, or cleared: removes their patches.
@@ -264,7 +266,8 @@ extension KeyMachine {
     ///   - transition: The transition.
     /// - Returns: The commands that the content contains, once it is saved.
     mutating func commandCreated(
-        _ id: UUID, _ known: CreatedContent<Content>, shown: Content, isObserved: Bool, _ moved: [Patch<Content>], _ transition: inout Transition
+        _ id: UUID, _ known: CreatedContent<Content>, shown: Content, isObserved: Bool, _ moved: [Patch<Content>],
+        _ transition: inout Transition
     ) -> [UUID] {
         if !book.foldedCommands.contains(id) {
             switch known {

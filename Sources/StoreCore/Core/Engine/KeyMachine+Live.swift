@@ -179,7 +179,9 @@ extension KeyMachine {
         let failure = error ?? (origin.flight == nil ? nil : StoreError.endedWithoutValue)
         // A stream that repeatedly fails after its first value must not connect again at full speed.
         var attempt = ended.attempt
-        if case .connected(_, let since) = ended.connection, since.duration(to: transition.now) >= rules.policy.boundedInterval { attempt = 1 }
+        if case .connected(_, let since) = ended.connection, since.duration(to: transition.now) >= rules.policy.boundedInterval {
+            attempt = 1
+        }
         guard let failure, desk.wantsFetch,
             let delay = rules.policy.retry.delay(after: failure, attempt: attempt, unit: .random(in: 0..<1))
         else {
@@ -223,7 +225,9 @@ extension KeyMachine {
 
     /// Returns the accepted record with a lifetime that begins now; `nil` if the stream is not connected, or if the record never expires.
     func heldAfterStream(_ now: MonotonicInstant, _ date: Date) -> HeldRecord<Content>? {
-        guard origin.isConnected, var record = book.held?.record, (record.freshness.lifetime ?? rules.expiry.lifetime) != nil else { return nil }
+        guard origin.isConnected, var record = book.held?.record, (record.freshness.lifetime ?? rules.expiry.lifetime) != nil else {
+            return nil
+        }
         record.fetchedAt = date
         return HeldRecord(record, expiry: rules.expiry, now: now)
     }

@@ -174,7 +174,11 @@ extension KeyMachine {
         guard book.patches.isEmpty, wakes.owesFetch else { return }
         wakes.owesFetch = false
         guard desk.observers > 0 else { return }
-        if origin.flight == nil, origin.holdsOff(at: transition.now) { wakes.triggerPending = true } else { startFlight(forceRefresh: false, &transition) }
+        if origin.flight == nil, origin.holdsOff(at: transition.now) {
+            wakes.triggerPending = true
+        } else {
+            startFlight(forceRefresh: false, &transition)
+        }
     }
 
     mutating func foldConfirmed(_ transition: inout Transition) {

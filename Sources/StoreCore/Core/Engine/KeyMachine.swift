@@ -9,10 +9,11 @@ internal import Foundation
 /// Its inputs are facts (`callerArrived`, `fetchFinished`). Its outputs are ``KeyAction``s, which the engine carries out. Tickets identify
 /// late results, which are dropped.
 ///
-/// This file holds the state and the properties derived from it. `+Reading` handles observers, callers, and the cache read; `+Fetching`
-/// fetches of the content; `+Pages` fetches of further pages; `+Window` the limit of pages; `+Writing` updates, clearing, invalidation, and
-/// the step that all changes share; `+Saving` saves; `+Sharing` the changes of other users of a shared cacher; `+Patches` optimistic
-/// mutations; `+Commands` the changes of an outbox's commands; `+Live` streams of an origin that pushes.
+/// Its parts own the state, and each has a file: ``Book`` the accepted content, ``OriginWork`` reads, fetches and streams, ``SavePhase`` saves,
+/// ``Desk`` observers and callers, ``Sides`` pages, ``Wakes`` pending work. This file derives properties from them. `+Reading` handles
+/// observers, callers, and the cache read; `+Fetching` fetches of the content; `+Pages` pages and their window; `+Writing` updates, clearing,
+/// invalidation, closing, and the step that all changes share; `+Saving` saves; `+Sharing` the changes of other users of a shared cacher;
+/// `+Patches` optimistic mutations; `+Commands` the changes of an outbox's commands; `+Live` streams of an origin that pushes.
 struct KeyMachine<Content: Sendable> {
     // The part that each change writes comes first, and the others are written only when they change: then two cores that alternate on a key
     // exchange few cache lines.
@@ -138,7 +139,8 @@ extension KeyMachine {
     /// Whether the key has no observers, no callers, and no work in progress.
     @inline(__always)
     var isAtRest: Bool {
-        desk.isEmpty && origin.isAtRest && sides?.isLoading != true && !saving.isRunning && book.patches.isEmpty && saving.tried == book.revision
+        desk.isEmpty && origin.isAtRest && sides?.isLoading != true && !saving.isRunning && book.patches.isEmpty
+            && saving.tried == book.revision
     }
 
     /// The earliest time of an automatic fetch.
@@ -159,7 +161,8 @@ extension KeyMachine {
     /// The time at which `timerFired` is due.
     @inline(__always)
     var nextWake: MonotonicInstant? {
-        wakes.graceEnds != nil || origin.isStreaming || (desk.observers > 0 && (wakes.triggerPending || wakes.refetchesAtDeadline)) ? earliestWake : nil
+        wakes.graceEnds != nil || origin.isStreaming || (desk.observers > 0 && (wakes.triggerPending || wakes.refetchesAtDeadline))
+            ? earliestWake : nil
     }
 
     @inline(__always)
@@ -202,7 +205,9 @@ extension KeyMachine {
     mutating func endTransition(_ transition: inout Transition) {
         if sides?.isInterrupted == true { resumePages(&transition) }
         requestSave(&transition)
-        if desk.observers == 0, desk.forceRefreshPending || wakes.triggerPending { (desk.forceRefreshPending, wakes.triggerPending) = (false, false) }
+        if desk.observers == 0, desk.forceRefreshPending || wakes.triggerPending {
+            (desk.forceRefreshPending, wakes.triggerPending) = (false, false)
+        }
         let isFetching = origin.isRunning || sides?.isLoading == true
         if desk.wantsFetch || !isFetching || origin.flight?.isPromised == true {
             if wakes.graceEnds != nil { wakes.graceEnds = nil }

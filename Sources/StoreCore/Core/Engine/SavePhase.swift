@@ -90,7 +90,7 @@ struct SavePhase: Hashable {
         next = failed
     }
 
-    /// The caller whose change has this revision no longer waits for its save.
+    /// The caller that has made this revision no longer waits for its save.
     mutating func leaveUnattended(_ revision: Ticket) {
         guard case .running(var save, let isRequestedAgain) = call, revision <= save.revision else {
             next?.isUnattended = true

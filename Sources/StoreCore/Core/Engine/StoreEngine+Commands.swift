@@ -131,7 +131,10 @@ extension StoreEngine {
             let (shown, moved, hadObservers) = (content ?? first, patches, isObserved)
             guard let key = liveKey(param, &state, &effects) else { return nil }
             return take(key, &state, &effects) { key, transition in
-                (key.machine.commandCreated(id, known, shown: shown, isObserved: hadObservers, moved, &transition), key.machine.book.revision)
+                (
+                    key.machine.commandCreated(id, known, shown: shown, isObserved: hadObservers, moved, &transition),
+                    key.machine.book.revision
+                )
             }
         }
         effects.deliver(onEvent)

@@ -97,7 +97,8 @@ extension StoreEngine {
     /// Removes content that is about to change from memory, which mirrors it again in the same transition. With a second reference, each
     /// token would copy the whole text.
     private func lendContent(to key: inout Key, _ ticket: Ticket, _ value: LiveValue<BoxedContent>, _ transition: inout Transition) {
-        guard let front, case .change = value, key.machine.willChange(ticket), let details = key.machine.book.held.map(\.record.details) else {
+        guard let front, case .change = value, key.machine.willChange(ticket), let details = key.machine.book.held.map(\.record.details)
+        else {
             return
         }
         if let drop = front.lend(key.param, details) { transition.leftovers.append(drop) }
@@ -118,7 +119,8 @@ extension KeyMachine<BoxedContent> {
     /// The accepted record of a stream whose engine is released; `nil` if memory and the cacher have the same one.
     fileprivate func recordAfterRelease(of param: BoxedKey, _ now: MonotonicInstant, _ date: Date) -> ReleasedRecord? {
         let dated = heldAfterStream(now, date)
-        guard origin.isStreaming, let held = dated ?? (saving.tried < book.revision ? book.held : nil), held.record.freshness.storage == .allowed
+        guard origin.isStreaming, let held = dated ?? (saving.tried < book.revision ? book.held : nil),
+            held.record.freshness.storage == .allowed
         else {
             return nil
         }
