@@ -18,9 +18,11 @@ struct PartsTests {
         return "\(next.part) \(next.instant.nanoseconds / 1_000_000_000)"
     }
 
+    private func deadlines(_ limits: ExchangeLimits) -> Deadlines { Deadlines(limits.timeouts, until: limits.deadline, started: start) }
+
     @Test func `H6: the nearest deadline comes first`() {
         var limits = ExchangeLimits(head: .seconds(30), idle: .seconds(5), attempt: .seconds(60))
-        var deadlines = Deadlines(limits, started: start)
+        var deadlines = deadlines(limits)
         #expect(seconds(deadlines) == "head 30")
         deadlines.moved(at: start.advanced(by: .seconds(10)))
         #expect(seconds(deadlines) == "head 40")
@@ -29,8 +31,8 @@ struct PartsTests {
         deadlines.moved(at: start.advanced(by: .seconds(58)))
         #expect(seconds(deadlines) == "attempt 60")
         limits.deadline = start.advanced(by: .seconds(3))
-        #expect(seconds(Deadlines(limits, started: start)) == "overall 3")
-        #expect(seconds(Deadlines(ExchangeLimits(head: nil, idle: nil), started: start)) == "none")
+        #expect(seconds(self.deadlines(limits)) == "overall 3")
+        #expect(seconds(self.deadlines(ExchangeLimits(head: nil, idle: nil))) == "none")
     }
 
     @Test func `H8: unread bytes beyond the limit go to disk and come back in order`() throws {

@@ -51,9 +51,12 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
     package init(_ part: Deadlines.Part, _ limits: ExchangeLimits) {
         func said(_ duration: Duration?) -> String { duration.map { " within \($0)" } ?? "" }
         switch part {
-        case .head: self.init(.headTimedOut, "no response arrived\(said(limits.head)); try again later, or allow more time for the head")
-        case .idle: self.init(.idleTimedOut, "the response stopped arriving\(said(limits.idle)); try again, or allow longer pauses")
-        case .attempt: self.init(.attemptTimedOut, "the response was not complete\(said(limits.attempt)); allow more time for an attempt")
+        case .head:
+            self.init(.headTimedOut, "no response arrived\(said(limits.timeouts.head)); try again later, or allow more time for the head")
+        case .idle:
+            self.init(.idleTimedOut, "the response stopped arriving\(said(limits.timeouts.idle)); try again, or allow longer pauses")
+        case .attempt:
+            self.init(.attemptTimedOut, "the response was not complete\(said(limits.timeouts.attempt)); allow more time for an attempt")
         case .overall: self.init(.overallTimedOut, "all attempts together took too long; allow more time, or try again later")
         }
     }

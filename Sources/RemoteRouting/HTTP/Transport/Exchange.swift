@@ -106,11 +106,8 @@ public final class Exchange: Sendable {
         state = Lock(
             State(
                 buffer: BodyBuffer(memoryLimit: limits.memoryBytes, spillLimit: limits.spillBytes),
-                deadlines: Deadlines(limits, started: started)))
+                deadlines: Deadlines(limits.timeouts, until: limits.deadline, started: started)))
     }
-
-    /// The deadlines that the source enforces.
-    var sourceDeadlines: Deadlines.Limits { source.keepsDeadlines ? limits.deadlines : Deadlines.Limits() }
 
     // MARK: The transport's side
 

@@ -64,12 +64,43 @@ extension Transport {
 
 /// The deadlines and size limits of one exchange.
 public struct ExchangeLimits: Sendable {
-    /// The maximum time from the last sent byte to the head of the response; `nil` for no limit.
-    package var head: Duration?
-    /// The maximum time between two chunks of the response; `nil` for no limit.
-    package var idle: Duration?
-    /// The maximum time from the start to the last byte; `nil` for no limit.
-    package var attempt: Duration?
+    /// The deadlines of an exchange and its parts; a `nil` part has no deadline.
+    public struct Timeouts: Hashable, Sendable {
+        /// From the last sent byte of an attempt, or from its start, to the head of its response.
+        public var head: Duration?
+        /// Between two chunks of a response.
+        public var idle: Duration?
+        /// For one attempt, from its start to the last byte.
+        public var attempt: Duration?
+        /// For a whole call of a host: all attempts, the delays between them, and credential refreshes.
+        ///
+        /// An exchange is only a part of a call. Its limits contain the moment at which the call ends.
+        public var overall: Duration?
+
+        /// Creates timeouts.
+        ///
+        /// - Parameters:
+        ///   - head: From the last sent byte of an attempt to the head of its response.
+        ///   - idle: Between two chunks of a response.
+        ///   - attempt: For one attempt, from its start to the last byte.
+        ///   - overall: For the whole call.
+        public init(head: Duration? = nil, idle: Duration? = nil, attempt: Duration? = nil, overall: Duration? = nil) {
+            self.head = head
+            self.idle = idle
+            self.attempt = attempt
+            self.overall = overall
+        }
+
+        /// Returns these timeouts, with the parts of others where these have none.
+        package func or(_ others: Timeouts) -> Timeouts {
+            Timeouts(
+                head: head ?? others.head, idle: idle ?? others.idle, attempt: attempt ?? others.attempt,
+                overall: overall ?? others.overall)
+        }
+    }
+
+    /// The deadlines of the exchange; the overall one has become ``deadline``.
+    package var timeouts: Timeouts
     /// The moment at which the whole call must end; `nil` for none.
     package var deadline: MonotonicInstant?
     /// The maximum size of the body in bytes, after decoding.
@@ -98,24 +129,13 @@ public struct ExchangeLimits: Sendable {
         head: Duration? = .seconds(30), idle: Duration? = .seconds(30), attempt: Duration? = nil, deadline: MonotonicInstant? = nil,
         bodyBytes: Int = 16 << 20, memoryBytes: Int = 1 << 20, spillBytes: Int = 1 << 30, time: any TimeSource = .system
     ) {
-        self.head = head
-        self.idle = idle
-        self.attempt = attempt
+        timeouts = Timeouts(head: head, idle: idle, attempt: attempt)
         self.deadline = deadline
         self.bodyBytes = bodyBytes
         self.memoryBytes = memoryBytes
         self.spillBytes = spillBytes
         self.time = time
     }
-}
-
-extension ExchangeLimits {
-    /// The limits of time, in the form that `Deadlines` takes.
-    var deadlines: Deadlines.Limits { Deadlines.Limits(head: head, idle: idle, attempt: attempt, overall: deadline) }
-}
-
-extension Deadlines {
-    init(_ limits: ExchangeLimits, started: MonotonicInstant) { self.init(limits.deadlines, started: started) }
 }
 
 /// The requirements for the connections of a host.

@@ -2,31 +2,14 @@ package import StoreCore
 
 /// The deadlines of one exchange: a pure machine that receives events and their times.
 package struct Deadlines: Sendable {
-    /// The part of an exchange that a deadline limits.
+    /// The part of an exchange that a deadline timeouts.
     package enum Part: Hashable, Sendable {
         case head, idle, attempt, overall
     }
 
-    /// The durations of an exchange and its parts; `nil` means no limit.
-    package struct Limits: Sendable {
-        /// The maximum time from the last sent byte, or from the beginning of the exchange, to the head.
-        package var head: Duration?
-        /// The maximum time between two chunks of the body.
-        package var idle: Duration?
-        /// The maximum time from the start to the last byte.
-        package var attempt: Duration?
-        /// The moment at which the exchange must end.
-        package var overall: MonotonicInstant?
-
-        package init(head: Duration? = nil, idle: Duration? = nil, attempt: Duration? = nil, overall: MonotonicInstant? = nil) {
-            self.head = head
-            self.idle = idle
-            self.attempt = attempt
-            self.overall = overall
-        }
-    }
-
-    private let limits: Limits
+    private let timeouts: ExchangeLimits.Timeouts
+    /// The moment at which the exchange must end.
+    private let overall: MonotonicInstant?
     private let started: MonotonicInstant
     private var lastActivity: MonotonicInstant
     private var isWaiting: Bool
@@ -35,9 +18,14 @@ package struct Deadlines: Sendable {
 
     /// Creates the deadlines of an exchange when it is submitted.
     ///
-    /// - Parameter isWaiting: Whether the exchange begins later. The time to the head counts from then; the other times count from now.
-    package init(_ limits: Limits, started: MonotonicInstant, isWaiting: Bool = false) {
-        self.limits = limits
+    /// - Parameters:
+    ///   - timeouts: The deadlines of the parts.
+    ///   - overall: The moment at which the exchange must end; `nil` for none.
+    ///   - started: The present moment.
+    ///   - isWaiting: Whether the exchange begins later. The time to the head counts from then; the other times count from now.
+    init(_ timeouts: ExchangeLimits.Timeouts, until overall: MonotonicInstant?, started: MonotonicInstant, isWaiting: Bool = false) {
+        self.timeouts = timeouts
+        self.overall = overall
         self.started = started
         self.isWaiting = isWaiting
         lastActivity = started
@@ -75,13 +63,13 @@ package struct Deadlines: Sendable {
             if let known = first, known.instant <= instant { return }
             first = (instant, part)
         }
-        consider(limits.overall, .overall)
-        consider(limits.attempt.map { started.advanced(by: $0) }, .attempt)
+        consider(overall, .overall)
+        consider(timeouts.attempt.map { started.advanced(by: $0) }, .attempt)
         if isWaiting { return first }
         if !hasHead {
-            consider(limits.head.map { lastActivity.advanced(by: $0) }, .head)
+            consider(timeouts.head.map { lastActivity.advanced(by: $0) }, .head)
         } else if !isPaused {
-            consider(limits.idle.map { lastActivity.advanced(by: $0) }, .idle)
+            consider(timeouts.idle.map { lastActivity.advanced(by: $0) }, .idle)
         }
         return first
     }

@@ -96,13 +96,16 @@ final class WireLoop {
                     "the address and the fields of the request exceed \(WireRequest.headLimit) bytes; send large values in the body"))
         }
         let origin = request.origin
+        let keeps = exchange.source.keepsDeadlines
+        let timeouts = keeps ? exchange.limits.timeouts : ExchangeLimits.Timeouts()
         let isOffered =
             request.connection.allowsHTTP2
             && library.build.mayOfferHTTP2(isSecure: request.isSecure, isStream: request.isStream, protocols[origin])
         transfers[ticket] = WireTransfer(ticket, request, exchange, loop: self, mailbox: mailbox, offersHTTP2: isOffered)
         machine.submitted(
             ticket, to: origin, mayRepeat: request.message.mayRepeat, isSecure: request.isSecure, isStream: request.isStream,
-            sharing: isOffered && !request.isStream ? request.sharingKey : nil, exchange.sourceDeadlines, at: now)
+            sharing: isOffered && !request.isStream ? request.sharingKey : nil, timeouts,
+            until: keeps ? exchange.limits.deadline : nil, at: now)
     }
 
     private func begin(_ ticket: WireMachine.Ticket, onFreshConnection isFresh: Bool) {

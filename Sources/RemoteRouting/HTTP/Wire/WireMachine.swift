@@ -81,22 +81,24 @@ package struct WireMachine {
     ///   - origin: The origin, which shares the places with others.
     ///   - isStream: Whether the reader consumes the body at its own pace, which may mean never.
     package mutating func submitted(
-        _ ticket: Ticket, to origin: String = "", mayRepeat: Bool, isSecure: Bool, isStream: Bool = false, _ limits: Deadlines.Limits,
-        at now: MonotonicInstant
+        _ ticket: Ticket, to origin: String = "", mayRepeat: Bool, isSecure: Bool, isStream: Bool = false,
+        _ timeouts: ExchangeLimits.Timeouts, until overall: MonotonicInstant? = nil, at now: MonotonicInstant
     ) {
-        submitted(ticket, to: origin, mayRepeat: mayRepeat, isSecure: isSecure, isStream: isStream, sharing: nil, limits, at: now)
+        submitted(
+            ticket, to: origin, mayRepeat: mayRepeat, isSecure: isSecure, isStream: isStream, sharing: nil, timeouts, until: overall,
+            at: now)
     }
 
     /// Records a submitted exchange that may share a connection with others.
     mutating func submitted(
         _ ticket: Ticket, to origin: String = "", mayRepeat: Bool, isSecure: Bool, isStream: Bool, sharing: ConnectionSharing.Key?,
-        _ limits: Deadlines.Limits, at now: MonotonicInstant
+        _ timeouts: ExchangeLimits.Timeouts, until overall: MonotonicInstant? = nil, at now: MonotonicInstant
     ) {
         // Over TLS a readable socket may hold a session ticket, so readability does not show that it was closed.
         let isFresh = !mayRepeat && (isSecure || cannotAsk)
         entries[ticket] = Entry(
             origin: origin, mayRepeat: mayRepeat, isStream: isStream, sharing: isFresh ? nil : sharing, needsFreshConnection: isFresh,
-            deadlines: Deadlines(limits, started: now, isWaiting: true))
+            deadlines: Deadlines(timeouts, until: overall, started: now, isWaiting: true))
         places.append(ticket, isStream ? .stream : .exchange, of: origin)
         expect(ticket)
     }

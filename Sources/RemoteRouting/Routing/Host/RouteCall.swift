@@ -4,6 +4,9 @@ internal import StoreCore
 
 /// One call: sends a route with attempts, redirects and refreshes until it succeeds or fails.
 ///
+/// ``run()`` makes attempts, with delays between them. An attempt adds the credentials and performs an exchange, or two after a 401. An
+/// exchange (`RouteCall+Exchange.swift`) takes a permit and follows redirects. Its outcome (`RouteCall+Outcome.swift`) is a response or an error.
+///
 /// Each step waits for the next, so the frames of the waiting functions are the memory cost of a call in flight. The call is an object,
 /// because a frame with one reference is smaller than one with host and request. Decisions between two waits are synchronous and not
 /// inlined, so their frames end when they return. They throw `any Error`, because a ``RemoteError`` would need 184 bytes in each frame.
@@ -108,8 +111,8 @@ final class RouteCall: Sendable {
         self.cookies = cookies
         acceptedStatus = status
         started = host.time.now
-        let (own, general) = (options.timeouts, host.timeouts)
-        deadline = (own.overall ?? general.overall).map { [started] in started.advanced(by: $0) }
+        let timeouts = options.timeouts.or(host.timeouts)
+        deadline = timeouts.overall.map { [started] in started.advanced(by: $0) }
         let bodyBytes: Int
         switch delivery {
         case .whole:
@@ -124,8 +127,8 @@ final class RouteCall: Sendable {
             bodyBytes = limit
         }
         var limits = ExchangeLimits(
-            head: own.head ?? general.head, idle: own.idle ?? general.idle, attempt: own.attempt ?? general.attempt,
-            deadline: keepsOwnDeadline ? deadline : nil, bodyBytes: options.responseLimit ?? bodyBytes,
+            head: timeouts.head, idle: timeouts.idle, attempt: timeouts.attempt, deadline: keepsOwnDeadline ? deadline : nil,
+            bodyBytes: options.responseLimit ?? bodyBytes,
             memoryBytes: host.limits.memoryBytes, spillBytes: host.limits.spillBytes, time: host.time)
         if let onSent {
             let length = request.body.length
@@ -281,36 +284,6 @@ final class RouteCall: Sendable {
         guard response.status == 401, WebOrigin(of: last.url) == WebOrigin(of: request.url) else { return false }
         let credentials = request.fields.names(differingFrom: self.request.fields)
         return credentials.isEmpty || credentials.contains { last.fields[$0] != nil }
-    }
-
-    // MARK: One exchange
-
-    private func exchange(_ original: HTTPRequest) async throws -> HTTPResponse {
-        let first = host.requestInterceptors.isEmpty ? original : try await intercepted(original)
-        try check(first, madeOf: original)
-        let permit = if let free = gate.takeIfFree() { free } else { try await permit() }
-        do {
-            let response = try await follow(first)
-            release(permit, after: response)
-            return host.responseInterceptors.isEmpty ? completed(response) : try await intercepted(response)
-        } catch {
-            permit?.release()
-            throw failure(of: first, error)
-        }
-    }
-
-    /// Returns a permit once the body has arrived; a stream keeps its permit until it ends.
-    ///
-    /// Precedes the response interceptors, which may send requests of their own.
-    @inline(never)
-    private func release(_ permit: Permits.Permit?, after response: HTTPResponse) {
-        if response.body.isArriving { response.body.onEnd { permit?.release() } } else { permit?.release() }
-    }
-
-    @inline(never)
-    private func failure(of request: HTTPRequest, _ thrown: any Error) -> any Error {
-        if let failure = thrown as? TransportFailure, !failure.mayHaveArrived { lastRequestHadNoEffect() }
-        return error(for: thrown, request)
     }
 }
 

@@ -78,30 +78,7 @@ public struct RouteOptions: Sendable {
     }
 
     /// The deadlines of an exchange and its parts; `nil` uses the host's.
-    public struct Timeouts: Hashable, Sendable {
-        /// From the last sent byte of an attempt to the head of its response.
-        public var head: Duration?
-        /// Between two chunks of a response.
-        public var idle: Duration?
-        /// For one attempt, from its start to the last byte.
-        public var attempt: Duration?
-        /// For the whole call: all attempts, the delays between them, and credential refreshes.
-        public var overall: Duration?
-
-        /// Creates timeouts.
-        ///
-        /// - Parameters:
-        ///   - head: From the last sent byte of an attempt to the head of its response.
-        ///   - idle: Between two chunks of a response.
-        ///   - attempt: For one attempt, from its start to the last byte.
-        ///   - overall: For the whole call.
-        public init(head: Duration? = nil, idle: Duration? = nil, attempt: Duration? = nil, overall: Duration? = nil) {
-            self.head = head
-            self.idle = idle
-            self.attempt = attempt
-            self.overall = overall
-        }
-    }
+    public typealias Timeouts = ExchangeLimits.Timeouts
 
     /// The treatment of the origin's cache lifetimes by a store.
     public enum CachePolicy: Hashable, Sendable {

@@ -11,7 +11,7 @@ struct ConnectionSharingTests {
     private static let key = ConnectionSharing.Key(origin: "a.example", tls: nil, proxy: .system)
 
     private func machine(
-        _ tickets: ClosedRange<UInt64>, width: Int = 256, _ limits: Deadlines.Limits = Deadlines.Limits()
+        _ tickets: ClosedRange<UInt64>, width: Int = 256, _ limits: ExchangeLimits.Timeouts = ExchangeLimits.Timeouts()
     ) -> WireMachine {
         var machine = WireMachine(width: width, connections: 1000)
         for ticket in tickets { submit(ticket, to: &machine, limits) }
@@ -19,7 +19,7 @@ struct ConnectionSharingTests {
     }
 
     private func submit(
-        _ ticket: UInt64, to machine: inout WireMachine, _ limits: Deadlines.Limits = Deadlines.Limits(),
+        _ ticket: UInt64, to machine: inout WireMachine, _ limits: ExchangeLimits.Timeouts = ExchangeLimits.Timeouts(),
         key: ConnectionSharing.Key = ConnectionSharingTests.key
     ) {
         machine.submitted(ticket, mayRepeat: true, isSecure: true, isStream: false, sharing: key, limits, at: start)
@@ -183,8 +183,8 @@ struct ConnectionSharingTests {
         var machine = machine(1...3)
         submit(4, to: &machine, key: ConnectionSharing.Key(origin: "b.example", tls: nil, proxy: .system))
         submit(5, to: &machine, key: ConnectionSharing.Key(origin: "a.example", tls: nil, proxy: .none))
-        machine.submitted(6, mayRepeat: true, isSecure: false, Deadlines.Limits(), at: start)
-        machine.submitted(7, mayRepeat: true, isSecure: true, isStream: true, Deadlines.Limits(), at: start)
+        machine.submitted(6, mayRepeat: true, isSecure: false, ExchangeLimits.Timeouts(), at: start)
+        machine.submitted(7, mayRepeat: true, isSecure: true, isStream: true, ExchangeLimits.Timeouts(), at: start)
         #expect(begun(&machine) == [1, 4, 5, 6, 7])
     }
 
@@ -231,7 +231,7 @@ struct ConnectionSharingTests {
     }
 
     @Test func `H6, W9: waiting for the connection of another exchange counts as waiting for the head`() {
-        var machine = machine(1...2, Deadlines.Limits(head: .seconds(3)))
+        var machine = machine(1...2, ExchangeLimits.Timeouts(head: .seconds(3)))
         #expect(begun(&machine) == [1])
         #expect(machine.late(at: start.advanced(by: .seconds(3))).map(\.ticket).sorted() == [1, 2])
     }

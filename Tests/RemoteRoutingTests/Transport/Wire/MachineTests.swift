@@ -9,10 +9,12 @@ struct MachineTests {
 
     private func machine(
         width: Int = 2, connections: Int = 4, cannotAsk: Bool = false, _ tickets: ClosedRange<UInt64> = 1...1, mayRepeat: Bool = false,
-        isSecure: Bool = false, _ limits: Deadlines.Limits = Deadlines.Limits()
+        isSecure: Bool = false, _ timeouts: ExchangeLimits.Timeouts = ExchangeLimits.Timeouts(), until overall: MonotonicInstant? = nil
     ) -> WireMachine {
         var machine = WireMachine(width: width, connections: connections, cannotAsk: cannotAsk)
-        for ticket in tickets { machine.submitted(ticket, mayRepeat: mayRepeat, isSecure: isSecure, limits, at: start) }
+        for ticket in tickets {
+            machine.submitted(ticket, mayRepeat: mayRepeat, isSecure: isSecure, timeouts, until: overall, at: start)
+        }
         return machine
     }
 
@@ -62,7 +64,7 @@ struct MachineTests {
     @Test func `W5: streams that are never read leave connections for other exchanges, in the order of arrival`() {
         var machine = WireMachine(width: 2, connections: 6)
         for ticket in UInt64(1)...10 {
-            machine.submitted(ticket, mayRepeat: true, isSecure: false, isStream: true, Deadlines.Limits(), at: start)
+            machine.submitted(ticket, mayRepeat: true, isSecure: false, isStream: true, ExchangeLimits.Timeouts(), at: start)
         }
         func beginAndPause() -> [UInt64] {
             let tickets = begun(&machine)
@@ -70,7 +72,7 @@ struct MachineTests {
             return tickets
         }
         #expect([beginAndPause(), beginAndPause(), beginAndPause()] == [[1, 2], [3, 4], []])
-        for ticket in UInt64(11)...14 { machine.submitted(ticket, mayRepeat: true, isSecure: false, Deadlines.Limits(), at: start) }
+        for ticket in UInt64(11)...14 { machine.submitted(ticket, mayRepeat: true, isSecure: false, ExchangeLimits.Timeouts(), at: start) }
         #expect(begun(&machine) == [11, 12])
         _ = machine.ended(11)
         #expect(begun(&machine) == [13])
@@ -82,14 +84,14 @@ struct MachineTests {
         #expect(begun(&machine) == [14])
         for ticket in UInt64(1)...14 { _ = machine.left(ticket) }
         #expect(machine.count == 0)
-        machine.submitted(15, mayRepeat: true, isSecure: false, isStream: true, Deadlines.Limits(), at: start)
+        machine.submitted(15, mayRepeat: true, isSecure: false, isStream: true, ExchangeLimits.Timeouts(), at: start)
         #expect(begun(&machine) == [15])
     }
 
     @Test(arguments: [(1, 1), (1, 2), (256, 1), (256, 512)])
     func `W5: a stream begins under any limits`(_ width: Int, _ connections: Int) {
         var machine = WireMachine(width: width, connections: connections)
-        machine.submitted(1, mayRepeat: true, isSecure: false, isStream: true, Deadlines.Limits(), at: start)
+        machine.submitted(1, mayRepeat: true, isSecure: false, isStream: true, ExchangeLimits.Timeouts(), at: start)
         #expect(begun(&machine) == [1])
     }
 
@@ -99,7 +101,7 @@ struct MachineTests {
         func submit(_ origin: String, _ count: Int) {
             for _ in 0..<count {
                 ticket += 1
-                machine.submitted(ticket, to: origin, mayRepeat: true, isSecure: false, Deadlines.Limits(), at: start)
+                machine.submitted(ticket, to: origin, mayRepeat: true, isSecure: false, ExchangeLimits.Timeouts(), at: start)
             }
         }
         submit("a", 300)
@@ -118,7 +120,7 @@ struct MachineTests {
     @Test func `W14: a free place goes to the origin with the fewest exchanges`() {
         var machine = WireMachine(width: 4, connections: 100)
         for ticket in UInt64(1)...20 {
-            machine.submitted(ticket, to: ticket <= 10 ? "a" : "b", mayRepeat: true, isSecure: false, Deadlines.Limits(), at: start)
+            machine.submitted(ticket, to: ticket <= 10 ? "a" : "b", mayRepeat: true, isSecure: false, ExchangeLimits.Timeouts(), at: start)
         }
         #expect(begun(&machine) == [1, 11, 2, 12])
         _ = machine.ended(11)
@@ -179,7 +181,8 @@ struct MachineTests {
     }
 
     @Test func `H6: deadlines follow events, and the idle time stops while the reader is behind`() {
-        var machine = machine(1...1, Deadlines.Limits(head: .seconds(3), idle: .seconds(5), overall: start.advanced(by: .seconds(100))))
+        var machine = machine(
+            1...1, ExchangeLimits.Timeouts(head: .seconds(3), idle: .seconds(5)), until: start.advanced(by: .seconds(100)))
         func at(_ seconds: Int) -> MonotonicInstant { start.advanced(by: .seconds(seconds)) }
         _ = begun(&machine)
         #expect(machine.nextDeadline == at(3))
@@ -199,7 +202,7 @@ struct MachineTests {
     }
 
     @Test func `H6: the time for the head begins with the exchange, not while it waits`() {
-        let limits = Deadlines.Limits(head: .seconds(3), attempt: .seconds(20))
+        let limits = ExchangeLimits.Timeouts(head: .seconds(3), attempt: .seconds(20))
         var machine = machine(width: 1, 1...2, limits)
         func at(_ seconds: Int) -> MonotonicInstant { start.advanced(by: .seconds(seconds)) }
         #expect(machine.beginNext(at: at(0))?.ticket == 1)
@@ -223,7 +226,8 @@ struct MachineTests {
         var machine = WireMachine(width: 1000, connections: 1000)
         for ticket in UInt64(1)...1000 {
             machine.submitted(
-                ticket, mayRepeat: true, isSecure: false, Deadlines.Limits(head: .milliseconds(Int(ticket * 7919 % 1000) + 1)), at: start)
+                ticket, mayRepeat: true, isSecure: false, ExchangeLimits.Timeouts(head: .milliseconds(Int(ticket * 7919 % 1000) + 1)),
+                at: start)
         }
         #expect(begun(&machine).count == 1000)
         var seen: [Int64] = []

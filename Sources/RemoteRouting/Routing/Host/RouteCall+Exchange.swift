@@ -2,9 +2,139 @@ internal import Foundation
 internal import RemoteHTTP
 internal import StoreCore
 
+// One exchange of a call, in the order of its steps: the interceptors and checks of the request, the permit, the request and its redirects,
+// the body, and the interceptors of the response.
+
 extension RouteCall {
+    /// Performs one exchange with its redirects, from the permit to the interceptors of the response.
+    func exchange(_ original: HTTPRequest) async throws -> HTTPResponse {
+        let first = host.requestInterceptors.isEmpty ? original : try await intercepted(original)
+        try check(first, madeOf: original)
+        let permit = if let free = gate.takeIfFree() { free } else { try await permit() }
+        do {
+            let response = try await follow(first)
+            release(permit, after: response)
+            return host.responseInterceptors.isEmpty ? completed(response) : try await intercepted(response)
+        } catch {
+            permit?.release()
+            throw failure(of: first, error)
+        }
+    }
+
+    /// Returns a permit once the body has arrived; a stream keeps its permit until it ends.
+    ///
+    /// Precedes the response interceptors, which may send requests of their own.
+    @inline(never)
+    private func release(_ permit: Permits.Permit?, after response: HTTPResponse) {
+        if response.body.isArriving { response.body.onEnd { permit?.release() } } else { permit?.release() }
+    }
+
+    @inline(never)
+    private func failure(of request: HTTPRequest, _ thrown: any Error) -> any Error {
+        if let failure = thrown as? TransportFailure, !failure.mayHaveArrived { lastRequestHadNoEffect() }
+        return error(for: thrown, request)
+    }
+
+    // MARK: The request
+
+    /// Runs the request interceptors, the outermost first.
+    @inline(never)
+    func intercepted(_ original: HTTPRequest) async throws -> HTTPRequest {
+        var request = original
+        for interceptor in host.requestInterceptors {
+            do {
+                try await interceptor.intercept(&request)
+            } catch {
+                throw self.error(for: error, original, or: .interceptorFailed)
+            }
+            // An interceptor may have replaced the request.
+            request = request.made(like: original)
+        }
+        return request
+    }
+
+    /// Throws if interceptors changed a request into one that must not be sent.
+    @inline(never)
+    private func check(_ request: HTTPRequest, madeOf original: HTTPRequest) throws {
+        guard let origin = WebOrigin(of: request.url), request.url == original.url || origin == WebOrigin(of: original.url) else {
+            let fault = RouteFault(
+                .foreignOrigin, in: "address", "an interceptor changed the request's origin; use another host instead")
+            throw self.error(for: fault, original)
+        }
+        if let field = request.fields.fields.first(where: { FieldRules.of($0.name).contains(.reserved) }) {
+            let fault = RouteFault(.reservedField, in: "header \(field.name)", "only the library writes this field; leave it out")
+            throw self.error(for: fault, original)
+        }
+        guard forbidsCredentials(to: origin) else { return }
+        // Fields that the authorization wrote are secret under any name.
+        let isSecret =
+            original.fields != self.request.fields
+            || request.fields.fields.contains { FieldRules.of($0.name).contains(.secret) || host.log?.redacts($0) == true }
+        if isSecret { throw insecureCredentials(original) }
+    }
+
+    /// Whether credentials must not be sent to an origin: unencrypted, to another machine, without the host's permission.
+    private func forbidsCredentials(to origin: WebOrigin?) -> Bool {
+        guard let origin else { return true }
+        guard origin.scheme == .http, !host.allowsInsecureCredentials else { return false }
+        return !origin.isLoopback || host.proxy.leadsAway(from: origin.host)
+    }
+
+    private func insecureCredentials(_ request: HTTPRequest) -> RemoteError {
+        error(
+            .build, .insecureCredentials, request,
+            "credentials would travel without encryption; use https, or set allowsInsecureCredentials if the network is trusted")
+    }
+
+    // MARK: The permit
+
+    /// The permits that the caller of an interceptor holds.
+    @TaskLocal private static var held: [Permits] = []
+
+    private var isStream: Bool { if case .stream = delivery { true } else { false } }
+
+    /// The permits from which the call takes one for each exchange.
+    private var gate: Permits { isStream ? host.streamGate : host.gate }
+
+    /// Waits for a permit of the host; returns `nil` for a call that an interceptor makes while its own stream has a permit.
+    ///
+    /// - Throws: ``RemoteError`` that names the limit if a stream waits longer than a head may take; `DeadlinePassed`.
+    @inline(never)
+    private func permit() async throws -> Permits.Permit? {
+        // Such a call would wait for itself.
+        let gate = gate
+        if RouteCall.held.contains(where: { $0 === gate }) { return nil }
+        sent.withLock { $0.isQueued = true }
+        // Streams have no end that a further stream could rely on, and often no overall deadline.
+        let limit = isStream ? limits.timeouts.head.map { host.time.now.advanced(by: $0) } : nil
+        let end = [keepsOwnDeadline ? deadline : nil, limit].compactMap { $0 }.min()
+        do {
+            let permit = try await within(end, of: host.time) { try await gate.take() }
+            sent.withLock { $0.isQueued = false }
+            return permit
+        } catch is DeadlinePassed where end == limit {
+            throw error(.timeout, .headTimedOut, request, limitReached)
+        }
+    }
+
+    /// Runs an operation of an interceptor. Its calls need no permit that this call already has.
+    private func holdingPermit<Value>(_ operation: () async throws -> Value) async rethrows -> Value {
+        guard isStream else { return try await operation() }
+        return try await RouteCall.$held.withValue(RouteCall.held + [gate], operation: operation)
+    }
+
+    /// The message of a call that found no place.
+    var limitReached: String {
+        isStream
+            ? "all \(host.limits.concurrentStreams) streams of the host are open; end one of them, or raise limits.concurrentStreams"
+            : "all \(host.limits.concurrentExchanges) exchanges of the host were in use until the deadline; try again later, or raise "
+                + "limits.concurrentExchanges"
+    }
+
+    // MARK: Redirects and the body
+
     /// Sends a request and follows redirects.
-    func follow(_ first: HTTPRequest) async throws -> HTTPResponse {
+    private func follow(_ first: HTTPRequest) async throws -> HTTPResponse {
         var request = first
         var redirects = 0
         // The addresses that redirected, for the jar; empty without a jar.
@@ -62,7 +192,7 @@ extension RouteCall {
     /// Reads the body of a redirect, which the caller does not wait for: without an idle deadline, for as long as a head may
     /// take.
     private func skip(_ response: HTTPResponse) async {
-        guard limits.idle == nil, let limit = limits.head else { return await response.skipShortBody() }
+        guard limits.timeouts.idle == nil, let limit = limits.timeouts.head else { return await response.skipShortBody() }
         try? await within(host.time.now.advanced(by: limit), of: host.time) { await response.skipShortBody() }
     }
 
@@ -111,16 +241,19 @@ extension RouteCall {
         var response = arriving
         if !isSuccess(response.status) {
             response.body = HTTPResponse.Body(
-                try await arriving.body.beginning(RemoteError.keptBodyBytes, within: limits.idle ?? limits.head, of: host.time))
+                try await arriving.body.beginning(
+                    RemoteError.keptBodyBytes, within: limits.timeouts.idle ?? limits.timeouts.head, of: host.time))
         } else if case .whole = delivery {
             response = arriving.with(try await arriving.body.collect())
         }
         return response
     }
 
+    // MARK: The response
+
     /// Runs the response interceptors, the last one first.
     @inline(never)
-    func intercepted(_ original: HTTPResponse) async throws -> HTTPResponse {
+    private func intercepted(_ original: HTTPResponse) async throws -> HTTPResponse {
         let request = sentRequest
         var response = original
         for interceptor in host.responseInterceptors.reversed() {
@@ -140,7 +273,7 @@ extension RouteCall {
 
     /// Logs a response that is ready for its caller.
     @inline(never)
-    func completed(_ response: HTTPResponse) -> HTTPResponse {
+    private func completed(_ response: HTTPResponse) -> HTTPResponse {
         host.log?.completed(response, of: sentRequest)
         return response
     }
