@@ -207,7 +207,8 @@ extension StoreError {
         case .format:
             self.init(.unreadableRecord, "\(path) is not \(format.noun); move it away or choose another directory")
         case .version(let version):
-            let remedy = version > format.version ? "update the program" : "read it with the earlier version of the program, or move it away"
+            let remedy =
+                version > format.version ? "update the program" : "read it with the earlier version of the program, or move it away"
             self.init(
                 .unreadableRecord,
                 "\(path), \(format.noun), has version \(version), and this program reads version \(format.version); \(remedy)")

@@ -13,7 +13,7 @@ package import StorePlatform
 // compares the open files with their names: another user may have replaced the log, and anything may have removed the directory.
 //
 // **The torn tail.** An append is one write. A process that is killed during it, or a disk that is full, leaves a part of the append behind
-// the last complete one. Nobody has acknowledged that part: readers end before it, and the next append cuts it off. Zeros at the end, which
+// the last complete one. That part was never acknowledged: readers end before it, and the next append cuts it off. Zeros at the end, which
 // a loss of power may leave, are a torn tail, too. Anything else that is not an entry is damage: it is reported once to each user, and the
 // entries behind it count.
 //

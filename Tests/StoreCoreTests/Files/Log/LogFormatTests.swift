@@ -71,7 +71,9 @@ struct LogFormatTests {
         }
     }
 
-    @Test(arguments: Self.formats) func `O14: one flipped bit costs at most the record of its entry, and is reported`(format: LogFormat) throws {
+    @Test(arguments: Self.formats) func `O14: one flipped bit costs at most the record of its entry, and is reported`(format: LogFormat)
+        throws
+    {
         let sample = try Sample(format)
         for offset in sample.bytes.indices {
             for bit in 0..<8 {
@@ -97,7 +99,8 @@ struct LogFormatTests {
         }
     }
 
-    @Test(arguments: Self.formats) func `O14: a copy of a log inside a damaged record is not mistaken for entries`(format: LogFormat) throws {
+    @Test(arguments: Self.formats) func `O14: a copy of a log inside a damaged record is not mistaken for entries`(format: LogFormat) throws
+    {
         let inner = try Sample(format)
         var bytes = format.header
         bytes += try format.encode([Data("first".utf8)], at: bytes.count, asOneAppendOf: 1)
