@@ -54,7 +54,8 @@ struct OutboxInputTests {
         let (bytes, ends) = try history()
         var expected = OutboxMachine()
         var next = 0
-        let entries = try bytes.withUnsafeBytes({ try LogFormat.outbox.read($0, from: 0) }).contents.compactMap { OutboxEntry(Data(bytes[$0])) }
+        let contents = try bytes.withUnsafeBytes({ try LogFormat.outbox.read($0, from: 0) }).contents
+        let entries = contents.compactMap { OutboxEntry(Data(bytes[$0])) }
         #expect(entries.count == ends.count)
         for cut in 0...bytes.count {
             while next < ends.count, ends[next] <= cut {

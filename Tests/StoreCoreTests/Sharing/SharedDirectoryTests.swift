@@ -215,7 +215,7 @@ struct SharedDirectoryTests {
 
     // MARK: Gaps
 
-    @Test func `D4: a reader whose changes a compaction has dropped is notified of a gap`() async throws {
+    @Test func `D4: a compaction that drops unread changes notifies their reader of a gap`() async throws {
         let (a, b) = (try await user(), try await user())
         // The reader's queue is busy meanwhile.
         let gate = DispatchSemaphore(value: 0)

@@ -144,7 +144,7 @@ struct SharedObstacleTests {
         // Without the record, only the ring knows the revisions. In place, because the process follows the file.
         try FileManager.default.removeItem(at: place.file(fileName(1)))
         try place.write(
-            LogFormat.changes.encode([SharedChange.began(.beginning(5_000_000))], at: 0, asOneAppend: true), ".sharing/changes")
+            LogFormat.changes.encode([SharedChange.began(.beginning(5_000_000))], at: 0), ".sharing/changes")
         try await until("the follower has seen the new ring") {
             let head = try changeNumbers(in: place)?.head ?? 0
             return b.cacher.position < before || head >= before.number

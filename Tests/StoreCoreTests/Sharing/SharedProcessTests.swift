@@ -60,8 +60,8 @@ struct SharedProcessTests {
     }
 
     @Test func `D4: after thousands of changes at once, every key is known to have changed`() async throws {
-        // More than the ring holds.
-        let count = max(1_000, rounds(5_000, quick: 1_000))
+        // More than the log holds.
+        let count = max(1_500, rounds(5_000, quick: 1_500))
         let user = SharedUser(place.url)
         try await user.attach()
         let children = try (0..<2).map { _ in try start("fill", "\(count)") }
@@ -72,8 +72,8 @@ struct SharedProcessTests {
     }
 
     @Test func `D4: a process that was stopped during thousands of changes is told of a gap`() async throws {
-        // More than the ring holds.
-        let count = max(1_000, rounds(5_000, quick: 1_000))
+        // More than the log holds.
+        let count = max(1_500, rounds(5_000, quick: 1_500))
         let reader = try start("observe")
         #expect(try await reader.nextLine() == "observing")
         reader.send(SIGSTOP)

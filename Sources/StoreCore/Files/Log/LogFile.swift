@@ -10,6 +10,7 @@ package struct LogFile<Entry: LogEntry>: Sendable {
     private let format: LogFormat
     /// Whether a file that is not a log counts as a damaged one.
     private let acceptsForeign: Bool
+    private let mode: UInt16
     /// The file that was read; `nil` before the first reading.
     private(set) var file: WritableFile?
     /// The offset up to which the log was read. Everything before it is complete.
@@ -19,12 +20,19 @@ package struct LogFile<Entry: LogEntry>: Sendable {
     /// The file if its name in the directory survives a loss of power.
     private var synchronizedFile: WritableFile?
 
-    package init(_ name: String, _ format: LogFormat, acceptsForeign: Bool = false) {
-        (self.name, self.format, self.acceptsForeign) = (name, format, acceptsForeign)
+    /// Makes a reader that has read nothing.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the file.
+    ///   - format: The format of the file.
+    ///   - acceptsForeign: Whether a file that is not a log counts as a damaged one.
+    ///   - mode: The permissions of a new file, from which the system subtracts the process's umask.
+    package init(_ name: String, _ format: LogFormat, acceptsForeign: Bool = false, mode: UInt16 = 0o600) {
+        (self.name, self.format, self.acceptsForeign, self.mode) = (name, format, acceptsForeign, mode)
     }
 
     /// A reader of the same log that has read nothing.
-    init(copyOf other: LogFile) { self.init(other.name, other.format, acceptsForeign: other.acceptsForeign) }
+    init(copyOf other: LogFile) { self.init(other.name, other.format, acceptsForeign: other.acceptsForeign, mode: other.mode) }
 
     /// The facts about a reading, apart from its entries.
     package struct Reading: Sendable {
@@ -57,19 +65,19 @@ package struct LogFile<Entry: LogEntry>: Sendable {
         } else {
             reading.wasReplaced = file != nil
             // The file must have no second name, such as in a backup with hard links, because a change would be visible there too.
-            let opened = try WritableFile.unshared(name, in: folder, isCopied: true, mode: 0o600)
+            let opened = try WritableFile.unshared(name, in: folder, isCopied: true, mode: mode)
             (file, position, size) = (opened, 0, try opened.status().size)
         }
         guard size > position, let file else { return reading }
         (reading.damages, position) = try Self.scan(
-            file.path, format, acceptsForeign, from: position, to: size, body
+            file.path, format, acceptsForeign, from: position, to: size, 1 << 18, body
         ) { buffer, offset throws(StoreError) in try file.read(into: buffer, at: offset) }
         return reading
     }
 
     /// Checks the format of the file, and creates a missing one; reads nothing.
     func check(in folder: DirectoryHandle) throws(StoreError) {
-        let file = try WritableFile.unshared(name, in: folder, isCopied: true, mode: 0o600)
+        let file = try WritableFile.unshared(name, in: folder, isCopied: true, mode: mode)
         if try file.read(LogFormat.headerSize, at: 0) == format.header { return }
         var copy = LogFile(copyOf: self)
         _ = try copy.read(in: folder) { _ in }
@@ -77,20 +85,21 @@ package struct LogFile<Entry: LogEntry>: Sendable {
 
     /// Reads all entries of a file that need not be writable, such as that of a disk mounted read-only.
     package static func read(
-        _ file: borrowing OpenFile, path: String, _ format: LogFormat, _ body: (Entry) -> Void
+        _ file: borrowing OpenFile, path: String, _ format: LogFormat, pieceSize: Int = 1 << 18, _ body: (Entry) -> Void
     ) throws(StoreError) -> (damages: [LogDamage], end: Int) {
         let size = try file.status().size
-        return try scan(path, format, false, from: 0, to: size, body) { buffer, offset throws(StoreError) in
+        return try scan(path, format, false, from: 0, to: size, pieceSize, body) { buffer, offset throws(StoreError) in
             try file.read(into: buffer, at: offset)
         }
     }
 
     private static func scan(
-        _ path: String, _ format: LogFormat, _ acceptsForeign: Bool, from start: Int, to size: Int, _ body: (Entry) -> Void,
+        _ path: String, _ format: LogFormat, _ acceptsForeign: Bool, from start: Int, to size: Int, _ pieceSize: Int,
+        _ body: (Entry) -> Void,
         _ read: (UnsafeMutableRawBufferPointer, Int) throws(StoreError) -> Int
     ) throws(StoreError) -> (damages: [LogDamage], end: Int) {
         var damages: [LogDamage] = [], end = start
-        var buffer = [UInt8](repeating: 0, count: min(size - start, 1 << 18))
+        var buffer = [UInt8](repeating: 0, count: min(size - start, pieceSize))
         while end < size {
             let piece = min(buffer.count, size - end), isLast = end + piece == size
             let found = try buffer.withUnsafeMutableBufferPointer { buffer throws(StoreError) in
@@ -125,6 +134,16 @@ package struct LogFile<Entry: LogEntry>: Sendable {
 
     // MARK: Writing
 
+    /// Removes the files of interrupted replacements. The caller holds the lock of the log, so no other replacement runs.
+    package static func removeOrphans(in folder: DirectoryHandle) throws(StoreError) {
+        var orphans: [String] = []
+        var entries = try folder.list()
+        while let entry = try entries.next() {
+            if TemporaryFile.isName(entry.name, kind: WritableFile.replacementKind) { orphans.append(entry.name) }
+        }
+        for name in orphans { try folder.remove(name) }
+    }
+
     /// Cuts a torn tail, and appends entries in one write: a reader finds all of them or none.
     ///
     /// The log was read under the same lock.
@@ -134,7 +153,7 @@ package struct LogFile<Entry: LogEntry>: Sendable {
         guard !entries.isEmpty, let file else { return }
         // A header without entries is the rest of a torn append, and is written again.
         let start = position <= LogFormat.headerSize ? 0 : position
-        let bytes = try format.encode(entries, at: start, asOneAppend: true)
+        let bytes = try format.encode(entries, at: start, asOneAppendOf: entries.count)
         if size > start { try file.truncate(to: start) }
         do throws(StoreError) {
             try file.write(bytes, at: start)
@@ -152,13 +171,19 @@ package struct LogFile<Entry: LogEntry>: Sendable {
         size = position
     }
 
+    /// Flushes the entries to the disk.
+    package func synchronize() throws(StoreError) { try file?.synchronize() }
+
     /// Replaces the log in one step by one with other entries.
     ///
     /// - Throws: ``StoreError``. The old log then remains, unless only the synchronization of the directory failed.
-    package mutating func replace(by entries: [Entry], durability: Durability, in folder: DirectoryHandle) throws(StoreError) {
+    package mutating func replace(
+        by entries: some Sequence<Entry>, durability: Durability, in folder: DirectoryHandle
+    ) throws(StoreError) {
+        var bytes = try format.encode(entries, at: 0)
         // A log without entries stays empty, without a header: if the header were damaged, the file could not be told from a foreign one.
-        let bytes = entries.isEmpty ? [] : try format.encode(entries, at: 0, asOneAppend: false)
-        let file = try WritableFile.replacement(for: name, in: folder, mode: 0o600) { file throws(StoreError) in
+        if bytes.count == LogFormat.headerSize { bytes = [] }
+        let file = try WritableFile.replacement(for: name, in: folder, mode: mode) { file throws(StoreError) in
             try file.write(bytes, at: 0)
             // A rename may reach the disk before the content of the file.
             if durability == .power { try file.synchronize() }
@@ -182,7 +207,8 @@ extension StoreError {
         case .format:
             self.init(.unreadableRecord, "\(path) is not \(format.noun); move it away or choose another directory")
         case .version(let version):
-            let remedy = version > format.version ? "update the program" : "read it with the earlier version of the program, or move it away"
+            let remedy =
+                version > format.version ? "update the program" : "read it with the earlier version of the program, or move it away"
             self.init(
                 .unreadableRecord,
                 "\(path), \(format.noun), has version \(version), and this program reads version \(format.version); \(remedy)")

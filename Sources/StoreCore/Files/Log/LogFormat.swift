@@ -75,9 +75,11 @@ package struct LogFormat: Sendable {
     /// - Parameters:
     ///   - entries: The entries.
     ///   - offset: The offset in the file.
-    ///   - isOneAppend: Whether a reader accepts all of the entries or none.
-    package func encode<Entry: LogEntry>(_ entries: [Entry], at offset: Int, asOneAppend isOneAppend: Bool) throws(StoreError) -> [UInt8] {
-        var bytes = ByteWriter(capacity: Self.headerSize + entries.count * 256)
+    ///   - count: The number of entries, of which a reader accepts all or none; `nil` if it accepts each for itself.
+    package func encode<Entry: LogEntry>(
+        _ entries: some Sequence<Entry>, at offset: Int, asOneAppendOf count: Int? = nil
+    ) throws(StoreError) -> [UInt8] {
+        var bytes = ByteWriter(capacity: 512)
         if offset == 0 { bytes.append(header) }
         for (index, entry) in entries.enumerated() {
             let (start, content) = (bytes.bytes.count, bytes.bytes.count + Self.entryHeaderSize)
@@ -88,7 +90,7 @@ package struct LogFormat: Sendable {
             guard length <= Self.longestContent else {
                 throw StoreError(.unwritableRecord, "an entry of \(noun) is longer than \(Self.longestContent) bytes; shorten it")
             }
-            let following = isOneAppend ? entries.count - 1 - index : 0
+            let following = count.map { $0 - 1 - index } ?? 0
             bytes.withUnsafeMutableBytes { bytes in
                 func put(_ number: UInt32, _ place: Int) {
                     bytes.storeBytes(of: number.littleEndian, toByteOffset: start + place, as: UInt32.self)

@@ -13,7 +13,7 @@ package import StorePlatform
 // compares the open files with their names: another user may have replaced the log, and anything may have removed the directory.
 //
 // **The torn tail.** An append is one write. A process that is killed during it, or a disk that is full, leaves a part of the append behind
-// the last complete one. Nobody has acknowledged that part: readers end before it, and the next append cuts it off. Zeros at the end, which
+// the last complete one. That part was never acknowledged: readers end before it, and the next append cuts it off. Zeros at the end, which
 // a loss of power may leave, are a torn tail, too. Anything else that is not an entry is damage: it is reported once to each user, and the
 // entries behind it count.
 //
@@ -76,7 +76,6 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
     package let directory: Directory
     let options: Options
     package let queue: DispatchQueue
-    private let lock: PatientLock
     /// The open files and the position. Locked during a whole call, so that two calls do not interleave.
     private let state: Lock<State>
     let following = Lock(Following())
@@ -89,6 +88,8 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
     private struct Files: Sendable {
         let folder: DirectoryHandle
         let lock: WritableFile
+        /// Waits for the lock. It belongs to the file, because the holder of a removed log's lock does not delay the next log.
+        let waiting: PatientLock
     }
 
     /// Makes a user of a log; opens no file.
@@ -100,7 +101,6 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
     package init(_ directory: Directory, _ format: LogFormat, _ options: Options = Options(), queue: DispatchQueue? = nil) {
         (self.directory, self.options) = (directory, options)
         self.queue = queue ?? DispatchQueue(label: "StoreFiles.SharedLog")
-        lock = PatientLock(patience: options.patience)
         state = Lock(State(log: LogFile(options.name, format, acceptsForeign: options.acceptsForeign)))
     }
 
@@ -256,16 +256,29 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
                     if creating { continue }
                     return nil
                 }
-                let result = try lock.withLock(files.lock, named: options.lockName, in: files.folder) { () throws(StoreError) -> Result? in
-                    guard files.lock.isNamed else { return nil }
-                    // Reading would create a missing log.
-                    if !creating, try files.folder.status(of: options.name) == nil { return nil }
-                    return try body(files, &state)
+                // Reading would create a missing log. Another process may have created it in a new directory.
+                if !creating, try files.folder.status(of: options.name) == nil {
+                    state.files = nil
+                    continue
                 }
-                if let result { return result }
+                if let result = try locked(files, { () throws(StoreError) in try body(files, &state) }) { return result }
                 state.files = nil
             }
             return nil
+        }
+    }
+
+    /// Runs a closure under the lock; returns `nil` if the lock's file has lost its name.
+    private func locked<Result>(_ files: Files, _ body: () throws(StoreError) -> Result) throws(StoreError) -> Result? {
+        if try files.lock.lock() {
+            // A process forked meanwhile has the descriptor too, so that closing it would not release the lock.
+            defer { files.lock.unlock() }
+            return files.lock.isNamed ? try body() : nil
+        }
+        // The holder may be stopped in a directory that was removed.
+        guard files.lock.isNamed else { return nil }
+        return try files.waiting.withLock(files.lock, named: options.lockName, in: files.folder) { () throws(StoreError) in
+            files.lock.isNamed ? try body() : nil
         }
     }
 
@@ -280,7 +293,8 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
         guard let parent, let folder = try folder(in: parent, creating: creating) else { return nil }
         // Opening the files would create them.
         for name in creating ? [] : [options.name, options.lockName] where try folder.status(of: name) == nil { return nil }
-        let files = Files(folder: folder, lock: try WritableFile(options.lockName, in: folder, mode: 0o600))
+        let lock = try WritableFile(options.lockName, in: folder, mode: 0o600)
+        let files = Files(folder: folder, lock: lock, waiting: PatientLock(patience: options.patience))
         state.files = files
         // The new files need a watch.
         schedule()
@@ -297,13 +311,7 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
     /// - Throws: The errors of ``read()``.
     package func prepare() throws(StoreError) {
         let isPrepared: Void? = try access(creating: true) { files, state throws(StoreError) in
-            // Under the lock, no other compaction runs.
-            var orphans: [String] = []
-            var entries = try files.folder.list()
-            while let entry = try entries.next() {
-                if TemporaryFile.isName(entry.name, kind: WritableFile.replacementKind) { orphans.append(entry.name) }
-            }
-            for name in orphans { try files.folder.remove(name) }
+            try LogFile<Entry>.removeOrphans(in: files.folder)
             try state.log.check(in: files.folder)
         }
         if isPrepared == nil { throw removedAgain }

@@ -6,7 +6,7 @@ internal import StorePlatform
 /// A change is appended before the record's file is renamed, both under one lock. A process that is killed in between leaves at worst a
 /// superfluous change, which costs one load.
 enum SharedChange: LogEntry, Hashable {
-    /// The first entry of a log, and of a log whose latest changes were lost.
+    /// The beginning of a log, and of its numbers after the loss of the latest changes.
     case began(ChangeNumbers)
     /// A record was saved or removed. The key is its canonical JSON; `nil` if it is long, because the log holds many keys. The schema is
     /// that of the new record.

@@ -6,8 +6,10 @@ import Trials
 @testable import StoreCore
 @testable import StorePlatform
 
-/// Tests O14 on the bytes of a log.
+/// Tests O14, D4 and S9 on the bytes of a log of each format.
 struct LogFormatTests {
+    private static let formats = [LogFormat.outbox, .changes, LogFormat("SHmirror", version: 1, noun: "a journal")]
+
     /// A log of several appends, and where its entries are.
     private struct Sample {
         /// The records by append; the last append has one record.
@@ -15,38 +17,43 @@ struct LogFormatTests {
             ["one"], ["two", "", "a longer record with some text"], ["four"], [String(repeating: "5", count: 300)],
         ]
 
-        var bytes: [UInt8] = LogFormat.outbox.header
+        let format: LogFormat
+        var bytes: [UInt8]
         /// The range of each entry, and its record.
         var entries: [(range: Range<Int>, record: String)] = []
         /// The end of each append.
         var ends = [LogFormat.headerSize]
 
-        init() throws {
+        init(_ format: LogFormat) throws {
+            self.format = format
+            bytes = format.header
             for append in Self.appends {
                 for record in append {
                     let start = entries.last?.range.upperBound ?? bytes.count
                     entries.append((start..<start + LogFormat.entryHeaderSize + record.utf8.count, record))
                 }
-                bytes += try LogFormat.outbox.encode(append.map { Data($0.utf8) }, at: bytes.count, asOneAppend: true)
+                bytes += try format.encode(append.map { Data($0.utf8) }, at: bytes.count, asOneAppendOf: append.count)
                 ends.append(bytes.count)
             }
         }
     }
 
-    private func read(_ bytes: [UInt8], from base: Int = 0) throws -> LogFormat.Reading {
-        try bytes.withUnsafeBytes { bytes in Result { () throws(LogFormat.Foreign) in try LogFormat.outbox.read(bytes, from: base) } }.get()
+    private func read(_ bytes: [UInt8], as format: LogFormat, from base: Int = 0) throws -> LogFormat.Reading {
+        try bytes.withUnsafeBytes { bytes in Result { () throws(LogFormat.Foreign) in try format.read(bytes, from: base) } }.get()
     }
+
+    private struct NotFound: Error {}
 
     private func records(_ reading: LogFormat.Reading, _ bytes: [UInt8]) -> [String] {
         reading.contents.map { String(decoding: bytes[$0], as: UTF8.self) }
     }
 
-    @Test func `O14: a log cut at any byte keeps exactly its complete appends`() throws {
-        let sample = try Sample()
+    @Test(arguments: Self.formats) func `O14: a log cut at any byte keeps exactly its complete appends`(format: LogFormat) throws {
+        let sample = try Sample(format)
         #expect(sample.bytes.count == sample.ends.last)
         for length in 0...sample.bytes.count {
             let bytes = Array(sample.bytes[..<length])
-            let reading = try read(bytes)
+            let reading = try read(bytes, as: format)
             let whole = zip(sample.ends.dropFirst(), Sample.appends).filter { $0.0 <= length }.flatMap(\.1)
             #expect(records(reading, bytes) == whole, "cut at \(length)")
             #expect(reading.damages.isEmpty, "cut at \(length)")
@@ -54,23 +61,25 @@ struct LogFormatTests {
         }
     }
 
-    @Test func `O14: a tail of zeros, which a loss of power may leave, is cut off`() throws {
-        let sample = try Sample()
+    @Test(arguments: Self.formats) func `O14: a tail of zeros, which a loss of power may leave, is cut off`(format: LogFormat) throws {
+        let sample = try Sample(format)
         for end in [0] + sample.ends {
             let bytes = sample.bytes[..<end] + [UInt8](repeating: 0, count: 5000)
-            let reading = try read(Array(bytes))
+            let reading = try read(Array(bytes), as: format)
             #expect(reading.end == end)
             #expect(reading.damages.isEmpty)
         }
     }
 
-    @Test func `O14: one flipped bit costs at most the record of its entry, and is reported`() throws {
-        let sample = try Sample()
+    @Test(arguments: Self.formats) func `O14: one flipped bit costs at most the record of its entry, and is reported`(format: LogFormat)
+        throws
+    {
+        let sample = try Sample(format)
         for offset in sample.bytes.indices {
             for bit in 0..<8 {
                 var bytes = sample.bytes
                 bytes[offset] ^= 1 << bit
-                let reading = try read(bytes)
+                let reading = try read(bytes, as: format)
                 let kept = sample.entries.filter { !$0.range.contains(offset) }
                 #expect(records(reading, bytes) == kept.map(\.record), "bit \(bit) of byte \(offset)")
                 let damage = try #require(reading.damages.first, "bit \(bit) of byte \(offset)")
@@ -82,55 +91,56 @@ struct LogFormatTests {
         }
     }
 
-    @Test func `O14: a read that begins after an append finds the later appends`() throws {
-        let sample = try Sample()
+    @Test(arguments: Self.formats) func `O14: a read that begins after an append finds the later appends`(format: LogFormat) throws {
+        let sample = try Sample(format)
         for (count, end) in sample.ends.enumerated() where end > LogFormat.headerSize {
-            let reading = try read(Array(sample.bytes[end...]), from: end)
+            let reading = try read(Array(sample.bytes[end...]), as: format, from: end)
             #expect(records(reading, sample.bytes) == Sample.appends[count...].flatMap(\.self))
         }
     }
 
-    @Test func `O14: a copy of a log inside a damaged record is not mistaken for entries`() throws {
-        let inner = try Sample()
-        var bytes = LogFormat.outbox.header
-        bytes += try LogFormat.outbox.encode([Data("first".utf8)], at: bytes.count, asOneAppend: true)
+    @Test(arguments: Self.formats) func `O14: a copy of a log inside a damaged record is not mistaken for entries`(format: LogFormat) throws
+    {
+        let inner = try Sample(format)
+        var bytes = format.header
+        bytes += try format.encode([Data("first".utf8)], at: bytes.count, asOneAppendOf: 1)
         let damaged = bytes.count
-        bytes += try LogFormat.outbox.encode([Data(inner.bytes)], at: bytes.count, asOneAppend: true)
-        bytes += try LogFormat.outbox.encode([Data("last".utf8)], at: bytes.count, asOneAppend: true)
+        bytes += try format.encode([Data(inner.bytes)], at: bytes.count, asOneAppendOf: 1)
+        bytes += try format.encode([Data("last".utf8)], at: bytes.count, asOneAppendOf: 1)
         bytes[damaged + 4] ^= 1
-        let reading = try read(bytes)
+        let reading = try read(bytes, as: format)
         #expect(records(reading, bytes) == ["first", "last"])
         #expect(reading.damages.map(\.length) == [LogFormat.entryHeaderSize + inner.bytes.count])
     }
 
-    @Test func `O14: after damage, entries are kept or cut off as whole appends`() throws {
-        let sample = try Sample()
+    @Test(arguments: Self.formats) func `O14: after damage, entries are kept or cut off as whole appends`(format: LogFormat) throws {
+        let sample = try Sample(format)
         var bytes = sample.bytes
         // The first entry is damaged, and the second append ends within its last record.
         bytes[sample.entries[0].range.lowerBound] ^= 1
         bytes = Array(bytes[..<(sample.ends[2] - 1)])
-        let reading = try read(bytes)
+        let reading = try read(bytes, as: format)
         #expect(reading.contents.isEmpty)
         #expect(reading.damages.map(\.offset) == [LogFormat.headerSize])
         #expect(reading.end == sample.ends[1])
     }
 
-    @Test func `O14: a newer version and a foreign file are refused`() throws {
-        var newer = try Sample().bytes
-        newer[8] = 3
+    @Test(arguments: Self.formats) func `O14: a newer version and a foreign file are refused`(format: LogFormat) throws {
+        var newer = try Sample(format).bytes
+        newer[8] = 9
         let sum = newer.withUnsafeBytes { Checksum64.of(UnsafeRawBufferPointer(rebasing: $0[..<12])) }
         newer.replaceSubrange(12..<16, with: withUnsafeBytes(of: UInt32(truncatingIfNeeded: sum).littleEndian) { Array($0) })
-        #expect(throws: LogFormat.Foreign.version(3)) { try read(newer) }
+        #expect(throws: LogFormat.Foreign.version(9)) { try read(newer, as: format) }
         // A damaged header of a newer version must not make its entries readable.
         for bytes in [Array("a text that some other program has written".utf8), [1], [UInt8](repeating: 255, count: 16)] {
-            #expect(throws: LogFormat.Foreign.format) { try read(bytes) }
+            #expect(throws: LogFormat.Foreign.format) { try read(bytes, as: format) }
         }
     }
 
-    @Test(arguments: seeds(300, sanitized: 50))
-    func `O14: random damage neither adds nor reorders records`(seed: UInt64) throws {
+    @Test(arguments: Self.formats, seeds(150, sanitized: 25))
+    func `O14: random damage neither adds nor reorders records`(format: LogFormat, seed: UInt64) throws {
         var random = SplitMix(seed: seed)
-        let sample = try Sample()
+        let sample = try Sample(format)
         var bytes = sample.bytes
         for _ in 0...random.below(6) {
             let start = LogFormat.headerSize + random.below(bytes.count - LogFormat.headerSize)
@@ -142,7 +152,7 @@ struct LogFormatTests {
             }
             if bytes.count < 20 { break }
         }
-        let reading = try read(bytes)
+        let reading = try read(bytes, as: format)
         var rest = sample.entries.map(\.record)[...]
         for record in records(reading, bytes) {
             let index = try #require(rest.firstIndex(of: record))
@@ -150,5 +160,25 @@ struct LogFormatTests {
         }
         let places = reading.contents.map { $0 } + reading.damages.map { $0.offset..<$0.offset + $0.length }
         #expect(places.allSatisfy { $0.upperBound <= bytes.count })
+    }
+
+    @Test(arguments: Self.formats, [1, 30, 100, 4096])
+    func `S17: a log is read in pieces of any size, also a damaged or torn one`(format: LogFormat, size: Int) throws {
+        let sample = try Sample(format)
+        let place = try TemporaryDirectory()
+        let path = place.file("log").path(percentEncoded: false)
+        for offset in [nil, 2, 20, sample.bytes.count / 2, sample.bytes.count - 30] {
+            for cut in [0, 1, 320] {
+                var bytes = Array(sample.bytes.dropLast(cut))
+                if let offset, offset < bytes.count { bytes[offset] ^= 1 }
+                try place.write(bytes, "log")
+                let expected = try read(bytes, as: format)
+                guard let file = try OpenFile(reading: path) else { throw NotFound() }
+                var found: [Data] = []
+                let (damages, end) = try LogFile<Data>.read(file, path: path, format, pieceSize: size) { found.append($0) }
+                #expect(found == expected.contents.map { Data(bytes[$0]) })
+                #expect(damages == expected.damages && end == expected.end)
+            }
+        }
     }
 }
