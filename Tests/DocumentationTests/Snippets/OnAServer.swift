@@ -2,6 +2,7 @@ internal import Dispatch
 internal import Foundation
 internal import StoreCore
 import StoreCoreTesting
+import StoreFiles
 import StoreOutbox
 import StoreResilience
 internal import Synchronization
@@ -98,13 +99,13 @@ final class StoreMetrics: Sendable {
 /// Ends the server when the system asks for it.
 func serveUntilTerminated(
     _ scope: CacheScope, _ outbox: Outbox,
-    serve: @Sendable () async throws -> Void
+    serve: @escaping @Sendable () async throws -> Void
 ) async throws {
     signal(SIGTERM, SIG_IGN)
+    let source = DispatchSource.makeSignalSource(signal: SIGTERM)
+    defer { source.cancel() }
     let terminations = AsyncStream<Void> { stream in
-        let source = DispatchSource.makeSignalSource(signal: SIGTERM)
         source.setEventHandler { stream.yield() }
-        stream.onTermination = { _ in source.cancel() }
         source.activate()
     }
     try await withThrowingTaskGroup { group in

@@ -102,6 +102,7 @@ extension StoreEventKind {
         case .fetchEnded(_, duration: _, .modified): "ended"
         case .fetchEnded(_, duration: _, .notModified): "confirmed"
         case .fetchEnded(_, duration: _, .failed): "failed"
+        case .fetchEnded(_, duration: _, .refused): "refused"
         case .fetchEnded(_, duration: _, .cancelled): "cancelled"
         case .retried: "retried"
         case .saved: "saved"
