@@ -5,9 +5,9 @@ extension Observed {
     /// Waits until the model shows content that a predicate accepts, without polling.
     ///
     /// ```swift
-    /// let user = Observed<User>()
-    /// let following = Task { await user.follow(users[1]) }
-    /// try await user.shows { $0.name == "Ada" }
+    /// let model = Observed<String>()
+    /// let following = Task { await model.follow(users[1]) }
+    /// try await model.shows { $0 == "Ada" }
     /// ```
     ///
     /// The wait considers the content that the model shows now, and each later one. Content that is replaced before the main actor is free

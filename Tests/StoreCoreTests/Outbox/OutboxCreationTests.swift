@@ -266,6 +266,7 @@ struct OutboxCreationTests {
             #expect(error?.code == .entityNotCreated && error?.message.contains("neither would be delivered") == true)
         }
         #expect(try await notes.outbox.replace(third, with: CreateChild(id: "c", parent: "a")).isDone)
+        notes.outbox.start()
         #expect(await notes.outbox.drain(until: .seconds(3_600)) == .drained)
         #expect(await notes.outbox.commands().allSatisfy { $0.id != first && $0.id != second && $0.id != third })
     }
