@@ -79,7 +79,8 @@ struct IsolationTests {
     }
 
     /// The least processor time of one exchange with each server, measured in turns.
-    private func costs(of attacks: [Attack], times: Int = rounds(21, quick: 9)) async throws -> [(cost: Int64, failure: TransportFailure?)] {
+    private func costs(of attacks: [Attack], times: Int = rounds(21, quick: 9)) async throws -> [(cost: Int64, failure: TransportFailure?)]
+    {
         let origins = try attacks.map { attack in try LoopbackOrigin { _ in .verbatim(attack.bytes) } }
         let engine = try engine()
         for origin in origins { _ = try await start(origin.url, on: engine).end.wait { $0 } }
