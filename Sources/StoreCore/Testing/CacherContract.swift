@@ -21,7 +21,7 @@ internal import StoreOutbox
 ///
 /// The cacher must be empty, and is empty afterwards.
 public enum CacherContract {
-    /// Checks the rules of ``Cacher``.
+    /// Checks the rules of a cacher.
     ///
     /// - Parameters:
     ///   - keys: At least two keys, among them the most unusual ones: they must not be confused with each other.
@@ -48,7 +48,7 @@ public enum CacherContract {
         try check.broken.throwIfAny(Opened.self)
     }
 
-    /// Checks the rules of ``SharedCacher`` with two users of the same records.
+    /// Checks the rules of a shared cacher, with two users of the same records.
     ///
     /// - Parameters:
     ///   - keys: At least two keys.

@@ -17,7 +17,7 @@ public struct StoreSnapshot: Hashable, Sendable {
     public var fetches = 0
     /// The keys with content that the cacher does not have yet, or failed to take.
     public var unsavedKeys = 0
-    /// The keys whose last save or removal has failed; a part of ``unsavedKeys``.
+    /// The keys with a failed last save or removal; a part of the unsaved keys.
     public var failedSaves = 0
     /// The running calls of the cacher.
     public var cacherCalls = 0
