@@ -2,7 +2,7 @@ package import StoreCore
 
 /// The deadlines of one exchange: a pure machine that receives events and their times.
 package struct Deadlines: Sendable {
-    /// The part of an exchange that a deadline timeouts.
+    /// The part of an exchange that a deadline limits.
     package enum Part: Hashable, Sendable {
         case head, idle, attempt, overall
     }

@@ -115,7 +115,7 @@ final class WireLoop {
         end(ticket, transfer.refusal(code))
     }
 
-    /// Ends an exchange before libcurl does. Without a failure or a deadline it is not told, because its caller was canceled.
+    /// Ends an exchange before libcurl does. Without a failure or a deadline, the exchange is not notified, because its caller was canceled.
     private func end(_ ticket: WireMachine.Ticket, _ failure: TransportFailure? = nil, late part: Deadlines.Part? = nil) {
         _ = machine.left(ticket)
         guard let transfer = transfers.removeValue(forKey: ticket) else { return }

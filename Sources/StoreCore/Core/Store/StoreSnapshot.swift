@@ -30,7 +30,7 @@ public struct StoreSnapshot: Hashable, Sendable {
 extension Store {
     /// Counts the contents and the work of the store.
     ///
-    /// Cost: one look at each live key, under the lock of the store; about a millisecond for ten thousand. A store at rest has few live keys.
+    /// Cost: one look at each live key, under the lock of the store. A store at rest has few live keys.
     ///
     /// - Returns: The counts of one moment; only ``StoreSnapshot/recordsInMemory`` may be of a later one.
     public func snapshot() -> StoreSnapshot {

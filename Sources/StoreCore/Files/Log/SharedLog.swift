@@ -9,7 +9,7 @@ package import StorePlatform
 // Therefore the decisions of two users never conflict.
 //
 // **The lock** is a file of its own, because the log may be replaced while a user waits for it. The system releases the lock when its holder
-// ends. A holder that is stopped delays the others for the patience of ``FileLock``, and then their calls throw. Under the lock, a user first
+// ends. A holder that is stopped delays the others for the patience of ``PatientLock``, and then their calls throw. Under the lock, a user first
 // compares the open files with their names: another user may have replaced the log, and anything may have removed the directory.
 //
 // **The torn tail.** An append is one write. A process that is killed during it, or a disk that is full, leaves a part of the append behind

@@ -177,7 +177,7 @@ actor DefectiveCacher: Cacher {
 enum SharingDefect: String, CaseIterable, Sendable {
     case silence = "a save of another user is announced: nothing arrives"
     case echo = "the own changes of a cacher are delivered to its observers"
-    case overwriting = "save over a position before another user's removal brings the record back"
+    case overwriting = "save over a position before another user's change replaces newer content"
     case refusal = "save over the own position is refused"
     case grants = "a second lease of a key is granted while another user holds it"
     case notShared = "isShared is false"
