@@ -20,8 +20,17 @@ struct HeadReader {
     private var isDone = false
     /// Whether the head arrived over HTTP/2, where one connection carries several responses at once.
     private(set) var isShared = false
+    private let offersHTTP2: Bool
 
-    init(url: URL) { self.url = url }
+    /// Creates a parser.
+    ///
+    /// - Parameters:
+    ///   - url: The address that responds.
+    ///   - offersHTTP2: Whether the connection may use HTTP/2; otherwise, a status line of HTTP/2 is an error.
+    init(url: URL, offersHTTP2: Bool) {
+        self.url = url
+        self.offersHTTP2 = offersHTTP2
+    }
 
     /// Parses the next line, including its line ending.
     ///
@@ -41,7 +50,7 @@ struct HeadReader {
         if text.isEmpty { return try finish() }
         if isAtStart, text.starts(with: "HTTP/".utf8) {
             // libcurl writes `HTTP/2` for frames. A server writes `HTTP/2.0` on a connection without frames.
-            if text.starts(with: "HTTP/2.".utf8) {
+            if text.starts(with: offersHTTP2 ? "HTTP/2.".utf8 : "HTTP/2".utf8) {
                 throw TransportFailure(.protocolViolation, "the response claims HTTP/2 on a connection with HTTP/1.1; correct the server")
             }
             isAtStart = false

@@ -45,7 +45,7 @@ final class WireTransfer {
         self.ticket = ticket
         self.request = request
         self.exchange = exchange
-        headReader = HeadReader(url: request.message.url)
+        headReader = HeadReader(url: request.message.url, offersHTTP2: offersHTTP2)
         self.loop = loop
         self.offersHTTP2 = offersHTTP2
         switch request.message.body {
@@ -79,7 +79,9 @@ final class WireTransfer {
     /// Prepares the exchange to begin again with another protocol.
     func repeats(offeringHTTP2 isOffered: Bool) {
         (isRepeated, offersHTTP2, hasHead) = (true, isOffered, false)
-        (headReader, head, first, isUnreported) = (HeadReader(url: request.message.url), nil, Data(), false)
+        (headReader, head, first, isUnreported) = (
+            HeadReader(url: request.message.url, offersHTTP2: isOffered), nil, Data(), false
+        )
         (isReceivingPaused, isSendingPaused) = (false, false)
     }
 

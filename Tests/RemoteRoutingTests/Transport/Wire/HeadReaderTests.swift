@@ -8,8 +8,8 @@ import Testing
 struct HeadReaderTests {
     private static let url = URL(filePath: "/")
 
-    private func read(_ text: String) throws -> HTTPResponse? {
-        var reader = HeadReader(url: HeadReaderTests.url)
+    private func read(_ text: String, offersHTTP2: Bool = true) throws -> HTTPResponse? {
+        var reader = HeadReader(url: HeadReaderTests.url, offersHTTP2: offersHTTP2)
         var found: HTTPResponse?
         var line: [UInt8] = []
         for byte in Array(text.utf8) {
@@ -37,6 +37,12 @@ struct HeadReaderTests {
         #expect { try read(hidden) } throws: { ($0 as? TransportFailure)?.code == .protocolViolation }
     }
 
+    @Test(arguments: ["HTTP/2 200", "HTTP/2.0 200 OK"])
+    func `W1: a status line of HTTP 2 is refused where the connection does not use it`(_ line: String) throws {
+        #expect { try read("\(line)\r\n\r\n", offersHTTP2: false) } throws: { ($0 as? TransportFailure)?.code == .protocolViolation }
+        #expect(try read("HTTP/2 200\r\n\r\n")?.status == 200)
+    }
+
     @Test func `an interim response and trailers are dropped`() throws {
         let head = try #require(try read("HTTP/1.1 103 X\r\nLink: a\r\n\r\nHTTP/1.1 200 OK\r\nB: 2\r\n\r\nETag: c\r\n\r\n"))
         #expect(head.status == 200)
@@ -53,7 +59,7 @@ struct HeadReaderTests {
     #if os(Linux)
     /// Reads a field, and returns its bytes as a request would send its value.
     private func returned(_ name: String, _ value: [UInt8]) throws -> [UInt8] {
-        var reader = HeadReader(url: HeadReaderTests.url)
+        var reader = HeadReader(url: HeadReaderTests.url, offersHTTP2: true)
         var head: HTTPResponse?
         for line in [Array("HTTP/1.1 200 OK\r\n".utf8), Array("\(name): ".utf8) + value + [0x0D, 0x0A], [0x0D, 0x0A]] {
             head = try line.withUnsafeBytes { bytes throws(TransportFailure) in try reader.take(bytes) }
@@ -83,7 +89,7 @@ struct HeadReaderTests {
     }
 
     @Test func `bytes that are not UTF-8 are read as ISO-8859-1`() throws {
-        var reader = HeadReader(url: HeadReaderTests.url)
+        var reader = HeadReader(url: HeadReaderTests.url, offersHTTP2: true)
         var head: HTTPResponse?
         for line in [Array("HTTP/1.1 200 OK\r\n".utf8), Array("A: ".utf8) + [0xE9, 0x0D, 0x0A], [0x0D, 0x0A]] {
             head = try line.withUnsafeBytes { try reader.take($0) }

@@ -92,10 +92,11 @@ struct HostileConnectionTests {
         #expect(streamed.status == 101)
     }
 
-    @Test func `W1: a response that claims HTTP 2 without its frames is refused`() async throws {
+    @Test(arguments: ["HTTP/2.0 200 OK", "HTTP/2 200 OK", "HTTP/2 200"])
+    func `W1: a response that claims HTTP 2 without its frames is refused`(_ line: String) async throws {
         let server = try RawServer { connection in
             guard connection.readHead() != nil else { return }
-            connection.send("HTTP/2.0 200 OK\r\nContent-Length: 1\r\n\r\nx")
+            connection.send("\(line)\r\nContent-Length: 1\r\n\r\nx")
         }
         let host = try RealTransport.curl.host(server.port) { $0.retry = .never }
         let error = try await remoteError { _ = try await host.data(for: Route(path: "/x")) }
