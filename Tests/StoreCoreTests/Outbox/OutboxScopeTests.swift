@@ -305,8 +305,10 @@ struct OutboxScopeTests {
     }
 
     @Test func `O1: two types with one name stop the program`() async throws {
-        await #expect(processExitsWith: .failure) {
-            let outbox = try Outbox(directory: temporaryURL())
+        // A directory of this process, because a process that stops removes nothing.
+        let directory = temporaryURL()
+        await #expect(processExitsWith: .failure) { [directory] in
+            let outbox = try Outbox(directory: directory)
             await outbox.register(Add.self) { _, _ in }
             await outbox.register(Add.self) { _, _ in }
         }

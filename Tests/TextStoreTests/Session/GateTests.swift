@@ -144,7 +144,7 @@ struct GateTests {
         #expect(try bench.place.damage("accepted") == 2)
         let next = try await started("1.0.0")
         #expect(await next.needsAcceptance(of: shown))
-        #expect(bench.events.faults.contains { $0.code == .damagedFile })
+        try await bench.events.waitForFault { $0.code == .damagedFile }
     }
 
     @Test(arguments: [Loss.cleared, .damaged])

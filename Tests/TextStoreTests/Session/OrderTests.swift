@@ -116,7 +116,7 @@ struct OrderTests {
         let refused = await #expect(throws: TextStoreError.self) { try await store.refresh() }
         #expect(refused?.code == .belowFloor)
         #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
-        #expect(bench.events.refusals.contains { $0.code == .belowFloor && $0.identifier == "eula" })
+        try await bench.events.waitForRefusal { $0.code == .belowFloor && $0.identifier == "eula" }
     }
 
     @Test(arguments: ["text", "pointer"])
@@ -131,7 +131,7 @@ struct OrderTests {
         let refused = await #expect(throws: TextStoreError.self) { try await store.refresh() }
         #expect(refused?.code == .belowFloor)
         #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1 (below floor)")
-        #expect(bench.events.faults.contains { $0.code == .damagedFile })
+        try await bench.events.waitForFault { $0.code == .damagedFile }
         #expect(bench.events.saved == ["eula 2.0.0"])
     }
 

@@ -49,7 +49,7 @@ struct PlaceTests {
         for name in try await prepared() where name.hasSuffix(".text") { try replaceWithSocket(name) }
         let store = try await bench.started()
         #expect(try await store.text(for: "eula").text == "Bundled terms 1")
-        #expect(bench.events.faults.contains { $0.code == .damagedFile && $0.identifier == "eula" })
+        try await bench.events.waitForFault { $0.code == .damagedFile && $0.identifier == "eula" }
         try await store.refresh()
         #expect(try await line(store.text(for: "eula")) == "2.0.0 remote: Remote terms 2")
     }

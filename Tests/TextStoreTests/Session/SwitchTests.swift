@@ -70,8 +70,8 @@ struct SwitchTests {
         let store = try await bench.started(bundle: try bench.bundle([:]))
         let missing = await #expect(throws: TextStoreError.self) { try await store.text(for: bench.source("privacy")) }
         #expect(missing?.code == .notAvailable && missing?.identifier == "privacy")
-        #expect(bench.events.refusals.contains { $0.code == .unreadableBundleFile && $0.identifier == "privacy" })
-        #expect(bench.events.refusals.contains { $0.code == .unreadableBundleFile && $0.description.contains("versions.json") })
+        try await bench.events.waitForRefusal { $0.code == .unreadableBundleFile && $0.identifier == "privacy" }
+        try await bench.events.waitForRefusal { $0.code == .unreadableBundleFile && $0.description.contains("versions.json") }
         #expect(line(try await store.text(for: bench.source("eula"), awaiting: patient)) == "2.0.0 remote: Remote terms 2")
     }
 

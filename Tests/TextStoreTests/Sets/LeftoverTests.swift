@@ -96,7 +96,7 @@ struct LeftoverTests {
         }
         await store.setVersionSource(bench.versions)
         #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1 (below floor)")
-        #expect(bench.events.faults.contains { $0.code == .damagedFile && $0.identifier == "eula" })
+        try await bench.events.waitForFault { $0.code == .damagedFile && $0.identifier == "eula" }
     }
 
     @Test(arguments: [TextStoreError.Code.withdrawn, .unreachable, nil])

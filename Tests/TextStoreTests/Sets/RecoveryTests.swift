@@ -69,7 +69,7 @@ struct RecoveryTests {
         let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
         #expect(error?.code == .incompleteSet)
         #expect(try await version(store) == "99.0.0", "the floor stays without a rollback")
-        #expect(bench.events.refusals.contains { $0.code == .belowFloor })
+        try await bench.events.waitForRefusal { $0.code == .belowFloor }
         serve("2.0.0", epoch: 1, revision: 2, isRollback: true)
         try await store.refresh()
         #expect(try await version(store) == "2.0.0")

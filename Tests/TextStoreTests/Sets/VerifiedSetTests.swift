@@ -163,7 +163,8 @@ struct VerifiedSetTests {
         try await refreshing.value
         try await store.refresh()
         #expect(line(try await store.text(for: "eula")) == "3.0.0 remote: Remote terms 3")
-        // The first refresh does not join the request that the other source has begun.
+        // The first refresh does not join the request that the other source has begun. Events follow the results.
+        try await bench.events.waitForChecks(isCleared ? 2 : 3)
         #expect(bench.events.checks == (isCleared ? 2 : 3))
     }
 

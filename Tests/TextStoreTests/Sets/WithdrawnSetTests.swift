@@ -35,7 +35,7 @@ struct WithdrawnSetTests {
         try await store.refresh()
         #expect(try await store.activate() == false)
         #expect(try await shown(store) == ["1.0.0", "1.0.0"])
-        #expect(bench.events.refusals.contains { $0.code.rawValue == "withdrawn" })
+        try await bench.events.waitForRefusal { $0.code.rawValue == "withdrawn" }
         #expect(!bench.place.files.contains { $0.hasSuffix(".text") })
         bench.origin.goDown()
         #expect(try await shown(bench.started(policy: policy, group: group)) == ["1.0.0", "1.0.0"])

@@ -53,8 +53,8 @@ final class Events: Sendable {
         all.current.compactMap { if case .saved(let id, let version) = $0 { "\(id) \(version?.description ?? "-")" } else { nil } }
     }
     /// The epoch and revision events.
-    var described: [String] {
-        all.current.compactMap {
+    private static func described(_ events: [TextStoreEvent]) -> [String] {
+        events.compactMap {
             switch $0 {
             case .epochRaised(let from, let to): "epoch \(from) to \(to)"
             case .revisionJumped(let from, let to): "jump \(from) to \(to)"
@@ -63,6 +63,27 @@ final class Events: Sendable {
         }
     }
     var checks: Int { all.current.reduce(0) { if case .checked = $1 { $0 + 1 } else { $0 } } }
+
+    // Events follow the results that they report, so a test waits for them.
+
+    func waitForRefusal(_ isExpected: @escaping @Sendable (TextStoreError) -> Bool) async throws {
+        try await all.wait { events in
+            for case .refused(let error) in events where isExpected(error) { return () }
+            return nil
+        }
+    }
+
+    func waitForFault(_ isExpected: @escaping @Sendable (TextStoreError) -> Bool) async throws {
+        try await all.wait { events in
+            for case .fault(let error) in events where isExpected(error) { return () }
+            return nil
+        }
+    }
+
+    func waitForDescriptions(_ expected: [String]) async throws {
+        try await all.wait { Events.described($0).count >= expected.count ? () : nil }
+        #expect(Events.described(all.current) == expected)
+    }
 
     func waitForRefusal(_ code: TextStoreError.Code, of identifier: String? = nil) async throws -> TextStoreError {
         try await all.wait { events in
