@@ -94,7 +94,7 @@ public struct ScriptedRequest<Param: Hashable & Sendable>: Hashable, Sendable {
 /// The behavior of a scripted fetch whose task is canceled.
 public enum ScriptedCancellation: Hashable, Sendable {
     /// The fetch throws `CancellationError` at once, even while it is held, and consumes no answer.
-    case honoured
+    case honored
     /// The fetch ignores the cancellation: it stays held until it is released, and then returns its answer.
     case ignored
 }

@@ -36,7 +36,7 @@ public final class ScriptedDeliveries<Value: Command & Hashable, Result: Sendabl
     /// - Parameters:
     ///   - answers: The answers; more can be enqueued.
     ///   - cancellation: The behavior of a delivery with a canceled task.
-    public init(_ answers: ScriptedAnswer<Result>..., cancellation: ScriptedCancellation = .honoured) {
+    public init(_ answers: ScriptedAnswer<Result>..., cancellation: ScriptedCancellation = .honored) {
         script = FetchScript(answers: answers, cancellation: cancellation, answering: nil)
     }
 
@@ -46,7 +46,7 @@ public final class ScriptedDeliveries<Value: Command & Hashable, Result: Sendabl
     ///   - cancellation: The behavior of a held delivery with a canceled task; the closure handles its own cancellation.
     ///   - answering: Makes the answer after the delivery has left the gate; the delivery rethrows its errors.
     public init(
-        cancellation: ScriptedCancellation = .honoured,
+        cancellation: ScriptedCancellation = .honored,
         answering: @escaping @Sendable (ScriptedDelivery<Value>) async throws -> ScriptedAnswer<Result>
     ) {
         script = FetchScript(answers: [], cancellation: cancellation) { try await answering($0.param) }

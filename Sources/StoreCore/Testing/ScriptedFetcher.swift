@@ -31,7 +31,7 @@ public final class ScriptedFetcher<Param: Hashable & Sendable, Content: Sendable
     /// - Parameters:
     ///   - answers: The answers; more can be enqueued.
     ///   - cancellation: The behavior of a fetch whose task is canceled.
-    public init(_ answers: ScriptedAnswer<Content>..., cancellation: ScriptedCancellation = .honoured) {
+    public init(_ answers: ScriptedAnswer<Content>..., cancellation: ScriptedCancellation = .honored) {
         script = FetchScript(answers: answers, cancellation: cancellation, answering: nil)
     }
 
@@ -41,7 +41,7 @@ public final class ScriptedFetcher<Param: Hashable & Sendable, Content: Sendable
     ///   - cancellation: The behavior of a held fetch whose task is canceled; the closure handles its own cancellation.
     ///   - answering: Makes the answer after the fetch has left the gate; the fetch rethrows its errors.
     public init(
-        cancellation: ScriptedCancellation = .honoured,
+        cancellation: ScriptedCancellation = .honored,
         answering: @escaping @Sendable (ScriptedRequest<Param>) async throws -> ScriptedAnswer<Content>
     ) {
         script = FetchScript(answers: [], cancellation: cancellation, answering: answering)
@@ -82,7 +82,7 @@ public final class ScriptedPaginationFetcher<Param: Hashable & Sendable, Element
     /// - Parameters:
     ///   - answers: The answers; more can be enqueued.
     ///   - cancellation: The behavior of a fetch whose task is canceled.
-    public init(_ answers: ScriptedAnswer<[Element]>..., cancellation: ScriptedCancellation = .honoured) {
+    public init(_ answers: ScriptedAnswer<[Element]>..., cancellation: ScriptedCancellation = .honored) {
         script = FetchScript(answers: answers, cancellation: cancellation, answering: nil)
     }
 
@@ -92,7 +92,7 @@ public final class ScriptedPaginationFetcher<Param: Hashable & Sendable, Element
     ///   - cancellation: The behavior of a held fetch whose task is canceled; the closure handles its own cancellation.
     ///   - answering: Makes the answer after the fetch has left the gate; the fetch rethrows its errors.
     public init(
-        cancellation: ScriptedCancellation = .honoured,
+        cancellation: ScriptedCancellation = .honored,
         answering: @escaping @Sendable (ScriptedRequest<Param>) async throws -> ScriptedAnswer<[Element]>
     ) {
         script = FetchScript(answers: [], cancellation: cancellation, answering: answering)

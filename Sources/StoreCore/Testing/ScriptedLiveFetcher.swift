@@ -18,7 +18,7 @@ public final class ScriptedLiveFetcher<Param: Hashable & Sendable, Content: Send
     /// Creates a fetcher without values.
     ///
     /// - Parameter cancellation: The behavior of a connection whose task is canceled.
-    public init(cancellation: ScriptedCancellation = .honoured) {
+    public init(cancellation: ScriptedCancellation = .honored) {
         state = WatchedState(LiveScriptState(cancellation: cancellation))
     }
 

@@ -6,7 +6,7 @@ import Trials
 
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct LostUpdateTests {
-    @Test(arguments: Backing.allCases, [ScriptedCancellation.honoured, .ignored])
+    @Test(arguments: Backing.allCases, [ScriptedCancellation.honored, .ignored])
     func `C5: a fetch older than an update has no effect`(_ backing: Backing, _ cancellation: ScriptedCancellation) async throws {
         let bench = Bench(backing, fetcher: .counting(cancellation: cancellation), reports: true)
         bench.fetcher.hold()

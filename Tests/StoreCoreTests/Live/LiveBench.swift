@@ -14,7 +14,7 @@ final class LiveBench: Sendable {
 
     init(
         _ backing: Backing = .memory, expiry: Expiry = .never, policy: StorePolicy = .default,
-        cancellation: ScriptedCancellation = .honoured, reports: Bool = false
+        cancellation: ScriptedCancellation = .honored, reports: Bool = false
     ) {
         let feed = ScriptedLiveFetcher<Int, String>(cancellation: cancellation)
         self.feed = feed

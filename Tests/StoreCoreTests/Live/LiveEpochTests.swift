@@ -7,7 +7,7 @@ import Trials
 struct LiveEpochTests {
     enum Change: CaseIterable, Sendable { case clear, clearAll, invalidate, refresh, forceRefresh }
 
-    @Test(arguments: Change.allCases, [ScriptedCancellation.honoured, .ignored])
+    @Test(arguments: Change.allCases, [ScriptedCancellation.honored, .ignored])
     func `L3: a new epoch ends the stream, and nothing of it is accepted`(
         _ change: Change, _ cancellation: ScriptedCancellation
     ) async throws {

@@ -75,7 +75,7 @@ struct OutboxClosingTests {
     }
 
     @Test func `C23: a closed outbox refuses every request, and the next one delivers what was pending`() async throws {
-        let bench = try bench(cancellation: .honoured)
+        let bench = try bench(cancellation: .honored)
         await bench.fill()
         await bench.register()
         bench.origin.hold()

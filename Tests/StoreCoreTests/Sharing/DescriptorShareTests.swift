@@ -78,7 +78,7 @@ struct DescriptorShareTests {
         let taken = permits.takeIfFree()
         let (key, wait) = (FetchedKey(), FetchWait(FetchScope(FetchedKey(), .one(WatchedState(0)))))
         if isAwaitedBefore { #expect(wait.begin(awaiting: key)) }
-        let turn = Task { try await LeaseTurn.$key.withValue(key) { try await LeaseTurn.take(permits, within: .seconds(100_000)) } }
+        let turn = Task { try await FetchTurn.$key.withValue(key) { try await FetchTurn.take(permits, within: .seconds(100_000)) } }
         if !isAwaitedBefore {
             try await until { permits.waiterCount == 1 }
             #expect(wait.begin(awaiting: key))
@@ -86,7 +86,7 @@ struct DescriptorShareTests {
         #expect(try await turn.value == nil)
         wait.end()
         // Nothing waits any longer, so the next fetch waits again.
-        let next = Task { try await LeaseTurn.$key.withValue(key) { try await LeaseTurn.take(permits, within: .seconds(100_000)) } }
+        let next = Task { try await FetchTurn.$key.withValue(key) { try await FetchTurn.take(permits, within: .seconds(100_000)) } }
         try await until { permits.waiterCount == 1 }
         taken?.release()
         #expect(try await next.value != nil)
@@ -95,11 +95,11 @@ struct DescriptorShareTests {
     @Test func `D10: a wait for a turn ends with its task, and without a lease after the duration of one`() async throws {
         let permits = Permits(1)
         let taken = permits.takeIfFree()
-        let canceled = Task { try await LeaseTurn.take(permits, within: .seconds(100_000)) }
+        let canceled = Task { try await FetchTurn.take(permits, within: .seconds(100_000)) }
         try await until { permits.waiterCount == 1 }
         canceled.cancel()
         await #expect(throws: CancellationError.self) { try await canceled.value }
-        #expect(try await LeaseTurn.take(permits, within: .milliseconds(1)) == nil)
+        #expect(try await FetchTurn.take(permits, within: .milliseconds(1)) == nil)
         try await until { permits.waiterCount == 0 }
         taken?.release()
     }

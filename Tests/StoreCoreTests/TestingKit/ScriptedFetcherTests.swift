@@ -140,7 +140,7 @@ struct ScriptedFetcherTests {
         #expect((fetcher.cancelledCount, fetcher.endedCount, fetcher.heldCount) == (1, 1, 0))
     }
 
-    @Test(arguments: [ScriptedCancellation.honoured, .ignored])
+    @Test(arguments: [ScriptedCancellation.honored, .ignored])
     func `a fetch in a canceled task throws unless it ignores cancellation`(cancellation: ScriptedCancellation) async throws {
         let fetcher = Fetcher(.success("a"), cancellation: cancellation)
         let fetch = Task {
@@ -148,7 +148,7 @@ struct ScriptedFetcherTests {
             return try await fetcher.fetch(param: 1, revalidating: nil)
         }
         switch cancellation {
-        case .honoured: await #expect(throws: CancellationError.self) { try await fetch.value }
+        case .honored: await #expect(throws: CancellationError.self) { try await fetch.value }
         case .ignored: #expect(try await fetch.value == .modified("a"))
         }
         #expect((fetcher.startedCount, fetcher.cancelledCount, fetcher.endedCount) == (1, 1, 1))

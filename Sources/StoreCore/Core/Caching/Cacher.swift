@@ -102,15 +102,31 @@ extension Cacher {
 
 extension CacheRecord {
     /// The time for which the record remains valid on the wall clock: zero or less if it is out of date, `.forever` if it never expires.
-    package func remainingLifetime(expiry: Expiry, now: Date) -> Duration {
+    ///
+    /// - Parameters:
+    ///   - expiry: The lifetime of content whose origin states none.
+    ///   - jitter: The largest part of the lifetime by which it is shortened, from 0 to 1.
+    ///   - now: The current wall-clock time.
+    package func remainingLifetime(expiry: Expiry, jitter: Double = 0, now: Date) -> Duration {
         if isInvalidated { return .zero }
         let age = now.timeIntervalSince(fetchedAt)
         // A clock that was set back leaves records from the future, of unknown age.
         guard age >= 0 else { return .zero }
-        guard let lifetime = freshness.lifetime ?? expiry.lifetime else { return .forever }
+        guard let lifetime = lifetime(expiry: expiry, jitter: jitter) else { return .forever }
         // Integer arithmetic on `Duration`: a `Double` would lose the nanoseconds of a lifetime of many years. Clamped to zero first:
         // subtracting an age from the shortest `Duration` would overflow.
         return max(.zero, lifetime) - Duration(saturating: age)
+    }
+
+    /// The record's lifetime; `nil` if it never expires.
+    package func lifetime(expiry: Expiry, jitter: Double) -> Duration? {
+        guard let lifetime = freshness.lifetime ?? expiry.lifetime, jitter > 0 else { return freshness.lifetime ?? expiry.lifetime }
+        // A number in 0..<1 from the date, whose bits are mixed as by SplitMix64 (Steele et al., 2014): the same after each load.
+        var bits = fetchedAt.timeIntervalSinceReferenceDate.bitPattern &+ 0x9E37_79B9_7F4A_7C15
+        bits = (bits ^ (bits >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        bits = (bits ^ (bits >> 27)) &* 0x94D0_49BB_1331_11EB
+        let unit = Double((bits ^ (bits >> 31)) >> 11) / Double(UInt64(1) << 53)
+        return Duration(saturating: lifetime.timeInterval * (1 - min(1, jitter) * unit))
     }
 }
 

@@ -10,12 +10,17 @@ final class Fetches: Sendable {
     let running = WatchedState(0)
     private let respond: Respond
     private let retry: RetryPolicy
+    /// The places of the attempts that run at once; `nil` for any number.
+    private let places: Permits?
+    private let timeLimit: Duration?
     private let list: ListRules<BoxedContent>?
     private let time: any TimeSource
 
-    init(respond: @escaping Respond, retry: RetryPolicy, list: ListRules<BoxedContent>?, time: any TimeSource) {
+    init(respond: @escaping Respond, policy: StorePolicy, list: ListRules<BoxedContent>?, time: any TimeSource) {
         self.respond = respond
-        self.retry = retry
+        retry = policy.retry
+        places = policy.fetchWidth.map { Permits($0) }
+        timeLimit = policy.fetchTimeLimit
         self.list = list
         self.time = time
     }
@@ -102,12 +107,41 @@ final class Fetches: Sendable {
         var attempt = 1
         while true {
             do {
+                // Most stores have no limits, and a frame of its own would lengthen each of their fetches.
+                if places != nil || timeLimit != nil { return try await respondWithinLimits(request) }
                 return try await respond(request)
             } catch {
                 try await pause(after: error, attempt, request.target, report)
                 attempt += 1
             }
         }
+    }
+
+    @inline(never)
+    private func respondWithinLimits(_ request: OriginRequest<BoxedKey>) async throws -> Fetched<BoxedContent> {
+        // Held for the attempt alone: a pause before the next one, or the next page, gives the place to another fetch.
+        var place: Permits.Permit?
+        if let places { place = try await FetchTurn.take(places, within: nil) }
+        defer { place?.release() }
+        guard let timeLimit else { return try await respond(request) }
+        let result = Reply<Outcome>()
+        // Not a child task, because an attempt that ignores its cancellation is left behind.
+        let attempt = Task { [respond] in
+            do { result.put(.success(try await respond(request))) } catch { result.put(.failure(error)) }
+        }
+        let timer = Task.detached { [time] in
+            // A canceled sleep means that the attempt has ended.
+            guard (try? await time.sleep(until: time.now.advanced(by: timeLimit))) != nil else { return }
+            result.put(
+                .failure(
+                    StoreError(
+                        .fetchTimedOut,
+                        "fetching: the fetcher returned nothing within \(timeLimit); let it fail earlier, or raise StorePolicy.fetchTimeLimit"
+                    )))
+            attempt.cancel()
+        }
+        defer { timer.cancel() }
+        return try await result.value { attempt.cancel() }.get()
     }
 
     /// Waits before the next attempt; throws the error if there is none.

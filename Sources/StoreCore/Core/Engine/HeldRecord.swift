@@ -5,8 +5,10 @@ struct HeldRecord<Content: Sendable> {
     var deadline: MonotonicInstant
 
     /// Creates a record from the origin or from an update, dated now. Reads the clock only if the record expires.
-    init(_ record: consuming CacheRecord<Content>, expiry: Expiry, now: @autoclosure () -> MonotonicInstant) {
-        let lifetime = record.freshness.lifetime ?? expiry.lifetime
+    init(
+        _ record: consuming CacheRecord<Content>, expiry: Expiry, jitter: Double = 0, now: @autoclosure () -> MonotonicInstant
+    ) {
+        let lifetime = record.lifetime(expiry: expiry, jitter: jitter)
         self.record = record
         deadline = lifetime.map { now().advanced(by: max(.zero, $0)) } ?? .distantFuture
     }

@@ -229,7 +229,7 @@ extension KeyMachine {
             return nil
         }
         record.fetchedAt = date
-        return HeldRecord(record, expiry: rules.expiry, now: now)
+        return HeldRecord(record, expiry: rules.expiry, jitter: rules.policy.expiryJitter, now: now)
     }
 
     /// The lifetime of the content begins when its connection ends (L5): `dated` is the record that is held from now on.

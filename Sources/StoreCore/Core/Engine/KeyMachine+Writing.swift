@@ -163,7 +163,7 @@ extension KeyMachine {
     ) {
         book.epoch = transition.tickets.next()
         if origin.isStreaming { keepValue() }
-        var accepted = HeldRecord(record, expiry: rules.expiry, now: arrival ?? transition.now)
+        var accepted = HeldRecord(record, expiry: rules.expiry, jitter: rules.policy.expiryJitter, now: arrival ?? transition.now)
         if origin.isConnected { accepted.deadline = .distantFuture }
         wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && accepted.expires(after: transition.now)
         if book.held == nil {

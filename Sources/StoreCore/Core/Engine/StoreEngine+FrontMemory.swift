@@ -31,8 +31,10 @@ extension StoreEngine {
     func date(
         _ record: CacheRecord<BoxedContent>, _ date: Date, _ now: MonotonicInstant, needsRefresh: Bool? = nil
     ) -> HeldRecord<BoxedContent> {
-        let remaining = record.remainingLifetime(expiry: rules.expiry, now: date)
-        return HeldRecord(record, remaining: remaining, needsRefresh: needsRefresh ?? (remaining <= .zero), now: now)
+        let remaining = record.remainingLifetime(expiry: rules.expiry, jitter: rules.policy.expiryJitter, now: date)
+        // The cacher does not know of the jitter.
+        let isOver = remaining <= .zero && (needsRefresh == nil || rules.policy.expiryJitter > 0)
+        return HeldRecord(record, remaining: remaining, needsRefresh: needsRefresh == true || isOver, now: now)
     }
 
     /// The reason for which a list in memory has no next page; `nil` if its fetcher did not guess.

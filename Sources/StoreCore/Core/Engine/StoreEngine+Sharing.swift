@@ -76,7 +76,7 @@ extension StoreEngine {
             defer { scope.end() }
             var lease: Lease?
             do {
-                let outcome = try await LeaseTurn.$key.withValue(scope.key) { try await shared?.lease(param, for: duration) }
+                let outcome = try await FetchTurn.$key.withValue(scope.key) { try await shared?.lease(param, for: duration) }
                 switch outcome {
                 case .granted(let granted):
                     // The store may have been released, or the fetch dropped.

@@ -38,7 +38,7 @@ package final class StoreEngine: Sendable {
         onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?
     ) {
         self.name = name
-        fetches = Fetches(respond: respond, retry: policy.retry, list: list, time: time)
+        fetches = Fetches(respond: respond, policy: policy, list: list, time: time)
         self.follow = follow
         self.front = front
         self.backing = backing

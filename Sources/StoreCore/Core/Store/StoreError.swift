@@ -74,6 +74,8 @@ public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
         public static let nothingToConfirm = Code(rawValue: "nothingToConfirm")
         /// A fetcher and the fetch of another key wait for each other, so neither could end.
         public static let reentrantFetch = Code(rawValue: "reentrantFetch")
+        /// An attempt of a fetch has passed the time limit of the store's policy.
+        public static let fetchTimedOut = Code(rawValue: "fetchTimedOut")
         /// The key is temporary, and the command that creates its entity has failed or was taken back.
         public static let entityNotCreated = Code(rawValue: "entityNotCreated")
         /// The store, the outbox, or its scope was closed.

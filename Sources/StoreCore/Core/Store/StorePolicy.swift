@@ -19,6 +19,9 @@
 /// | ``refreshScope`` | first page | `refresh()` resets a list to its first page |
 /// | ``revalidatesAfterMutation`` | `true` | an observed key is fetched after its last mutation, unless that returned content |
 /// | ``prefetchWidth`` | 8 | keys that `prefetch` fetches at a time |
+/// | ``fetchWidth`` | `nil` | any number of fetches of a store run at once |
+/// | ``fetchTimeLimit`` | `nil` | an attempt of a fetch takes as long as the fetcher does |
+/// | ``expiryJitter`` | 0 | content expires exactly when its lifetime ends |
 /// | ``fetchContext`` | detached | a fetch has no task-local values |
 /// | ``leaseDuration`` | 30 s | the time for which a fetch keeps other users of a shared cacher from fetching the key |
 /// | ``idleTimeout`` | `nil` | a silent stream of a ``LiveFetcher`` counts as connected |
@@ -78,6 +81,26 @@ public struct StorePolicy: Sendable {
     /// The number of keys that `prefetch` fetches at a time; values below one count as one.
     public var prefetchWidth: Int
 
+    /// The number of attempts of fetches and page requests that run at once; `nil` for any number, and values below one count as one.
+    ///
+    /// Without a limit, one trigger with 2 000 observed keys causes 2 000 requests at once. Further fetches wait in order. A fetch that
+    /// another fetch waits for begins without a place, because the other would otherwise hold its place forever. Streams of a
+    /// ``LiveFetcher`` have no places. A batching fetcher sees at most this many keys at a time.
+    public var fetchWidth: Int?
+
+    /// The longest time of one attempt of a fetch, or of one page request; `nil` for any.
+    ///
+    /// Then the store cancels the attempt, and it fails with ``StoreError/Code/fetchTimedOut``, which ``retry`` may repeat. The wait for a
+    /// place of ``fetchWidth`` does not count. An attempt that ignores its cancellation is left behind: its result is dropped, and neither
+    /// `close()` nor ``fetchWidth`` counts it any longer. Streams of a ``LiveFetcher`` have ``idleTimeout`` in place of this limit.
+    public var fetchTimeLimit: Duration?
+
+    /// The largest part of a lifetime by which content expires earlier, from 0 to 1.
+    ///
+    /// Content that many servers or devices have fetched at one moment then expires at different moments. The part is drawn for each
+    /// record from its date, so that it is the same after a restart. Callers of ``Cacher/needsRefresh(_:param:now:)`` do not see it.
+    public var expiryJitter: Double
+
     /// The time for which a fetch keeps other users of a shared cacher from fetching the same key.
     ///
     /// Choose a time longer than most fetches with their retries. When it has passed, another user takes over.
@@ -109,6 +132,9 @@ public struct StorePolicy: Sendable {
     ///   - prefetchWidth: The number of keys that `prefetch` fetches at a time.
     ///   - leaseDuration: The time for which a fetch keeps other users of a shared cacher from fetching the key.
     ///   - fetchContext: The source of a fetch's task-local values.
+    ///   - fetchWidth: The number of attempts of fetches that run at once.
+    ///   - fetchTimeLimit: The longest time of one attempt of a fetch.
+    ///   - expiryJitter: The largest part of a lifetime by which content expires earlier, from 0 to 1.
     ///   - idleTimeout: The longest silence of a stream.
     ///   - saveInterval: The least time between two saves of a stream's values.
     public init(
@@ -116,6 +142,7 @@ public struct StorePolicy: Sendable {
         minimumInterval: Duration = .seconds(1), retry: RetryPolicy = .never, errorExpiry: Duration = .zero,
         unwantedFetch: UnwantedFetch = .cancel(after: .seconds(1)), refreshScope: RefreshScope = .firstPage,
         revalidatesAfterMutation: Bool = true, prefetchWidth: Int = 8, leaseDuration: Duration = .seconds(30),
+        fetchWidth: Int? = nil, fetchTimeLimit: Duration? = nil, expiryJitter: Double = 0,
         fetchContext: FetchContext = .detached, idleTimeout: Duration? = nil, saveInterval: Duration = .seconds(1)
     ) {
         self.staleWhileRevalidate = staleWhileRevalidate
@@ -130,6 +157,9 @@ public struct StorePolicy: Sendable {
         self.prefetchWidth = prefetchWidth
         self.leaseDuration = leaseDuration
         self.fetchContext = fetchContext
+        self.fetchWidth = fetchWidth
+        self.fetchTimeLimit = fetchTimeLimit
+        self.expiryJitter = expiryJitter
         self.idleTimeout = idleTimeout
         self.saveInterval = saveInterval
     }

@@ -86,7 +86,7 @@ extension SharedDirectory {
             let (waitedFor, isOver) = (awaited?.id, awaited.map { ContinuousClock.now >= $0.deadline } ?? false)
             var permit: Permits.Permit?
             if let permits {
-                permit = try await LeaseTurn.take(permits, within: duration)
+                permit = try await FetchTurn.take(permits, within: duration)
                 if permit == nil { return .noTurn }
             }
             // Kept only with a lease, so that the wait for another process's lease holds none.

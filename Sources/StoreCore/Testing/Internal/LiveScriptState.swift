@@ -74,7 +74,7 @@ struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable 
         guard lines[number]?.isCancelled == false else { return nil }
         lines[number]?.isCancelled = true
         cancelledCount += 1
-        return cancellation == .honoured ? lines[number]?.suspension.take() : nil
+        return cancellation == .honored ? lines[number]?.suspension.take() : nil
     }
 
     /// The number of the connection that waits for a value: the given one, or the newest.

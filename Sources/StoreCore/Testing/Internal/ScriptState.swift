@@ -106,7 +106,7 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         guard let flight = flights[number], !flight.isCancelled else { return nil }
         flights[number]?.isCancelled = true
         cancelledCount += 1
-        guard cancellation == .honoured, isHeld(number) else { return nil }
+        guard cancellation == .honored, isHeld(number) else { return nil }
         return flights[number]?.leave(.failure(CancellationError()))
     }
 

@@ -62,7 +62,7 @@ struct LiveHistory {
         if rules.completesUnwanted { policy.unwantedFetch = .complete }
         model = LiveHistoryModel(rules: rules)
         let expiry: Expiry = rules.lifetime.map { .after(.milliseconds($0)) } ?? .never
-        let feed = ScriptedLiveFetcher<Int, [Int]>(cancellation: dice.below(2) == 0 ? .honoured : .ignored)
+        let feed = ScriptedLiveFetcher<Int, [Int]>(cancellation: dice.below(2) == 0 ? .honored : .ignored)
         let cacher = GatedCacher<Int, [Int]>(expiry: expiry)
         (self.feed, self.cacher) = (feed, cacher)
         store =

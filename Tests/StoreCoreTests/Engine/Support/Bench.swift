@@ -70,7 +70,7 @@ final class Bench: Sendable {
 
 extension ScriptedFetcher where Content == Int {
     /// Returns the number of each request as its content.
-    static func counting(cancellation: ScriptedCancellation = .honoured) -> ScriptedFetcher {
+    static func counting(cancellation: ScriptedCancellation = .honored) -> ScriptedFetcher {
         ScriptedFetcher(cancellation: cancellation) { .success($0.number) }
     }
 }

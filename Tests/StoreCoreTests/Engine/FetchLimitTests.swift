@@ -1,0 +1,187 @@
+import Foundation
+import StoreCoreTesting
+import Testing
+import Trials
+
+@testable import StoreCore
+
+/// The limits of a store's fetches: places, time, and the jitter of expiry.
+@Suite(.timeLimit(.minutes(hangMinutes)))
+struct FetchLimitTests {
+    private func policy(width: Int? = nil, limit: Duration? = nil, _ change: (inout StorePolicy) -> Void = { _ in }) -> StorePolicy {
+        var policy = StorePolicy(fetchWidth: width, fetchTimeLimit: limit)
+        change(&policy)
+        return policy
+    }
+
+    private func caller(_ bench: Bench, _ param: Int) -> Task<Int, any Error> {
+        Task { [handle = bench.store[param]] in try await handle.requireData() }
+    }
+
+    // MARK: Places
+
+    @Test(arguments: [1, 3, 0, -5])
+    func `no more fetches run at once than the width, whatever causes them`(width: Int) async throws {
+        let bench = Bench(policy: policy(width: width), fetcher: ScriptedFetcher { .success($0.param) })
+        bench.fetcher.hold()
+        let observers = (0..<20).map { RecordingObserver(bench.store[$0].publish()) }
+        let callers = (20..<40).map { caller(bench, $0) }
+        for key in 20..<40 { try await bench.callers(1, of: key) }
+        for ended in 0..<40 {
+            let running = min(max(1, width), 40 - ended)
+            try await bench.fetcher.started(count: ended + running)
+            #expect(bench.fetcher.runningCount == running)
+            try await bench.fetcher.release(next: 1)
+            try await bench.fetcher.ended(count: ended + 1)
+        }
+        for observer in observers { try await observer.next { $0.isCompleted } }
+        for (key, caller) in zip(20..., callers) { #expect(try await caller.value == key) }
+    }
+
+    @Test func `a fetch that another fetch waits for needs no place`() async throws {
+        let inner = Lock<Store<Int, Int>?>(nil)
+        let store = Store(
+            cacher: MemoryCacher<Int, Int>(),
+            fetcher: ClosureFetcher { key in
+                // Each key needs the one below it, so that the fetch of key 0 ends first.
+                key == 0 ? 0 : try await inner.withLock { $0 }![key - 1].requireData() + 1
+            }, policy: policy(width: 1))
+        inner.withLock { $0 = store }
+        defer { inner.withLock { $0 = nil } }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for key in [50, 10, 30, 49, 0] { group.addTask { #expect(try await store[key].requireData() == key) } }
+            try await group.waitForAll()
+        }
+    }
+
+    @Test func `a canceled fetch leaves the queue of its store`() async throws {
+        let bench = Bench(policy: policy(width: 1) { $0.unwantedFetch = .cancel(after: .zero) })
+        bench.fetcher.hold()
+        let first = caller(bench, 1)
+        try await bench.fetcher.started(count: 1)
+        let second = caller(bench, 2)
+        try await bench.callers(1, of: 2)
+        second.cancel()
+        #expect(await second.outcome == "CancellationError")
+        bench.fetcher.release()
+        #expect(try await first.value == 1)
+        try await bench.idle()
+        #expect(bench.fetcher.startedCount == 1)
+    }
+
+    @Test func `a fetch that waits before its next attempt gives its place to another fetch`() async throws {
+        let bench = Bench(
+            policy: policy(width: 1) { $0.retry = .exponential(attempts: 2, base: .seconds(60)) },
+            fetcher: ScriptedFetcher { request in
+                if request.number == 1 { throw Offline() }
+                return .success(request.param)
+            })
+        let first = caller(bench, 1)
+        try await bench.time.sleepers(atLeast: 1)
+        #expect(try await bench.store[2].requireData() == 2)
+        bench.time.advance(by: .seconds(60))
+        #expect(try await first.value == 1)
+    }
+
+    @Test func `close() ends fetches that wait for a place`() async throws {
+        let bench = Bench(policy: policy(width: 1))
+        bench.fetcher.hold()
+        let callers = (1...5).map { caller(bench, $0) }
+        try await bench.fetcher.started(count: 1)
+        for key in 1...5 { try await bench.callers(1, of: key) }
+        try await bench.store.close()
+        for caller in callers { #expect(await caller.outcome.contains("closed")) }
+        #expect(bench.fetcher.startedCount == 1)
+    }
+
+    // MARK: Time
+
+    @Test(arguments: [ScriptedCancellation.honored, .ignored])
+    func `an attempt that passes the limit fails, also if it ignores its cancellation`(_ cancellation: ScriptedCancellation) async throws {
+        let bench = Bench(policy: policy(width: 1, limit: .seconds(5)), fetcher: .counting(cancellation: cancellation), reports: true)
+        bench.fetcher.hold()
+        let first = caller(bench, 1)
+        try await bench.fetcher.started(count: 1)
+        try await bench.time.sleepers(atLeast: 1)
+        bench.time.advance(by: .seconds(4))
+        #expect(bench.waiting() == 1)
+        bench.time.advance(by: .seconds(1))
+        let error = await #expect(throws: StoreError.self) { try await first.value }
+        #expect(error?.code == .fetchTimedOut && error?.message.contains("5.0 seconds") == true, "\(String(describing: error))")
+        try await bench.events.first("failed")
+        // Its place is free, and its late result changes nothing.
+        bench.fetcher.release()
+        #expect(try await bench.store[1].requireData() == 2)
+        try await bench.fetcher.ended(count: 2)
+        #expect(await bench.store[1].getData(from: .cache) == 2)
+    }
+
+    @Test func `each attempt has the whole limit, and the time in the queue does not count`() async throws {
+        let bench = Bench(policy: policy(width: 1, limit: .seconds(5)) { $0.retry = .exponential(attempts: 2, base: .seconds(1)) })
+        bench.fetcher.hold()
+        let first = caller(bench, 1)
+        try await bench.fetcher.started(count: 1)
+        try await bench.time.sleepers(atLeast: 1)
+        let second = caller(bench, 2)
+        try await bench.callers(1, of: 2)
+        bench.time.advance(by: .seconds(5))
+        // The second fetch has the place, and the first one waits before its next attempt.
+        try await bench.fetcher.started(count: 2)
+        try await bench.time.sleepers(atLeast: 2)
+        bench.fetcher.release()
+        #expect(try await second.value == 2)
+        bench.time.advance(by: .seconds(1))
+        #expect(try await first.value == 3)
+    }
+
+    @Test func `content within its stale window is served after a timeout`() async throws {
+        let bench = Bench(expiry: .after(.seconds(60)), policy: policy(limit: .seconds(5)) { $0.staleIfError = .seconds(600) })
+        #expect(try await bench.store[1].requireData() == 1)
+        bench.time.advance(by: .seconds(61))
+        bench.fetcher.hold()
+        let caller = caller(bench, 1)
+        try await bench.fetcher.started(count: 2)
+        try await bench.time.sleepers(atLeast: 1)
+        bench.time.advance(by: .seconds(5))
+        #expect(try await caller.value == 1)
+    }
+
+    // MARK: Jitter
+
+    @Test func `C11: jitter shortens lifetimes by at most its part, spreads them, and is the same after a load`() async throws {
+        let base = Date(timeIntervalSinceReferenceDate: 800_000_000)
+        let records = (0..<1_000).map { CacheRecord(content: $0, fetchedAt: base.addingTimeInterval(Double($0) / 1_000)) }
+        let lifetimes = records.map { $0.lifetime(expiry: .after(.seconds(100)), jitter: 0.2)! }
+        #expect(lifetimes.allSatisfy { $0 > .seconds(80) && $0 <= .seconds(100) })
+        let early = lifetimes.count { $0 < .seconds(90) }
+        #expect((400...600).contains(early), "\(early) of 1 000 in the earlier half")
+        #expect(records.map { $0.lifetime(expiry: .after(.seconds(100)), jitter: 0.2)! } == lifetimes)
+        for (record, lifetime) in zip(records, lifetimes).prefix(50) {
+            let date = record.fetchedAt.addingTimeInterval(50)
+            let remaining = record.remainingLifetime(expiry: .after(.seconds(100)), jitter: 0.2, now: date)
+            #expect(abs((lifetime - remaining).timeInterval - 50) < 0.001)
+        }
+        // Extreme values neither trap nor make content valid for longer.
+        for lifetime in [Duration.zero, .seconds(-5), .forever, .seconds(Int64.max)] {
+            for jitter in [-1, 0.5, 1, 7, .infinity, .nan] {
+                let found = records[0].lifetime(expiry: .after(lifetime), jitter: jitter)!
+                #expect(found <= max(.zero, lifetime) && found >= min(.zero, lifetime), "\(lifetime) \(jitter) \(found)")
+            }
+        }
+        #expect(records[0].lifetime(expiry: .never, jitter: 0.5) == nil)
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `C11: content with jitter expires before its lifetime, from the cacher as well`(_ backing: Backing) async throws {
+        let bench = Bench(backing, expiry: .after(.seconds(100)), policy: StorePolicy(expiryJitter: 1))
+        #expect(try await bench.store[1].requireData() == 1)
+        let record = CacheRecord(content: 1, fetchedAt: bench.time.date)
+        let lifetime = try #require(record.lifetime(expiry: .after(.seconds(100)), jitter: 1))
+        try await bench.idle()
+        bench.time.advance(by: lifetime - .seconds(1))
+        #expect(try await bench.store[1].requireData() == 1)
+        bench.time.advance(by: .seconds(2))
+        #expect(try await bench.store[1].requireData() == 2)
+        #expect(bench.fetcher.startedCount == 2)
+    }
+}
