@@ -53,6 +53,8 @@ final class Events: Sendable {
         all.current.compactMap { if case .saved(let id, let version) = $0 { "\(id) \(version?.description ?? "-")" } else { nil } }
     }
     /// The epoch and revision events.
+    var described: [String] { Events.described(all.current) }
+
     private static func described(_ events: [TextStoreEvent]) -> [String] {
         events.compactMap {
             switch $0 {
@@ -82,7 +84,7 @@ final class Events: Sendable {
 
     func waitForDescriptions(_ expected: [String]) async throws {
         try await all.wait { Events.described($0).count >= expected.count ? () : nil }
-        #expect(Events.described(all.current) == expected)
+        #expect(described == expected)
     }
 
     func waitForRefusal(_ code: TextStoreError.Code, of identifier: String? = nil) async throws -> TextStoreError {
