@@ -33,7 +33,7 @@ public func seeds<Seed: FixedWidthInteger>(_ whole: Seed, quick: Seed? = nil, sa
 public var isSanitized: Bool { ProcessInfo.processInfo.environment["TSAN_OPTIONS"] != nil }
 
 /// Whether the environment asks for whole runs: `.ci/night` sets the variable.
-private var isWholeRun: Bool { ProcessInfo.processInfo.environment["STOREHOUSE_ROUNDS"] == "all" }
+public var isWholeRun: Bool { ProcessInfo.processInfo.environment["STOREHOUSE_ROUNDS"] == "all" }
 
 /// Whether the environment sets the number of rounds.
 public var isLongRun: Bool { ProcessInfo.processInfo.environment["STOREHOUSE_SEEDS"] != nil }

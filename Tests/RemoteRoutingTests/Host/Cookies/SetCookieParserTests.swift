@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import Trials
 
 @testable import RemoteHTTP
 @testable import RemoteRouting
@@ -71,12 +72,12 @@ struct SetCookieParserTests {
         #expect(SetCookieParser.parse("a=b; Domain=ban\u{212A}.example")?.domain == "ban\u{212A}.example")
     }
 
-    @Test func `W12: lines of 10 MB are parsed in one pass`() {
-        let giant = String(repeating: "x", count: 10_000_000)
+    @Test func `W12: lines of megabytes are parsed in one pass`() {
+        let giant = String(repeating: "x", count: rounds(10_000_000, quick: 2_000_000))
         #expect(SetCookieParser.parse("a=" + giant) == nil)
         #expect(SetCookieParser.parse(giant) == nil)
         #expect(SetCookieParser.parse("a=b; Path=" + giant) == SetCookie(name: "a", value: "b"))
-        #expect(SetCookieParser.parse("a=b" + String(repeating: "; Secure", count: 100_000))?.isSecure == true)
+        #expect(SetCookieParser.parse("a=b" + String(repeating: "; Secure", count: rounds(100_000, quick: 20_000)))?.isSecure == true)
     }
 
     @Test func `W12: joined lines are split, and dates stay whole`() {
