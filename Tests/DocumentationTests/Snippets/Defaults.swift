@@ -14,6 +14,7 @@ struct DefaultsTests {
         #expect(policy.retry.attempts <= 1 && policy.unwantedFetch == .cancel(after: .seconds(1)) && policy.refreshScope == .firstPage)
         #expect(StorePolicy.shortestInterval == .milliseconds(100) && policy.prefetchWidth == 8)
         #expect(policy.revalidatesAfterMutation)
+        #expect(policy.fetchWidth == nil && policy.fetchTimeLimit == nil && policy.expiryJitter == 0)
         #expect(MemoryCacher<Int, Int>().expiry == .never)
         let retry = RetryPolicy.exponential(attempts: 3)
         #expect(retry.base == .milliseconds(200) && retry.multiplier == 2 && retry.cap == .seconds(30))

@@ -191,6 +191,24 @@ struct RefreshingAndExpiringTests {
         #expect(fetcher.startedCount == 8)
     }
 
+    @Test func `a policy limits the fetches that run at once`() async throws {
+        var policy = StorePolicy()
+        policy.fetchWidth = 32
+        policy.fetchTimeLimit = .seconds(10)
+        policy.expiryJitter = 0.1
+
+        policy.prefetchWidth = 100
+        let users = Store(cacher: MemoryCacher<Int, String>(), fetcher: fetcher, policy: policy, time: time)
+        fetcher.hold()
+        users.prefetch(1...100)
+        try await fetcher.started(count: 32)
+        let last = Task { try await users[100].requireData() }
+        try await time.sleepers(atLeast: 32)
+        #expect(fetcher.startedCount == 32)
+        fetcher.release()
+        #expect(try await last.value.hasPrefix("Ada"))
+    }
+
     @Test func `a retry button clears the error`() async throws {
         let users = store()
         let recorder = RecordingObserver(users[1].publish())
