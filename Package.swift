@@ -16,7 +16,7 @@ import PackageDescription
 // | RemoteRouting | RemoteRouting/Routing | StoreCore, StorePlatform, StoreOutbox, RemoteHTTP | RemoteRouting |
 // | RemoteRoutingTesting | RemoteRouting/Testing | StoreCore, RemoteRouting | RemoteRoutingTesting |
 // | TextStore | TextStore | StoreCore, StorePlatform, RemoteHTTP | TextStore |
-// | SyncEngine | SyncEngine | StoreCore, StorePlatform | SyncEngine |
+// | SyncEngine | SyncEngine | StoreCore, StorePlatform, StoreFiles | SyncEngine |
 //
 // RemoteRouting needs StoreOutbox for `RemoteHost.delivery`, which sends the commands of an outbox.
 
@@ -77,7 +77,7 @@ let package = Package(
         .target(
             name: "RemoteRoutingTesting", dependencies: ["StoreCore", "RemoteRouting"], path: "Sources/RemoteRouting/Testing",
             swiftSettings: settings),
-        .target(name: "SyncEngine", dependencies: ["StoreCore", "StorePlatform"], swiftSettings: settings),
+        .target(name: "SyncEngine", dependencies: ["StoreCore", "StorePlatform", "StoreFiles"], swiftSettings: settings),
 
         // A cacher over PostgreSQL, also without package access. libpq is found at run time.
         .target(
