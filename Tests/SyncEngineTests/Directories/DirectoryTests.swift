@@ -80,12 +80,9 @@ struct DirectoryTests {
     @Test func `S9: a process that ends between recording and renaming a file leaves no local edit`() async throws {
         try await bench.sync()
         let file = bench.url.appending(path: ".storehouse/journal")
-        var text = try Data(contentsOf: file)
-        var journal = text.withUnsafeBytes { TargetJournal.read($0) }.journal
         let stamp = FileStamp(size: 7, modified: 1, inode: 1)
         let record = FileRecord(version: digest("changed"), digest: SHA256.digest(of: Array("changed".utf8)), stamp: stamp)
-        text += journal.line(for: .put("a", record))
-        try text.write(to: file)
+        try TargetJournal.write(TargetJournal.changes(in: file) + [.put("a", record)], to: file)
         bench["a"] = "changed"
         let report = try await bench.sync(localEdits: .keepLocal)
         #expect(report.localEdits.isEmpty)
