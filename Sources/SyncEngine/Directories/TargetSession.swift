@@ -52,7 +52,7 @@ final class TargetSession: Sendable {
     ) throws {
         let places = try TargetPlaces(directory, durability: durability, modes: modes, probe: probe)
         self.places = places
-        lockFile = try Self.takeLock(places.own, of: directory)
+        lockFile = try Self.takeLock(places, of: directory)
         try lockFile.truncate(to: 0)
         try Array("\(processNumber)".utf8).withUnsafeBytes { [lockFile] in try lockFile.write($0, at: 0) }
         try places.findLeftovers()
@@ -83,20 +83,24 @@ final class TargetSession: Sendable {
     }
 
     /// Takes the lock on a file without other links; the file contains the process identifier.
-    private static func takeLock(_ own: DirectoryHandle, of directory: Directory) throws -> WritableFile {
-        while true {
-            let file = try WritableFile(lockName, in: own)
-            guard try file.lock() else {
-                let holder = String(decoding: try file.readAll(atMost: 20), as: UTF8.self)
+    private static func takeLock(_ places: TargetPlaces, of directory: Directory) throws -> WritableFile {
+        for _ in 0..<8 {
+            let lock = try FileLock(lockName, in: places.own, patience: .zero, mode: 0o666)
+            do throws(StoreError) {
+                if let file = try lock.take() {
+                    guard file.isShared else { return file }
+                    // The next file has no other name, under which a change would be visible too.
+                    try places.own.remove(lockName)
+                }
+            } catch {
+                guard error.fileSystemErrno == onceMore else { throw error }
+                let holder = String(decoding: try lock.file.readAll(atMost: 20), as: UTF8.self)
                 throw SyncError.locked(directory.path, holder: Int(holder).map { "\($0)" })
             }
-            // Another process may have replaced the file between the two calls, and may hold the lock of the new one.
-            guard try file.isNamed(lockName, in: own) else { continue }
-            guard file.isShared else { return file }
-            return try WritableFile.replacement(for: lockName, in: own) { copy throws(StoreError) in
-                guard try copy.lock() else { throw .fileSystem("locking", path: copy.path, errno: onceMore) }
-            }
+            try places.verify()
         }
+        // The target's own directory was moved, so that the path of the lock leads elsewhere.
+        throw SyncError.vanished(directory.path)
     }
 
     var journal: TargetJournal { state.withLock { $0.journal } }
@@ -351,7 +355,8 @@ final class TargetSession: Sendable {
     }
 
     func write(_ changes: [TargetJournal.Change], _ state: inout State) throws {
-        try state.log.append(changes, durability: .crash, in: places.own)
+        // A pass may confirm all files at once, and a reader needs memory for the whole of an append that counts as one.
+        try state.log.append(changes, asOne: false, durability: .crash, in: places.own)
         for change in changes { state.journal.apply(change) }
     }
 }

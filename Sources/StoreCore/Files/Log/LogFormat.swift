@@ -148,24 +148,22 @@ package struct LogFormat: Sendable {
 
     private func entries(_ bytes: UnsafeRawBufferPointer, from start: Int, base: Int, _ isAtEnd: Bool) -> Reading {
         var reading = Reading(end: base + start)
-        // The entries of an append that has not ended yet.
-        var pending = Reading()
+        // The numbers of contents and damages up to the end of the last complete append.
+        var complete = (contents: 0, damages: 0)
         var at = start
 
         func settle(_ offset: Int) {
-            reading.contents += pending.contents
-            reading.damages += pending.damages
+            complete = (reading.contents.count, reading.damages.count)
             reading.end = base + offset
-            pending = Reading()
         }
 
         reading: while at < bytes.count {
             switch part(bytes, at, base: base) {
             case .entry(let content, let following, let isIntact):
                 if isIntact {
-                    pending.contents.append(base + content.lowerBound..<base + content.upperBound)
+                    reading.contents.append(base + content.lowerBound..<base + content.upperBound)
                 } else {
-                    pending.damages.append(LogDamage(base + at, content.upperBound - at, "the checksum of an entry is wrong"))
+                    reading.damages.append(LogDamage(base + at, content.upperBound - at, "the checksum of an entry is wrong"))
                 }
                 at = content.upperBound
                 if following == 0 { settle(at) }
@@ -174,11 +172,14 @@ package struct LogFormat: Sendable {
             case .damaged:
                 // The length is unknown, so the search looks at each offset. Entries before the damage are not torn: bytes follow them.
                 guard let next = nextEntry(bytes, from: at + 1, base: base) ?? (isAtEnd ? bytes.count : nil) else { break reading }
-                pending.damages.append(LogDamage(base + at, next - at, "the header of an entry is damaged"))
+                reading.damages.append(LogDamage(base + at, next - at, "the header of an entry is damaged"))
                 at = next
                 settle(at)
             }
         }
+        // The rest belongs to an append that has not ended.
+        reading.contents.removeSubrange(complete.contents...)
+        reading.damages.removeSubrange(complete.damages...)
         return reading
     }
 
