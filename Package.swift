@@ -13,9 +13,9 @@ import PackageDescription
 // | StoreCoreTesting | StoreCore/Testing | StoreCore, StoreOutbox | StoreCoreTesting |
 // | PostgresCacher | StoreCore/Postgres | StoreCore, its public API only; its C target | PostgresCacher |
 // | RemoteHTTP | RemoteRouting/HTTP | StoreCore, StorePlatform, its C target | RemoteRouting, TextStore |
-// | RemoteRouting | RemoteRouting/Routing | StoreCore, StorePlatform, StoreOutbox, RemoteHTTP | RemoteRouting |
+// | RemoteRouting | RemoteRouting/Routing | StoreCore, StorePlatform, StoreFiles, StoreOutbox, RemoteHTTP | RemoteRouting |
 // | RemoteRoutingTesting | RemoteRouting/Testing | StoreCore, RemoteRouting | RemoteRoutingTesting |
-// | TextStore | TextStore | StoreCore, StorePlatform, RemoteHTTP | TextStore |
+// | TextStore | TextStore | StoreCore, StorePlatform, StoreFiles, RemoteHTTP | TextStore |
 // | SyncEngine | SyncEngine | StoreCore, StorePlatform, StoreFiles | SyncEngine |
 //
 // RemoteRouting needs StoreOutbox for `RemoteHost.delivery`, which sends the commands of an outbox.
@@ -70,9 +70,9 @@ let package = Package(
             path: "Sources/RemoteRouting/HTTP", exclude: ["CurlShim"], swiftSettings: settings),
         .target(name: "CurlShim", path: "Sources/RemoteRouting/HTTP/CurlShim"),
         .target(
-            name: "TextStore", dependencies: ["StoreCore", "StorePlatform", "RemoteHTTP"], swiftSettings: settings),
+            name: "TextStore", dependencies: ["StoreCore", "StorePlatform", "StoreFiles", "RemoteHTTP"], swiftSettings: settings),
         .target(
-            name: "RemoteRouting", dependencies: ["StoreCore", "StorePlatform", "StoreOutbox", "RemoteHTTP"],
+            name: "RemoteRouting", dependencies: ["StoreCore", "StorePlatform", "StoreFiles", "StoreOutbox", "RemoteHTTP"],
             path: "Sources/RemoteRouting/Routing", swiftSettings: settings),
         .target(
             name: "RemoteRoutingTesting", dependencies: ["StoreCore", "RemoteRouting"], path: "Sources/RemoteRouting/Testing",
@@ -185,7 +185,7 @@ let package = Package(
         .testTarget(
             name: "TextStoreTests",
             dependencies: [
-                "StoreCoreTesting", "TextStore", "StoreCore", "StorePlatform", "RemoteHTTP", "LoopbackOrigin",
+                "StoreCoreTesting", "TextStore", "StoreCore", "StoreFiles", "StorePlatform", "RemoteHTTP", "LoopbackOrigin",
                 "TextCrashWriter", "Trials", "TestWidth",
             ],
             swiftSettings: settings),

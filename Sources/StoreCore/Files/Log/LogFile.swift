@@ -12,7 +12,7 @@ package struct LogFile<Entry: LogEntry>: Sendable {
     private let acceptsForeign: Bool
     private let mode: UInt16
     /// The file that was read; `nil` before the first reading.
-    private(set) var file: WritableFile?
+    package private(set) var file: WritableFile?
     /// The offset up to which the log was read. Everything before it is complete.
     package private(set) var position = 0
     /// The size of the file, which is larger than the position if the log has a torn tail.
@@ -73,6 +73,12 @@ package struct LogFile<Entry: LogEntry>: Sendable {
             file.path, format, acceptsForeign, from: position, to: size, 1 << 18, body
         ) { buffer, offset throws(StoreError) in try file.read(into: buffer, at: offset) }
         return reading
+    }
+
+    /// Opens the file for appends behind a position up to which it was read otherwise. The name of the file survives a loss of power.
+    package mutating func resume(at position: Int, in folder: DirectoryHandle) throws(StoreError) {
+        let file = try WritableFile.unshared(name, in: folder, isCopied: true, mode: mode)
+        (self.file, self.position, size, synchronizedFile) = (file, position, try file.status().size, file)
     }
 
     /// Checks the format of the file, and creates a missing one; reads nothing.
