@@ -143,6 +143,10 @@ let package = Package(
         .target(
             name: "Trials", dependencies: ["StoreCore", "StorePlatform"], path: "Tests/Support/Trials",
             swiftSettings: settings),
+        // The kinds of files on disk, each with the code that writes and reads it.
+        .target(
+            name: "DiskFormats", dependencies: ["StoreCore", "StoreFiles", "StorePlatform"], path: "Tests/Support/DiskFormats",
+            swiftSettings: settings),
         // A bound on the number of tests that run at once; every test target links it.
         .target(name: "TestWidth", path: "Tests/Support/TestWidth"),
         // A process that a response may end.
@@ -152,7 +156,7 @@ let package = Package(
             swiftSettings: settings),
         // Processes that save records, switch texts, or mirror files, and are killed meanwhile.
         .executableTarget(
-            name: "CrashWriter", dependencies: ["StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "Trials"],
+            name: "CrashWriter", dependencies: ["StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "DiskFormats", "Trials"],
             path: "Tests/Support/CrashWriter", swiftSettings: settings),
         .executableTarget(
             name: "TextCrashWriter", dependencies: ["StoreCore", "StorePlatform", "TextStore", "Trials"],
@@ -169,6 +173,11 @@ let package = Package(
                 "StoreCoreTesting", "StoreCore", "StoreFiles", "StoreOutbox", "StoreResilience", "StorePlatform", "MainActorClient",
                 "CrashWriter", "Trials", "TestWidth",
             ],
+            swiftSettings: settings),
+        // Every kind of file on disk, damaged, cut, replaced, and written by processes that are killed or have no space.
+        .testTarget(
+            name: "StoreFilesTests",
+            dependencies: ["StoreCore", "StoreFiles", "StorePlatform", "DiskFormats", "CrashWriter", "Trials", "TestWidth"],
             swiftSettings: settings),
         .testTarget(
             name: "StoreResilienceTests",

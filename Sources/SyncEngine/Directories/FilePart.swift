@@ -338,14 +338,12 @@ struct PartMemory: Codable, Hashable, Sendable {
     var version: String
     var validator: String
 
-    private static let file = SealedFile("SHpartof", version: 1, temporaryKind: "part")
-
     /// Reads the stored validator; `nil` if it is missing or unreadable, so that the transfer starts again.
     static func read(_ name: String, in directory: DirectoryHandle) throws -> PartMemory? {
-        try file.value(PartMemory.self, in: name, directory)
+        try SealedFile.part.value(PartMemory.self, in: name, directory)
     }
 
-    func write(_ name: String, in directory: DirectoryHandle) throws { try Self.file.write(json: self, as: name, in: directory) }
+    func write(_ name: String, in directory: DirectoryHandle) throws { try SealedFile.part.write(json: self, as: name, in: directory) }
 }
 
 extension DirectoryHandle {

@@ -129,7 +129,7 @@ struct TargetJournal: Sendable {
     static func read(_ file: borrowing OpenFile, path: String) throws(StoreError) -> Reading {
         var reading = Reading()
         do throws(StoreError) {
-            reading.damages = try LogFile.read(file, path: path, .journal) { reading.journal.apply($0) }.damages
+            reading.damages = try LogFile.read(file, path: path, .mirror) { reading.journal.apply($0) }.damages
         } catch {
             try reading.take(error)
         }
@@ -153,10 +153,6 @@ struct TargetJournal: Sendable {
 
     /// Whether rewriting the journal would save more than half of its changes, apart from 256 that are always allowed.
     var isMostlyStale: Bool { count > 2 * records.count + 256 }
-}
-
-extension LogFormat {
-    static let journal = LogFormat("SHmirror", version: 1, noun: "the journal of a mirror")
 }
 
 extension TargetJournal.Change {

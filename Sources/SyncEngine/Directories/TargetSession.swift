@@ -60,7 +60,7 @@ final class TargetSession: Sendable {
         self.folding = folding
         let clashes = NameClashes(folding)
         try LogFile<TargetJournal.Change>.removeOrphans(in: places.own)
-        var log = LogFile<TargetJournal.Change>(Self.journalName, .journal, mode: 0o666)
+        var log = LogFile<TargetJournal.Change>(Self.journalName, .mirror, mode: 0o666)
         let journal: TargetJournal
         if try places.own.status(of: Self.journalName) == nil {
             // The journal gets its name when it is complete. An incomplete one would count as lost, and the user's files not as edits.

@@ -189,7 +189,3 @@ struct Journal: Sendable {
         }
     }
 }
-
-extension LogFormat {
-    static let texts = LogFormat("SHtextlg", version: 1, noun: "a journal of texts")
-}

@@ -3,9 +3,6 @@ internal import StoreFiles
 internal import StorePlatform
 
 extension SealedFile {
-    /// The files of a session that are written whole: texts, the manifest, acceptances.
-    static let session = SealedFile("SHtext01", version: 1, temporaryKind: "text")
-
     /// Writes a file of a session in one step.
     ///
     /// - Throws: ``TextStoreError/Code/fileSystem``; the old file then remains.

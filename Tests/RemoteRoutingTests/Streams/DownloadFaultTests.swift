@@ -295,6 +295,6 @@ extension TemporaryDirectory {
     }
 
     func write(_ state: DownloadState) throws {
-        try Data(DownloadState.file.encode(Array(JSONEncoder().encode(state)))).write(to: file(".film.bin.part.state"))
+        try Data(SealedFile.part.encode(Array(JSONEncoder().encode(state)))).write(to: file(".film.bin.part.state"))
     }
 }

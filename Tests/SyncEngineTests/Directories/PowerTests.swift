@@ -307,14 +307,14 @@ struct PowerTests {
 
 extension TargetJournal {
     /// Writes the log of a journal.
-    static func write(_ changes: [Change], to file: URL) throws { try Data(LogFormat.journal.encode(changes, at: 0)).write(to: file) }
+    static func write(_ changes: [Change], to file: URL) throws { try Data(LogFormat.mirror.encode(changes, at: 0)).write(to: file) }
 
     /// Returns the changes in the log of a journal.
     static func changes(in file: URL) throws -> [Change] {
         let path = file.path(percentEncoded: false)
         var changes: [Change] = []
         guard let open = try OpenFile(reading: path) else { return [] }
-        let (damages, _) = try LogFile<Change>.read(open, path: path, .journal) { changes.append($0) }
+        let (damages, _) = try LogFile<Change>.read(open, path: path, .mirror) { changes.append($0) }
         #expect(damages.isEmpty)
         return changes
     }

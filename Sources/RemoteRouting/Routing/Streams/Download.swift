@@ -209,7 +209,7 @@ private struct Download: Sendable {
     private func state(for request: HTTPRequest) throws -> DownloadState? {
         // A download without a state starts over.
         guard let folder = try DirectoryHandle(opening: directory),
-            let state = try DownloadState.file.value(DownloadState.self, in: stateName, folder), state.mayResume(from: request.url.absoluteString), DownloadDecision.isStrong(state.validator, now: host.time.date)
+            let state = try SealedFile.part.value(DownloadState.self, in: stateName, folder), state.mayResume(from: request.url.absoluteString), DownloadDecision.isStrong(state.validator, now: host.time.date)
         else {
             return nil
         }
@@ -224,6 +224,6 @@ private struct Download: Sendable {
         }
         let state = DownloadState(address: request.url.absoluteString, validator: validator, total: total)
         guard let folder = try DirectoryHandle(opening: directory) else { return }
-        try DownloadState.file.write(json: state, as: stateName, in: folder)
+        try SealedFile.part.write(json: state, as: stateName, in: folder)
     }
 }

@@ -1,7 +1,6 @@
 internal import Foundation
 internal import RemoteHTTP
 internal import StoreCore
-internal import StoreFiles
 
 /// The saved state of a partial file, from which a later request resumes.
 struct DownloadState: Codable, Hashable, Sendable {
@@ -11,9 +10,6 @@ struct DownloadState: Codable, Hashable, Sendable {
     var validator: String
     /// The number of bytes of the whole file; `nil` if the server did not send it.
     var total: Int64?
-
-    /// The file beside the partial one.
-    static let file = SealedFile("SHpartof", version: 1, temporaryKind: "download")
 
     /// Whether a download from an address may resume: from the same one, or from the same path with a strong entity tag.
     ///

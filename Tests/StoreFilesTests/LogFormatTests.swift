@@ -1,14 +1,24 @@
 import Foundation
 import Testing
 import Trials
+import StoreCore
+import StorePlatform
+
 @testable import StoreFiles
-@testable import StoreOutbox
-@testable import StoreCore
-@testable import StorePlatform
 
 /// Tests O14, D4 and S9 on the bytes of a log of each format.
 struct LogFormatTests {
-    private static let formats = [LogFormat.outbox, .changes, LogFormat("SHmirror", version: 1, noun: "a journal")]
+    private static let formats = LogFormat.all
+
+    private struct Entry: LogEntry, Hashable {
+        let bytes: [UInt8]
+
+        init(bytes: [UInt8]) { self.bytes = bytes }
+
+        init(reading bytes: UnsafeRawBufferPointer) { self.bytes = Array(bytes) }
+
+        func write(to writer: inout ByteWriter) { writer.append(bytes) }
+    }
 
     /// A log of several appends, and where its entries are.
     private struct Sample {
@@ -32,7 +42,7 @@ struct LogFormatTests {
                     let start = entries.last?.range.upperBound ?? bytes.count
                     entries.append((start..<start + LogFormat.entryHeaderSize + record.utf8.count, record))
                 }
-                bytes += try format.encode(append.map { Data($0.utf8) }, at: bytes.count, asOneAppendOf: append.count)
+                bytes += try format.encode(append.map { Entry(bytes: Array($0.utf8)) }, at: bytes.count, asOneAppendOf: append.count)
                 ends.append(bytes.count)
             }
         }
@@ -103,10 +113,10 @@ struct LogFormatTests {
     {
         let inner = try Sample(format)
         var bytes = format.header
-        bytes += try format.encode([Data("first".utf8)], at: bytes.count, asOneAppendOf: 1)
+        bytes += try format.encode([Entry(bytes: Array("first".utf8))], at: bytes.count, asOneAppendOf: 1)
         let damaged = bytes.count
-        bytes += try format.encode([Data(inner.bytes)], at: bytes.count, asOneAppendOf: 1)
-        bytes += try format.encode([Data("last".utf8)], at: bytes.count, asOneAppendOf: 1)
+        bytes += try format.encode([Entry(bytes: inner.bytes)], at: bytes.count, asOneAppendOf: 1)
+        bytes += try format.encode([Entry(bytes: Array("last".utf8))], at: bytes.count, asOneAppendOf: 1)
         bytes[damaged + 4] ^= 1
         let reading = try read(bytes, as: format)
         #expect(records(reading, bytes) == ["first", "last"])
@@ -166,17 +176,17 @@ struct LogFormatTests {
     func `S17: a log is read in pieces of any size, also a damaged or torn one`(format: LogFormat, size: Int) throws {
         let sample = try Sample(format)
         let place = try TemporaryDirectory()
-        let path = place.file("log").path(percentEncoded: false)
+        let url = place.file("log"), path = url.path(percentEncoded: false)
         for offset in [nil, 2, 20, sample.bytes.count / 2, sample.bytes.count - 30] {
             for cut in [0, 1, 320] {
                 var bytes = Array(sample.bytes.dropLast(cut))
                 if let offset, offset < bytes.count { bytes[offset] ^= 1 }
-                try place.write(bytes, "log")
+                try Data(bytes).write(to: url)
                 let expected = try read(bytes, as: format)
                 guard let file = try OpenFile(reading: path) else { throw NotFound() }
-                var found: [Data] = []
-                let (damages, end) = try LogFile<Data>.read(file, path: path, format, pieceSize: size) { found.append($0) }
-                #expect(found == expected.contents.map { Data(bytes[$0]) })
+                var found: [Entry] = []
+                let (damages, end) = try LogFile<Entry>.read(file, path: path, format, pieceSize: size) { found.append($0) }
+                #expect(found == expected.contents.map { Entry(bytes: Array(bytes[$0])) })
                 #expect(damages == expected.damages && end == expected.end)
             }
         }
