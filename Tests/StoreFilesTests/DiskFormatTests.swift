@@ -10,8 +10,8 @@ struct DiskFormatTests {
     init() throws { place = try TemporaryDirectory() }
 
     private func write(_ format: DiskFormat, _ numbers: Int...) async throws {
-        let write = try format.open(place.url)
-        for number in numbers { try await write(number) }
+        let owner = try format.open(place.url)
+        for number in numbers { try await owner.write(number) }
     }
 
     private func file(_ format: DiskFormat) throws -> URL { try #require(try format.file(in: place.url)) }
@@ -27,9 +27,9 @@ struct DiskFormatTests {
     @Test(arguments: DiskFormat.all)
     func `F2, O14, S9, T4: a file cut at any byte has its complete values or none, and accepts the next one`(format: DiskFormat) async throws {
         var ends: [Int] = []
-        let write = try format.open(place.url)
+        let owner = try format.open(place.url)
         for number in 1...3 {
-            try await write(number)
+            try await owner.write(number)
             ends.append(try Data(contentsOf: file(format)).count)
         }
         let url = try file(format), whole = try Data(contentsOf: url)
@@ -37,7 +37,7 @@ struct DiskFormatTests {
             try whole.prefix(length).write(to: url)
             let found = try await format.read(place.url)
             // The end of a log may be the rest of an interrupted append. A file that is written whole is never cut by the framework.
-            #expect(found.values == (format.isLog ? Array(1...3).prefix(ends.count { $0 <= length }) : []), "cut at \(length)")
+            #expect(found.values == (format.isLog ? Array([1, 2, 3].prefix(ends.count { $0 <= length })) : []), "cut at \(length)")
             #expect(found.isDamaged == !format.isLog, "cut at \(length)")
             try await checkNext(format, after: found.values, "cut at \(length)")
         }
@@ -98,19 +98,19 @@ struct DiskFormatTests {
 
     @Test(arguments: DiskFormat.all)
     func `F4, O14: an open owner notices that its file was removed or replaced`(format: DiskFormat) async throws {
-        let write = try format.open(place.url)
-        try await write(1)
+        let owner = try format.open(place.url)
+        try await owner.write(1)
         try FileManager.default.removeItem(at: file(format))
         #expect(try await format.read(place.url) == DiskFormat.Found(values: [], isDamaged: false))
-        try await write(2)
+        try await owner.write(2)
         #expect(try await format.read(place.url).values == [2])
-        try await format.replace(place.url, 8)
+        try await format.replace(place.url, by: 8)
         #expect(try await format.read(place.url).values == [8])
-        try await write(3)
+        try await owner.write(3)
         #expect(try await format.read(place.url).values == format.expected([8, 3]))
         // A file that has become shorter is another one.
         try FileManager.default.removeItem(at: place.url)
-        try await write(4)
+        try await owner.write(4)
         #expect(try await format.read(place.url).values == [4])
     }
 

@@ -1,6 +1,7 @@
 import DiskFormats
 import Foundation
 import StoreCore
+internal import StorePlatform
 import Trials
 
 /// Writes increasing values in a format of files on disk, and prints each one after it was written.
@@ -11,9 +12,9 @@ enum FormatModes {
         else { return say("unknown format") }
         switch mode {
         case "loop":
-            let write = try format.open(directory)
+            let owner = try format.open(directory)
             for number in number... {
-                try await write(number)
+                try await owner.write(number)
                 say("\(number)")
             }
         case "limited":
@@ -21,10 +22,10 @@ enum FormatModes {
             fallthrough
         case "full":
             // The fourth value does not fit.
-            let write = try format.open(directory)
+            let owner = try format.open(directory)
             for number in [1, 2, 3, number, 4] {
                 do {
-                    try await write(number)
+                    try await owner.write(number)
                     say("\(number)")
                 } catch let error as StoreError {
                     say("failed \(error.code.rawValue) \(error.fileSystemErrno ?? 0)")

@@ -5,39 +5,139 @@ internal import StorePlatform
 
 /// A kind of file on disk, with the code that writes and reads it as its owner does.
 public struct DiskFormat: Sendable, CustomStringConvertible {
-    /// Writes a value.
-    public typealias Write = @Sendable (Int) async throws -> Void
+    private enum Kind: Sendable {
+        case log(LogFormat)
+        case sealed(SealedFile)
+        case record
+    }
+
+    private let kind: Kind
+
+    public static let all: [DiskFormat] = {
+        var kinds = LogFormat.all.map { Kind.log($0) }
+        kinds += SealedFile.all.map { .sealed($0) }
+        return (kinds + [.record]).map { DiskFormat(kind: $0) }
+    }()
+
+    public var description: String {
+        switch kind {
+        case .log(let format): format.noun
+        case .sealed(let format): "a sealed file of kind \(format.temporaryKind)"
+        case .record: "a record"
+        }
+    }
+
+    /// Whether a write is kept beside the earlier ones. Otherwise it replaces them.
+    public var isLog: Bool { if case .log = kind { true } else { false } }
 
     /// The values that a start finds.
     public struct Found: Sendable, Hashable {
         /// The values in order; −1 for a torn one.
-        public var values: [Int]
+        public var values: [Int] = []
         /// Whether damage was reported.
-        public var isDamaged: Bool
-    }
+        public var isDamaged = false
 
-    public let description: String
-    /// Whether a write is kept beside the earlier ones. Otherwise it replaces them.
-    public let isLog: Bool
-    /// The end of the file's name.
-    private let ending: String
-    /// Returns the code of an owner that stays open.
-    public let open: @Sendable (URL) throws -> Write
-    /// Reads the file as a new start does.
-    public let read: @Sendable (URL) async throws -> Found
-    /// Replaces the file by one with a single value, as another process does.
-    public let replace: @Sendable (URL, Int) async throws -> Void
-
-    public static let all = LogFormat.all.map { Self(log: $0) } + SealedFile.all.map { Self(sealed: $0) } + [record]
-
-    /// Returns the file in a directory; `nil` if there is none.
-    public func file(in directory: URL) throws -> URL? {
-        try FileManager.default.contentsOfDirectory(at: directory, includingPropertiesForKeys: nil)
-            .first { $0.lastPathComponent.hasSuffix(ending) }
+        public init(values: [Int], isDamaged: Bool) { (self.values, self.isDamaged) = (values, isDamaged) }
     }
 
     /// Returns the values that a start finds after some were written.
     public func expected(_ written: [Int]) -> [Int] { isLog ? written : written.suffix(1) }
+
+    /// Returns the file in a directory; `nil` if there is none.
+    public func file(in directory: URL) throws -> URL? {
+        let ending = isLog ? "log" : "ed"
+        return try FileManager.default.contentsOfDirectory(at: directory, includingPropertiesForKeys: nil)
+            .first { $0.lastPathComponent.hasSuffix(ending) || $0.pathExtension == "record" }
+    }
+
+    /// Reads the file as a new start does.
+    public func read(_ url: URL) async throws -> Found {
+        switch kind {
+        case .log(let format): try Self.read(format, url)
+        case .sealed(let format): try Self.read(format, url)
+        case .record: try await Self.readRecord(url)
+        }
+    }
+
+    private static func read(_ format: LogFormat, _ url: URL) throws -> Found {
+        do throws(StoreError) {
+            let news = try log(format, url).read()
+            return Found(values: news.entries.map(\.number), isDamaged: !news.damages.isEmpty)
+        } catch {
+            guard error.code == .unreadableRecord else { throw error }
+            return Found(values: [], isDamaged: true)
+        }
+    }
+
+    private static func read(_ format: SealedFile, _ url: URL) throws -> Found {
+        let folder = try DirectoryHandle(opening: directory(url))
+        var reader = SealedFile.Reader(format, in: folder)
+        do throws(StoreError) {
+            let number = try reader.read("sealed") { Value(reading: $0).number }
+            return Found(values: number.map { [$0] } ?? [], isDamaged: false)
+        } catch {
+            guard error.code == .unreadableRecord else { throw error }
+            return Found(values: [], isDamaged: true)
+        }
+    }
+
+    private static func readRecord(_ url: URL) async throws -> Found {
+        let isDamaged = Lock(false)
+        let cacher = FileCacher<Int, String>(directory: url) { fault in
+            if fault.kind == .damaged { isDamaged.withLock { $0 = true } }
+        }
+        let text = try await cacher.load(param: 0)?.content
+        return Found(values: text.map { [Value(text: $0).number] } ?? [], isDamaged: isDamaged.withLock { $0 })
+    }
+
+    /// Replaces the file by one with a single value, as another process does.
+    public func replace(_ url: URL, by number: Int) async throws {
+        if case .log(let format) = kind {
+            try Self.log(format, url).compact { _ in [Value(number)] }
+        } else {
+            try await open(url).write(number)
+        }
+    }
+
+    private static func log(_ format: LogFormat, _ url: URL) throws(StoreError) -> SharedLog<Value> {
+        let log = SharedLog<Value>(directory(url), format)
+        try log.prepare()
+        return log
+    }
+
+    private static func directory(_ url: URL) -> Directory { Directory(path: url.path(percentEncoded: false)) }
+
+    /// An owner of the file that stays open.
+    public struct Owner: Sendable {
+        fileprivate enum Kind: Sendable {
+            case log(SharedLog<Value>)
+            case sealed(SealedFile, Directory)
+            case record(FileCacher<Int, String>)
+        }
+
+        fileprivate let kind: Kind
+
+        /// Writes a value.
+        public func write(_ number: Int) async throws {
+            switch kind {
+            case .log(let log): _ = try log.append([Value(number)], durability: .crash)
+            case .sealed(let format, let directory):
+                try directory.create()
+                try format.write(Array(Value(number).text.utf8), as: "sealed", in: directory)
+            case .record(let cacher):
+                try await cacher.save(CacheRecord(content: Value(number).text, fetchedAt: Date()), param: 0)
+            }
+        }
+    }
+
+    /// Opens the file.
+    public func open(_ url: URL) throws -> Owner {
+        switch kind {
+        case .log(let format): Owner(kind: .log(try Self.log(format, url)))
+        case .sealed(let format): Owner(kind: .sealed(format, Self.directory(url)))
+        case .record: Owner(kind: .record(FileCacher(directory: url)))
+        }
+    }
 }
 
 /// A number as a text, from which a reader can tell whether it is whole. A number of a thousand or more has as many bytes.
@@ -48,84 +148,12 @@ private struct Value: LogEntry {
 
     var text: String { "\(number) " + String(repeating: "x", count: number < 1000 ? number * 7 % 30 : number) }
 
-    init(reading bytes: UnsafeRawBufferPointer) {
-        let text = String(decoding: bytes, as: UTF8.self)
+    init(text: String) {
         let found = Self(text.split(separator: " ").first.flatMap { Int($0) } ?? -1)
         self = found.text == text ? found : Self(-1)
     }
 
+    init(reading bytes: UnsafeRawBufferPointer) { self.init(text: String(decoding: bytes, as: UTF8.self)) }
+
     func write(to writer: inout ByteWriter) { writer.append(text.utf8) }
-}
-
-extension DiskFormat {
-    private static func directory(_ url: URL) -> Directory { Directory(path: url.path(percentEncoded: false)) }
-
-    private init(log format: LogFormat) {
-        @Sendable func log(_ url: URL) throws -> SharedLog<Value> {
-            let log = SharedLog<Value>(Self.directory(url), format)
-            try log.prepare()
-            return log
-        }
-        (description, isLog, ending) = (format.noun, true, "log")
-        open = { url in
-            let log = try log(url)
-            return { _ = try log.append([Value($0)], durability: .crash) }
-        }
-        read = { url in
-            do {
-                let news = try log(url).read()
-                return Found(values: news.entries.map(\.number), isDamaged: !news.damages.isEmpty)
-            } catch let error as StoreError where error.code == .unreadableRecord {
-                return Found(values: [], isDamaged: true)
-            }
-        }
-        replace = { url, number in try log(url).compact { _ in [Value(number)] } }
-    }
-
-    private init(sealed format: SealedFile) {
-        (description, isLog, ending) = ("a sealed file of kind \(format.temporaryKind)", false, "sealed")
-        let write: @Sendable (URL, Int) throws -> Void = { url, number in
-            try Self.directory(url).create()
-            try format.write(Array(Value(number).text.utf8), as: "sealed", in: Self.directory(url))
-        }
-        open = { url in { try write(url, $0) } }
-        read = { url in
-            var reader = SealedFile.Reader(format, in: try DirectoryHandle(opening: Self.directory(url)))
-            do throws(StoreError) {
-                return Found(values: try reader.read("sealed") { [Value(reading: $0).number] } ?? [], isDamaged: false)
-            } catch  where error.code == .unreadableRecord {
-                return Found(values: [], isDamaged: true)
-            }
-        }
-        replace = { try write($0, $1) }
-    }
-
-    private static let record: DiskFormat = {
-        @Sendable func save(_ cacher: FileCacher<Int, String>, _ number: Int) async throws {
-            try await cacher.save(CacheRecord(content: Value(number).text, fetchedAt: Date()), param: 0)
-        }
-        return DiskFormat(
-            description: "a record", isLog: false, ending: ".record",
-            open: { url in
-                let cacher = FileCacher<Int, String>(directory: url)
-                return { try await save(cacher, $0) }
-            },
-            read: { url in
-                let isDamaged = Lock(false)
-                let cacher = FileCacher<Int, String>(directory: url) { fault in
-                    if fault.kind == .damaged { isDamaged.withLock { $0 = true } }
-                }
-                let text = try await cacher.load(param: 0)?.content
-                let values = text.map { text in Array(text.utf8).withUnsafeBytes { [Value(reading: $0).number] } } ?? []
-                return Found(values: values, isDamaged: isDamaged.withLock { $0 })
-            },
-            replace: { try await save(FileCacher<Int, String>(directory: $0), $1) })
-    }()
-
-    private init(
-        description: String, isLog: Bool, ending: String, open: @escaping @Sendable (URL) throws -> Write,
-        read: @escaping @Sendable (URL) async throws -> Found, replace: @escaping @Sendable (URL, Int) async throws -> Void
-    ) {
-        (self.description, self.isLog, self.ending, self.open, self.read, self.replace) = (description, isLog, ending, open, read, replace)
-    }
 }

@@ -22,7 +22,7 @@ internal import StorePlatform
 package struct LogFormat: Sendable {
     private let fileHeader: FileHeader
     /// The kind of log in words, for messages.
-    let noun: String
+    package let noun: String
 
     package static let headerSize = 16
     package static let entryHeaderSize = 24
