@@ -25,7 +25,9 @@ struct DiskFormatTests {
     // MARK: Damage
 
     @Test(arguments: DiskFormat.all)
-    func `F2, O14, S9, T4: a file cut at any byte has its complete values or none, and accepts the next one`(format: DiskFormat) async throws {
+    func `F2, O14, S9, T4: a file cut at any byte has its complete values or none, and accepts the next one`(
+        format: DiskFormat
+    ) async throws {
         var ends: [Int] = []
         let owner = try format.open(place.url)
         for number in 1...3 {

@@ -71,16 +71,6 @@ struct LogFormatTests {
         }
     }
 
-    @Test(arguments: Self.formats) func `O14: a tail of zeros, which a loss of power may leave, is cut off`(format: LogFormat) throws {
-        let sample = try Sample(format)
-        for end in [0] + sample.ends {
-            let bytes = sample.bytes[..<end] + [UInt8](repeating: 0, count: 5000)
-            let reading = try read(Array(bytes), as: format)
-            #expect(reading.end == end)
-            #expect(reading.damages.isEmpty)
-        }
-    }
-
     @Test(arguments: Self.formats) func `O14: one flipped bit costs at most the record of its entry, and is reported`(format: LogFormat)
         throws
     {
@@ -145,31 +135,6 @@ struct LogFormatTests {
         for bytes in [Array("a text that some other program has written".utf8), [1], [UInt8](repeating: 255, count: 16)] {
             #expect(throws: LogFormat.Foreign.format) { try read(bytes, as: format) }
         }
-    }
-
-    @Test(arguments: Self.formats, seeds(150, sanitized: 25))
-    func `O14: random damage neither adds nor reorders records`(format: LogFormat, seed: UInt64) throws {
-        var random = SplitMix(seed: seed)
-        let sample = try Sample(format)
-        var bytes = sample.bytes
-        for _ in 0...random.below(6) {
-            let start = LogFormat.headerSize + random.below(bytes.count - LogFormat.headerSize)
-            switch random.below(4) {
-            case 0: bytes[start] = UInt8(truncatingIfNeeded: random.next())
-            case 1: for offset in start..<min(bytes.count, start + random.below(40)) { bytes[offset] = 0 }
-            case 2: bytes.replaceSubrange(start..<start, with: sample.bytes[16..<(16 + random.below(60))])
-            default: bytes.removeSubrange(start..<min(bytes.count, start + random.below(40)))
-            }
-            if bytes.count < 20 { break }
-        }
-        let reading = try read(bytes, as: format)
-        var rest = sample.entries.map(\.record)[...]
-        for record in records(reading, bytes) {
-            let index = try #require(rest.firstIndex(of: record))
-            rest = rest[(index + 1)...]
-        }
-        let places = reading.contents.map { $0 } + reading.damages.map { $0.offset..<$0.offset + $0.length }
-        #expect(places.allSatisfy { $0.upperBound <= bytes.count })
     }
 
     @Test(arguments: Self.formats, [1, 30, 100, 4096])

@@ -31,7 +31,8 @@ struct SessionLock {
                 do throws(StoreError) {
                     if let held = try lock.take() { return held }
                 } catch {
-                    guard let code = error.fileSystemErrno, [ENOLCK, ENOTSUP, EOPNOTSUPP, ENOSYS, EINVAL].contains(code) else { throw error }
+                    let missing = [ENOLCK, ENOTSUP, EOPNOTSUPP, ENOSYS, EINVAL]
+                    guard let code = error.fileSystemErrno, missing.contains(code) else { throw error }
                     return nil
                 }
             }

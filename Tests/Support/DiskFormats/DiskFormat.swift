@@ -13,12 +13,14 @@ public struct DiskFormat: Sendable, CustomStringConvertible {
 
     private let kind: Kind
 
+    /// Every kind.
     public static let all: [DiskFormat] = {
         var kinds = LogFormat.all.map { Kind.log($0) }
         kinds += SealedFile.all.map { .sealed($0) }
         return (kinds + [.record]).map { DiskFormat(kind: $0) }
     }()
 
+    /// The kind in words.
     public var description: String {
         switch kind {
         case .log(let format): format.noun
@@ -33,10 +35,11 @@ public struct DiskFormat: Sendable, CustomStringConvertible {
     /// The values that a start finds.
     public struct Found: Sendable, Hashable {
         /// The values in order; −1 for a torn one.
-        public var values: [Int] = []
+        public var values: [Int]
         /// Whether damage was reported.
-        public var isDamaged = false
+        public var isDamaged: Bool
 
+        /// Makes the values to compare with.
         public init(values: [Int], isDamaged: Bool) { (self.values, self.isDamaged) = (values, isDamaged) }
     }
 

@@ -1,5 +1,6 @@
 import Foundation
 import StoreCore
+import StoreFiles
 import StorePlatform
 import Testing
 @testable import SyncEngine

@@ -174,7 +174,8 @@ struct ForgettingTests {
         let good = try Data(contentsOf: bench.place.file("floor.0")), size = LogFormat.entryHeaderSize + 9
         for (entry, rest) in [(0, [2, 3]), (1, [1, 3]), (2, [1, 2])] {
             var bad = good
-            withUnsafeBytes(of: length.littleEndian) { bad.replaceSubrange(LogFormat.headerSize + entry * size + 4..<LogFormat.headerSize + entry * size + 8, with: $0) }
+            let start = LogFormat.headerSize + entry * size + 4
+            withUnsafeBytes(of: length.littleEndian) { bad.replaceSubrange(start..<start + 4, with: $0) }
             for copy in 0..<2 { try bad.write(to: bench.place.file("floor.\(copy)")) }
             var damaged = journal()
             #expect(damaged.read()?.entries.map { $0.content.first } == rest.map { UInt8($0) })

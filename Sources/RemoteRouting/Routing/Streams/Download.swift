@@ -209,7 +209,8 @@ private struct Download: Sendable {
     private func state(for request: HTTPRequest) throws -> DownloadState? {
         // A download without a state starts over.
         guard let folder = try DirectoryHandle(opening: directory),
-            let state = try SealedFile.part.value(DownloadState.self, in: stateName, folder), state.mayResume(from: request.url.absoluteString), DownloadDecision.isStrong(state.validator, now: host.time.date)
+            let state = try SealedFile.part.value(DownloadState.self, in: stateName, folder),
+            state.mayResume(from: request.url.absoluteString), DownloadDecision.isStrong(state.validator, now: host.time.date)
         else {
             return nil
         }

@@ -1,5 +1,5 @@
-// The kinds of logs and sealed files. Beside them, the framework writes the records of a `FileCacher`, whose head is read alone, and the
-// notes in the files of leases.
+// The logs and the sealed files on disk. Two further formats are the records of a `FileCacher`, which can be read without their content,
+// and the notes in the files of leases.
 
 extension LogFormat {
     /// The commands of an outbox.
