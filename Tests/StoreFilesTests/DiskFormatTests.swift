@@ -16,10 +16,10 @@ struct DiskFormatTests {
 
     private func file(_ format: DiskFormat) throws -> URL { try #require(try format.file(in: place.url)) }
 
-    /// Writes a further value, and checks that it is found behind the others.
+    /// Writes a further value, shorter than the others, and checks that it is found behind them.
     private func checkNext(_ format: DiskFormat, after values: [Int], _ comment: Comment) async throws {
-        try await write(format, 77)
-        #expect(try await format.read(place.url).values == (format.isLog ? values : []) + [77], comment)
+        try await write(format, 60)
+        #expect(try await format.read(place.url).values == (format.isLog ? values : []) + [60], comment)
     }
 
     // MARK: Damage
@@ -42,6 +42,7 @@ struct DiskFormatTests {
             #expect(found.values == (format.isLog ? Array([1, 2, 3].prefix(ends.count { $0 <= length })) : []), "cut at \(length)")
             #expect(found.isDamaged == !format.isLog, "cut at \(length)")
             try await checkNext(format, after: found.values, "cut at \(length)")
+            #expect(try await !format.read(place.url).isDamaged, "cut at \(length)")
         }
     }
 

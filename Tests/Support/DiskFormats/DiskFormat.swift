@@ -149,7 +149,7 @@ private struct Value: LogEntry {
 
     init(_ number: Int) { self.number = number }
 
-    var text: String { "\(number) " + String(repeating: "x", count: number < 1000 ? number * 7 % 30 : number) }
+    var text: String { "\(number) " + String(repeating: "x", count: number < 1000 ? number * 17 % 60 : number) }
 
     init(text: String) {
         let found = Self(text.split(separator: " ").first.flatMap { Int($0) } ?? -1)
