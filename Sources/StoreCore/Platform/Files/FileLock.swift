@@ -12,6 +12,7 @@ package final class FileLock: Sendable {
     private let name: String
     private let folder: DirectoryHandle
     private let patience: Duration
+    private let mode: UInt16
     /// Whether a thread still waits after a timeout. One thread waits, however many changes fail.
     private let isBlocked = Lock(false)
 
@@ -27,7 +28,7 @@ package final class FileLock: Sendable {
         _ name: String, in folder: DirectoryHandle, patience: Duration = .seconds(5), mode: UInt16 = 0o600
     ) throws(StoreError) {
         file = try WritableFile(name, in: folder, mode: mode)
-        (self.name, self.folder, self.patience) = (name, folder, patience)
+        (self.name, self.folder, self.patience, self.mode) = (name, folder, patience, mode)
     }
 
     /// Runs a change under the lock, and blocks the calling thread until then.
@@ -60,7 +61,7 @@ package final class FileLock: Sendable {
         guard patience > .zero else { throw .fileSystem("locking", path: file.path, errno: EWOULDBLOCK) }
         if !isBlocked.withLock({ $0 }) {
             // Opened again, because the waiting thread keeps the file after a timeout.
-            let file = try WritableFile(name, in: folder)
+            let file = try WritableFile(name, in: folder, mode: mode)
             isBlocked.withLock { $0 = true }
             if try file.lock(within: patience, onEnd: { [weak self] in self?.isBlocked.withLock { $0 = false } }) { return file }
         }
