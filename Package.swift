@@ -13,10 +13,10 @@ import PackageDescription
 // | StoreCoreTesting | StoreCore/Testing | StoreCore, StoreOutbox | StoreCoreTesting |
 // | PostgresCacher | StoreCore/Postgres | StoreCore, its public API only; its C target | PostgresCacher |
 // | RemoteHTTP | RemoteRouting/HTTP | StoreCore, StorePlatform, its C target | RemoteRouting, TextStore |
-// | RemoteRouting | RemoteRouting/Routing | StoreCore, StorePlatform, StoreOutbox, RemoteHTTP | RemoteRouting |
+// | RemoteRouting | RemoteRouting/Routing | StoreCore, StorePlatform, StoreFiles, StoreOutbox, RemoteHTTP | RemoteRouting |
 // | RemoteRoutingTesting | RemoteRouting/Testing | StoreCore, RemoteRouting | RemoteRoutingTesting |
-// | TextStore | TextStore | StoreCore, StorePlatform, RemoteHTTP | TextStore |
-// | SyncEngine | SyncEngine | StoreCore, StorePlatform | SyncEngine |
+// | TextStore | TextStore | StoreCore, StorePlatform, StoreFiles, RemoteHTTP | TextStore |
+// | SyncEngine | SyncEngine | StoreCore, StorePlatform, StoreFiles | SyncEngine |
 //
 // RemoteRouting needs StoreOutbox for `RemoteHost.delivery`, which sends the commands of an outbox.
 
@@ -70,14 +70,14 @@ let package = Package(
             path: "Sources/RemoteRouting/HTTP", exclude: ["CurlShim"], swiftSettings: settings),
         .target(name: "CurlShim", path: "Sources/RemoteRouting/HTTP/CurlShim"),
         .target(
-            name: "TextStore", dependencies: ["StoreCore", "StorePlatform", "RemoteHTTP"], swiftSettings: settings),
+            name: "TextStore", dependencies: ["StoreCore", "StorePlatform", "StoreFiles", "RemoteHTTP"], swiftSettings: settings),
         .target(
-            name: "RemoteRouting", dependencies: ["StoreCore", "StorePlatform", "StoreOutbox", "RemoteHTTP"],
+            name: "RemoteRouting", dependencies: ["StoreCore", "StorePlatform", "StoreFiles", "StoreOutbox", "RemoteHTTP"],
             path: "Sources/RemoteRouting/Routing", swiftSettings: settings),
         .target(
             name: "RemoteRoutingTesting", dependencies: ["StoreCore", "RemoteRouting"], path: "Sources/RemoteRouting/Testing",
             swiftSettings: settings),
-        .target(name: "SyncEngine", dependencies: ["StoreCore", "StorePlatform"], swiftSettings: settings),
+        .target(name: "SyncEngine", dependencies: ["StoreCore", "StorePlatform", "StoreFiles"], swiftSettings: settings),
 
         // A cacher over PostgreSQL, also without package access. libpq is found at run time.
         .target(
@@ -143,6 +143,10 @@ let package = Package(
         .target(
             name: "Trials", dependencies: ["StoreCore", "StorePlatform"], path: "Tests/Support/Trials",
             swiftSettings: settings),
+        // The kinds of files on disk, each with the code that writes and reads it.
+        .target(
+            name: "DiskFormats", dependencies: ["StoreCore", "StoreFiles", "StorePlatform"], path: "Tests/Support/DiskFormats",
+            swiftSettings: settings),
         // A bound on the number of tests that run at once; every test target links it.
         .target(name: "TestWidth", path: "Tests/Support/TestWidth"),
         // A process that a response may end.
@@ -152,7 +156,7 @@ let package = Package(
             swiftSettings: settings),
         // Processes that save records, switch texts, or mirror files, and are killed meanwhile.
         .executableTarget(
-            name: "CrashWriter", dependencies: ["StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "Trials"],
+            name: "CrashWriter", dependencies: ["StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "DiskFormats", "Trials"],
             path: "Tests/Support/CrashWriter", swiftSettings: settings),
         .executableTarget(
             name: "TextCrashWriter", dependencies: ["StoreCore", "StorePlatform", "TextStore", "Trials"],
@@ -170,6 +174,11 @@ let package = Package(
                 "CrashWriter", "Trials", "TestWidth",
             ],
             swiftSettings: settings),
+        // Every kind of file on disk, damaged, cut, replaced, and written by processes that are killed or have no space.
+        .testTarget(
+            name: "StoreFilesTests",
+            dependencies: ["StoreCore", "StoreFiles", "StorePlatform", "DiskFormats", "CrashWriter", "Trials", "TestWidth"],
+            swiftSettings: settings),
         .testTarget(
             name: "StoreResilienceTests",
             dependencies: ["StoreCoreTesting", "StoreCore", "StoreResilience", "Trials", "TestWidth"],
@@ -185,7 +194,7 @@ let package = Package(
         .testTarget(
             name: "TextStoreTests",
             dependencies: [
-                "StoreCoreTesting", "TextStore", "StoreCore", "StorePlatform", "RemoteHTTP", "LoopbackOrigin",
+                "StoreCoreTesting", "TextStore", "StoreCore", "StoreFiles", "StorePlatform", "RemoteHTTP", "LoopbackOrigin",
                 "TextCrashWriter", "Trials", "TestWidth",
             ],
             swiftSettings: settings),

@@ -181,7 +181,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         first.apply(.beginning)
         guard let own = try root.directory(RelativePath.reserved), let file = try OpenFile(reading: TargetSession.journalName, in: own)
         else { return first }
-        let reading = try TargetJournal.read(file)
+        let reading = try TargetJournal.read(file, path: own.path(of: TargetSession.journalName))
         var lost = TargetJournal()
         lost.apply(.rebuilding)
         return reading.isWhole ? reading.journal : lost

@@ -5,6 +5,7 @@ public import Foundation
 #endif
 
 internal import StoreCore
+internal import StoreFiles
 internal import StorePlatform
 
 /// The downloaded part of a file; a `FileTransfer` appends to it.
@@ -326,7 +327,7 @@ struct PartNames: Hashable, Sendable {
 
     init(path: String) {
         bytes = String(SHA256.digest(of: Array(path.utf8)).hex.prefix(32))
-        memory = bytes + ".json"
+        memory = bytes + ".item"
         directory = bytes + ".d"
     }
 }
@@ -339,18 +340,10 @@ struct PartMemory: Codable, Hashable, Sendable {
 
     /// Reads the stored validator; `nil` if it is missing or unreadable, so that the transfer starts again.
     static func read(_ name: String, in directory: DirectoryHandle) throws -> PartMemory? {
-        guard try directory.status(of: name)?.kind == .regular else { return nil }
-        let bytes = try WritableFile(name, in: directory).readAll(atMost: 65_536)
-        // A killed process may leave a truncated file, which counts as missing.
-        return try? JSONDecoder().decode(PartMemory.self, from: Data(bytes))
+        try SealedFile.part.value(PartMemory.self, in: name, directory)
     }
 
-    func write(_ name: String, in directory: DirectoryHandle) throws {
-        let bytes = try JSONEncoder().encode(self)
-        let file = try WritableFile.unshared(name, in: directory, isCopied: false)
-        try file.truncate(to: 0)
-        try bytes.withUnsafeBytes { try file.write($0, at: 0) }
-    }
+    func write(_ name: String, in directory: DirectoryHandle) throws { try SealedFile.part.write(json: self, as: name, in: directory) }
 }
 
 extension DirectoryHandle {

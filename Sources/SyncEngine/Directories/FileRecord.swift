@@ -1,4 +1,5 @@
 internal import StoreCore
+internal import StoreFiles
 internal import StorePlatform
 
 /// The size, time and inode of a file; a cheap test of whether its content may have changed.
@@ -61,99 +62,23 @@ struct FileRecord: Hashable, Sendable {
         stamp.size == size || before?.stamp.size == size
     }
 
-    // MARK: Text
+    // MARK: Bytes
 
-    /// Writes `+ SIZE TIME INODE DIGEST VERSION PATH`.
-    func write(to line: inout [UInt8], path: PathKey) {
-        line += "+ \(stamp.size) \(stamp.modified) \(stamp.inode) \(digest.hex) ".utf8
-        LineText.escape(version, to: &line)
-        line.append(LineText.space)
-        LineText.escape(path.path, to: &line)
+    func write(to writer: inout ByteWriter) {
+        writer.put(stamp.size)
+        writer.put(UInt64(bitPattern: stamp.modified))
+        writer.put(stamp.inode)
+        writer.put(digest)
+        // Most lists use the digest as version.
+        writer.put(version == digest.hex ? nil : version) { $0.put($1) }
     }
 
-    static func read(_ line: UnsafeBufferPointer<UInt8>) -> (path: PathKey, record: FileRecord)? {
-        var words = line.split(separator: LineText.space, maxSplits: 6, omittingEmptySubsequences: false).makeIterator()
-        guard words.next()?.count == 1, let size = words.next().flatMap({ LineText.number($0) }), size >= 0,
-            let modified = words.next().flatMap({ LineText.number($0) }), let inode = words.next().flatMap({ LineText.unsigned($0) }),
-            let digest = words.next().flatMap({ SHA256.Digest(hex: $0) }), let version = words.next().flatMap({ LineText.unescape($0) }),
-            let path = words.next().flatMap({ LineText.unescape($0) })
-        else { return nil }
-        let stamp = FileStamp(size: size, modified: Int64(modified), inode: inode)
-        return (PathKey(path), FileRecord(version: version, digest: digest, stamp: stamp))
-    }
-}
-
-/// The encoding of numbers and names in a line of text; an encoded name contains no space and no line break.
-enum LineText {
-    static let space = UInt8(ascii: " ")
-    static let newline = UInt8(ascii: "\n")
-    private static let escape = UInt8(ascii: "%")
-    private static let digits = Array("0123456789abcdef".utf8)
-
-    static func escape(_ text: String, to line: inout [UInt8]) {
-        for byte in text.utf8 {
-            if byte <= space || byte == 0x7F || byte == escape {
-                line.append(escape)
-                line.append(digits[Int(byte >> 4)])
-                line.append(digits[Int(byte & 15)])
-            } else {
-                line.append(byte)
-            }
-        }
-    }
-
-    /// Decodes a name; `nil` for text that `escape(_:to:)` never writes.
-    static func unescape(_ bytes: some RandomAccessCollection<UInt8>) -> String? {
-        guard bytes.contains(escape) else { return String(validating: bytes, as: UTF8.self) }
-        var plain: [UInt8] = []
-        var rest = bytes[...]
-        while let byte = rest.popFirst() {
-            guard byte == escape else {
-                plain.append(byte)
-                continue
-            }
-            guard let high = rest.popFirst().flatMap(value), let low = rest.popFirst().flatMap(value) else { return nil }
-            plain.append(high << 4 | low)
-        }
-        return String(validating: plain, as: UTF8.self)
-    }
-
-    static func hex(_ number: UInt64) -> [UInt8] {
-        stride(from: 60, through: 0, by: -4).map { digits[Int(truncatingIfNeeded: number >> UInt64($0)) & 15] }
-    }
-
-    static func number(hex bytes: some Collection<UInt8>) -> UInt64? {
-        var number: UInt64 = 0
-        for byte in bytes {
-            guard let digit = value(byte) else { return nil }
-            number = number << 4 | UInt64(digit)
-        }
-        return number
-    }
-
-    static func unsigned(_ bytes: some Collection<UInt8>) -> UInt64? {
-        guard !bytes.isEmpty else { return nil }
-        var number: UInt64 = 0
-        for byte in bytes {
-            guard (0x30...0x39).contains(byte) else { return nil }
-            let (product, isLarge) = number.multipliedReportingOverflow(by: 10)
-            let (sum, isLarger) = product.addingReportingOverflow(UInt64(byte - 0x30))
-            guard !isLarge, !isLarger else { return nil }
-            number = sum
-        }
-        return number
-    }
-
-    static func number(_ bytes: some Collection<UInt8>) -> Int? {
-        if bytes.first == UInt8(ascii: "-") { return unsigned(bytes.dropFirst()).flatMap { Int(exactly: $0) }.map { -$0 } }
-        return unsigned(bytes).flatMap { Int(exactly: $0) }
-    }
-
-    private static func value(_ digit: UInt8) -> UInt8? {
-        switch digit {
-        case 0x30...0x39: digit - 0x30
-        case 0x61...0x66: digit - 0x61 + 10
-        default: nil
-        }
+    init(reading reader: inout ByteReader) throws(ByteReader.Foreign) {
+        let size = try reader.int()
+        guard size >= 0 else { throw ByteReader.Foreign() }
+        let stamp = FileStamp(size: size, modified: Int64(bitPattern: try reader.number()), inode: try reader.number())
+        let digest = try reader.digest()
+        let version = try reader.optional { reader throws(ByteReader.Foreign) in try reader.text() }
+        self.init(version: version ?? digest.hex, digest: digest, stamp: stamp)
     }
 }

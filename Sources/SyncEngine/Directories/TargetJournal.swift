@@ -1,33 +1,29 @@
 internal import StoreCore
+internal import StoreFiles
 internal import StorePlatform
 
 /// The records of the files that a target has installed: versions, digests and stamps.
 ///
-/// A value without input or output. Its text consists of lines. Each line begins with a checksum of its content and of all previous lines,
-/// so that changed, moved and missing lines are detected. An unterminated last line was interrupted by the end of the process and does not
-/// count. If any other line fails verification, the whole journal is invalid.
+/// A value without input or output. A log stores its changes, under the lock of the pass. A torn tail does not count. If any other part of
+/// the log is damaged, the whole journal is invalid.
 struct TargetJournal: Sendable {
     private(set) var records = RecordTable()
     /// Whether an older journal was lost, so that files without a record may come from an earlier sync.
     private(set) var isRebuilding = false
     /// Whether no pass has completed since the first one began, so that no file without a record may be removed.
     private(set) var isBeginning = false
-    /// The last line up to which all names are known to be on the disk. For later lines, the digest decides after a power loss.
+    /// The last change up to which all names are known to be on the disk. For later changes, the digest decides after a power loss.
     private var settledThrough = 0
-    /// The number of records with a later line; `nil` if it must be counted.
+    /// The number of records with a later change; `nil` if it must be counted.
     private var knownUnsettledCount: Int? = 0
-    /// The number of lines read or written.
-    private(set) var lineCount = 0
-    /// The checksum of the last line, which seeds that of the next.
-    private var seed: UInt64 = 0
+    /// The number of changes.
+    private(set) var count = 0
 
-    /// A line of a journal, apart from its checksum.
-    enum Change: Hashable, Sendable {
-        /// The first line of every journal.
-        case header
+    /// An entry of the journal's log.
+    enum Change: LogEntry, Hashable {
         /// A file with this content has the path's name, or is about to be renamed to it.
         ///
-        /// The previous record stays known until the next one, because the process may end between this line and the rename.
+        /// The previous record stays known until the next one, because the process may end between this change and the rename.
         case put(PathKey, FileRecord)
         /// The path's file was removed, and so is its record.
         case removed(PathKey)
@@ -39,42 +35,41 @@ struct TargetJournal: Sendable {
         case rebuilt
         /// Every file installed so far is on the disk, and so is its name.
         case synchronized
-        /// Every file installed up to a line, counted from 1, is on the disk, and so is its name.
+        /// Every file installed up to a change, counted from 1, is on the disk, and so is its name.
         case synchronizedThrough(Int)
     }
 
-    /// Applies a change after its line was read or written.
+    /// Applies a change after it was read or written.
     mutating func apply(_ change: Change) {
-        lineCount += 1
+        count += 1
         switch change {
-        case .header: break
         case .put(let path, var record):
             let row = records.row(of: path)
             if let row {
                 let before = records.record(at: row)
                 record.before = FileRecord.Before(version: before.version, digest: before.digest, stamp: before.stamp)
             }
-            if row.map({ records.line(at: $0) <= settledThrough }) ?? true, let count = knownUnsettledCount {
-                knownUnsettledCount = count + 1
+            if row.map({ records.line(at: $0) <= settledThrough }) ?? true, let known = knownUnsettledCount {
+                knownUnsettledCount = known + 1
             }
-            records.put(record, for: path, line: lineCount)
+            records.put(record, for: path, line: count)
         case .removed(let path):
-            if !isSettled(path), let count = knownUnsettledCount { knownUnsettledCount = count - 1 }
+            if !isSettled(path), let known = knownUnsettledCount { knownUnsettledCount = known - 1 }
             records.remove(path)
         case .rebuilding: isRebuilding = true
         case .beginning: isBeginning = true
         case .rebuilt: (isRebuilding, isBeginning) = (false, false)
-        case .synchronized: settle(through: lineCount)
+        case .synchronized: settle(through: count)
         case .synchronizedThrough(let line): settle(through: line)
         }
     }
 
     private mutating func settle(through announced: Int) {
-        // A line cannot settle later lines.
-        let line = min(announced, lineCount)
+        // A change cannot settle later changes.
+        let line = min(announced, count)
         guard line > settledThrough else { return }
         settledThrough = line
-        knownUnsettledCount = line >= lineCount - 1 ? 0 : nil
+        knownUnsettledCount = line >= count - 1 ? 0 : nil
     }
 
     /// Returns whether the journal records the name of a path as flushed.
@@ -98,161 +93,105 @@ struct TargetJournal: Sendable {
         records.settle(path)
     }
 
-    // MARK: Text
-
-    /// The text of changes, and the changes to apply once the text is written.
-    struct Lines: Sendable {
-        fileprivate(set) var text: [UInt8] = []
-        fileprivate var changes: [Change] = []
-        fileprivate var seed: UInt64
-    }
-
-    /// Returns the text for changes; `take(_:)` applies the changes once the text is written.
-    func lines(for changes: some Sequence<Change>) -> Lines {
-        var lines = Lines(seed: seed)
-        for change in changes { lines.add(change) }
-        return lines
-    }
-
-    /// Applies changes after their text was written.
-    mutating func take(_ lines: Lines) {
-        for change in lines.changes { apply(change) }
-        seed = lines.seed
-    }
-
-    /// Applies a change and returns its text.
-    mutating func line(for change: Change) -> [UInt8] {
-        let lines = lines(for: CollectionOfOne(change))
-        take(lines)
-        return lines.text
-    }
-    fileprivate static let format = Array("storehouse-journal 1".utf8)
+    // MARK: The log
 
     /// The result of reading a journal.
     struct Reading: Sendable {
-        var journal = TargetJournal()
-        /// The number of valid bytes; an unfinished line may follow them.
-        var length = 0
-        /// Whether a journal exists and all of it is valid.
-        var isWhole = false
+        fileprivate(set) var journal = TargetJournal()
+        fileprivate var damages: [LogDamage] = []
 
-        /// Applies the complete lines at the beginning of a text; returns `false` if one is invalid.
-        fileprivate mutating func take(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
-            var start = 0
-            while start < text.count, let end = text[start...].firstIndex(of: LineText.newline) {
-                let line = UnsafeBufferPointer(rebasing: text[start..<end])
-                guard let change = journal.verify(line, isFirst: length == 0) else { return false }
-                journal.apply(change)
-                length += end + 1 - start
-                start = end + 1
-            }
-            return true
-        }
+        /// Whether all of the journal is valid. A journal is never without a change; a file without one is the remains of a journal.
+        var isWhole: Bool { damages.isEmpty && journal.count > 0 }
 
-        fileprivate consuming func finished() -> Reading {
-            // A header is always written together with the next line. Alone it is the remains of a journal.
-            guard journal.lineCount > 1 else { return Reading() }
-            isWhole = true
-            return self
+        /// Accepts that the file is no journal of this version.
+        fileprivate mutating func take(_ error: StoreError) throws(StoreError) {
+            guard error.code == .unreadableRecord else { throw error }
+            journal = TargetJournal()
         }
     }
 
-    /// Reads a journal from a text in memory.
-    static func read(_ text: UnsafeRawBufferPointer) -> Reading {
+    /// Reads a journal under the lock of its pass.
+    ///
+    /// - Parameters:
+    ///   - log: The log, which has read nothing.
+    ///   - folder: Its directory.
+    static func read(_ log: inout LogFile<Change>, in folder: DirectoryHandle) throws(StoreError) -> Reading {
         var reading = Reading()
-        return reading.take(text.bindMemory(to: UInt8.self)) ? reading.finished() : Reading()
-    }
-
-    /// Reads a journal piece by piece, so that its text is never in memory as a whole.
-    static func read(_ file: WritableFile, pieceSize: Int = 1 << 18) throws -> Reading {
-        try read(pieceSize: pieceSize) { try file.read(into: $0, at: $1) }
+        do throws(StoreError) {
+            reading.damages = try log.read(in: folder) { reading.journal.apply($0) }.damages
+        } catch {
+            try reading.take(error)
+        }
+        return reading
     }
 
     /// Reads a journal that need not be writable, such as that of a disk mounted read-only.
-    static func read(_ file: borrowing OpenFile) throws -> Reading {
-        try read(pieceSize: 1 << 18) { try file.read(into: $0, at: $1) }
-    }
-
-    private static func read(
-        pieceSize: Int, _ read: (_ buffer: UnsafeMutableRawBufferPointer, _ offset: Int) throws -> Int
-    ) throws -> Reading {
+    static func read(_ file: borrowing OpenFile, path: String) throws(StoreError) -> Reading {
         var reading = Reading()
-        var buffer = [UInt8](repeating: 0, count: pieceSize)
-        while true {
-            let count = try buffer.withUnsafeMutableBytes { [length = reading.length] buffer in
-                try read(buffer, length)
-            }
-            let before = reading.length
-            let isValid = buffer.withUnsafeBufferPointer { buffer in reading.take(UnsafeBufferPointer(rebasing: buffer[..<count])) }
-            guard isValid else { return Reading() }
-            if count < buffer.count { return reading.finished() }
-            // The line is longer than the buffer.
-            if reading.length == before { buffer += [UInt8](repeating: 0, count: buffer.count) }
+        do throws(StoreError) {
+            reading.damages = try LogFile.read(file, path: path, .mirror) { reading.journal.apply($0) }.damages
+        } catch {
+            try reading.take(error)
         }
+        return reading
     }
 
-    fileprivate mutating func verify(_ line: UnsafeBufferPointer<UInt8>, isFirst: Bool) -> Change? {
-        guard line.count > 17, line[16] == LineText.space, let sum = LineText.number(hex: line[..<16]) else { return nil }
-        let body = UnsafeBufferPointer(rebasing: line[17...])
-        let found = Checksum64.of(UnsafeRawBufferPointer(body), seed: seed)
-        guard found == sum else { return nil }
-        seed = found
-        if isFirst { return body.elementsEqual(Self.format) ? .header : nil }
-        switch body[0] {
-        case UInt8(ascii: "+"): return FileRecord.read(body).map { .put($0.path, $0.record) }
-        case UInt8(ascii: "-"): return LineText.unescape(body.dropFirst(2)).map { .removed(PathKey($0)) }
-        case UInt8(ascii: "!"): return .rebuilding
-        case UInt8(ascii: "?"): return .beginning
-        case UInt8(ascii: "."): return .rebuilt
-        case UInt8(ascii: "="):
-            if body.count == 1 { return .synchronized }
-            return body[1] == LineText.space ? LineText.number(body.dropFirst(2)).map { .synchronizedThrough($0) } : nil
-        default: return nil
-        }
-    }
-
-    /// Returns the same journal without obsolete lines: a header, and the lines of each record.
-    func compacted() -> (journal: TargetJournal, text: [UInt8]) {
-        var fresh = TargetJournal()
-        var text = fresh.line(for: .header)
-        if isRebuilding { text += fresh.line(for: .rebuilding) }
-        if isBeginning { text += fresh.line(for: .beginning) }
-        for path in records.paths.sorted() {
-            guard let record = records[path] else { continue }
-            if let before = record.before {
-                text += fresh.line(for: .put(path, FileRecord(version: before.version, digest: before.digest, stamp: before.stamp)))
-            }
-            text += fresh.line(for: .put(path, record))
-        }
+    /// The changes from which a new journal gets the same records, made one after another.
+    var changes: some LazySequenceProtocol & Sequence<Change> {
+        let beginning = (isRebuilding ? [Change.rebuilding] : []) + (isBeginning ? [.beginning] : [])
         var copy = self
-        if copy.unsettledCount == 0 { text += fresh.line(for: .synchronized) }
-        return (fresh, text)
+        let end = copy.unsettledCount == 0 ? [Change.synchronized] : []
+        let paths = records.paths.sorted()
+        return (-1...paths.count).lazy.flatMap { [records] index -> [Change] in
+            guard index >= 0 else { return beginning }
+            guard index < paths.count else { return end }
+            guard let record = records[paths[index]] else { return [] }
+            let before = record.before.map { FileRecord(version: $0.version, digest: $0.digest, stamp: $0.stamp) }
+            return (before.map { [.put(paths[index], $0)] } ?? []) + [.put(paths[index], record)]
+        }
     }
 
-    /// Whether rewriting the journal would save more than half of its lines, apart from 256 that are always allowed.
-    var isMostlyStale: Bool { lineCount > 2 * records.count + 256 }
+    /// Whether rewriting the journal would save more than half of its changes, apart from 256 that are always allowed.
+    var isMostlyStale: Bool { count > 2 * records.count + 256 }
 }
 
-extension TargetJournal.Lines {
-    fileprivate mutating func add(_ change: TargetJournal.Change) {
-        var body: [UInt8] = []
-        switch change {
-        case .header: body += TargetJournal.format
-        case .put(let path, let record): record.write(to: &body, path: path)
+extension TargetJournal.Change {
+    func write(to writer: inout ByteWriter) {
+        switch self {
+        case .put(let path, let record):
+            writer.put(0 as UInt8)
+            record.write(to: &writer)
+            writer.put(path.path)
         case .removed(let path):
-            body += "- ".utf8
-            LineText.escape(path.path, to: &body)
-        case .rebuilding: body += "!".utf8
-        case .beginning: body += "?".utf8
-        case .rebuilt: body += ".".utf8
-        case .synchronized: body += "=".utf8
-        case .synchronizedThrough(let line): body += "= \(line)".utf8
+            writer.put(1 as UInt8)
+            writer.put(path.path)
+        case .rebuilding: writer.put(2 as UInt8)
+        case .beginning: writer.put(3 as UInt8)
+        case .rebuilt: writer.put(4 as UInt8)
+        case .synchronized: writer.put(5 as UInt8)
+        case .synchronizedThrough(let count):
+            writer.put(6 as UInt8)
+            writer.put(count)
         }
-        seed = body.withUnsafeBytes { Checksum64.of($0, seed: seed) }
-        text += LineText.hex(seed)
-        text.append(LineText.space)
-        text += body
-        text.append(LineText.newline)
-        changes.append(change)
+    }
+
+    init?(reading bytes: UnsafeRawBufferPointer) {
+        var reader = ByteReader(bytes)
+        do throws(ByteReader.Foreign) {
+            switch try reader.byte() {
+            case 0:
+                let record = try FileRecord(reading: &reader)
+                self = .put(PathKey(try reader.text()), record)
+            case 1: self = .removed(PathKey(try reader.text()))
+            case 2: self = .rebuilding
+            case 3: self = .beginning
+            case 4: self = .rebuilt
+            case 5: self = .synchronized
+            case 6: self = .synchronizedThrough(try reader.int())
+            default: return nil
+            }
+        } catch {
+            return nil
+        }
     }
 }

@@ -33,14 +33,14 @@ extension TargetSession {
 
     /// Flushes all writes, and records in the journal that the names changed before are on the disk.
     private func flushNow() throws {
-        let last = state.withLock { state in (state.renaming.min() ?? state.journal.lineCount + 1) - 1 }
+        let last = state.withLock { state in (state.renaming.min() ?? state.journal.count + 1) - 1 }
         try places.probe?(.flushBegins)
         try places.synchronize()
         try places.probe?(.flushEnds)
         state.withLock { state in
             guard state.journal.unsettledCount >= Self.fewestVouched else { return }
             // Without this line the digests decide. A broken journal makes the next record fail.
-            try? Self.write([.synchronizedThrough(last)], &state)
+            try? write([.synchronizedThrough(last)], &state)
         }
     }
 }

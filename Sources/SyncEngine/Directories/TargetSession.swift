@@ -4,6 +4,7 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 internal import StoreCore
+internal import StoreFiles
 internal import StorePlatform
 
 /// A pass in a directory: its lock, its journal, and its changes.
@@ -19,13 +20,11 @@ final class TargetSession: Sendable {
 
     struct State: Sendable {
         var journal: TargetJournal
-        var file: WritableFile
-        /// The length of the journal's file.
-        var length: Int
+        var log: LogFile<TargetJournal.Change>
         var clashes: NameClashes
         /// The stamp of each file just before its download, so that no newer file is replaced.
         var expected: [PathKey: FileStamp?] = [:]
-        /// The journal's lines of files that are being renamed.
+        /// The journal's changes of files that are being renamed.
         var renaming: Set<Int> = []
         /// The stamps of edited files in the inventory.
         var edited: [PathKey: FileStamp] = [:]
@@ -53,60 +52,55 @@ final class TargetSession: Sendable {
     ) throws {
         let places = try TargetPlaces(directory, durability: durability, modes: modes, probe: probe)
         self.places = places
-        lockFile = try Self.takeLock(places.own, of: directory)
+        lockFile = try Self.takeLock(places, of: directory)
         try lockFile.truncate(to: 0)
         try Array("\(processNumber)".utf8).withUnsafeBytes { [lockFile] in try lockFile.write($0, at: 0) }
         try places.findLeftovers()
         let folding = try folding ?? NameFolding.probe(places.own)
         self.folding = folding
         let clashes = NameClashes(folding)
-        if try places.own.status(of: Self.journalName) == nil { try Self.writeFirstJournal(places) }
-        let file = try WritableFile.unshared(Self.journalName, in: places.own, isCopied: true)
-        let reading = try TargetJournal.read(file)
-        state = Lock(
-            State(journal: reading.journal, file: file, length: reading.length, clashes: clashes))
-        // An unfinished line follows if the process ended while it was written.
-        try file.truncate(to: reading.length)
-        if !reading.isWhole { try write([.header, .rebuilding]) }
+        try LogFile<TargetJournal.Change>.removeOrphans(in: places.own)
+        var log = LogFile<TargetJournal.Change>(Self.journalName, .mirror, mode: 0o666)
+        let journal: TargetJournal
+        if try places.own.status(of: Self.journalName) == nil {
+            // The journal gets its name when it is complete. An incomplete one would count as lost, and the user's files not as edits.
+            journal = try Self.begin(.beginning, &log, places)
+        } else {
+            let reading = try TargetJournal.read(&log, in: places.own)
+            journal = reading.isWhole ? reading.journal : try Self.begin(.rebuilding, &log, places)
+        }
+        state = Lock(State(journal: journal, log: log, clashes: clashes))
     }
 
-    /// Writes the journal of a directory that has none.
-    ///
-    /// It gets its name when it is complete. An incomplete journal would count as a lost one, and the user's files not as edits.
-    private static func writeFirstJournal(_ places: TargetPlaces) throws {
+    /// Begins a journal with a change.
+    private static func begin(
+        _ change: TargetJournal.Change, _ log: inout LogFile<TargetJournal.Change>, _ places: TargetPlaces
+    ) throws -> TargetJournal {
         var journal = TargetJournal()
-        try replaceJournal(journal.line(for: .header) + journal.line(for: .beginning), in: places)
-    }
-
-    /// Replaces the journal by another one.
-    ///
-    /// - Returns: The open file.
-    @discardableResult
-    private static func replaceJournal(_ text: [UInt8], in places: TargetPlaces) throws -> WritableFile {
-        let power = places.durability == .power
-        try places.own.remove("journal.new")
-        let file = try WritableFile("journal.new", in: places.own)
-        try text.withUnsafeBytes { try file.write($0, at: 0) }
-        if power { try file.synchronize() }
-        try places.own.rename("journal.new", to: places.own, as: journalName)
-        return file
+        try log.replace(by: [change], durability: places.durability, in: places.own)
+        journal.apply(change)
+        return journal
     }
 
     /// Takes the lock on a file without other links; the file contains the process identifier.
-    private static func takeLock(_ own: DirectoryHandle, of directory: Directory) throws -> WritableFile {
-        while true {
-            let file = try WritableFile(lockName, in: own)
-            guard try file.lock() else {
-                let holder = String(decoding: try file.readAll(atMost: 20), as: UTF8.self)
+    private static func takeLock(_ places: TargetPlaces, of directory: Directory) throws -> WritableFile {
+        for _ in 0..<8 {
+            let lock = try FileLock(lockName, in: places.own, patience: .zero, mode: 0o666)
+            do throws(StoreError) {
+                if let file = try lock.take() {
+                    guard file.isShared else { return file }
+                    // The next file has no other name, under which a change would be visible too.
+                    try places.own.remove(lockName)
+                }
+            } catch {
+                guard error.fileSystemErrno == onceMore else { throw error }
+                let holder = String(decoding: try lock.file.readAll(atMost: 20), as: UTF8.self)
                 throw SyncError.locked(directory.path, holder: Int(holder).map { "\($0)" })
             }
-            // Another process may have replaced the file between the two calls, and may hold the lock of the new one.
-            guard try file.isNamed(lockName, in: own) else { continue }
-            guard file.isShared else { return file }
-            return try WritableFile.replacement(for: lockName, in: own) { copy throws(StoreError) in
-                guard try copy.lock() else { throw .fileSystem("locking", path: copy.path, errno: onceMore) }
-            }
+            try places.verify()
         }
+        // The target's own directory was moved, so that the path of the lock leads elsewhere.
+        throw SyncError.vanished(directory.path)
     }
 
     var journal: TargetJournal { state.withLock { $0.journal } }
@@ -214,13 +208,13 @@ final class TargetSession: Sendable {
     private func rename(_ whole: FilePart.Whole, to directory: DirectoryHandle, as name: String, of item: some FileItem) throws {
         let key = item.key
         let record = FileRecord(version: item.version, digest: whole.digest, stamp: whole.stamp)
-        let (before, line) = try state.withLock { state throws in
+        let (before, number) = try state.withLock { state throws in
             let before = state.journal.records[key]
-            try Self.write([.put(key, record)], &state)
-            state.renaming.insert(state.journal.lineCount)
-            return (before, state.journal.lineCount)
+            try write([.put(key, record)], &state)
+            state.renaming.insert(state.journal.count)
+            return (before, state.journal.count)
         }
-        defer { state.withLock { _ = $0.renaming.remove(line) } }
+        defer { state.withLock { _ = $0.renaming.remove(number) } }
         do {
             try places.probe?(.renames(key.path))
             // Checked last, because writing the journal may have waited for the disk.
@@ -329,7 +323,7 @@ final class TargetSession: Sendable {
         }
         if state.withLock({ $0.journal.unsettledCount }) > 0 { try write([.synchronized]) }
         if power {
-            try state.withLock { state throws in try state.file.synchronize() }
+            try state.withLock { state throws in try state.log.synchronize() }
             try places.own.synchronize()
         }
         state.withLock { $0.isSettled = true }
@@ -345,29 +339,25 @@ final class TargetSession: Sendable {
         try await settle(isComplete: isComplete)
         try state.withLock { state throws in
             guard state.journal.isMostlyStale else { return }
-            let (journal, text) = state.journal.compacted()
-            let file = try Self.replaceJournal(text, in: places)
-            (state.journal, state.file, state.length) = (journal, file, text.count)
-            if places.durability == .power { try places.own.synchronize() }
+            var fresh = TargetJournal()
+            let changes = state.journal.changes.map { change in
+                fresh.apply(change)
+                return change
+            }
+            try state.log.replace(by: changes, durability: places.durability, in: places.own)
+            state.journal = fresh
         }
     }
 
     private func write(_ changes: [TargetJournal.Change]) throws {
         guard !changes.isEmpty else { return }
-        try state.withLock { state throws in try Self.write(changes, &state) }
+        try state.withLock { state throws in try write(changes, &state) }
     }
 
-    static func write(_ changes: [TargetJournal.Change], _ state: inout State) throws {
-        let lines = state.journal.lines(for: changes)
-        do {
-            try lines.text.withUnsafeBytes { try state.file.write($0, at: state.length) }
-        } catch {
-            // Half a line would make the next one unreadable; the first error is the one to report.
-            try? state.file.truncate(to: state.length)
-            throw error
-        }
-        state.journal.take(lines)
-        state.length += lines.text.count
+    func write(_ changes: [TargetJournal.Change], _ state: inout State) throws {
+        // A pass may confirm all files at once, and a reader needs memory for the whole of an append that counts as one.
+        try state.log.append(changes, asOne: false, durability: .crash, in: places.own)
+        for change in changes { state.journal.apply(change) }
     }
 }
 

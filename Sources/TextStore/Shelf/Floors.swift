@@ -1,4 +1,5 @@
 import StoreCore
+internal import StoreFiles
 internal import StorePlatform
 
 /// The floors of all texts of a session, and the highest edition of a manifest; neither ever falls.
@@ -61,7 +62,7 @@ struct Floors: Hashable, Sendable {
 extension Floors {
     /// Returns the floors of some texts as they are saved.
     func bytes(of identifiers: some Collection<String>) -> [UInt8] {
-        var writer = RecordWriter()
+        var writer = ByteWriter()
         writer.put(edition) { $0.put($1) }
         writer.put(all: identifiers.compactMap { identifier in texts[identifier].map { (identifier, $0) } }) { writer, entry in
             writer.put(entry.0)
@@ -73,17 +74,17 @@ extension Floors {
     }
 
     /// Reads the floors that an earlier save has written.
-    init(reading bytes: UnsafeRawBufferPointer) throws(RecordReader.Foreign) {
-        var reader = RecordReader(bytes)
-        edition = try reader.optional { reader throws(RecordReader.Foreign) in try reader.edition() }
-        texts = try reader.table { reader throws(RecordReader.Foreign) in
+    init(reading bytes: UnsafeRawBufferPointer) throws(ByteReader.Foreign) {
+        var reader = ByteReader(bytes)
+        edition = try reader.optional { reader throws(ByteReader.Foreign) in try reader.edition() }
+        texts = try reader.table { reader throws(ByteReader.Foreign) in
             let rank = try reader.rank(), withdrawn = try reader.version()
             return Floor(rank: rank, withdrawn: withdrawn, digest: try reader.digest())
         }
     }
 }
 
-extension RecordWriter {
+extension ByteWriter {
     mutating func put(_ edition: Edition) {
         put(edition.epoch)
         put(edition.revision)
@@ -95,7 +96,7 @@ extension RecordWriter {
     }
 }
 
-extension RecordReader {
+extension ByteReader {
     mutating func edition() throws(Foreign) -> Edition { Edition(epoch: try number(), revision: try number()) }
 
     mutating func rank() throws(Foreign) -> Rank { Rank(epoch: try edition(), version: try version()) }

@@ -1,5 +1,6 @@
 internal import Foundation
 import StoreCore
+internal import StoreFiles
 internal import StorePlatform
 
 /// A small value in one or two files, each written whole, so that one damaged copy of two loses nothing.
@@ -44,11 +45,11 @@ struct KeptValue<Value: Codable & Sendable>: Sendable {
                 .fileSystem, "cannot encode “\(name)” of the session: this is a defect of the framework; report it", underlyingError: error)
         }
         try makeDirectory()
-        try SealedFile.write(bytes, as: file(0), in: directory, options: options)
+        try SealedFile.session.save(bytes, as: file(0), in: directory, options: options)
         var faults: [TextStoreError] = []
         for number in 1..<max(1, copies) {
             do throws(TextStoreError) {
-                try SealedFile.write(bytes, as: file(number), in: directory, options: options)
+                try SealedFile.session.save(bytes, as: file(number), in: directory, options: options)
             } catch {
                 faults.append(error)
             }
@@ -65,8 +66,9 @@ struct KeptValue<Value: Codable & Sendable>: Sendable {
     func file(_ number: Int) -> String { "\(name).\(number)" }
 
     private func read(_ number: Int) throws(TextStoreError) -> Copy? {
-        guard let bytes = try SealedFile.read(file(number), in: directory) else { return nil }
-        do { return try JSONDecoder().decode(Copy.self, from: Data(bytes)) } catch {
+        var reader = try SealedFile.reader(directory)
+        guard let json = try reader.load(file(number), { Data($0) }) else { return nil }
+        do { return try JSONDecoder().decode(Copy.self, from: json) } catch {
             let path = directory.path(of: file(number))
             throw TextStoreError(
                 .damagedFile, "cannot read \(path): another version of the framework wrote it; the file is ignored", underlyingError: error)

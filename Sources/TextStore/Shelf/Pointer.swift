@@ -1,5 +1,6 @@
 internal import Foundation
 import StoreCore
+internal import StoreFiles
 internal import StorePlatform
 
 /// The files that hold the texts of a session. Writing one change of the pointer switches a set.
@@ -131,7 +132,7 @@ struct Pointer: Sendable {
 extension Pointer.Change {
     /// The step as it is saved.
     var bytes: [UInt8] {
-        var writer = RecordWriter()
+        var writer = ByteWriter()
         switch self {
         case .whole(let pointer):
             writer.put(0)
@@ -166,38 +167,38 @@ extension Pointer.Change {
     }
 
     /// Reads a step that the journal has saved.
-    init(reading bytes: UnsafeRawBufferPointer) throws(RecordReader.Foreign) {
-        var reader = RecordReader(bytes)
+    init(reading bytes: UnsafeRawBufferPointer) throws(ByteReader.Foreign) {
+        var reader = ByteReader(bytes)
         switch try reader.number() {
         case 0: self = .whole(try Pointer(reading: &reader))
         case 1:
             var dropped: [String] = []
-            try reader.all { reader throws(RecordReader.Foreign) in dropped.append(try reader.text()) }
+            try reader.all { reader throws(ByteReader.Foreign) in dropped.append(try reader.text()) }
             self = .switched(dropped: dropped, activated: try reader.places())
         case 2:
             let set = try reader.text()
             self = .waits(set: set, try reader.places())
         case 3:
             var identifiers: [String] = []
-            try reader.all { reader throws(RecordReader.Foreign) in identifiers.append(try reader.text()) }
+            try reader.all { reader throws(ByteReader.Foreign) in identifiers.append(try reader.text()) }
             self = .confirmed(identifiers, try reader.date())
-        default: throw RecordReader.Foreign()
+        default: throw ByteReader.Foreign()
         }
     }
 }
 
 extension Pointer {
-    fileprivate init(reading reader: inout RecordReader) throws(RecordReader.Foreign) {
+    fileprivate init(reading reader: inout ByteReader) throws(ByteReader.Foreign) {
         active = try reader.places()
         previous = try reader.places()
-        let pending = try reader.table { reader throws(RecordReader.Foreign) in try reader.places() }
-        checked = try reader.table { reader throws(RecordReader.Foreign) in try reader.date() }
+        let pending = try reader.table { reader throws(ByteReader.Foreign) in try reader.places() }
+        checked = try reader.table { reader throws(ByteReader.Foreign) in try reader.date() }
         for (set, places) in pending { _ = replace(set, by: places) }
         // Pointers of early versions have no groups.
         guard !reader.isAtEnd else { return }
-        try reader.all { reader throws(RecordReader.Foreign) in
+        try reader.all { reader throws(ByteReader.Foreign) in
             let group = try reader.text()
-            try reader.all { reader throws(RecordReader.Foreign) in
+            try reader.all { reader throws(ByteReader.Foreign) in
                 let identifier = try reader.text()
                 if let place = active[identifier] { join(identifier, group, place.rank) }
             }
@@ -205,7 +206,7 @@ extension Pointer {
     }
 }
 
-extension RecordWriter {
+extension ByteWriter {
     fileprivate mutating func put(_ places: [String: Pointer.Place]) {
         put(all: places) { writer, entry in
             writer.put(entry.key)
@@ -216,10 +217,10 @@ extension RecordWriter {
     }
 }
 
-extension RecordReader {
+extension ByteReader {
     fileprivate mutating func places() throws(Foreign) -> [String: Pointer.Place] {
         try table { reader throws(Foreign) in
-            guard let file = RecordName(utf8: try reader.utf8()) else { throw Foreign() }
+            guard let file = RecordName(utf8: try reader.raw()) else { throw Foreign() }
             let rank = try reader.rank()
             return Pointer.Place(file: file, rank: rank, digest: try reader.digest())
         }

@@ -24,28 +24,22 @@ struct SessionLock {
     /// - Throws: ``TextStoreError/Code/fileSystem``, for example if another process holds the lock for too long.
     func take() throws(TextStoreError) -> WritableFile? {
         do throws(StoreError) {
-            guard let handle = try DirectoryHandle(opening: directory) else { return nil }
-            let file = try WritableFile(Self.fileName, in: handle)
-            guard try isLocked(file) else { return nil }
-            return file
+            // Repeated, because another process may remove the lock's file at any moment.
+            for _ in 0..<8 {
+                guard let handle = try DirectoryHandle(opening: directory) else { return nil }
+                let lock = try FileLock(Self.fileName, in: handle, patience: patience, mode: 0o666)
+                do throws(StoreError) {
+                    if let held = try lock.take() { return held }
+                } catch {
+                    let missing = [ENOLCK, ENOTSUP, EOPNOTSUPP, ENOSYS, EINVAL]
+                    guard let code = error.fileSystemErrno, missing.contains(code) else { throw error }
+                    return nil
+                }
+            }
+            throw .fileSystem("locking", path: directory.path(of: Self.fileName), errno: ESTALE)
         } catch {
             throw TextStoreError(.fileSystem, "cannot lock the session: \(error.message)", underlyingError: error)
         }
-    }
-
-    /// Locks the open file; returns `false` if the disk supports no locks.
-    private func isLocked(_ file: WritableFile) throws(StoreError) -> Bool {
-        let isMine: Bool
-        do throws(StoreError) { isMine = try file.lock(within: patience) } catch {
-            // Opening fails with one of these too, on Apple's systems for a socket, and that is no disk without locks.
-            if let code = error.fileSystemErrno, [ENOLCK, ENOTSUP, EOPNOTSUPP, ENOSYS, EINVAL].contains(code) { return false }
-            throw error
-        }
-        guard isMine else {
-            throw StoreError(
-                .fileSystem, "another process has held \(directory.path(of: Self.fileName)) for \(patience); end that process")
-        }
-        return true
     }
 }
 

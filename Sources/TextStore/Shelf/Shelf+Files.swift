@@ -1,5 +1,6 @@
 internal import Dispatch
 import StoreCore
+internal import StoreFiles
 internal import StorePlatform
 
 extension Shelf {
@@ -34,7 +35,7 @@ extension Shelf {
             var newest = Pointer()
             for entry in reading.entries {
                 if let change: Pointer.Change = read(
-                    entry, of: pointerJournal, { bytes throws(RecordReader.Foreign) in try .init(reading: bytes) })
+                    entry, of: pointerJournal, { bytes throws(ByteReader.Foreign) in try .init(reading: bytes) })
                 {
                     newest.take(change)
                 }
@@ -46,7 +47,7 @@ extension Shelf {
             faults += reading.faults
             floorsAreWhole = reading.faults.isEmpty && !reading.entries.isEmpty
             for entry in reading.entries {
-                if let found: Floors = read(entry, of: floorJournal, { bytes throws(RecordReader.Foreign) in try .init(reading: bytes) }) {
+                if let found: Floors = read(entry, of: floorJournal, { bytes throws(ByteReader.Foreign) in try .init(reading: bytes) }) {
                     floors.formMaximum(found)
                 }
             }
@@ -55,9 +56,9 @@ extension Shelf {
     }
 
     private func read<Value>(
-        _ entry: Journal.Entry, of journal: Journal, _ body: (UnsafeRawBufferPointer) throws(RecordReader.Foreign) -> Value
+        _ entry: Journal.Entry, of journal: Journal, _ body: (UnsafeRawBufferPointer) throws(ByteReader.Foreign) -> Value
     ) -> Value? {
-        let read = entry.content.withUnsafeBytes { bytes in Result { () throws(RecordReader.Foreign) in try body(bytes) } }
+        let read = entry.content.withUnsafeBytes { bytes in Result { () throws(ByteReader.Foreign) in try body(bytes) } }
         if case .success(let value) = read { return value }
         let path = directory.path(of: journal.file(0))
         faults.append(
@@ -142,9 +143,9 @@ extension Shelf {
         let found = Lock<[(RecordName, TextRecord)]>([])
         DispatchQueue.concurrentPerform(iterations: (missing.count + portion - 1) / portion) { [directory] number in
             // A record that cannot be read here is read again on its own, which reports the fault.
-            guard var reader = try? SealedFile.Reader(directory) else { return }
+            guard var reader = try? SealedFile.reader(directory) else { return }
             let records = missing[number * portion..<min(missing.count, (number + 1) * portion)].compactMap { identifier, place in
-                (try? TextRecord.read(place, of: identifier, with: &reader)).map { (place.file, $0) }
+                (try? TextRecord.read(place, of: identifier, in: directory, with: &reader)).map { (place.file, $0) }
             }
             found.withLock { $0 += records }
         }
@@ -184,8 +185,8 @@ extension Shelf {
         if let record = loaded[place.file] { return record }
         if verdicts[place.file] == false || unverified[place.file] != nil { return nil }
         do throws(TextStoreError) {
-            var reader = try SealedFile.Reader(directory)
-            return count(try TextRecord.read(place, of: identifier, with: &reader), place.file)
+            var reader = try SealedFile.reader(directory)
+            return count(try TextRecord.read(place, of: identifier, in: directory, with: &reader), place.file)
         } catch {
             faults.append(error)
             return nil
@@ -281,7 +282,7 @@ extension Shelf {
             while let entry = try listing.next() {
                 if let record = RecordName(entry.name) {
                     if !files.contains(record) { found.append((entry.name, true)) }
-                } else if TemporaryFile.isName(entry.name, kind: SealedFile.temporaryKind) {
+                } else if TemporaryFile.isName(entry.name, kind: SealedFile.session.temporaryKind) {
                     found.append((entry.name, false))
                 }
             }

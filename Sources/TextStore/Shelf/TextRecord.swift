@@ -1,5 +1,6 @@
 internal import Foundation
 import StoreCore
+internal import StoreFiles
 internal import StorePlatform
 
 /// A fetched text with its facts, saved as one file that is never rewritten.
@@ -39,7 +40,7 @@ final class TextRecord: Equatable, Sendable {
     var rank: Rank { Rank(epoch: facts.epoch, version: facts.version) }
 
     func write(as name: RecordName, in directory: Directory, options: FileWriteOptions) throws(TextStoreError) {
-        var writer = RecordWriter()
+        var writer = ByteWriter()
         writer.put(identifier)
         writer.put(facts)
         writer.put(text)
@@ -50,7 +51,7 @@ final class TextRecord: Equatable, Sendable {
             }
         }
         do throws(TextStoreError) {
-            try SealedFile.write(writer.bytes, as: name.text, in: directory, options: options)
+            try SealedFile.session.save(writer.bytes, as: name.text, in: directory, options: options)
         } catch {
             throw error.about(identifier)
         }
@@ -60,16 +61,16 @@ final class TextRecord: Equatable, Sendable {
     ///
     /// - Throws: ``TextStoreError/Code/damagedFile`` if the file is damaged or missing; a missing file is damage, because the pointer names
     ///   it.
-    static func read(_ place: Pointer.Place, of identifier: String, with reader: inout SealedFile.Reader) throws(TextStoreError)
-        -> TextRecord
-    {
-        let directory = reader.directory, name = place.file
+    static func read(
+        _ place: Pointer.Place, of identifier: String, in directory: Directory, with reader: inout SealedFile.Reader
+    ) throws(TextStoreError) -> TextRecord {
+        let name = place.file
         func damaged(_ reason: String) -> TextStoreError {
             TextStoreError(
                 .damagedFile, identifier: identifier, "cannot use \(directory.path(of: name.text)): \(reason); the text is fetched again")
         }
         let found: TextRecord??
-        do throws(TextStoreError) { found = try reader.read(name.text, TextRecord.init(reading:)) } catch { throw error.about(identifier) }
+        do throws(TextStoreError) { found = try reader.load(name.text, TextRecord.init(reading:)) } catch { throw error.about(identifier) }
         guard let found else { throw damaged("the file is missing") }
         guard let record = found else { throw damaged("another version of the framework wrote it") }
         guard record.identifier == identifier else { throw damaged("it belongs to another text") }
@@ -80,11 +81,11 @@ final class TextRecord: Equatable, Sendable {
 
     /// Reads a saved record; `nil` if it has another format.
     private convenience init?(reading bytes: UnsafeRawBufferPointer) {
-        var reader = RecordReader(bytes)
-        do throws(RecordReader.Foreign) {
+        var reader = ByteReader(bytes)
+        do throws(ByteReader.Foreign) {
             let identifier = try reader.text(), facts = try reader.facts()
             let text = try reader.text()
-            let headers = reader.isAtEnd ? [:] : try reader.table { reader throws(RecordReader.Foreign) in try reader.text() }
+            let headers = reader.isAtEnd ? [:] : try reader.table { reader throws(ByteReader.Foreign) in try reader.text() }
             guard reader.isAtEnd else { return nil }
             self.init(identifier: identifier, text: text, facts: facts, headers: headers)
         } catch {
@@ -93,7 +94,7 @@ final class TextRecord: Equatable, Sendable {
     }
 }
 
-extension RecordWriter {
+extension ByteWriter {
     fileprivate mutating func put(_ facts: TextRecord.Facts) {
         put(facts.version)
         put(facts.epoch)
@@ -108,9 +109,9 @@ extension RecordWriter {
     }
 }
 
-extension RecordReader {
+extension ByteReader {
     fileprivate mutating func facts() throws(Foreign) -> TextRecord.Facts {
-        func text(_ reader: inout RecordReader) throws(Foreign) -> String { try reader.text() }
+        func text(_ reader: inout ByteReader) throws(Foreign) -> String { try reader.text() }
         let version = try version(), epoch = try edition()
         let digest = try digest()
         let fileDigest = try optional { reader throws(Foreign) in try reader.digest() } ?? digest

@@ -1,6 +1,7 @@
 import Foundation
 import LoopbackOrigin
 import StoreCore
+import StoreFiles
 import StorePlatform
 import RemoteRoutingTesting
 import StoreCoreTesting
@@ -290,6 +291,10 @@ extension TemporaryDirectory {
     func leavePart(_ bytes: Data, from address: String, validator: String, total: Int64? = nil) throws {
         try bytes.write(to: part)
         let state = DownloadState(address: address, validator: validator, total: total)
-        try JSONEncoder().encode(state).write(to: file(".film.bin.part.json"))
+        try write(state)
+    }
+
+    func write(_ state: DownloadState) throws {
+        try Data(SealedFile.part.encode(Array(JSONEncoder().encode(state)))).write(to: file(".film.bin.part.state"))
     }
 }

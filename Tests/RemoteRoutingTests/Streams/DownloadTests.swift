@@ -74,7 +74,7 @@ struct DownloadTests {
         let error = try await remoteError { try await host.with { $0.retry = .never }.download(Route(path: "/f"), to: place.target) }
         #expect(error.code == .connectionLost)
         #expect(try Data(contentsOf: place.target) == Data("old".utf8))
-        #expect(try place.names == [".film.bin.part", ".film.bin.part.json", "film.bin"])
+        #expect(try place.names == [".film.bin.part", ".film.bin.part.state", "film.bin"])
         isUp.update { $0 = true }
         try await host.download(Route(path: "/f"), to: place.target)
         #expect(try Data(contentsOf: place.target) == content)
@@ -233,7 +233,7 @@ struct DownloadTests {
                     ? .data(new).tagged("v1") : .status(416).setting("Content-Range", to: "bytes */\(length)")
             }
             let state = DownloadState(address: origin.url.absoluteString + "/f", validator: "\"v1\"", total: nil)
-            try JSONEncoder().encode(state).write(to: place.file(".film.bin.part.json"))
+            try place.write(state)
             try await host(origin, transport).download(Route(path: "/f"), to: place.target)
             #expect(try Data(contentsOf: place.target) == new)
             #expect(origin.requests.count == (length == 400_000 ? 1 : 2))

@@ -197,11 +197,4 @@ struct FileCrashTests {
     }
 }
 
-/// Returns whether this process may mount a disk that is private to it.
-func canMountSmallDisks() -> Bool {
-    let script = "mount -t tmpfs none /mnt && echo yes"
-    guard isRoot(), let child = try? ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script]) else { return false }
-    return child.readLine() == "yes"
-}
-
 #endif

@@ -43,6 +43,9 @@ enum CrashWriter {
         case "outbox":
             let mode = arguments.next() ?? ""
             try await OutboxModes.run(mode, directory, Array(arguments))
+        case "format":
+            let mode = arguments.next() ?? ""
+            try await FormatModes.run(mode, directory, Array(arguments))
         case "life":
             let mode = arguments.next() ?? ""
             try await OutboxLife.run(mode, directory, Array(arguments))

@@ -218,4 +218,11 @@ private func spawn(_ path: String, _ arguments: [String], input: Int32, output: 
 /// Returns whether the process has superuser rights, for example to mount a disk.
 public func isRoot() -> Bool { getuid() == 0 }
 
+/// Returns whether this process may mount a disk that is private to it.
+public func canMountSmallDisks() -> Bool {
+    let script = "mount -t tmpfs none /mnt && echo yes"
+    guard isRoot(), let child = try? ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script]) else { return false }
+    return child.readLine() == "yes"
+}
+
 #endif

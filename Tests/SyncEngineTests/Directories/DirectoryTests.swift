@@ -1,5 +1,6 @@
 import Foundation
 import StoreCore
+import StoreFiles
 import StorePlatform
 import Testing
 @testable import SyncEngine
@@ -80,12 +81,9 @@ struct DirectoryTests {
     @Test func `S9: a process that ends between recording and renaming a file leaves no local edit`() async throws {
         try await bench.sync()
         let file = bench.url.appending(path: ".storehouse/journal")
-        var text = try Data(contentsOf: file)
-        var journal = text.withUnsafeBytes { TargetJournal.read($0) }.journal
         let stamp = FileStamp(size: 7, modified: 1, inode: 1)
         let record = FileRecord(version: digest("changed"), digest: SHA256.digest(of: Array("changed".utf8)), stamp: stamp)
-        text += journal.line(for: .put("a", record))
-        try text.write(to: file)
+        try TargetJournal.write(TargetJournal.changes(in: file) + [.put("a", record)], to: file)
         bench["a"] = "changed"
         let report = try await bench.sync(localEdits: .keepLocal)
         #expect(report.localEdits.isEmpty)
@@ -93,14 +91,19 @@ struct DirectoryTests {
         #expect(try bench.files["a"] == "changed")
     }
 
-    @Test func `S9: the torn last line of a journal is ignored`() async throws {
+    @Test func `S9: the torn last entry of a journal is ignored, and cut off before the next one`() async throws {
         try await bench.sync()
         let journal = bench.url.appending(path: ".storehouse/journal")
         let bytes = try Data(contentsOf: journal)
-        try (bytes + Data("0123456789abcdef + 12 34".utf8)).write(to: journal)
-        let report = try await bench.sync()
-        #expect(report.unchangedCount == 3)
-        #expect(try Data(contentsOf: journal) == bytes)
+        let before = try TargetJournal.changes(in: journal), torn = try LogFormat.mirror.encode([before[0]], at: bytes.count)
+        for length in torn.indices {
+            try (bytes + torn.prefix(length)).write(to: journal)
+            #expect(try await bench.sync().unchangedCount == 3)
+            #expect(try TargetJournal.changes(in: journal) == before)
+        }
+        bench["a"] = "changed"
+        #expect(try await bench.sync(localEdits: .keepLocal).updatedCount == 1)
+        #expect(try TargetJournal.changes(in: journal).prefix(before.count) == before[...])
     }
 
     @Test func `S9: foreign files are removed in the first pass after the journal was compacted`() async throws {

@@ -1,5 +1,6 @@
 import Foundation
 import StoreCore
+import StorePlatform
 import Testing
 import Trials
 @testable import SyncEngine
@@ -111,9 +112,10 @@ struct FirstRunTests {
         let own = bench.url.appending(path: ".storehouse")
         try FileManager.default.createDirectory(at: own, withIntermediateDirectories: true)
         // The journal gets its name when its first lines are complete.
-        try Data("storeh".utf8).write(to: own.appending(path: "journal.new"))
+        let incomplete = own.appending(path: TemporaryFile.makeName(kind: WritableFile.replacementKind))
+        try Data("SHmirr".utf8).write(to: incomplete)
         let report = try await synchronizer(bench, .keepLocal).sync()
         #expect(report.localEdits.count == 3)
-        #expect(!FileManager.default.fileExists(atPath: own.appending(path: "journal.new").path))
+        #expect(!FileManager.default.fileExists(atPath: incomplete.path))
     }
 }

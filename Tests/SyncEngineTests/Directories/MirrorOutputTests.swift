@@ -43,12 +43,8 @@ struct MirrorOutputTests {
         let own = bench.url.appending(path: ".storehouse")
         try FileManager.default.createDirectory(at: own, withIntermediateDirectories: true)
         let status = try #require(try FileStatus.of(path: bench.url.appending(path: name).path(percentEncoded: false)))
-        var journal = TargetJournal()
-        let text =
-            journal.line(for: .header)
-            + journal.line(for: .put(PathKey(name), FileRecord(version: "1", digest: SHA256.digest(of: [1]), stamp: FileStamp(status))))
-            + journal.line(for: .synchronized)
-        try Data(text).write(to: own.appending(path: "journal"))
+        let record = FileRecord(version: "1", digest: SHA256.digest(of: [1]), stamp: FileStamp(status))
+        try TargetJournal.write([.put(PathKey(name), record), .synchronized], to: own.appending(path: "journal"))
         func run(_ more: String...) async throws -> String {
             let mirror = try ChildProcess(
                 "mirror",

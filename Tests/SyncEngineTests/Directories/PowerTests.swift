@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import StoreCore
+import StoreFiles
 import StorePlatform
 import Testing
 import Trials
@@ -231,37 +232,45 @@ struct PowerTests {
         withExtendedLifetime((session, next)) {}
     }
 
-    @Test func `S9: a journal settles exactly the files up to a given line, even after it is read again`() throws {
+    @Test func `S9: a journal settles exactly the files up to a given change, even after it is read again`() throws {
         for seed in seeds(200, sanitized: 40) {
             var chance = SplitMix(seed: seed)
             var journal = TargetJournal()
-            var text = journal.line(for: .header)
-            // The line of each path that is not settled yet.
+            var changes: [TargetJournal.Change] = []
+            func add(_ change: TargetJournal.Change) {
+                journal.apply(change)
+                changes.append(change)
+            }
+            add(.beginning)
+            // The change of each path that is not settled yet.
             var expected: [PathKey: Int] = [:]
-            for line in 2...60 {
+            for number in 2...60 {
                 let path = PathKey("p\(Int.random(in: 0..<12, using: &chance))")
-                let stamp = FileStamp(size: line, modified: Int64(line), inode: UInt64(line))
+                let stamp = FileStamp(size: number, modified: Int64(number), inode: UInt64(number))
                 switch Int.random(in: 0..<8, using: &chance) {
                 case 0:
-                    text += journal.line(for: .removed(path))
+                    add(.removed(path))
                     expected[path] = nil
                 case 1:
-                    let last = Int.random(in: 0..<line, using: &chance)
-                    text += journal.line(for: .synchronizedThrough(last))
+                    let last = Int.random(in: 0..<number, using: &chance)
+                    add(.synchronizedThrough(last))
                     expected = expected.filter { $0.value > last }
-                case 2 where line % 5 == 0:
-                    text += journal.line(for: .synchronized)
+                case 2 where number % 5 == 0:
+                    add(.synchronized)
                     expected = [:]
                 default:
-                    text += journal.line(for: .put(path, FileRecord(version: "\(line)", digest: SHA256.digest(of: [1]), stamp: stamp)))
-                    expected[path] = line
+                    add(.put(path, FileRecord(version: "\(number)", digest: SHA256.digest(of: [1]), stamp: stamp)))
+                    expected[path] = number
                 }
             }
-            let reading = text.withUnsafeBytes { TargetJournal.read($0) }
-            #expect(reading.isWhole && reading.length == text.count, "seed \(seed)")
+            let bench = try DirectoryBench()
+            let file = bench.url.appending(path: "journal")
+            try TargetJournal.write(changes, to: file)
+            let reading = try TargetJournal.read(from: file)
+            #expect(reading.isWhole, "seed \(seed)")
             #expect(journal.unsettled == expected && reading.journal.unsettled == expected, "seed \(seed)")
             #expect(reading.journal.records == journal.records, "seed \(seed)")
-            #expect(reading.journal.lineCount == 60)
+            #expect(reading.journal.count == 60)
         }
     }
 
@@ -280,7 +289,7 @@ struct PowerTests {
                 switch step {
                 case .renamed(let path): renamed.withLock { _ = $0.now.insert(path) }
                 case .flushBegins:
-                    let journal = try Data(contentsOf: file).withUnsafeBytes { TargetJournal.read($0) }.journal
+                    let journal = try TargetJournal.read(from: file).journal
                     let settled = Set(journal.records.paths.filter { journal.isSettled($0) }.map(\.path))
                     vouched.withLock { $0 = max($0, settled.count) }
                     wrong.withLock { $0 += settled.subtracting(mayVouch.withLock { $0 }) }
@@ -297,7 +306,26 @@ struct PowerTests {
 }
 
 extension TargetJournal {
-    /// The paths that are not settled yet, with their lines.
+    /// Writes the log of a journal.
+    static func write(_ changes: [Change], to file: URL) throws { try Data(LogFormat.mirror.encode(changes, at: 0)).write(to: file) }
+
+    /// Returns the changes in the log of a journal.
+    static func changes(in file: URL) throws -> [Change] {
+        let path = file.path(percentEncoded: false)
+        var changes: [Change] = []
+        guard let open = try OpenFile(reading: path) else { return [] }
+        let (damages, _) = try LogFile<Change>.read(open, path: path, .mirror) { changes.append($0) }
+        #expect(damages.isEmpty)
+        return changes
+    }
+
+    static func read(from file: URL) throws -> Reading {
+        let path = file.path(percentEncoded: false)
+        guard let open = try OpenFile(reading: path) else { return Reading() }
+        return try TargetJournal.read(open, path: path)
+    }
+
+    /// The paths that are not settled yet, with their changes.
     fileprivate var unsettled: [PathKey: Int] {
         var copy = self
         let all = records.paths.filter { !isSettled($0) }.compactMap { path in records.row(of: path).map { (path, records.line(at: $0)) } }

@@ -40,32 +40,30 @@ struct RecordTableTests {
         }
     }
 
-    @Test(arguments: [64, 100, 4096]) func `S17: a journal is read in pieces of any size, even if a line is longer`(size: Int)
-        throws
-    {
+    @Test func `S9, S17: a journal cut in its last change keeps the others, and a wrong byte invalidates it`() throws {
         let bench = try DirectoryBench()
-        var journal = TargetJournal()
-        var text = journal.line(for: .header) + journal.line(for: .rebuilding)
+        let file = bench.url.appending(path: "journal")
+        var changes = [TargetJournal.Change.rebuilding]
         for number in 0..<200 {
             let path = PathKey("d/\(number)" + String(repeating: "x", count: number % 7 == 0 ? 300 : 3))
             let stamp = FileStamp(size: number, modified: 1, inode: UInt64(number))
-            text += journal.line(for: .put(path, FileRecord(version: "\(number)", digest: SHA256.digest(of: [1]), stamp: stamp)))
+            let digest = SHA256.digest(of: [UInt8(number)])
+            changes.append(.put(path, FileRecord(version: number % 2 == 0 ? digest.hex : "\(number)", digest: digest, stamp: stamp)))
         }
-        let directory = try #require(try DirectoryHandle(opening: Directory(path: bench.url.path(percentEncoded: false))))
-        for cut in [text.count, text.count - 1, text.count - 40] {
-            let file = try WritableFile("journal", in: directory)
-            try file.truncate(to: 0)
-            try text.prefix(cut).withUnsafeBytes { try file.write($0, at: 0) }
-            let reading = try TargetJournal.read(file, pieceSize: size)
-            let whole = Array(text.prefix(cut)).withUnsafeBytes { TargetJournal.read($0) }
-            #expect(reading.isWhole && reading.length == whole.length)
-            #expect(reading.journal.records == whole.journal.records && reading.journal.records.count >= 199)
+        try TargetJournal.write(changes, to: file)
+        #expect(try TargetJournal.changes(in: file) == changes)
+        let bytes = try Data(contentsOf: file)
+        for cut in [0, 1, 40] {
+            try bytes.dropLast(cut).write(to: file)
+            let reading = try TargetJournal.read(from: file)
+            #expect(reading.isWhole && reading.journal.records.count == (cut == 0 ? 200 : 199))
         }
-        // A single wrong byte invalidates the whole journal, in any of its pieces.
-        text[text.count / 2] ^= 1
-        let file = try WritableFile("journal", in: directory)
-        try text.withUnsafeBytes { try file.write($0, at: 0) }
-        #expect(try !TargetJournal.read(file, pieceSize: size).isWhole)
+        for offset in [0, 9, 20, bytes.count / 2] {
+            var damaged = bytes
+            damaged[offset] ^= 1
+            try damaged.write(to: file)
+            #expect(try !TargetJournal.read(from: file).isWhole)
+        }
     }
 
     #if os(Linux)
@@ -86,10 +84,4 @@ struct RecordTableTests {
         #expect(bytes <= 450 * count, "\(bytes / count) bytes per file")
     }
     #endif
-
-    @Test func `S9: a journal line escapes only spaces, control characters and percent signs`() {
-        var line: [UInt8] = []
-        LineText.escape("a/\u{E9} b%\u{7F}\n~", to: &line)
-        #expect(String(decoding: line, as: UTF8.self) == "a/\u{E9}%20b%25%7f%0a~")
-    }
 }

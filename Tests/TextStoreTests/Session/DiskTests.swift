@@ -74,11 +74,4 @@ struct DiskTests {
     }
 }
 
-/// Returns whether this process may mount a disk in a mount namespace of its own.
-private func canMountSmallDisks() -> Bool {
-    let script = "mount -t tmpfs none /mnt && echo yes"
-    guard isRoot(), let child = try? ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script]) else { return false }
-    return child.readLine() == "yes"
-}
-
 #endif

@@ -1,6 +1,7 @@
 import Foundation
 import LoopbackOrigin
 import StoreCore
+import StoreFiles
 import StorePlatform
 import Testing
 import Trials
@@ -170,10 +171,11 @@ struct ForgettingTests {
         func journal() -> Journal { Journal(name: "floor", directory: directory, options: FileWriteOptions()) }
         var one = journal()
         for number in 1...3 { _ = try one.add([UInt8(number)]) { [UInt8(number)] } }
-        let good = try Data(contentsOf: bench.place.file("floor.0"))
+        let good = try Data(contentsOf: bench.place.file("floor.0")), size = LogFormat.entryHeaderSize + 9
         for (entry, rest) in [(0, [2, 3]), (1, [1, 3]), (2, [1, 2])] {
             var bad = good
-            withUnsafeBytes(of: length.littleEndian) { bad.replaceSubrange(entry * 25 + 4..<entry * 25 + 8, with: $0) }
+            let start = LogFormat.headerSize + entry * size + 4
+            withUnsafeBytes(of: length.littleEndian) { bad.replaceSubrange(start..<start + 4, with: $0) }
             for copy in 0..<2 { try bad.write(to: bench.place.file("floor.\(copy)")) }
             var damaged = journal()
             #expect(damaged.read()?.entries.map { $0.content.first } == rest.map { UInt8($0) })
@@ -184,10 +186,7 @@ struct ForgettingTests {
     }
 
     @Test func `T3: the maximum serial number is invalid, because no entry could follow it`() throws {
-        var bytes: [UInt8] = [0xB7, 0x53, 0x4A, 0x01, 1, 0, 0, 0] + [UInt8](repeating: 0xFF, count: 8)
-        let sum = [UInt8(7)].withUnsafeBytes { Checksum64.of($0, seed: .max) }
-        withUnsafeBytes(of: sum.littleEndian) { bytes += Array($0) }
-        bytes.append(7)
+        let bytes = try LogFormat.texts.encode([Journal.Entry(serial: .max, content: [7])], at: 0)
         for copy in 0..<2 { try Data(bytes).write(to: bench.place.file("floor.\(copy)")) }
         var journal = Journal(name: "floor", directory: directory, options: FileWriteOptions())
         let found = journal.read()

@@ -1,5 +1,6 @@
 import Foundation
 import StoreCore
+import StoreFiles
 import StorePlatform
 import Testing
 import Trials
@@ -123,14 +124,18 @@ struct HousekeepingTests {
     }
 
     /// The buffer of the fast path holds 16 KiB.
-    @Test(arguments: [0, 1, 16_000, 16_367, 16_368, 16_369, 16_384, 100_000])
+    @Test(arguments: [0, 1, 16_000, 16_359, 16_360, 16_361, 16_384, 100_000])
     func `T4: a file of any size is read whole`(size: Int) throws {
         let payload = (0..<size).map { UInt8(truncatingIfNeeded: $0) }
-        try SealedFile.write(payload, as: "sealed", in: directory, options: FileWriteOptions())
-        #expect(try SealedFile.read("sealed", in: directory) == payload)
+        try SealedFile.session.write(payload, as: "sealed", in: directory)
+        func read() throws -> [UInt8]? {
+            var reader = try SealedFile.reader(directory)
+            return try reader.load("sealed") { Array($0) }
+        }
+        #expect(try read() == payload)
         let handle = try FileHandle(forWritingTo: place.file("sealed"))
-        try handle.truncate(atOffset: UInt64(16 + size - min(size, 1)))
-        if size > 0 { #expect(throws: TextStoreError.self) { try SealedFile.read("sealed", in: directory) } }
+        try handle.truncate(atOffset: UInt64(SealedFile.headSize + size - min(size, 1)))
+        if size > 0 { #expect(throws: TextStoreError.self) { try read() } }
     }
 
     @Test func `T4: a directory or link in place of a record is reported with the text's identifier, not read`() async throws {

@@ -1,6 +1,7 @@
 import Foundation
 import LoopbackOrigin
 import StoreCore
+import StoreFiles
 import StoreCoreTesting
 import Testing
 import Trials
@@ -176,7 +177,7 @@ struct LeftoverTests {
         func size() throws -> Int { try Data(contentsOf: bench.place.file("floor.0")).count }
         var sizes: [Int] = []
         for name in names {
-            let before = sizes.isEmpty ? 0 : try size()
+            let before = sizes.isEmpty ? LogFormat.headerSize : try size()
             _ = try await shelf.store("text/\(name)", [record(name, "1.0.0", name)], isActivated: true, begun: 0)
             sizes.append(try size() - before)
         }

@@ -1,6 +1,7 @@
 public import Foundation
 internal import RemoteHTTP
 internal import StoreCore
+internal import StoreFiles
 internal import StorePlatform
 
 extension RemoteHost {
@@ -44,11 +45,11 @@ private struct Download: Sendable {
     let onProgress: @Sendable (TransferProgress) -> Void
 
     private var directory: Directory { Directory(path: target.deletingLastPathComponent().path) }
-    private var stateName: String { partName + ".json" }
+    private var stateName: String { partName + ".state" }
     /// The digest takes the place of a name that leaves no room for both endings, because the name of a file has at most 255 bytes.
     private var partName: String {
         let name = target.lastPathComponent
-        let isLong = name.utf8.count > 255 - "..part.json".utf8.count
+        let isLong = name.utf8.count > 255 - "..part.state".utf8.count
         return ".\(isLong ? SHA256.digest(of: [UInt8](name.utf8)).hex : name).part"
     }
 
@@ -206,12 +207,10 @@ private struct Download: Sendable {
     // MARK: State of the partial file
 
     private func state(for request: HTTPRequest) throws -> DownloadState? {
-        guard let file = try OpenFile(reading: directory.path(of: stateName)) else { return nil }
-        var bytes = [UInt8](repeating: 0, count: 65_536)
-        let count = try bytes.withUnsafeMutableBytes { try file.read(into: $0) }
-        // Ignores the error, because a download without a state starts over.
-        let state = try? JSONDecoder().decode(DownloadState.self, from: Data(bytes.prefix(count)))
-        guard let state, state.mayResume(from: request.url.absoluteString), DownloadDecision.isStrong(state.validator, now: host.time.date)
+        // A download without a state starts over.
+        guard let folder = try DirectoryHandle(opening: directory),
+            let state = try SealedFile.part.value(DownloadState.self, in: stateName, folder),
+            state.mayResume(from: request.url.absoluteString), DownloadDecision.isStrong(state.validator, now: host.time.date)
         else {
             return nil
         }
@@ -225,6 +224,7 @@ private struct Download: Sendable {
             return
         }
         let state = DownloadState(address: request.url.absoluteString, validator: validator, total: total)
-        try AtomicFile.write([UInt8](try JSONEncoder().encode(state)), as: stateName, in: directory, kind: "download")
+        guard let folder = try DirectoryHandle(opening: directory) else { return }
+        try SealedFile.part.write(json: state, as: stateName, in: folder)
     }
 }

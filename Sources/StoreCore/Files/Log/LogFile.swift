@@ -12,7 +12,7 @@ package struct LogFile<Entry: LogEntry>: Sendable {
     private let acceptsForeign: Bool
     private let mode: UInt16
     /// The file that was read; `nil` before the first reading.
-    private(set) var file: WritableFile?
+    package private(set) var file: WritableFile?
     /// The offset up to which the log was read. Everything before it is complete.
     package private(set) var position = 0
     /// The size of the file, which is larger than the position if the log has a torn tail.
@@ -73,6 +73,12 @@ package struct LogFile<Entry: LogEntry>: Sendable {
             file.path, format, acceptsForeign, from: position, to: size, 1 << 18, body
         ) { buffer, offset throws(StoreError) in try file.read(into: buffer, at: offset) }
         return reading
+    }
+
+    /// Opens the file for appends behind a position up to which it was read otherwise. The name of the file survives a loss of power.
+    package mutating func resume(at position: Int, in folder: DirectoryHandle) throws(StoreError) {
+        let file = try WritableFile.unshared(name, in: folder, isCopied: true, mode: mode)
+        (self.file, self.position, size, synchronizedFile) = (file, position, try file.status().size, file)
     }
 
     /// Checks the format of the file, and creates a missing one; reads nothing.
@@ -144,16 +150,23 @@ package struct LogFile<Entry: LogEntry>: Sendable {
         for name in orphans { try folder.remove(name) }
     }
 
-    /// Cuts a torn tail, and appends entries in one write: a reader finds all of them or none.
+    /// Cuts a torn tail, and appends entries in one write.
     ///
-    /// The log was read under the same lock.
+    /// The log was read, or written, under the same lock.
     ///
+    /// - Parameters:
+    ///   - entries: The entries.
+    ///   - asOne: Whether a reader finds all entries or none. Otherwise an interrupted write leaves the first of them.
+    ///   - durability: The events that the entries survive.
+    ///   - folder: The directory of the log.
     /// - Throws: ``StoreError``. The log is unchanged.
-    package mutating func append(_ entries: [Entry], durability: Durability, in folder: DirectoryHandle) throws(StoreError) {
+    package mutating func append(
+        _ entries: [Entry], asOne: Bool = true, durability: Durability, in folder: DirectoryHandle
+    ) throws(StoreError) {
         guard !entries.isEmpty, let file else { return }
         // A header without entries is the rest of a torn append, and is written again.
         let start = position <= LogFormat.headerSize ? 0 : position
-        let bytes = try format.encode(entries, at: start, asOneAppendOf: entries.count)
+        let bytes = try format.encode(entries, at: start, asOneAppendOf: asOne ? entries.count : nil)
         if size > start { try file.truncate(to: start) }
         do throws(StoreError) {
             try file.write(bytes, at: start)
@@ -164,7 +177,7 @@ package struct LogFile<Entry: LogEntry>: Sendable {
             }
         } catch {
             // Shortening needs no space. If it fails, the next append cuts the incomplete entry.
-            _ = try? file.truncate(to: start)
+            if (try? file.truncate(to: start)) == nil { size = max(size, start + bytes.count) }
             throw error
         }
         position = start + bytes.count
@@ -180,18 +193,24 @@ package struct LogFile<Entry: LogEntry>: Sendable {
     package mutating func replace(
         by entries: some Sequence<Entry>, durability: Durability, in folder: DirectoryHandle
     ) throws(StoreError) {
-        var bytes = try format.encode(entries, at: 0)
-        // A log without entries stays empty, without a header: if the header were damaged, the file could not be told from a foreign one.
-        if bytes.count == LogFormat.headerSize { bytes = [] }
-        let file = try WritableFile.replacement(for: name, in: folder, mode: mode) { file throws(StoreError) in
-            try file.write(bytes, at: 0)
-            // A rename may reach the disk before the content of the file.
-            if durability == .power { try file.synchronize() }
+        let options = FileWriteOptions(durability: durability, mode: mode)
+        var new = try TemporaryFile.create(in: Directory(path: folder.path), folder, kind: WritableFile.replacementKind, options: options)
+        var end = 0
+        // In portions, so that a log is never in memory as a whole. A log without entries stays empty, without a header: if the header were
+        // damaged, the file could not be told from a foreign one.
+        var entries = entries.makeIterator()
+        while true {
+            var portion: [Entry] = []
+            while portion.count < 1_024, let entry = entries.next() { portion.append(entry) }
+            if portion.isEmpty { break }
+            let bytes = try format.encode(portion, at: end)
+            try new.write(bytes)
+            end += bytes.count
         }
-        (self.file, position, size) = (file, bytes.count, bytes.count)
-        guard durability == .power else { return }
-        try folder.synchronize()
-        synchronizedFile = file
+        try new.commit(as: name)
+        let file = try WritableFile(name, in: folder, mode: mode)
+        (self.file, position, size) = (file, end, end)
+        if durability == .power { synchronizedFile = file }
     }
 }
 

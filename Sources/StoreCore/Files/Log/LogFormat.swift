@@ -3,11 +3,7 @@ internal import StorePlatform
 
 /// The format of a log: a header, then one entry after another.
 ///
-/// | Offset | Size | Field of the header |
-/// |---|---|---|
-/// | 0 | 8 | the kind of log, such as `SHoutbox` |
-/// | 8 | 4 | version of the entries |
-/// | 12 | 4 | checksum of the preceding 12 bytes |
+/// The header is that of ``FileHeader``, with the version of the entries.
 ///
 /// | Offset | Size | Field of an entry |
 /// |---|---|---|
@@ -24,11 +20,9 @@ internal import StorePlatform
 ///
 /// An interrupted write leaves a part of an append at the end of the file: a torn tail, which was never acknowledged.
 package struct LogFormat: Sendable {
-    /// The kind of log, in eight letters.
-    private let magic: [UInt8]
-    let version: UInt32
+    private let fileHeader: FileHeader
     /// The kind of log in words, for messages.
-    let noun: String
+    package let noun: String
 
     package static let headerSize = 16
     package static let entryHeaderSize = 24
@@ -38,8 +32,7 @@ package struct LogFormat: Sendable {
     private static let marker: UInt32 = 0x626F_4853
 
     package init(_ magic: String, version: UInt32, noun: String) {
-        (self.magic, self.version, self.noun) = (Array(magic.utf8), version, noun)
-        precondition(self.magic.count == 8)
+        (fileHeader, self.noun) = (FileHeader(magic, version: version), noun)
     }
 
     /// The reason why a file is not a log of this format.
@@ -59,16 +52,11 @@ package struct LogFormat: Sendable {
         var end = 0
     }
 
-    // MARK: Writing
-
+    var version: UInt32 { fileHeader.version }
     /// The first 16 bytes of a log.
-    package var header: [UInt8] {
-        var writer = ByteWriter()
-        writer.append(magic)
-        writer.put(version)
-        writer.put(writer.bytes.withUnsafeBytes { UInt32(truncatingIfNeeded: Checksum64.of($0)) })
-        return writer.bytes
-    }
+    package var header: [UInt8] { fileHeader.bytes }
+
+    // MARK: Writing
 
     /// Returns the bytes of entries at an offset; at the beginning of the file, with the header.
     ///
@@ -119,8 +107,7 @@ package struct LogFormat: Sendable {
     /// - Throws: ``Foreign`` if the file is not a log of this format.
     func read(_ bytes: UnsafeRawBufferPointer, from base: Int, isAtEnd: Bool = true) throws(Foreign) -> Reading {
         guard base == 0 else { return entries(bytes, from: 0, base: base, isAtEnd) }
-        if isHeader(bytes) {
-            let found = load(bytes, 8)
+        if let found = fileHeader.version(in: bytes) {
             guard found == version else { throw .version(found) }
             return entries(bytes, from: Self.headerSize, base: 0, isAtEnd)
         }
@@ -148,24 +135,22 @@ package struct LogFormat: Sendable {
 
     private func entries(_ bytes: UnsafeRawBufferPointer, from start: Int, base: Int, _ isAtEnd: Bool) -> Reading {
         var reading = Reading(end: base + start)
-        // The entries of an append that has not ended yet.
-        var pending = Reading()
+        // The numbers of contents and damages up to the end of the last complete append.
+        var complete = (contents: 0, damages: 0)
         var at = start
 
         func settle(_ offset: Int) {
-            reading.contents += pending.contents
-            reading.damages += pending.damages
+            complete = (reading.contents.count, reading.damages.count)
             reading.end = base + offset
-            pending = Reading()
         }
 
         reading: while at < bytes.count {
             switch part(bytes, at, base: base) {
             case .entry(let content, let following, let isIntact):
                 if isIntact {
-                    pending.contents.append(base + content.lowerBound..<base + content.upperBound)
+                    reading.contents.append(base + content.lowerBound..<base + content.upperBound)
                 } else {
-                    pending.damages.append(LogDamage(base + at, content.upperBound - at, "the checksum of an entry is wrong"))
+                    reading.damages.append(LogDamage(base + at, content.upperBound - at, "the checksum of an entry is wrong"))
                 }
                 at = content.upperBound
                 if following == 0 { settle(at) }
@@ -174,11 +159,14 @@ package struct LogFormat: Sendable {
             case .damaged:
                 // The length is unknown, so the search looks at each offset. Entries before the damage are not torn: bytes follow them.
                 guard let next = nextEntry(bytes, from: at + 1, base: base) ?? (isAtEnd ? bytes.count : nil) else { break reading }
-                pending.damages.append(LogDamage(base + at, next - at, "the header of an entry is damaged"))
+                reading.damages.append(LogDamage(base + at, next - at, "the header of an entry is damaged"))
                 at = next
                 settle(at)
             }
         }
+        // The rest belongs to an append that has not ended.
+        reading.contents.removeSubrange(complete.contents...)
+        reading.damages.removeSubrange(complete.damages...)
         return reading
     }
 
@@ -206,12 +194,6 @@ package struct LogFormat: Sendable {
         let found = Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[start..<end]), seed: seed)
         let expected = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: at + 16, as: UInt64.self))
         return .entry(content: start..<end, following: load(bytes, at + 8), isIntact: found == expected)
-    }
-
-    private func isHeader(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        guard bytes.count >= Self.headerSize, bytes.starts(with: magic) else { return false }
-        let sum = UInt32(truncatingIfNeeded: Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[..<12])))
-        return load(bytes, 12) == sum
     }
 
     private func seed(_ offset: Int) -> UInt64 { UInt64(version) << 48 ^ UInt64(offset) }

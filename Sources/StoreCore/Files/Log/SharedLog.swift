@@ -9,7 +9,7 @@ package import StorePlatform
 // Therefore the decisions of two users never conflict.
 //
 // **The lock** is a file of its own, because the log may be replaced while a user waits for it. The system releases the lock when its holder
-// ends. A holder that is stopped delays the others for the patience of ``PatientLock``, and then their calls throw. Under the lock, a user first
+// ends. A holder that is stopped delays the others for the patience of ``FileLock``, and then their calls throw. Under the lock, a user first
 // compares the open files with their names: another user may have replaced the log, and anything may have removed the directory.
 //
 // **The torn tail.** An append is one write. A process that is killed during it, or a disk that is full, leaves a part of the append behind
@@ -87,9 +87,7 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
 
     private struct Files: Sendable {
         let folder: DirectoryHandle
-        let lock: WritableFile
-        /// Waits for the lock. It belongs to the file, because the holder of a removed log's lock does not delay the next log.
-        let waiting: PatientLock
+        let lock: FileLock
     }
 
     /// Makes a user of a log; opens no file.
@@ -233,7 +231,7 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
             var (log, news) = (state.log, News())
             let reading = try log.read(in: files.folder) { news.entries.append($0) }
             (news.damages, news.wasReplaced) = (reading.damages, reading.wasReplaced)
-            var transaction = Transaction(news: news, folder: files.folder, lock: files.lock, log: log, durability: options.durability)
+            var transaction = Transaction(news: news, folder: files.folder, lock: files.lock.file, log: log, durability: options.durability)
             do throws(StoreError) {
                 let result = try body(&transaction)
                 state.log = transaction.log
@@ -261,24 +259,10 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
                     state.files = nil
                     continue
                 }
-                if let result = try locked(files, { () throws(StoreError) in try body(files, &state) }) { return result }
+                if let result = try files.lock.withLock({ () throws(StoreError) in try body(files, &state) }) { return result }
                 state.files = nil
             }
             return nil
-        }
-    }
-
-    /// Runs a closure under the lock; returns `nil` if the lock's file has lost its name.
-    private func locked<Result>(_ files: Files, _ body: () throws(StoreError) -> Result) throws(StoreError) -> Result? {
-        if try files.lock.lock() {
-            // A process forked meanwhile has the descriptor too, so that closing it would not release the lock.
-            defer { files.lock.unlock() }
-            return files.lock.isNamed ? try body() : nil
-        }
-        // The holder may be stopped in a directory that was removed.
-        guard files.lock.isNamed else { return nil }
-        return try files.waiting.withLock(files.lock, named: options.lockName, in: files.folder) { () throws(StoreError) in
-            files.lock.isNamed ? try body() : nil
         }
     }
 
@@ -293,8 +277,7 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
         guard let parent, let folder = try folder(in: parent, creating: creating) else { return nil }
         // Opening the files would create them.
         for name in creating ? [] : [options.name, options.lockName] where try folder.status(of: name) == nil { return nil }
-        let lock = try WritableFile(options.lockName, in: folder, mode: 0o600)
-        let files = Files(folder: folder, lock: lock, waiting: PatientLock(patience: options.patience))
+        let files = Files(folder: folder, lock: try FileLock(options.lockName, in: folder, patience: options.patience))
         state.files = files
         // The new files need a watch.
         schedule()

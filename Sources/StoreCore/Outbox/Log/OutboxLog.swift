@@ -16,10 +16,6 @@ extension Data: LogEntry {
     package init(reading bytes: UnsafeRawBufferPointer) { self.init(bytes) }
 }
 
-extension LogFormat {
-    static let outbox = LogFormat("SHoutbox", version: 2, noun: "the log of an outbox")
-}
-
 extension OutboxLog {
     /// Opens the log in a directory, which is created if it is missing.
     ///

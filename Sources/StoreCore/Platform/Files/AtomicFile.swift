@@ -10,26 +10,19 @@ package enum AtomicFile {
     ///   - bytes: The content of the file.
     ///   - name: The file's name.
     ///   - directory: The directory; it must exist.
+    ///   - handle: The open directory, if the calls must not depend on its path.
     ///   - kind: A word that identifies the owner of temporary files; letters only.
-    ///   - options: Durability and protection.
+    ///   - options: Durability, protection and permissions.
     /// - Throws: ``StoreError/Code/fileSystem``. The old file then remains, unless only the synchronization of the directory failed.
     package static func write(
-        _ bytes: UnsafeRawBufferPointer, as name: String, in directory: Directory, kind: String,
+        _ bytes: [UInt8], as name: String, in directory: Directory, _ handle: DirectoryHandle? = nil, kind: String,
         options: FileWriteOptions = FileWriteOptions()
     ) throws(StoreError) {
-        var file = try TemporaryFile.create(in: directory, kind: kind, options: options)
+        var file = try TemporaryFile.create(in: directory, handle, kind: kind, options: options)
         try file.write(bytes)
         try file.commit(as: name)
     }
 
-    /// Writes an array of bytes in the same way.
-    package static func write(
-        _ bytes: [UInt8], as name: String, in directory: Directory, kind: String, options: FileWriteOptions = FileWriteOptions()
-    ) throws(StoreError) {
-        try bytes.withUnsafeBufferPointer { bytes throws(StoreError) in
-            try write(UnsafeRawBufferPointer(bytes), as: name, in: directory, kind: kind, options: options)
-        }
-    }
 }
 
 /// The options for writing a file.
@@ -38,6 +31,8 @@ package struct FileWriteOptions: Sendable {
     package var durability: Durability
     /// The times at which the content can be read, on systems that encrypt each file.
     package var protection: FileProtection
+    /// The permissions of the file, from which the system subtracts the process's umask.
+    package var mode: UInt16
     /// Whether a commit excludes ``Directory/remove(_:ifStill:)``, including in other processes. Costs an open, a lock, and a close.
     package var locksNames = false
     /// Called after each step, for tests; an error fails the step.
@@ -49,11 +44,12 @@ package struct FileWriteOptions: Sendable {
     }
 
     package init(
-        durability: Durability = .crash, protection: FileProtection = .inherited,
+        durability: Durability = .crash, protection: FileProtection = .inherited, mode: UInt16 = 0o600,
         probe: (@Sendable (Step) throws(StoreError) -> Void)? = nil
     ) {
         self.durability = durability
         self.protection = protection
+        self.mode = mode
         self.probe = probe
     }
 }

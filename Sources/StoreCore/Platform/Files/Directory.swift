@@ -135,21 +135,15 @@ package struct Directory: Hashable, Sendable {
         // Without a directory there is no name to protect, and the body reports the failure.
         guard descriptor >= 0 else { return try body() }
         defer { _ = close(descriptor) }
-        try lock(descriptor, isExclusive ? LOCK_EX : LOCK_SH)
+        let kind = isExclusive ? LOCK_EX : LOCK_SH
+        // A volume without locks.
+        guard let isMine = try? tryLock(descriptor, kind, path: path) else { return try body() }
+        // Another process may be stopped while it holds the lock.
+        if !isMine, try !waitForLock(descriptor, kind, path: path, atMost: .seconds(5)) {
+            throw .fileSystem("locking", path: path, errno: EWOULDBLOCK)
+        }
         // A child process forked meanwhile inherits the descriptor, so closing it would not release the lock.
         defer { _ = flock(descriptor, LOCK_UN) }
         return try body()
-    }
-
-    /// Waits for the lock for a limited time, because another process may be stopped while it holds the lock.
-    private func lock(_ descriptor: Int32, _ kind: Int32) throws(StoreError) {
-        let deadline = ContinuousClock.now + .seconds(5)
-        while uninterrupted({ flock(descriptor, kind | LOCK_NB) }) != 0 {
-            let code = errno
-            // A volume without locks.
-            guard code == EWOULDBLOCK else { return }
-            guard ContinuousClock.now < deadline else { throw .fileSystem("locking", path: path, errno: code) }
-            usleep(500)
-        }
     }
 }

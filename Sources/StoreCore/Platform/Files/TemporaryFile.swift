@@ -7,6 +7,8 @@ package import StoreCore
 /// If the process ends before that, the orphan remains and is recognized by its name: see ``isName(_:kind:)``.
 package struct TemporaryFile: ~Copyable {
     private let directory: Directory
+    /// The open directory in which the calls act; `nil` if they use its path.
+    private let handle: DirectoryHandle?
     private let name: String
     private let options: FileWriteOptions
     /// The open file; −1 once it is closed.
@@ -14,30 +16,33 @@ package struct TemporaryFile: ~Copyable {
     /// Whether the temporary name must still be removed.
     private var isPending = true
 
-    private init(in directory: Directory, name: String, options: FileWriteOptions, descriptor: Int32) {
-        self.directory = directory
-        self.name = name
+    private init(in directory: Directory, _ handle: DirectoryHandle?, name: String, options: FileWriteOptions, descriptor: Int32) {
+        (self.directory, self.handle, self.name) = (directory, handle, name)
         self.options = options
         self.descriptor = descriptor
     }
 
-    /// Creates an empty file in the directory of its final name, readable and writable for this user only (mode 0600).
+    /// Creates an empty file in the directory of its final name.
     ///
     /// - Parameters:
     ///   - directory: The directory; it must exist.
+    ///   - handle: The open directory, if the calls must not depend on its path.
     ///   - kind: A word that identifies the owner of temporary files; letters only.
-    ///   - options: Durability and protection.
+    ///   - options: Durability, protection and permissions.
     /// - Returns: The open file.
     /// - Throws: ``StoreError/Code/fileSystem``; with `ENOENT` if the directory is missing.
     package static func create(
-        in directory: Directory, kind: String, options: FileWriteOptions = FileWriteOptions()
+        in directory: Directory, _ handle: DirectoryHandle? = nil, kind: String, options: FileWriteOptions = FileWriteOptions()
     ) throws(StoreError) -> TemporaryFile {
         // 64 random bits and the process identifier do not repeat, so a taken name is a failure like any other.
         let name = makeName(kind: kind)
         let path = directory.path(of: name)
-        let descriptor = uninterrupted { open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode_t(0o600)) }
+        let (base, reference) = (handle?.descriptor ?? AT_FDCWD, handle == nil ? path : name)
+        let descriptor = uninterrupted {
+            openat(base, reference, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode_t(options.mode))
+        }
         guard descriptor >= 0 else { throw .fileSystem("creating", path: path, errno: errno) }
-        let file = TemporaryFile(in: directory, name: name, options: options, descriptor: descriptor)
+        let file = TemporaryFile(in: directory, handle, name: name, options: options, descriptor: descriptor)
         try options.protection.apply(to: descriptor, path: path)
         try options.probe?(.created)
         return file
@@ -46,8 +51,14 @@ package struct TemporaryFile: ~Copyable {
     deinit {
         // Errors need no handling, because a failure is already being thrown.
         if descriptor >= 0 { _ = close(descriptor) }
-        if isPending { _ = unlink(directory.path(of: name)) }
+        if isPending { _ = unlinkat(base, reference(name), 0) }
     }
+
+    /// The directory to which references are relative.
+    private var base: Int32 { handle?.descriptor ?? AT_FDCWD }
+
+    /// Returns the name as the calls use it.
+    private func reference(_ name: String) -> String { handle == nil ? directory.path(of: name) : name }
 
     /// Appends bytes.
     ///
@@ -63,6 +74,11 @@ package struct TemporaryFile: ~Copyable {
             if count == 0 { throw failure("writing", errno: EIO) }
             rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
         }
+    }
+
+    /// Appends an array of bytes.
+    package mutating func write(_ bytes: [UInt8]) throws(StoreError) {
+        try bytes.withUnsafeBufferPointer { bytes throws(StoreError) in try write(UnsafeRawBufferPointer(bytes)) }
     }
 
     /// Renames the file to its final name, and replaces a file that has the name.
@@ -81,17 +97,17 @@ package struct TemporaryFile: ~Copyable {
         descriptor = -1
         // A network volume may report a full disk only now. After a signal the descriptor is closed nonetheless.
         guard result == 0 || errno == EINTR else { throw failure("closing") }
-        let path = directory.path(of: finalName)
-        let move = { [directory, name] () throws(StoreError) in
-            guard rename(directory.path(of: name), path) == 0 else {
-                throw .fileSystem("renaming a new file to", path: path, errno: errno)
+        let (base, old, new) = (base, reference(name), reference(finalName))
+        let move = { [directory] () throws(StoreError) in
+            guard renameat(base, old, base, new) == 0 else {
+                throw .fileSystem("renaming a new file to", path: directory.path(of: finalName), errno: errno)
             }
         }
         if options.locksNames { try directory.withLock(exclusively: false, move) } else { try move() }
         isPending = false
         try options.probe?(.renamed)
         if options.durability == .power {
-            try directory.synchronize()
+            if let handle { try handle.synchronize() } else { try directory.synchronize() }
             try options.probe?(.directorySynchronized)
         }
     }

@@ -24,12 +24,7 @@ package final class WritableFile: Sendable {
     ///   - mode: The permissions of a new file, from which the system subtracts the process's umask.
     /// - Throws: ``StoreError/Code/fileSystem``; with `EEXIST` if the name belongs to a pipe or a device.
     package convenience init(_ name: String, in directory: DirectoryHandle, mode: UInt16 = 0o666) throws(StoreError) {
-        try self.init(name, in: directory, mode: mode, laterName: name)
-    }
-
-    /// Opens a file that is renamed later; its path is the one under the later name.
-    private convenience init(_ name: String, in directory: DirectoryHandle, mode: UInt16, laterName: String) throws(StoreError) {
-        let path = directory.path(of: laterName)
+        let path = directory.path(of: name)
         let parent = directory.descriptor
         let descriptor = uninterrupted { openat(parent, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode_t(mode)) }
         guard descriptor >= 0 else { throw .fileSystem("opening", path: path, errno: errno) }
@@ -66,53 +61,18 @@ package final class WritableFile: Sendable {
             try directory.remove(name)
             return try WritableFile(name, in: directory, mode: mode)
         }
-        return try replacement(for: name, in: directory, mode: mode) { copy throws(StoreError) in
-            let content = try file.readAll(atMost: .max)
-            try content.withUnsafeBufferPointer { content throws(StoreError) in
-                try copy.write(UnsafeRawBufferPointer(content), at: 0)
-            }
-            try copy.synchronize()
-        }
+        let options = FileWriteOptions(durability: .power, mode: mode)
+        try AtomicFile.write(
+            try file.readAll(atMost: .max), as: name, in: Directory(path: directory.path), directory, kind: replacementKind,
+            options: options)
+        return try WritableFile(name, in: directory, mode: mode)
     }
 
     /// The word in the temporary names of replacements. A process that is killed leaves such a file behind.
     package static let replacementKind = "replacement"
 
-    /// Creates a file under a name in one step, and replaces a file that has the name.
-    ///
-    /// - Parameters:
-    ///   - name: The name.
-    ///   - directory: The directory.
-    ///   - mode: The permissions of the new file, from which the system subtracts the process's umask.
-    ///   - prepare: Receives the new file before it has the name; the old file remains if the closure throws.
-    /// - Returns: The new file.
-    /// - Throws: ``StoreError/Code/fileSystem``.
-    package static func replacement(
-        for name: String, in directory: DirectoryHandle, mode: UInt16 = 0o666, prepare: (WritableFile) throws(StoreError) -> Void
-    ) throws(StoreError) -> WritableFile {
-        let temporary = TemporaryFile.makeName(kind: replacementKind)
-        let file = try WritableFile(temporary, in: directory, mode: mode, laterName: name)
-        do throws(StoreError) {
-            try prepare(file)
-            try directory.rename(temporary, to: directory, as: name)
-        } catch {
-            // The first failure is the one to throw. Nothing reads a file with the temporary name.
-            _ = try? directory.remove(temporary)
-            throw error
-        }
-        return file
-    }
-
     /// Whether the file had another name when it was opened.
     package var isShared: Bool { opened.linkCount > 1 }
-
-    /// Returns whether a name in the directory still leads to this file.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``.
-    package func isNamed(_ name: String, in directory: DirectoryHandle) throws(StoreError) -> Bool {
-        guard let named = try directory.status(of: name), named.inode == opened.inode else { return false }
-        return try status().linkCount > 0
-    }
 
     /// Sets the permissions of the file, regardless of the umask.
     ///
@@ -143,29 +103,20 @@ package final class WritableFile: Sendable {
     ///
     /// - Returns: `false` if another holder, in this process or another, has locked the file.
     /// - Throws: ``StoreError/Code/fileSystem``, also on a disk without locks.
-    package func lock() throws(StoreError) -> Bool {
-        if uninterrupted({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 { return true }
-        let code = errno
-        if code == EWOULDBLOCK { return false }
-        throw .fileSystem("locking", path: path, errno: code)
-    }
+    package func lock() throws(StoreError) -> Bool { try tryLock(descriptor, LOCK_EX, path: path) }
 
-    /// Locks the file, and blocks the calling thread while another holder has locked it.
+    /// Locks the file, and blocks the calling thread for a limited time while another holder has locked it.
     ///
-    /// The wait has no time limit and cannot be canceled, so it belongs on a thread of its own and on a ``copy()`` of the file.
+    /// After a timeout, a thread waits until the other holder releases the lock. The lock then ends once this file is closed, so a caller
+    /// must not use the file after a timeout.
     ///
+    /// - Parameters:
+    ///   - patience: The longest wait.
+    ///   - onEnd: Called once, on any thread, when no thread waits any longer. After a timeout that is later than the return.
+    /// - Returns: `false` if the patience has ended first.
     /// - Throws: ``StoreError/Code/fileSystem``, also on a disk without locks.
-    package func waitForLock() throws(StoreError) {
-        guard uninterrupted({ flock(descriptor, LOCK_EX) }) == 0 else { throw .fileSystem("locking", path: path, errno: errno) }
-    }
-
-    /// Returns another reference to the open file; the two share the lock, which ends when both are closed.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``.
-    package func copy() throws(StoreError) -> WritableFile {
-        let copy = uninterrupted { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
-        guard copy >= 0 else { throw .fileSystem("locking", path: path, errno: errno) }
-        return WritableFile(descriptor: copy, path: path, opened: opened)
+    func lock(within patience: Duration, onEnd: @escaping @Sendable () -> Void) throws(StoreError) -> Bool {
+        try waitForLock(descriptor, LOCK_EX, path: path, atMost: patience, onEnd: onEnd)
     }
 
     /// Releases the lock, even if the file stays open in this process.

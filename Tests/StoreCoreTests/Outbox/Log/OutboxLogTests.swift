@@ -163,24 +163,6 @@ struct OutboxLogTests {
 
     // MARK: Damage
 
-    @Test func `O14: an append after a cut at any byte keeps all complete appends`() throws {
-        let log = try user()
-        _ = try log.append(data("1"), durability: .crash)
-        let kept = try place.bytes("log").count
-        _ = try log.append(data("2", "3"), durability: .crash)
-        let bytes = try place.bytes("log")
-        for length in 0..<bytes.count {
-            try place.write(Array(bytes[..<length]), "log")
-            let expected = length >= kept ? ["1"] : []
-            let log = try user()
-            #expect(texts(try log.read()) == expected)
-            let news = try log.append(data("4"), durability: .crash)
-            #expect(news.isEmpty)
-            let after = try user().read()
-            #expect(texts(after) == expected + ["4"] && after.damages.isEmpty, "cut at \(length)")
-        }
-    }
-
     @Test func `O14: an append cuts a torn tail that is longer than itself`() throws {
         let log = try user()
         _ = try log.append(data("1"), durability: .crash)
@@ -249,18 +231,6 @@ struct OutboxLogTests {
         let news = try log.append(data("2"), durability: .power)
         #expect(news.wasReplaced && news.entries.isEmpty)
         #expect(texts(try OutboxLog(directory: missing).read()) == ["2"])
-    }
-
-    @Test func `O14: a hard link to the log keeps its content`() throws {
-        let log = try user()
-        _ = try log.append(data("1"), durability: .crash)
-        try FileManager.default.linkItem(at: place.file("log"), to: place.file("backup"))
-        let before = try place.bytes("backup")
-        let later = try user()
-        #expect(texts(try later.append(data("2"), durability: .crash)) == ["1"])
-        #expect(try place.bytes("backup") == before)
-        let news = try log.read()
-        #expect(news.wasReplaced && texts(news) == ["1", "2"])
     }
 
     @Test func `O14: a directory that is a file, and a symbolic link in place of the log, are refused`() throws {

@@ -1,14 +1,24 @@
 import Foundation
 import Testing
 import Trials
+import StoreCore
+import StorePlatform
+
 @testable import StoreFiles
-@testable import StoreOutbox
-@testable import StoreCore
-@testable import StorePlatform
 
 /// Tests O14, D4 and S9 on the bytes of a log of each format.
 struct LogFormatTests {
-    private static let formats = [LogFormat.outbox, .changes, LogFormat("SHmirror", version: 1, noun: "a journal")]
+    private static let formats = LogFormat.all
+
+    private struct Entry: LogEntry, Hashable {
+        let bytes: [UInt8]
+
+        init(bytes: [UInt8]) { self.bytes = bytes }
+
+        init(reading bytes: UnsafeRawBufferPointer) { self.bytes = Array(bytes) }
+
+        func write(to writer: inout ByteWriter) { writer.append(bytes) }
+    }
 
     /// A log of several appends, and where its entries are.
     private struct Sample {
@@ -32,7 +42,7 @@ struct LogFormatTests {
                     let start = entries.last?.range.upperBound ?? bytes.count
                     entries.append((start..<start + LogFormat.entryHeaderSize + record.utf8.count, record))
                 }
-                bytes += try format.encode(append.map { Data($0.utf8) }, at: bytes.count, asOneAppendOf: append.count)
+                bytes += try format.encode(append.map { Entry(bytes: Array($0.utf8)) }, at: bytes.count, asOneAppendOf: append.count)
                 ends.append(bytes.count)
             }
         }
@@ -58,16 +68,6 @@ struct LogFormatTests {
             #expect(records(reading, bytes) == whole, "cut at \(length)")
             #expect(reading.damages.isEmpty, "cut at \(length)")
             #expect(reading.end == sample.ends.last { $0 <= length } ?? 0, "cut at \(length)")
-        }
-    }
-
-    @Test(arguments: Self.formats) func `O14: a tail of zeros, which a loss of power may leave, is cut off`(format: LogFormat) throws {
-        let sample = try Sample(format)
-        for end in [0] + sample.ends {
-            let bytes = sample.bytes[..<end] + [UInt8](repeating: 0, count: 5000)
-            let reading = try read(Array(bytes), as: format)
-            #expect(reading.end == end)
-            #expect(reading.damages.isEmpty)
         }
     }
 
@@ -103,10 +103,10 @@ struct LogFormatTests {
     {
         let inner = try Sample(format)
         var bytes = format.header
-        bytes += try format.encode([Data("first".utf8)], at: bytes.count, asOneAppendOf: 1)
+        bytes += try format.encode([Entry(bytes: Array("first".utf8))], at: bytes.count, asOneAppendOf: 1)
         let damaged = bytes.count
-        bytes += try format.encode([Data(inner.bytes)], at: bytes.count, asOneAppendOf: 1)
-        bytes += try format.encode([Data("last".utf8)], at: bytes.count, asOneAppendOf: 1)
+        bytes += try format.encode([Entry(bytes: inner.bytes)], at: bytes.count, asOneAppendOf: 1)
+        bytes += try format.encode([Entry(bytes: Array("last".utf8))], at: bytes.count, asOneAppendOf: 1)
         bytes[damaged + 4] ^= 1
         let reading = try read(bytes, as: format)
         #expect(records(reading, bytes) == ["first", "last"])
@@ -137,46 +137,21 @@ struct LogFormatTests {
         }
     }
 
-    @Test(arguments: Self.formats, seeds(150, sanitized: 25))
-    func `O14: random damage neither adds nor reorders records`(format: LogFormat, seed: UInt64) throws {
-        var random = SplitMix(seed: seed)
-        let sample = try Sample(format)
-        var bytes = sample.bytes
-        for _ in 0...random.below(6) {
-            let start = LogFormat.headerSize + random.below(bytes.count - LogFormat.headerSize)
-            switch random.below(4) {
-            case 0: bytes[start] = UInt8(truncatingIfNeeded: random.next())
-            case 1: for offset in start..<min(bytes.count, start + random.below(40)) { bytes[offset] = 0 }
-            case 2: bytes.replaceSubrange(start..<start, with: sample.bytes[16..<(16 + random.below(60))])
-            default: bytes.removeSubrange(start..<min(bytes.count, start + random.below(40)))
-            }
-            if bytes.count < 20 { break }
-        }
-        let reading = try read(bytes, as: format)
-        var rest = sample.entries.map(\.record)[...]
-        for record in records(reading, bytes) {
-            let index = try #require(rest.firstIndex(of: record))
-            rest = rest[(index + 1)...]
-        }
-        let places = reading.contents.map { $0 } + reading.damages.map { $0.offset..<$0.offset + $0.length }
-        #expect(places.allSatisfy { $0.upperBound <= bytes.count })
-    }
-
     @Test(arguments: Self.formats, [1, 30, 100, 4096])
     func `S17: a log is read in pieces of any size, also a damaged or torn one`(format: LogFormat, size: Int) throws {
         let sample = try Sample(format)
         let place = try TemporaryDirectory()
-        let path = place.file("log").path(percentEncoded: false)
+        let url = place.file("log"), path = url.path(percentEncoded: false)
         for offset in [nil, 2, 20, sample.bytes.count / 2, sample.bytes.count - 30] {
             for cut in [0, 1, 320] {
                 var bytes = Array(sample.bytes.dropLast(cut))
                 if let offset, offset < bytes.count { bytes[offset] ^= 1 }
-                try place.write(bytes, "log")
+                try Data(bytes).write(to: url)
                 let expected = try read(bytes, as: format)
                 guard let file = try OpenFile(reading: path) else { throw NotFound() }
-                var found: [Data] = []
-                let (damages, end) = try LogFile<Data>.read(file, path: path, format, pieceSize: size) { found.append($0) }
-                #expect(found == expected.contents.map { Data(bytes[$0]) })
+                var found: [Entry] = []
+                let (damages, end) = try LogFile<Entry>.read(file, path: path, format, pieceSize: size) { found.append($0) }
+                #expect(found == expected.contents.map { Entry(bytes: Array(bytes[$0])) })
                 #expect(damages == expected.damages && end == expected.end)
             }
         }

@@ -1,0 +1,194 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+package import StoreCore
+package import StorePlatform
+
+/// A kind of file that is written whole: a read returns the bytes of one write, or nothing.
+///
+/// | Offset | Size | Field |
+/// |---|---|---|
+/// | 0 | 16 | the header: kind, version, and their checksum |
+/// | 16 | 8 | checksum of the content, which depends on the version |
+/// | 24 | | the content |
+///
+/// A write replaces the file in one step. Values that change often belong in a log instead.
+package struct SealedFile: Sendable {
+    private let header: FileHeader
+    /// The word in the temporary names of these files. A process that is killed leaves such a file behind.
+    package let temporaryKind: String
+    package static let headSize = FileHeader.size + 8
+
+    /// Describes a kind of file.
+    ///
+    /// - Parameters:
+    ///   - magic: The kind in eight letters.
+    ///   - version: The version of the content.
+    ///   - temporaryKind: The word in the temporary names; letters only.
+    package init(_ magic: String, version: UInt32, temporaryKind: String) {
+        (header, self.temporaryKind) = (FileHeader(magic, version: version), temporaryKind)
+    }
+
+    // MARK: Writing
+
+    /// Writes a file in one step.
+    ///
+    /// - Parameters:
+    ///   - content: The content.
+    ///   - name: The file's name.
+    ///   - directory: The directory; it must exist.
+    ///   - handle: The open directory, if the calls must not depend on its path.
+    ///   - options: Durability, protection and permissions.
+    /// - Throws: ``StoreError/Code/fileSystem``. The old file then remains, unless only the synchronization of the directory failed.
+    package func write(
+        _ content: [UInt8], as name: String, in directory: Directory, _ handle: DirectoryHandle? = nil,
+        options: FileWriteOptions = FileWriteOptions()
+    ) throws(StoreError) {
+        try AtomicFile.write(encode(content), as: name, in: directory, handle, kind: temporaryKind, options: options)
+    }
+
+    /// Writes a value in JSON in the same way.
+    package func write(
+        json value: some Encodable, as name: String, in folder: DirectoryHandle, mode: UInt16 = 0o600
+    ) throws(StoreError) {
+        let json: Data
+        do { json = try JSONEncoder().encode(value) } catch {
+            throw StoreError(.unwritableRecord, "encoding \(name)", underlyingError: error)
+        }
+        try write(Array(json), as: name, in: Directory(path: folder.path), folder, options: FileWriteOptions(mode: mode))
+    }
+
+    package func encode(_ content: [UInt8]) -> [UInt8] {
+        var writer = ByteWriter(capacity: Self.headSize + content.count)
+        writer.append(header.bytes)
+        writer.put(content.withUnsafeBytes { checksum(of: $0) })
+        writer.append(content)
+        return writer.bytes
+    }
+
+    // MARK: Reading
+
+    /// Reads a value in JSON; `nil` if the file is missing, damaged, or of another version.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func value<Value: Decodable>(_ type: Value.Type, in name: String, _ folder: DirectoryHandle) throws(StoreError) -> Value? {
+        guard try folder.status(of: name)?.kind == .regular else { return nil }
+        var reader = Reader(self, in: folder, limit: 65_536)
+        do throws(StoreError) {
+            return try reader.read(name) { try? JSONDecoder().decode(type, from: Data($0)) } ?? nil
+        } catch {
+            guard error.code == .unreadableRecord else { throw error }
+            return nil
+        }
+    }
+
+    /// Returns the content in the bytes of a file; `nil` if they are damaged, or of another kind or version.
+    package func content(of bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+        guard bytes.count >= Self.headSize, header.version(in: bytes) == header.version else { return nil }
+        let content = UnsafeRawBufferPointer(rebasing: bytes[Self.headSize...])
+        let sum = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: FileHeader.size, as: UInt64.self))
+        return checksum(of: content) == sum ? content : nil
+    }
+
+    private func checksum(of content: UnsafeRawBufferPointer) -> UInt64 { Checksum64.of(content, seed: UInt64(header.version)) }
+
+    /// Reads files of one directory in sequence with one directory handle and one buffer.
+    ///
+    /// A start reads thousands of small files, for which paths and allocations would cost more than the bytes.
+    package struct Reader {
+        private let format: SealedFile
+        /// The open directory; `nil` if it does not exist.
+        private let folder: DirectoryHandle?
+        /// The size of the longest file in bytes.
+        private let limit: Int
+        private var buffer: [UInt8] = []
+
+        package init(_ format: SealedFile, in folder: DirectoryHandle?, limit: Int = .max) {
+            (self.format, self.folder, self.limit) = (format, folder, limit)
+        }
+
+        /// Reads a file.
+        ///
+        /// - Parameters:
+        ///   - name: The file's name.
+        ///   - body: Converts the content, which is valid during the call only.
+        /// - Returns: The body's result; `nil` if the file does not exist.
+        /// - Throws: ``StoreError/Code/unreadableRecord`` for a damaged file, or for something else in its place;
+        ///   ``StoreError/Code/fileSystem``.
+        package mutating func read<Value>(_ name: String, _ body: (UnsafeRawBufferPointer) -> Value) throws(StoreError) -> Value? {
+            guard let folder else { return nil }
+            let file: OpenFile
+            do throws(StoreError) {
+                guard let opened = try OpenFile(reading: name, in: folder) else { return nil }
+                file = opened
+            } catch {
+                guard error.isOfSocket else { throw error }
+                throw StoreError(
+                    .unreadableRecord, "a socket has the name \(folder.path(of: name).escapedForDisplay())", underlyingError: error)
+            }
+            // One read suffices for most files. Larger, damaged, and special files take the slower path.
+            if let value = readAtOnce(file, body) { return value }
+            if let value = try readWhole(file, body) { return value }
+            throw StoreError(
+                .unreadableRecord, "the head or the checksum of \(folder.path(of: name).escapedForDisplay()) is wrong")
+        }
+
+        private mutating func readAtOnce<Value>(_ file: borrowing OpenFile, _ body: (UnsafeRawBufferPointer) -> Value) -> Value? {
+            if buffer.isEmpty { buffer = [UInt8](repeating: 0, count: 1 << 14) }
+            return buffer.withUnsafeMutableBytes { buffer in
+                // The slower path reports the error.
+                guard let count = try? file.read(atOnceInto: buffer), count < buffer.count else { return nil }
+                return format.content(of: UnsafeRawBufferPointer(rebasing: buffer[..<count])).map(body)
+            }
+        }
+
+        private mutating func readWhole<Value>(
+            _ file: borrowing OpenFile, _ body: (UnsafeRawBufferPointer) -> Value
+        ) throws(StoreError) -> Value? {
+            let status = try file.status()
+            // A directory or a pipe in the file's place counts as a damaged file.
+            guard status.kind == .regular, status.size <= limit else { return nil }
+            if buffer.count < status.size { buffer = [UInt8](repeating: 0, count: status.size) }
+            return try buffer.withUnsafeMutableBufferPointer { buffer throws(StoreError) in
+                let buffer = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<status.size])
+                let count = try file.read(into: buffer)
+                return format.content(of: UnsafeRawBufferPointer(rebasing: buffer[..<count])).map(body)
+            }
+        }
+    }
+}
+
+/// The first 16 bytes of each file that is a log or is sealed.
+///
+/// | Offset | Size | Field |
+/// |---|---|---|
+/// | 0 | 8 | the kind of file, such as `SHoutbox` |
+/// | 8 | 4 | version of the content |
+/// | 12 | 4 | checksum of the preceding 12 bytes |
+///
+/// Numbers are little-endian. Checksums are XXH64; a checksum of 4 bytes is its lower half.
+struct FileHeader: Sendable {
+    let version: UInt32
+    let bytes: [UInt8]
+    static let size = 16
+
+    init(_ magic: String, version: UInt32) {
+        precondition(magic.utf8.count == 8)
+        self.version = version
+        var writer = ByteWriter(capacity: Self.size)
+        writer.append(magic.utf8)
+        writer.put(version)
+        writer.put(writer.bytes.withUnsafeBytes { UInt32(truncatingIfNeeded: Checksum64.of($0)) })
+        bytes = writer.bytes
+    }
+
+    /// Returns the version in the header of a file; `nil` if it is not an intact header of this kind.
+    func version(in file: UnsafeRawBufferPointer) -> UInt32? {
+        guard file.count >= Self.size, file.prefix(8).elementsEqual(bytes.prefix(8)) else { return nil }
+        func number(_ offset: Int) -> UInt32 { UInt32(littleEndian: file.loadUnaligned(fromByteOffset: offset, as: UInt32.self)) }
+        guard number(12) == UInt32(truncatingIfNeeded: Checksum64.of(UnsafeRawBufferPointer(rebasing: file[..<12]))) else { return nil }
+        return number(8)
+    }
+}

@@ -1,0 +1,56 @@
+import StoreCore
+internal import StoreFiles
+internal import StorePlatform
+
+extension SealedFile {
+    /// Writes a file of a session in one step.
+    ///
+    /// - Throws: ``TextStoreError/Code/fileSystem``; the old file then remains.
+    func save(_ content: [UInt8], as name: String, in directory: Directory, options: FileWriteOptions) throws(TextStoreError) {
+        do throws(StoreError) { try write(content, as: name, in: directory, options: options) } catch { throw .saving(error) }
+    }
+
+    /// Returns the reader of a session's directory.
+    ///
+    /// - Throws: ``TextStoreError/Code/fileSystem``.
+    static func reader(_ directory: Directory) throws(TextStoreError) -> Reader {
+        do throws(StoreError) { return Reader(.session, in: try DirectoryHandle(opening: directory)) } catch { throw .reading(error) }
+    }
+}
+
+extension SealedFile.Reader {
+    /// Reads a file of a session.
+    ///
+    /// - Returns: The body's result; `nil` if the file does not exist.
+    /// - Throws: ``TextStoreError/Code/damagedFile`` or ``TextStoreError/Code/fileSystem``.
+    mutating func load<Value>(_ name: String, _ body: (UnsafeRawBufferPointer) -> Value) throws(TextStoreError) -> Value? {
+        do throws(StoreError) { return try read(name, body) } catch { throw .reading(error) }
+    }
+}
+
+extension TextStoreError {
+    static func saving(_ error: StoreError) -> TextStoreError {
+        TextStoreError(.fileSystem, "cannot save a file of the session: \(error.message)", underlyingError: error)
+    }
+
+    static func reading(_ error: StoreError) -> TextStoreError {
+        guard error.code == .unreadableRecord || error.isOfSocket else {
+            return TextStoreError(.fileSystem, "cannot read a file of the session: \(error.message)", underlyingError: error)
+        }
+        return TextStoreError(
+            .damagedFile, "cannot use a file of the session: \(error.message); the file is ignored", underlyingError: error)
+    }
+}
+
+extension ByteWriter {
+    mutating func put(_ version: SemanticVersion?) { put(version) { $0.put($1.description) } }
+}
+
+extension ByteReader {
+    mutating func version() throws(Foreign) -> SemanticVersion? {
+        guard try flag() else { return nil }
+        // Lenient parsing accepts every version that was valid when it was saved.
+        guard let version = SemanticVersion(try text(), mode: .lenient) else { throw Foreign() }
+        return version
+    }
+}
