@@ -240,6 +240,7 @@ extension KeyMachine {
         var record = CacheRecord(content: first, fetchedAt: transition.date, details: nil)
         // Never saved, and never fetched: the origin does not know the key.
         record.freshness.storage = .forbidden
+        transition.noteChanged(from: book.held?.record.content)
         accept(record, .set, &transition)
         book.held?.deadline = .distantFuture
         wakes.refetchesAtDeadline = false
@@ -300,6 +301,8 @@ extension KeyMachine {
         transition.isWriting = true
         book.held = HeldRecord(CacheRecord(content: content, fetchedAt: transition.date, details: nil), deadline: .distantPast)
         book.held?.invalidate()
+        transition.noteChanged(from: nil)
+        settleLinks(&transition)
         wakes.refetchesAtDeadline = false
         book.contentNumber += 1
         sides?.mergeIndex = nil

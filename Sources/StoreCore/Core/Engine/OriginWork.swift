@@ -172,6 +172,8 @@ struct Flight: Hashable {
     var base = Revision.none
     /// Whether the fetch has not begun because a newer record of another user is being read.
     var isParked = false
+    /// The stamp of the start of the request; zero in a store without links.
+    var stamp: Stamp = 0
 }
 
 struct FetchFailure {

@@ -16,7 +16,8 @@ extension StoreEngine {
 
     /// Looks for a state that an observer has not seen.
     func look(_ id: CallerID, at place: Int) -> Key.Sight {
-        state.withLock { $0.live.key(at: place)?.value.look(id) ?? .gone }
+        if !links.isEmpty { reconcile(at: place) }
+        return state.withLock { $0.live.key(at: place)?.value.look(id) ?? .gone }
     }
 
     /// Lets an observer wait for a state that it has not seen. Resumes the observer at once if there is one, or if the observer has left.

@@ -1,0 +1,470 @@
+// The layer of linked stores between accepted content and patches (E1 to E4).
+//
+// The lock of a store with links is taken before those of its entities, which are older stores. A change of an entity counts up a number
+// before it is visible, so that every later read of linked content, hits in memory included, finds out and is reconciled once. When the
+// lock of the entity's store is released, the places of live keys are marked, and only then are observers resumed.
+
+/// The state of an engine that has links, or that others link to. Guarded by the engine's lock.
+struct LinkState: Sendable {
+    /// The stores that link to this one.
+    private(set) var followers: [Follower] = []
+    var log = ChangeLog()
+
+    struct Follower: Sendable {
+        weak let engine: StoreEngine?
+    }
+
+    mutating func add(_ follower: StoreEngine) {
+        followers.removeAll { $0.engine == nil }
+        followers.append(Follower(engine: follower))
+    }
+}
+
+/// A change of an entity that is to be marked in the stores that show it.
+struct LinkMark {
+    let engine: StoreEngine
+    let key: BoxedKey
+    /// Whether linked content may have a newer value, because the entity was read.
+    let isRead: Bool
+}
+
+/// The effects of transitions of another store.
+struct LinkedEffects {
+    let engine: StoreEngine
+    var effects: Effects
+}
+
+/// The value of an entity at one moment.
+struct EntityValue: Sendable {
+    /// The accepted content; `nil` if memory has none.
+    var content: BoxedContent?
+    var stamp: Stamp = 0
+    var fields: [LinkedBook<BoxedContent>.MergedField] = []
+    /// The content with pending changes; `nil` if it is the accepted one.
+    var shown: BoxedContent?
+    /// The pending changes of an entity without content.
+    var patches: [@Sendable (inout BoxedContent) -> Void] = []
+
+    func stamp(of field: EntityField) -> Stamp? { fields.first { $0.field.id == field.id }?.stamp }
+}
+
+/// The work of the layer during one transition.
+final class LinkTurn {
+    /// What other stores may show of the key.
+    struct Mark: Equatable {
+        var revision: Ticket
+        var content: UInt64
+        var hasContent: Bool
+        var isKnown: Bool
+    }
+
+    let before: Mark
+    var effects: [LinkedEffects] = []
+    var leftovers: [any Sendable] = []
+
+    init(before: Mark) { self.before = before }
+}
+
+extension StoreEngine {
+    /// Follows the changes of the linked stores.
+    func followEntities() {
+        state.withLock { $0.links = LinkState() }
+        for link in links {
+            link.entities.state.withLock { state in
+                if state.links == nil { state.links = LinkState() }
+                state.links?.add(self)
+            }
+        }
+    }
+
+    fileprivate var linkFollowers: [StoreEngine] { state.withLock { $0.links?.followers.compactMap(\.engine) ?? [] } }
+
+    // MARK: Transitions
+
+    /// Begins a transition: reconciles the key with the changes of its entities before the fact.
+    func beginLinked(_ key: inout Key, _ transition: inout Transition) -> LinkTurn {
+        let turn = LinkTurn(before: key.machine.linkMark)
+        transition.links = LinkLayer(clocks: clocks) { [self] book, change, isNew in settle(&book, change, isNew: isNew, turn) }
+        key.isMarked = false
+        if key.isOutdated(links) { key.machine.entitiesChanged(&transition) }
+        return turn
+    }
+
+    /// Ends a transition: counts a change that other stores may show, before it becomes visible.
+    func endLinked(
+        _ turn: LinkTurn, _ key: inout Key, _ transition: inout Transition, _ state: inout EngineState, _ effects: inout Effects
+    ) {
+        let after = key.machine.linkMark
+        if after != turn.before {
+            clocks.own.count()
+            if let forgotten = state.links?.log.append(key.param) { effects.leftovers.append(forgotten) }
+            effects.marks.append(LinkMark(engine: self, key: key.param, isRead: after.isKnown && !turn.before.isKnown))
+        }
+        effects.linked += turn.effects
+        effects.leftovers += turn.leftovers
+    }
+
+    /// Reconciles the key at a place before an observer looks.
+    func reconcile(at place: Int) {
+        var effects = Effects()
+        state.withLock { state in
+            guard let key = state.live.key(at: place), key.value.isMarked || key.value.isOutdated(links) else { return }
+            take(key, &state, &effects) { _, _ in }
+        }
+        effects.deliver(onEvent)
+    }
+
+    /// Marks the live keys that show an entity, so that they are reconciled at their next read.
+    ///
+    /// - Returns: The effects, to be delivered after all stores are marked.
+    fileprivate func mark(_ mark: LinkMark) -> Effects {
+        var effects = Effects()
+        state.withLock { state in
+            let numbers = links.indices.filter { links[$0].entities === mark.engine }
+            // A list is saved with the change, and content that others show passes it on.
+            let isEager = mark.isRead || backing != nil || state.links?.followers.isEmpty == false
+            for key in state.live.values where key.value.shows(mark.key, numbers) {
+                if isEager { take(key, &state, &effects) { _, _ in } } else { key.value.mark(&effects.observers) }
+            }
+        }
+        return effects
+    }
+
+    // MARK: Settling
+
+    /// Dates accepted content and its places, and reconciles them with their entities.
+    private func settle(
+        _ book: inout Book<BoxedContent>, _ change: LinkChange<BoxedContent>?, isNew: Bool, _ turn: LinkTurn
+    ) -> LinkOutcome {
+        var linked = book.linked?.value ?? LinkedBook()
+        guard var record = book.held?.record else {
+            if book.linked != nil { book.linked = OutOfLine(LinkedBook()) }
+            return []
+        }
+        let number = clocks.number
+        var outcome: LinkOutcome = []
+        if isNew {
+            date(&record, &linked, change, turn)
+            linked.places = links.enumerated().map { places(of: $1, $0, record, linked, change) }
+            linked.pending = links.map { _ in PendingChanges() }
+            linked.numbers = links.map { _ in 0 }
+            if linked.row != nil { linked.row = nil }
+        }
+        for position in links.indices { outcome.formUnion(reconcile(position, &record, &linked, isNew: isNew, turn)) }
+        linked.overlay = overlay(linked.pending)
+        if isNew || !outcome.isEmpty {
+            var fields = record.fields
+            fields.stamp = linked.stamp
+            fields.places = links.isEmpty ? nil : PlaceStamps(linked.places.map(\.stamps))
+            record.details = RecordDetails(fields, reconciled: linked.overlay == nil ? number : 0)
+            book.held?.record = record
+        }
+        book.linked = OutOfLine(linked)
+        return outcome
+    }
+
+    /// Sets the stamp of accepted content. A value that fragments or full places have brought stays if it is newer than a response.
+    private func date(
+        _ record: inout CacheRecord<BoxedContent>, _ linked: inout LinkedBook<BoxedContent>, _ change: LinkChange<BoxedContent>?,
+        _ turn: LinkTurn
+    ) {
+        switch change {
+        case .fetched(let stamp, let old):
+            if let old, linked.stamp > stamp {
+                turn.leftovers.append(record.content)
+                record.content = old
+                if let validator = record.validator { record.validator = validator.withoutVersion }
+            } else {
+                linked.stamp = stamp
+            }
+        case .page(let stamp, _): if linked.stamp == 0 { linked.stamp = stamp }
+        case .changed(_, let stamp), .merged(_, let stamp, isWhole: true): linked.stamp = stamp
+        case .merged(_, _, isWhole: false): break
+        case nil:
+            if let stamp = record.details?.fields.stamp { linked.stamp = stamp } else if linked.stamp == 0 {
+                linked.stamp = record.fetchedAt.stamp
+            }
+            clocks.raise(to: linked.stamp)
+        }
+        linked.fields.removeAll { $0.stamp <= linked.stamp }
+        for field in linked.fields { field.field.set(&record.content, field.value) }
+    }
+
+    /// Finds the places of one link in new content, with their stamps.
+    private func places(
+        of link: LinkRules, _ number: Int, _ record: CacheRecord<BoxedContent>, _ linked: LinkedBook<BoxedContent>,
+        _ change: LinkChange<BoxedContent>?
+    ) -> LinkedPlaces {
+        let keys = link.keys(record.content)
+        let old = linked.places.indices.contains(number) ? linked.places[number] : nil
+        func kept(or stamp: Stamp) -> [Stamp] { keys.map { old?.stamp(of: $0) ?? stamp } }
+        switch change {
+        case .fetched(let stamp, _):
+            return LinkedPlaces(keys, stamps: linked.stamp > stamp ? kept(or: stamp) : keys.map { _ in stamp })
+        case .page(let stamp, let page):
+            let loaded = Set(link.keys(page))
+            return LinkedPlaces(keys, stamps: keys.map { loaded.contains($0) ? stamp : old?.stamp(of: $0) ?? stamp })
+        case .changed(let before, let stamp):
+            return LinkedPlaces(keys, stamps: differing(link, keys, record.content, from: before, old, at: stamp))
+        case .merged(let before, let stamp, _):
+            return LinkedPlaces(keys, stamps: differing(link, keys, record.content, from: before, old, at: stamp))
+        case nil:
+            let saved = record.details?.fields.places?.links
+            guard let saved, saved.indices.contains(number), saved[number].count == keys.count else {
+                return LinkedPlaces(keys, stamps: kept(or: linked.stamp))
+            }
+            if let newest = saved[number].max() { clocks.raise(to: newest) }
+            return LinkedPlaces(keys, stamps: saved[number])
+        }
+    }
+
+    /// The stamps of the places in changed content: those that differ are of the moment of the change (E4).
+    private func differing(
+        _ link: LinkRules, _ keys: [BoxedKey], _ content: BoxedContent, from before: BoxedContent?, _ old: LinkedPlaces?, at stamp: Stamp
+    ) -> [Stamp] {
+        guard let before, let old else { return keys.map { _ in stamp } }
+        let known = keys.indices.filter { old.positions[keys[$0]] != nil }
+        let values = link.values(content, known)
+        let older = link.values(before, known.map { old.positions(of: keys[$0])[0] })
+        var stamps = keys.map { _ in stamp }
+        for (number, position) in known.enumerated() where link.isSame(values[number], older[number]) {
+            stamps[position] = old.stamp(of: keys[position]) ?? stamp
+        }
+        return stamps
+    }
+
+    // MARK: Reconciling
+
+    /// Reconciles the places of one link with the entities that have changed, or with all of them.
+    private func reconcile(
+        _ number: Int, _ record: inout CacheRecord<BoxedContent>, _ linked: inout LinkedBook<BoxedContent>, isNew: Bool, _ turn: LinkTurn
+    ) -> LinkOutcome {
+        let link = links[number]
+        let current = link.entities.clocks.numberForFollowers
+        guard isNew || linked.numbers[number] != current else { return [] }
+        let all = linked.places[number].positions
+        let keys: [BoxedKey]
+        if !isNew, let changed = link.entities.changes(after: linked.numbers[number]) {
+            keys = changed.filter { all[$0] != nil }
+        } else {
+            keys = Array(all.keys)
+        }
+        linked.numbers[number] = current
+        var outcome: LinkOutcome = .reconciled
+        guard !keys.isEmpty else { return outcome }
+        var values: [Int: BoxedContent] = [:]
+        let entities = link.entities.values(of: keys, turn)
+        for key in keys {
+            outcome.formUnion(
+                reconcile(key, entities[key] ?? EntityValue(), link, record.content, &linked.places[number], &linked.pending[number], &values, turn))
+        }
+        guard !values.isEmpty else { return outcome }
+        turn.leftovers.append(record.content)
+        link.assign(&record.content, values)
+        return outcome.union(.accepted)
+    }
+
+    /// Reconciles the places of one entity.
+    private func reconcile(
+        _ key: BoxedKey, _ entity: EntityValue, _ link: LinkRules, _ content: BoxedContent, _ places: inout LinkedPlaces,
+        _ pending: inout PendingChanges<BoxedContent>, _ values: inout [Int: BoxedContent], _ turn: LinkTurn
+    ) -> LinkOutcome {
+        let positions = places.positions(of: key)
+        let candidates = link.values(content, positions)
+        guard let newest = positions.indices.max(by: { (places.stamps[positions[$0]], $0) < (places.stamps[positions[$1]], $1) })
+        else { return [] }
+        var entity = entity
+        if let stated = entity.content.flatMap(link.identity), stated != key { entity = EntityValue() }
+        var value = candidates[newest]
+        let parts: [Stamp?] = link.fields?.map { entity.stamp(of: $0) } ?? [nil]
+        let decision = PlaceDecision(
+            place: places.stamps[positions[newest]], entity: entity.content == nil ? nil : entity.stamp, parts: parts)
+        if !decision.merged.isEmpty,
+            let merged = link.entities.merge(value, decision.merged, of: link, into: key, at: places.stamps[positions[newest]], turn)
+        {
+            entity = merged
+        }
+        if !decision.copied.isEmpty, let content = entity.content { value = link.value(value, with: decision.copied, of: content) }
+        var outcome: LinkOutcome = []
+        let shown = link.pendingValue(of: entity, over: value)
+        for (number, position) in positions.enumerated() {
+            places.stamps[position] = decision.stamp
+            if !link.isSame(candidates[number], value) { values[position] = value }
+            if shown != nil || pending.values[position] != nil { outcome.insert(.shown) }
+            pending.values[position] = shown
+        }
+        return outcome
+    }
+
+    /// The pending changes of all links as one change.
+    private func overlay(_ pending: [PendingChanges<BoxedContent>]) -> (@Sendable (inout BoxedContent) -> Void)? {
+        guard pending.contains(where: { !$0.isEmpty }) else { return nil }
+        return { [links] content in
+            for (link, changes) in zip(links, pending) where !changes.values.isEmpty { link.assign(&content, changes.values) }
+            // Elements have the same positions in all links of a list.
+            let hidden = pending.reduce(into: Set<Int>()) { $0.formUnion($1.hidden) }
+            if !hidden.isEmpty { links.first { $0.remove != nil }?.remove?(&content, hidden) }
+        }
+    }
+
+    // MARK: The store of the entities
+
+    /// The keys that have changed since a number; `nil` if any key may have.
+    private func changes(after number: UInt64) -> Set<BoxedKey>? {
+        // Content that shows other entities changes with them, before its own changes are counted.
+        guard links.isEmpty else { return nil }
+        return state.withLock { $0.links?.log.keys(after: number &- LinkClock.first) }
+    }
+
+    /// The values of entities in memory.
+    private func values(of keys: [BoxedKey], _ turn: LinkTurn) -> [BoxedKey: EntityValue] {
+        var effects = Effects()
+        let values = state.withLock { state in
+            keys.reduce(into: [BoxedKey: EntityValue]()) { values, key in
+                values[key] = value(of: state.resolve(key), &state, &effects)
+            }
+        }
+        turn.effects.append(LinkedEffects(engine: self, effects: effects))
+        return values
+    }
+
+    private func value(of key: BoxedKey, _ state: inout EngineState, _ effects: inout Effects) -> EntityValue {
+        if let cell = state.live[key] {
+            if cell.value.isOutdated(links) { take(cell, &state, &effects) { _, _ in } }
+            return cell.value.entityValue()
+        }
+        guard let entry = front?.entry(key) else { return EntityValue() }
+        if !links.isEmpty, let cell = liveKey(key, &state, &effects) {
+            return take(cell, &state, &effects) { key, _ in key.entityValue() }
+        }
+        return EntityValue(content: entry.record.content, stamp: entry.record.details?.fields.stamp ?? entry.record.fetchedAt.stamp)
+    }
+
+    /// Merges parts of a place's value into an entity that has content (E3).
+    ///
+    /// - Returns: The value of the entity afterwards; `nil` if it has no content.
+    private func merge(
+        _ value: BoxedContent, _ parts: [Int], of link: LinkRules, into key: BoxedKey, at stamp: Stamp, _ turn: LinkTurn
+    ) -> EntityValue? {
+        var effects = Effects()
+        let merged: EntityValue? = state.withLock { state in
+            guard let cell = liveKey(key, &state, &effects) else { return nil }
+            return take(cell, &state, &effects) { key, transition in
+                guard var content = key.machine.book.held?.record.content, let linked = key.machine.book.linked?.value else { return nil }
+                if let fields = link.fields {
+                    let values = value.value(as: [any Sendable].self)
+                    // The entity may have changed since it was read.
+                    for part in parts where stamp > max(linked.stamp, linked.stamp(of: fields[part]) ?? 0) {
+                        fields[part].set(&content, values[part])
+                        key.machine.book.linked?.value.note(fields[part], values[part], at: stamp)
+                    }
+                } else if stamp > linked.stamp {
+                    content = value
+                } else {
+                    return key.entityValue()
+                }
+                key.machine.merged(content, at: stamp, isWhole: link.isFull, &transition)
+                return key.entityValue()
+            }
+        }
+        turn.effects.append(LinkedEffects(engine: self, effects: effects))
+        return merged
+    }
+}
+
+extension LinkRules {
+    /// A place's value with parts of an entity.
+    fileprivate func value(_ value: BoxedContent, with parts: [Int], of entity: BoxedContent) -> BoxedContent {
+        let projected = project(entity)
+        guard let fields, parts.count < fields.count else { return projected }
+        var values = value.value(as: [any Sendable].self)
+        let newer = projected.value(as: [any Sendable].self)
+        for part in parts { values[part] = newer[part] }
+        return BoxedContent(values)
+    }
+
+    /// A place's value with the pending changes of its entity; `nil` if they change nothing there.
+    fileprivate func pendingValue(of entity: EntityValue, over value: BoxedContent) -> BoxedContent? {
+        if let shown = entity.shown {
+            let pending = project(shown)
+            return isSame(pending, value) ? nil : pending
+        }
+        // An entity without content has the value of its full places.
+        guard entity.content == nil, isFull, !entity.patches.isEmpty else { return nil }
+        var patched = value
+        for patch in entity.patches { patch(&patched) }
+        return patched
+    }
+}
+
+extension LinkedBook {
+    fileprivate mutating func note(_ field: EntityField, _ value: any Sendable, at stamp: Stamp) {
+        fields.removeAll { $0.field.id == field.id }
+        fields.append(MergedField(field: field, stamp: stamp, value: value))
+    }
+}
+
+extension LiveKey {
+    /// Whether the content was not reconciled with the last changes of its entities.
+    // Mutating, as the next ones, so that the machine is read in place.
+    mutating func isOutdated(_ links: [LinkRules]) -> Bool {
+        guard machine.book.held != nil else { return false }
+        guard let numbers = machine.book.linked?.value.numbers, numbers.count == links.count else { return true }
+        return zip(numbers, links).contains { $0 != $1.entities.clocks.numberForFollowers }
+    }
+
+    /// Whether the content shows an entity through one of some links.
+    mutating func shows(_ key: BoxedKey, _ links: [Int]) -> Bool {
+        guard let places = machine.book.linked?.value.places else { return false }
+        return links.contains { places.indices.contains($0) && places[$0].positions[key] != nil }
+    }
+
+    /// Resumes the observers, which reconcile the content when they look.
+    mutating func mark(_ suspensions: inout Few<Suspension>) {
+        guard machine.desk.observers > 0 else { return }
+        isMarked = true
+        observers.wake(&suspensions)
+    }
+
+    mutating func entityValue() -> EntityValue {
+        let linked = machine.book.linked?.value
+        return EntityValue(
+            content: machine.book.held?.record.content, stamp: linked?.stamp ?? 0, fields: linked?.fields ?? [],
+            shown: machine.book.overlay, patches: machine.book.held == nil ? machine.book.patches.map(\.apply) : [])
+    }
+}
+
+extension KeyMachine {
+    /// The parts of the key that other stores may show.
+    fileprivate var linkMark: LinkTurn.Mark {
+        mutating get {
+            LinkTurn.Mark(
+                revision: book.revision, content: book.contentNumber, hasContent: book.held != nil, isKnown: origin.isKnown)
+        }
+    }
+}
+
+extension Effects {
+    /// Marks the places of changed entities in all stores, and delivers all effects after that (E1).
+    mutating func deliverLinked(_ onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?) {
+        var waiting = [self]
+        var listeners = [onEvent]
+        var position = 0
+        while position < waiting.count {
+            let (marks, linked) = (waiting[position].marks, waiting[position].linked)
+            (waiting[position].marks, waiting[position].linked) = ([], [])
+            for inner in linked {
+                waiting.append(inner.effects)
+                listeners.append(inner.engine.onEvent)
+            }
+            for mark in marks {
+                for follower in mark.engine.linkFollowers {
+                    waiting.append(follower.mark(mark))
+                    listeners.append(follower.onEvent)
+                }
+            }
+            position += 1
+        }
+        for position in waiting.indices { waiting[position].deliver(listeners[position]) }
+    }
+}
