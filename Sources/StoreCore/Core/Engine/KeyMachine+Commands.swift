@@ -226,14 +226,19 @@ extension KeyMachine {
 
     /// Fails a request for a fetch of a temporary key without an entity: the origin does not know the key.
     mutating func refuseAbandoned(_ transition: inout Transition) {
-        (wakes.triggerPending, wakes.refetchesAtDeadline) = (false, false)
-        transition.publishes = true
-        flightFailed(
+        refuse(
             StoreError(
                 .entityNotCreated,
                 "fetching: the key is temporary, and the command that creates its entity has failed or was taken back; "
                     + "retry that command, or stop using the key"),
             &transition)
+    }
+
+    /// Fails a request for a fetch that would have no result.
+    mutating func refuse(_ error: StoreError, _ transition: inout Transition) {
+        (wakes.triggerPending, wakes.refetchesAtDeadline) = (false, false)
+        transition.publishes = true
+        flightFailed(error, &transition)
     }
 
     private mutating func create(_ first: Content, _ transition: inout Transition) {

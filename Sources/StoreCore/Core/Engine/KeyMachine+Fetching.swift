@@ -19,6 +19,10 @@ extension KeyMachine {
         }
         if !book.patches.isEmpty, isTemporary { return serveTemporary(&transition) }
         if origin.isAbandoned { return refuseAbandoned(&transition) }
+        if origin.isRemoved {
+            guard forceRefresh else { return refuse(StoreError.removedEntity, &transition) }
+            origin.isRemoved = false
+        }
         if origin.isStreaming, joinStream(forceRefresh: forceRefresh, &transition) { return }
         // A caller for a refresh may still wait to be admitted.
         let forceRefresh = forceRefresh || desk.refreshCallers > 0 || desk.forceRefreshPending

@@ -59,6 +59,8 @@ struct KeyMachine<Content: Sendable> {
         var links: LinkLayer<Content>?
         /// The change of the accepted content, for the stamps of its places.
         var linkChange: LinkChange<Content>?
+        /// The step of a removal, which concerns all stores that show the entity.
+        var removal: RemovalStep?
 
         init(time: any TimeSource, tickets: TicketCounter) {
             self.time = time
@@ -102,8 +104,8 @@ extension KeyMachine {
     /// The state for observers; `nil` before anything is known.
     @inline(__always)
     var state: LoadingState<Content>? {
-        if origin.flight != nil { return .loading(content: content ?? book.linked?.value.row) }
-        if let failure = origin.failure { return .error(rawError: failure.error, content: content ?? book.linked?.value.row) }
+        if origin.flight != nil { return .loading(content: content ?? placeholder) }
+        if let failure = origin.failure { return .error(rawError: failure.error, content: content ?? placeholder) }
         // Computed first, so that the content is moved into the state and not copied.
         let (next, prev) = (additionalState(.next), additionalState(.prev))
         return content.map { .completed(content: $0, next: next, prev: prev) }

@@ -7,6 +7,8 @@ internal import Synchronization
 
 /// The clock of one store's stamps, and the number of its changes that others may show.
 final class LinkClock: Sendable {
+    /// Whether other stores link to this one, for callers without its lock.
+    let isFollowed = Atomic<Bool>(false)
     private let last = Atomic<UInt64>(0)
     // Zero stands for a record that was not reconciled.
     private let changes = Atomic<UInt64>(LinkClock.first)

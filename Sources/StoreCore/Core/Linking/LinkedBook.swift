@@ -95,21 +95,44 @@ struct LinkOutcome: OptionSet {
 }
 
 /// The layer between accepted content and patches, as a transition uses it.
-struct LinkLayer<Content: Sendable> {
+struct LinkLayer<Content: Sendable>: Sendable {
     /// The clocks of the stamps.
     let clocks: LinkClocks
     /// Reconciles the accepted content with its entities. `isNew` is whether the content may have other places than before.
-    let settle: (inout Book<Content>, _ change: LinkChange<Content>?, _ isNew: Bool) -> LinkOutcome
+    let settle: @Sendable (inout Book<Content>, _ change: LinkChange<Content>?, _ isNew: Bool) -> LinkOutcome
 }
 
 extension KeyMachine {
+    /// The content of a full place in place of content that is loading, with the patches of this key applied (E6).
+    var placeholder: Content? {
+        guard var row = book.linked?.value.row else { return nil }
+        for patch in book.patches { patch.apply(&row) }
+        return row
+    }
+
+    /// A loaded full place shows this key while it has no content.
+    mutating func rowFound(_ row: Content) {
+        guard book.held == nil else { return }
+        if book.linked == nil { book.linked = OutOfLine(LinkedBook()) }
+        book.linked?.value.row = row
+    }
+
+    /// A mutation of a key without content succeeds: the row of a full place becomes the content, and is out of date (E5).
+    mutating func rowBecomesContent(_ row: Content, _ transition: inout Transition) {
+        guard book.held == nil, origin.isKnown, !book.patches.isEmpty, !isTemporary else { return }
+        book.held = HeldRecord(CacheRecord(content: row, fetchedAt: transition.date, details: nil), deadline: .distantPast)
+        book.held?.invalidate()
+        book.contentNumber += 1
+    }
+
     /// Entities that the content shows may have changed: shows their newest values (E1).
     ///
     /// The content keeps its epoch, its date, its validator and its deadline, and no fetch is canceled (E4).
     mutating func entitiesChanged(_ transition: inout Transition) {
         guard let layer = transition.links, book.held != nil else { return }
-        let outcome = layer.settle(&book, nil, book.linked?.value.places.isEmpty != false)
-        show(outcome, &transition)
+        let before = rules.isList ? book.held?.record.content : nil
+        let outcome = layer.settle(&book, nil, book.linked?.value.stamp ?? 0 == 0)
+        show(outcome, from: before, &transition)
         if !outcome.isEmpty { endTransition(&transition) }
     }
 
@@ -130,8 +153,9 @@ extension KeyMachine {
         guard let layer = transition.links else { return }
         let change = transition.linkChange
         transition.linkChange = nil
+        let before = rules.isList ? book.held?.record.content : nil
         let outcome = layer.settle(&book, change, true)
-        if outcome.contains(.removed) { sides?.mergeIndex = nil }
+        if outcome.contains(.removed) { elementsRemoved(from: before) }
         if !outcome.isDisjoint(with: [.accepted, .shown]) { book.contentNumber += 1 }
         // Its contents are user objects.
         if let change { transition.leftovers.append(change) }
@@ -140,12 +164,21 @@ extension KeyMachine {
     /// The record was read or adopted, so its places are new.
     mutating func linkRead(_ transition: inout Transition) {
         guard let layer = transition.links, book.held != nil else { return }
+        let before = rules.isList ? book.held?.record.content : nil
         let outcome = layer.settle(&book, nil, true)
-        show(outcome, &transition)
+        show(outcome, from: before, &transition)
     }
 
-    private mutating func show(_ outcome: LinkOutcome, _ transition: inout Transition) {
-        if outcome.contains(.removed) { sides?.mergeIndex = nil }
+    /// Adapts the sizes of the pages and the index to a list that elements were removed from.
+    private mutating func elementsRemoved(from old: Content?) {
+        sides?.mergeIndex = nil
+        guard let old, let new = book.held?.record.content else { return }
+        let pages = resized(book.held?.record.fields.pages, from: old, to: new)
+        book.held?.record.fields.pages = pages
+    }
+
+    private mutating func show(_ outcome: LinkOutcome, from old: Content?, _ transition: inout Transition) {
+        if outcome.contains(.removed) { elementsRemoved(from: old) }
         if outcome.contains(.accepted) {
             note(.derived)
             book.revision = transition.tickets.next()

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 // The layer of linked stores between accepted content and patches (E1 to E4).
 //
 // The lock of a store with links is taken before those of its entities, which are older stores. A change of an entity counts up a number
@@ -9,6 +11,7 @@ struct LinkState: Sendable {
     /// The stores that link to this one.
     private(set) var followers: [Follower] = []
     var log = ChangeLog()
+    var removals = Removals()
 
     struct Follower: Sendable {
         weak let engine: StoreEngine?
@@ -20,8 +23,47 @@ struct LinkState: Sendable {
     }
 }
 
+/// The keys whose entities are being removed, and those that were (E7).
+struct Removals: Sendable {
+    static var limit: Int { 1_000 }
+
+    /// The number of running removals of each key.
+    private var running: [BoxedKey: Int] = [:]
+    private var done: [BoxedKey: Stamp] = [:]
+
+    func isRunning(_ key: BoxedKey) -> Bool { running[key] != nil }
+    func isDone(_ key: BoxedKey) -> Bool { done[key] != nil }
+    /// The moment of a removal; older values of the entity are not shown in lists.
+    func stamp(of key: BoxedKey) -> Stamp? { done[key] }
+
+    mutating func note(_ step: RemovalStep, of key: BoxedKey) {
+        switch step {
+        case .began: running[key, default: 0] += 1
+        case .failed: end(key)
+        case .succeeded(let stamp):
+            end(key)
+            done[key] = stamp
+            if done.count > Self.limit, let oldest = done.min(by: { $0.value < $1.value }) { done[oldest.key] = nil }
+        }
+    }
+
+    /// The key has content again.
+    mutating func forget(_ key: BoxedKey) { done[key] = nil }
+
+    private mutating func end(_ key: BoxedKey) {
+        guard let count = running[key] else { return }
+        running[key] = count > 1 ? count - 1 : nil
+    }
+}
+
+/// A step of the removal of an entity.
+enum RemovalStep: Hashable, Sendable {
+    case began, failed
+    case succeeded(Stamp)
+}
+
 /// A change of an entity that is to be marked in the stores that show it.
-struct LinkMark {
+struct LinkMark: Sendable {
     let engine: StoreEngine
     let key: BoxedKey
     /// Whether linked content may have a newer value, because the entity was read.
@@ -29,7 +71,7 @@ struct LinkMark {
 }
 
 /// The effects of transitions of another store.
-struct LinkedEffects {
+struct LinkedEffects: Sendable {
     let engine: StoreEngine
     var effects: Effects
 }
@@ -44,14 +86,20 @@ struct EntityValue: Sendable {
     var shown: BoxedContent?
     /// The pending changes of an entity without content.
     var patches: [@Sendable (inout BoxedContent) -> Void] = []
+    /// Whether the entity is being removed.
+    var isHidden = false
+    /// The moment at which the entity was removed.
+    var removal: Stamp?
+    /// The key of the entity, which may have replaced a temporary one.
+    var key: BoxedKey?
 
     func stamp(of field: EntityField) -> Stamp? { fields.first { $0.field.id == field.id }?.stamp }
 }
 
 /// The work of the layer during one transition.
-final class LinkTurn {
+final class LinkTurn: Sendable {
     /// What other stores may show of the key.
-    struct Mark: Equatable {
+    struct Mark: Equatable, Sendable {
         var revision: Ticket
         var content: UInt64
         var hasContent: Bool
@@ -59,10 +107,28 @@ final class LinkTurn {
     }
 
     let before: Mark
-    var effects: [LinkedEffects] = []
-    var leftovers: [any Sendable] = []
+    private let gathered = Lock(Gathered())
+
+    private struct Gathered: Sendable {
+        var effects: [LinkedEffects] = []
+        var leftovers: [any Sendable] = []
+    }
 
     init(before: Mark) { self.before = before }
+
+    /// Keeps the effects of transitions of another store until this store's lock is released.
+    func add(_ effects: Effects, of engine: StoreEngine) {
+        gathered.withLock { $0.effects.append(LinkedEffects(engine: engine, effects: effects)) }
+    }
+
+    /// Keeps a user object that is no longer needed until the lock is released.
+    func discard(_ object: any Sendable) { gathered.withLock { $0.leftovers.append(object) } }
+
+    func deliver(to effects: inout Effects) {
+        let gathered = gathered.withLock { $0 }
+        effects.linked += gathered.effects
+        effects.leftovers += gathered.leftovers
+    }
 }
 
 extension StoreEngine {
@@ -73,6 +139,7 @@ extension StoreEngine {
             link.entities.state.withLock { state in
                 if state.links == nil { state.links = LinkState() }
                 state.links?.add(self)
+                link.entities.clocks.own.isFollowed.store(true, ordering: .releasing)
             }
         }
     }
@@ -95,13 +162,18 @@ extension StoreEngine {
         _ turn: LinkTurn, _ key: inout Key, _ transition: inout Transition, _ state: inout EngineState, _ effects: inout Effects
     ) {
         let after = key.machine.linkMark
-        if after != turn.before {
+        if let step = transition.removal {
+            state.links?.removals.note(step, of: key.param)
+        } else if after.hasContent, after.revision != turn.before.revision, key.machine.origin.isRemoved || state.links?.removals.isDone(key.param) == true {
+            key.machine.origin.isRemoved = false
+            state.links?.removals.forget(key.param)
+        }
+        if after != turn.before || transition.removal != nil {
             clocks.own.count()
             if let forgotten = state.links?.log.append(key.param) { effects.leftovers.append(forgotten) }
             effects.marks.append(LinkMark(engine: self, key: key.param, isRead: after.isKnown && !turn.before.isKnown))
         }
-        effects.linked += turn.effects
-        effects.leftovers += turn.leftovers
+        turn.deliver(to: &effects)
     }
 
     /// Reconciles the key at a place before an observer looks.
@@ -130,6 +202,24 @@ extension StoreEngine {
         return effects
     }
 
+    /// The newest value that a loaded full place of another store shows for a key of this one.
+    func newestRow(of key: BoxedKey) -> BoxedContent? {
+        guard clocks.own.isFollowed.load(ordering: .acquiring) else { return nil }
+        return linkFollowers.compactMap { $0.row(of: key, in: self) }.max { $0.stamp < $1.stamp }?.content
+    }
+
+    private func row(of key: BoxedKey, in entities: StoreEngine) -> Row? {
+        state.withLock { state in
+            let numbers = links.indices.filter { links[$0].entities === entities && links[$0].isFull }
+            return state.live.values.compactMap { $0.value.row(of: key, numbers, links) }.max { $0.stamp < $1.stamp }
+        }
+    }
+
+    fileprivate struct Row: Sendable {
+        var content: BoxedContent
+        var stamp: Stamp
+    }
+
     // MARK: Settling
 
     /// Dates accepted content and its places, and reconciles them with their entities.
@@ -138,7 +228,12 @@ extension StoreEngine {
     ) -> LinkOutcome {
         var linked = book.linked?.value ?? LinkedBook()
         guard var record = book.held?.record else {
-            if book.linked != nil { book.linked = OutOfLine(LinkedBook()) }
+            // Clearing an entity keeps the row that stands in for it.
+            if let row = book.linked?.value.row {
+                book.linked = OutOfLine(LinkedBook(row: row))
+            } else if book.linked != nil {
+                book.linked = nil
+            }
             return []
         }
         let number = clocks.number
@@ -150,7 +245,9 @@ extension StoreEngine {
             linked.numbers = links.map { _ in 0 }
             if linked.row != nil { linked.row = nil }
         }
-        for position in links.indices { outcome.formUnion(reconcile(position, &record, &linked, isNew: isNew, turn)) }
+        var removed: Set<Int> = []
+        for position in links.indices { outcome.formUnion(reconcile(position, &record, &linked, &removed, isNew: isNew, turn)) }
+        if !removed.isEmpty { outcome.formUnion(remove(removed, &record, &linked, turn)) }
         linked.overlay = overlay(linked.pending)
         if isNew || !outcome.isEmpty {
             var fields = record.fields
@@ -171,7 +268,7 @@ extension StoreEngine {
         switch change {
         case .fetched(let stamp, let old):
             if let old, linked.stamp > stamp {
-                turn.leftovers.append(record.content)
+                turn.discard(record.content)
                 record.content = old
                 if let validator = record.validator { record.validator = validator.withoutVersion }
             } else {
@@ -237,7 +334,8 @@ extension StoreEngine {
 
     /// Reconciles the places of one link with the entities that have changed, or with all of them.
     private func reconcile(
-        _ number: Int, _ record: inout CacheRecord<BoxedContent>, _ linked: inout LinkedBook<BoxedContent>, isNew: Bool, _ turn: LinkTurn
+        _ number: Int, _ record: inout CacheRecord<BoxedContent>, _ linked: inout LinkedBook<BoxedContent>, _ removed: inout Set<Int>,
+        isNew: Bool, _ turn: LinkTurn
     ) -> LinkOutcome {
         let link = links[number]
         let current = link.entities.clocks.numberForFollowers
@@ -255,11 +353,19 @@ extension StoreEngine {
         var values: [Int: BoxedContent] = [:]
         let entities = link.entities.values(of: keys, turn)
         for key in keys {
+            let entity = entities[key] ?? EntityValue()
+            let isRemoved = entity.removal.map { $0 >= linked.places[number].stamp(of: key) ?? 0 } ?? false
+            if link.remove != nil {
+                let positions = Set(linked.places[number].positions(of: key))
+                if isRemoved { removed.formUnion(positions) }
+                if entity.isHidden != linked.pending[number].hidden.isSuperset(of: positions) { outcome.insert(.shown) }
+                if entity.isHidden { linked.pending[number].hidden.formUnion(positions) } else { linked.pending[number].hidden.subtract(positions) }
+            }
             outcome.formUnion(
-                reconcile(key, entities[key] ?? EntityValue(), link, record.content, &linked.places[number], &linked.pending[number], &values, turn))
+                reconcile(key, entity, link, record.content, &linked.places[number], &linked.pending[number], &values, turn))
         }
         guard !values.isEmpty else { return outcome }
-        turn.leftovers.append(record.content)
+        turn.discard(record.content)
         link.assign(&record.content, values)
         return outcome.union(.accepted)
     }
@@ -274,7 +380,7 @@ extension StoreEngine {
         guard let newest = positions.indices.max(by: { (places.stamps[positions[$0]], $0) < (places.stamps[positions[$1]], $1) })
         else { return [] }
         var entity = entity
-        if let stated = entity.content.flatMap(link.identity), stated != key { entity = EntityValue() }
+        if let stated = entity.content.flatMap(link.identity), stated != entity.key ?? key { entity = EntityValue() }
         var value = candidates[newest]
         let parts: [Stamp?] = link.fields?.map { entity.stamp(of: $0) } ?? [nil]
         let decision = PlaceDecision(
@@ -293,6 +399,24 @@ extension StoreEngine {
             if shown != nil || pending.values[position] != nil { outcome.insert(.shown) }
             pending.values[position] = shown
         }
+        return outcome
+    }
+
+    /// Removes elements whose entities were removed (E7). All links of a list have the positions of its elements.
+    private func remove(
+        _ positions: Set<Int>, _ record: inout CacheRecord<BoxedContent>, _ linked: inout LinkedBook<BoxedContent>, _ turn: LinkTurn
+    ) -> LinkOutcome {
+        turn.discard(record.content)
+        links.first { $0.remove != nil }?.remove?(&record.content, positions)
+        for (number, link) in links.enumerated() {
+            let old = linked.places[number]
+            let keys = link.keys(record.content)
+            linked.places[number] = LinkedPlaces(keys, stamps: keys.map { old.stamp(of: $0) ?? linked.stamp })
+        }
+        linked.pending = links.map { _ in PendingChanges() }
+        var none: Set<Int> = []
+        var outcome: LinkOutcome = [.accepted, .removed]
+        for number in links.indices { outcome.formUnion(reconcile(number, &record, &linked, &none, isNew: true, turn)) }
         return outcome
     }
 
@@ -321,10 +445,15 @@ extension StoreEngine {
         var effects = Effects()
         let values = state.withLock { state in
             keys.reduce(into: [BoxedKey: EntityValue]()) { values, key in
-                values[key] = value(of: state.resolve(key), &state, &effects)
+                let resolved = state.resolve(key)
+                var value = value(of: resolved, &state, &effects)
+                value.key = resolved
+                value.isHidden = state.links?.removals.isRunning(resolved) ?? false
+                value.removal = state.links?.removals.stamp(of: resolved)
+                values[key] = value
             }
         }
-        turn.effects.append(LinkedEffects(engine: self, effects: effects))
+        turn.add(effects, of: self)
         return values
     }
 
@@ -367,7 +496,7 @@ extension StoreEngine {
                 return key.entityValue()
             }
         }
-        turn.effects.append(LinkedEffects(engine: self, effects: effects))
+        turn.add(effects, of: self)
         return merged
     }
 }
@@ -424,6 +553,14 @@ extension LiveKey {
         guard machine.desk.observers > 0 else { return }
         isMarked = true
         observers.wake(&suspensions)
+    }
+
+    fileprivate mutating func row(of key: BoxedKey, _ numbers: [Int], _ links: [LinkRules]) -> StoreEngine.Row? {
+        guard let places = machine.book.linked?.value.places, let content = machine.book.held?.record.content else { return nil }
+        return numbers.compactMap { number -> StoreEngine.Row? in
+            guard places.indices.contains(number), let position = places[number].positions(of: key).first else { return nil }
+            return StoreEngine.Row(content: links[number].values(content, [position])[0], stamp: places[number].stamps[position])
+        }.max { $0.stamp < $1.stamp }
     }
 
     mutating func entityValue() -> EntityValue {
