@@ -121,7 +121,7 @@ extension CacheRecord: Codable where Content: Codable {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         content = try container.decode(Content.self, forKey: .content)
         fetchedAt = try container.decode(Date.self, forKey: .fetchedAt)
-        details = try container.decodeIfPresent(RecordDetails.Fields.self, forKey: .details).flatMap { RecordDetails($0) }
+        details = try container.decodeIfPresent(RecordDetails.Fields.self, forKey: .details).flatMap(RecordDetails.init)
     }
 
     /// Encodes the record; omits the details if all of them have their defaults.

@@ -47,7 +47,9 @@ package final class RecordDetails: Sendable {
     @usableFromInline let reconciled: UInt64
 
     /// Returns `nil` if every field has its default, so that such a record has no out-of-line storage. An empty page key counts as none.
-    package convenience init?(_ fields: Fields, reconciled: UInt64 = 0) {
+    package convenience init?(_ fields: Fields) { self.init(fields, reconciled: 0) }
+
+    convenience init?(_ fields: Fields, reconciled: UInt64) {
         let (hasNext, hasPrev) = (fields.nextKey?.isEmpty == false, fields.prevKey?.isEmpty == false)
         guard
             hasNext || hasPrev || fields.validator != nil || fields.isInvalidated || fields.pages != nil
