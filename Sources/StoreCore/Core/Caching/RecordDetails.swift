@@ -21,6 +21,8 @@ package final class RecordDetails: Sendable {
         package var commands: [UUID]?
         /// The stamp of the content in a store with links (E2).
         package var stamp: Stamp?
+        /// The stamps of the fields that newer fragments have brought, by the names of the fields.
+        package var parts: [String: Stamp]?
         /// The stamps of the places at which the content shows entities.
         package var places: PlaceStamps?
 
@@ -59,7 +61,7 @@ package final class RecordDetails: Sendable {
         self.init(
             keeping: fields.freshness, fields.validator, nextKey: hasNext ? fields.nextKey : nil,
             prevKey: hasPrev ? fields.prevKey : nil, fields.guessedEnd, fields.pages, fields.isInvalidated, fields.commands,
-            fields.stamp, fields.places, reconciled: reconciled)
+            fields.stamp, fields.parts, fields.places, reconciled: reconciled)
     }
 
     /// The same initializer for the parts of an origin's response. `Fields` is large, so it is assembled in only one place.
@@ -103,7 +105,7 @@ package final class RecordDetails: Sendable {
             nextKey: direction == .next ? page?.fields.nextKey : list?.fields.nextKey,
             prevKey: direction == .prev ? page?.fields.prevKey : list?.fields.prevKey,
             direction == .next ? page?.fields.guessedEnd : list?.fields.guessedEnd, pages, list?.fields.isInvalidated ?? false,
-            list?.fields.commands, list?.fields.stamp, arrival: arrival)
+            list?.fields.commands, list?.fields.stamp, list?.fields.parts, arrival: arrival)
     }
 
     /// Creates the details of a list that begins with another page than the initial one.
@@ -123,8 +125,8 @@ package final class RecordDetails: Sendable {
 
     private init(
         keeping freshness: Freshness, _ validator: Validator?, nextKey: String?, prevKey: String?, _ guessedEnd: GuessedEnd?,
-        _ pages: LoadedPages?, _ isInvalidated: Bool, _ commands: [UUID]? = nil, _ stamp: Stamp? = nil, _ places: PlaceStamps? = nil,
-        arrival: MonotonicInstant? = nil, reconciled: UInt64 = 0
+        _ pages: LoadedPages?, _ isInvalidated: Bool, _ commands: [UUID]? = nil, _ stamp: Stamp? = nil, _ parts: [String: Stamp]? = nil,
+        _ places: PlaceStamps? = nil, arrival: MonotonicInstant? = nil, reconciled: UInt64 = 0
     ) {
         self.arrival = arrival
         self.reconciled = reconciled
@@ -132,7 +134,7 @@ package final class RecordDetails: Sendable {
         var fields = Fields(
             freshness: freshness, validator: validator, nextKey: nextKey, prevKey: prevKey, guessedEnd: nextKey == nil ? guessedEnd : nil,
             pages: pages, isInvalidated: isInvalidated, commands: commands)
-        (fields.stamp, fields.places) = (stamp, places)
+        (fields.stamp, fields.parts, fields.places) = (stamp, parts, places)
         self.fields = fields
     }
 

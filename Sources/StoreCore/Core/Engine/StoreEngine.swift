@@ -32,6 +32,8 @@ package final class StoreEngine: Sendable {
     /// The links to the stores of the entities that the content shows; empty for most stores.
     let links: [LinkRules]
     let clocks: LinkClocks
+    /// The scope of the store, which linked stores share.
+    let scope: ObjectIdentifier?
 
     let state = EngineLock(EngineState())
     private let ids = Atomic<UInt64>(0)
@@ -39,10 +41,11 @@ package final class StoreEngine: Sendable {
     init(
         respond: @escaping Respond, follow: Follow? = nil, front: FrontMemory?, backing: (any Cacher<BoxedKey, BoxedContent>)?,
         expiry: Expiry, policy: StorePolicy, time: any TimeSource, list: ListRules<BoxedContent>?, name: String = "",
-        links: [LinkRules] = [], onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?
+        links: [LinkRules] = [], scope: CacheScope? = nil, onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?
     ) {
         self.name = name
         self.links = links
+        self.scope = scope.map { ObjectIdentifier($0) }
         clocks = LinkClocks(links)
         fetches = Fetches(respond: respond, retry: policy.retry, list: list, time: time)
         self.follow = follow

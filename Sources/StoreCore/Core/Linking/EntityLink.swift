@@ -221,13 +221,14 @@ struct LinkField<Place: Sendable>: Sendable {
 
 /// A field of an entity that fragments have.
 struct EntityField: Sendable {
-    let id: any AnyKeyPath & Sendable
+    /// The name of the field, as records keep it.
+    let name: String
     let get: @Sendable (_ entity: BoxedContent) -> any Sendable
     let set: @Sendable (_ entity: inout BoxedContent, any Sendable) -> Void
     let isSame: @Sendable (any Sendable, any Sendable) -> Bool
 
     init<Entity: Sendable, Value: Equatable & Sendable>(_ path: any WritableKeyPath<Entity, Value> & Sendable) {
-        id = path
+        name = "\(path)"
         get = { $0.value(as: Entity.self)[keyPath: path] }
         set = { entity, value in
             guard let value = value as? Value else { return }

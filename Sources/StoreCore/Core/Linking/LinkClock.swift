@@ -30,6 +30,8 @@ final class LinkClock: Sendable {
 /// The clocks that a store's stamps must be ordered with: its own, and those of the stores that it links to.
 final class LinkClocks: Sendable {
     let own = LinkClock()
+    /// The fields that fragments of other stores have, by name.
+    let fields = Lock<[String: EntityField]>([:])
     /// The clocks of the linked stores, and of those that they link to.
     let sources: [LinkClock]
 

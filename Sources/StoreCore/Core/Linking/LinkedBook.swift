@@ -4,8 +4,8 @@ struct LinkedBook<Content: Sendable> {
 
     /// The stamp of the accepted content; zero before there is any.
     var stamp: Stamp = 0
-    /// The fields that fragments have brought and that are newer than the content.
-    var fields: [MergedField] = []
+    /// The stamps of the fields that fragments have brought and that are newer than the content.
+    var parts: [String: Stamp] = [:]
     /// The newest value at a loaded full place, while the key has no content (E6).
     var row: Content?
 
@@ -19,14 +19,6 @@ struct LinkedBook<Content: Sendable> {
     var pending: [PendingChanges<Content>] = []
     /// The same changes, applied to the accepted content before the patches of this key; `nil` if there are none.
     var overlay: (@Sendable (inout Content) -> Void)?
-
-    struct MergedField: Sendable {
-        var field: EntityField
-        var stamp: Stamp
-        var value: any Sendable
-    }
-
-    func stamp(of field: EntityField) -> Stamp? { fields.first { $0.field.id == field.id }?.stamp }
 }
 
 /// The pending changes of the entities of one link, by the positions of their places.

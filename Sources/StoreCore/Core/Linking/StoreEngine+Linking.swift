@@ -81,19 +81,20 @@ struct EntityValue: Sendable {
     /// The accepted content; `nil` if memory has none.
     var content: BoxedContent?
     var stamp: Stamp = 0
-    var fields: [LinkedBook<BoxedContent>.MergedField] = []
+    /// The stamps of the fields that fragments have brought.
+    var parts: [String: Stamp] = [:]
     /// The content with pending changes; `nil` if it is the accepted one.
     var shown: BoxedContent?
     /// The pending changes of an entity without content.
     var patches: [@Sendable (inout BoxedContent) -> Void] = []
+    /// Whether the entity may have content that only the cacher knows.
+    var isUnread = false
     /// Whether the entity is being removed.
     var isHidden = false
     /// The moment at which the entity was removed.
     var removal: Stamp?
     /// The key of the entity, which may have replaced a temporary one.
     var key: BoxedKey?
-
-    func stamp(of field: EntityField) -> Stamp? { fields.first { $0.field.id == field.id }?.stamp }
 }
 
 /// The work of the layer during one transition.
@@ -112,6 +113,7 @@ final class LinkTurn: Sendable {
     private struct Gathered: Sendable {
         var effects: [LinkedEffects] = []
         var leftovers: [any Sendable] = []
+        var unread: [(engine: StoreEngine, key: BoxedKey)] = []
     }
 
     init(before: Mark) { self.before = before }
@@ -123,6 +125,12 @@ final class LinkTurn: Sendable {
 
     /// Keeps a user object that is no longer needed until the lock is released.
     func discard(_ object: any Sendable) { gathered.withLock { $0.leftovers.append(object) } }
+
+    func noteUnread(_ key: BoxedKey, of engine: StoreEngine) {
+        gathered.withLock { if $0.unread.count < StoreEngine.entityLimit { $0.unread.append((engine, key)) } }
+    }
+
+    var unread: [(engine: StoreEngine, key: BoxedKey)] { gathered.withLock { $0.unread } }
 
     func deliver(to effects: inout Effects) {
         let gathered = gathered.withLock { $0 }
@@ -136,10 +144,15 @@ extension StoreEngine {
     func followEntities() {
         state.withLock { $0.links = LinkState() }
         for link in links {
+            precondition(
+                link.entities.scope == scope,
+                "a store links to a store of another scope, so that clearing one would leave the data of the other: pass the same scope "
+                    + "to both stores, or none")
             link.entities.state.withLock { state in
                 if state.links == nil { state.links = LinkState() }
                 state.links?.add(self)
                 link.entities.clocks.own.isFollowed.store(true, ordering: .releasing)
+                for field in link.fields ?? [] { link.entities.clocks.fields.withLock { $0[field.name] = field } }
             }
         }
     }
@@ -173,6 +186,8 @@ extension StoreEngine {
             if let forgotten = state.links?.log.append(key.param) { effects.leftovers.append(forgotten) }
             effects.marks.append(LinkMark(engine: self, key: key.param, isRead: after.isKnown && !turn.before.isKnown))
         }
+        // Content that was accepted may be newer than an entity on disk. A loaded record has waited for its entities (E8).
+        if !links.isEmpty, after.revision != turn.before.revision, turn.before.isKnown { mergeLater(turn.unread, key.param) }
         turn.deliver(to: &effects)
     }
 
@@ -252,6 +267,7 @@ extension StoreEngine {
         if isNew || !outcome.isEmpty {
             var fields = record.fields
             fields.stamp = linked.stamp
+            fields.parts = linked.parts.isEmpty ? nil : linked.parts
             fields.places = links.isEmpty ? nil : PlaceStamps(linked.places.map(\.stamps))
             record.details = RecordDetails(fields, reconciled: linked.overlay == nil ? number : 0)
             book.held?.record = record
@@ -276,15 +292,18 @@ extension StoreEngine {
             }
         case .page(let stamp, _): if linked.stamp == 0 { linked.stamp = stamp }
         case .changed(_, let stamp), .merged(_, let stamp, isWhole: true): linked.stamp = stamp
-        case .merged(_, _, isWhole: false): break
+        case .merged(_, _, isWhole: false): return
         case nil:
+            linked.parts = record.details?.fields.parts ?? [:]
             if let stamp = record.details?.fields.stamp { linked.stamp = stamp } else if linked.stamp == 0 {
                 linked.stamp = record.fetchedAt.stamp
             }
             clocks.raise(to: linked.stamp)
         }
-        linked.fields.removeAll { $0.stamp <= linked.stamp }
-        for field in linked.fields { field.field.set(&record.content, field.value) }
+        let parts = linked.parts.filter { $0.value > linked.stamp }
+        linked.parts = parts
+        guard !parts.isEmpty, let older = change?.older else { return }
+        for (name, field) in clocks.fields.withLock({ $0 }) where parts[name] != nil { field.set(&record.content, field.get(older)) }
     }
 
     /// Finds the places of one link in new content, with their stamps.
@@ -354,6 +373,7 @@ extension StoreEngine {
         let entities = link.entities.values(of: keys, turn)
         for key in keys {
             let entity = entities[key] ?? EntityValue()
+            if entity.isUnread { turn.noteUnread(key, of: link.entities) }
             let isRemoved = entity.removal.map { $0 >= linked.places[number].stamp(of: key) ?? 0 } ?? false
             if link.remove != nil {
                 let positions = Set(linked.places[number].positions(of: key))
@@ -382,7 +402,7 @@ extension StoreEngine {
         var entity = entity
         if let stated = entity.content.flatMap(link.identity), stated != entity.key ?? key { entity = EntityValue() }
         var value = candidates[newest]
-        let parts: [Stamp?] = link.fields?.map { entity.stamp(of: $0) } ?? [nil]
+        let parts: [Stamp?] = link.fields?.map { entity.parts[$0.name] } ?? [nil]
         let decision = PlaceDecision(
             place: places.stamps[positions[newest]], entity: entity.content == nil ? nil : entity.stamp, parts: parts)
         if !decision.merged.isEmpty,
@@ -390,7 +410,11 @@ extension StoreEngine {
         {
             entity = merged
         }
-        if !decision.copied.isEmpty, let content = entity.content { value = link.value(value, with: decision.copied, of: content) }
+        if let content = entity.content {
+            // With equal stamps, the entity may have changed with entities that it shows itself.
+            let copied = decision.copied.isEmpty && decision.merged.isEmpty ? Array(parts.indices) : decision.copied
+            if !copied.isEmpty { value = link.value(value, with: copied, of: content) }
+        }
         var outcome: LinkOutcome = []
         let shown = link.pendingValue(of: entity, over: value)
         for (number, position) in positions.enumerated() {
@@ -462,11 +486,13 @@ extension StoreEngine {
             if cell.value.isOutdated(links) { take(cell, &state, &effects) { _, _ in } }
             return cell.value.entityValue()
         }
-        guard let entry = front?.entry(key) else { return EntityValue() }
+        guard let entry = front?.entry(key) else { return EntityValue(isUnread: backing != nil) }
         if !links.isEmpty, let cell = liveKey(key, &state, &effects) {
             return take(cell, &state, &effects) { key, _ in key.entityValue() }
         }
-        return EntityValue(content: entry.record.content, stamp: entry.record.details?.fields.stamp ?? entry.record.fetchedAt.stamp)
+        let fields = entry.record.details?.fields
+        return EntityValue(
+            content: entry.record.content, stamp: fields?.stamp ?? entry.record.fetchedAt.stamp, parts: fields?.parts ?? [:])
     }
 
     /// Merges parts of a place's value into an entity that has content (E3).
@@ -483,9 +509,9 @@ extension StoreEngine {
                 if let fields = link.fields {
                     let values = value.value(as: [any Sendable].self)
                     // The entity may have changed since it was read.
-                    for part in parts where stamp > max(linked.stamp, linked.stamp(of: fields[part]) ?? 0) {
+                    for part in parts where stamp > max(linked.stamp, linked.parts[fields[part].name] ?? 0) {
                         fields[part].set(&content, values[part])
-                        key.machine.book.linked?.value.note(fields[part], values[part], at: stamp)
+                        key.machine.book.linked?.value.parts[fields[part].name] = stamp
                     }
                 } else if stamp > linked.stamp {
                     content = value
@@ -526,10 +552,14 @@ extension LinkRules {
     }
 }
 
-extension LinkedBook {
-    fileprivate mutating func note(_ field: EntityField, _ value: any Sendable, at stamp: Stamp) {
-        fields.removeAll { $0.field.id == field.id }
-        fields.append(MergedField(field: field, stamp: stamp, value: value))
+extension LinkChange {
+    /// The content before a change that may lack the fields of fragments.
+    fileprivate var older: Content? {
+        switch self {
+        case .fetched(_, let old): old
+        case .merged(let old, _, _): old
+        case .page, .changed: nil
+        }
     }
 }
 
@@ -566,8 +596,9 @@ extension LiveKey {
     mutating func entityValue() -> EntityValue {
         let linked = machine.book.linked?.value
         return EntityValue(
-            content: machine.book.held?.record.content, stamp: linked?.stamp ?? 0, fields: linked?.fields ?? [],
-            shown: machine.book.overlay, patches: machine.book.held == nil ? machine.book.patches.map(\.apply) : [])
+            content: machine.book.held?.record.content, stamp: linked?.stamp ?? 0, parts: linked?.parts ?? [:],
+            shown: machine.book.overlay, patches: machine.book.held == nil ? machine.book.patches.map(\.apply) : [],
+            isUnread: !machine.origin.isKnown)
     }
 }
 

@@ -58,7 +58,7 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
         engine = StoreEngine(
             respond: respond, follow: follow, front: fronted?.front,
             backing: backing.map { BoxedCacher(cacher: $0, accept: accept) }, expiry: cacher.expiry, policy: policy, time: time,
-            list: list, name: name, links: links.map(\.rules), onEvent: Self.listener(onEvent, name))
+            list: list, name: name, links: links.map(\.rules), scope: scope, onEvent: Self.listener(onEvent, name))
         memory = fronted?.table
         front = onEvent == nil && links.isEmpty ? memory : nil
         linkedFront = onEvent == nil && !links.isEmpty ? memory : nil
