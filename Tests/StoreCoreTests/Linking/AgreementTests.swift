@@ -141,6 +141,29 @@ struct AgreementTests {
         #expect(try await world.feed["home"].requireData().map(\.title) == ["fetched"])
     }
 
+    @Test func `E1, E3: lists agree about an entity that has no content`() async throws {
+        try await world.loadFeed([Article(id: 7, title: "first")])
+        world.feedOrigin.enqueue(.page([Article(id: 7, title: "second")]))
+        #expect(try await world.feed["top"].requireData().map(\.title) == ["second"])
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["second"])
+        try await world.loadSearch([Finding(articleID: 7, title: "third")])
+        #expect(try await world.feed["top"].requireData().map(\.title) == ["third"])
+        await world.feed["home"].update { $0[0].isLiked = true }
+        #expect(try await world.found() == [7])
+        #expect(try await world.feed["top"].requireData() == [Article(id: 7, title: "third", isLiked: true)])
+        await #expect(throws: StoreError.self) { try await world.articles[7].requireData(from: .cache) }
+    }
+
+    @Test func `E2: an entity whose first fetch began before a list takes what the list brought`() async throws {
+        world.origin.enqueue(.success(Article(id: 7, title: "old")))
+        world.origin.hold()
+        let detail = Task { [world] in try await world.articles[7].requireData().title }
+        try await world.origin.started(count: 1)
+        try await world.loadFeed([Article(id: 7, title: "new")])
+        world.origin.release()
+        #expect(try await detail.value == "new")
+    }
+
     @Test func `E3: merging changes no freshness and makes no request`() async throws {
         let time = ManualTime()
         let articles = Store(
@@ -193,6 +216,42 @@ struct AgreementTests {
         await world.feed["home"].update { $0[0].isLiked = true }
         #expect(try await world.articles[7].requireData().isLiked)
         #expect(try await world.found() == [7])
+    }
+
+    @Test func `E10: duplicates of one entity show the newest place, then the last`() async throws {
+        let rows = PaginationStore(
+            cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, links: [.elements(of: world.articles)], identity: .none,
+            time: world.time)
+        world.feedOrigin.enqueue(.page([Article(id: 7, title: "first"), Article(id: 7, title: "last")], nextKey: "2"))
+        #expect(try await rows["a"].requireData().map(\.title) == ["last", "last"])
+        world.feedOrigin.enqueue(.page([Article(id: 7, title: "page")]))
+        #expect(await rows["a"].requestNextData() == .loaded)
+        #expect(try await rows["a"].requireData().map(\.title) == ["page", "page", "page"])
+    }
+
+    @Test func `E10: a value whose identity is not its key changes nothing`() async throws {
+        try await world.loadFeed([Article(id: 7)])
+        await world.articles[7].update(Article(id: 8, title: "other"))
+        #expect(try await world.feed["home"].requireData() == [Article(id: 7)])
+        #expect(try await world.articles[7].requireData().title == "other")
+    }
+
+    @Test func `E9: content without links has no stamps`() async throws {
+        let plain = Store(cacher: MemoryCacher<Int, Article>(), time: world.time) { Article(id: $0) }
+        _ = try await plain[7].requireData()
+        #expect(plain.memory?.entry(of: 7)?.record.details == nil)
+    }
+
+    @Test func `E9: a hit of linked content takes the slow path once after a change`() async throws {
+        try await world.loadFeed([Article(id: 7)])
+        _ = try await world.liked()
+        #expect(world.feed.lists.linkedHit("home") != nil)
+        await world.articles[9].update(Article(id: 9))
+        #expect(world.feed.lists.linkedHit("home") == nil)
+        _ = try await world.liked()
+        #expect(world.feed.lists.linkedHit("home") != nil)
+        for id in 0...ChangeLog.limit { await world.articles[id].update(Article(id: id, isLiked: true)) }
+        #expect(try await world.liked() == [7])
     }
 
     @Test func `E1, E9: values inside content agree across two levels of links`() async throws {

@@ -30,6 +30,8 @@ final class LinkClock: Sendable {
 /// The clocks that a store's stamps must be ordered with: its own, and those of the stores that it links to.
 final class LinkClocks: Sendable {
     let own = LinkClock()
+    /// The values that full places show of keys without content.
+    let rows = Lock(EntityRows())
     /// The fields that fragments of other stores have, by name.
     let fields = Lock<[String: EntityField]>([:])
     /// The clocks of the linked stores, and of those that they link to.
@@ -94,4 +96,46 @@ struct ChangeLog: Sendable {
         guard number <= count, count - number <= UInt64(keys.count) else { return nil }
         return Set((number..<count).map { keys[Int($0 % UInt64(Self.limit))] })
     }
+}
+
+/// The newest values that full places show of keys without content, so that all places agree before the entity is loaded.
+///
+/// They are no records: no caller gets them, and nothing saves them. Their number is bounded.
+struct EntityRows: Sendable {
+    static var limit: Int { 4_096 }
+
+    struct Row: Sendable {
+        var content: BoxedContent
+        var stamp: Stamp
+        var parts: [String: Stamp] = [:]
+
+        /// The row after a newer value of a full place; newer fields of fragments stay.
+        func replaced(by value: BoxedContent, at stamp: Stamp, _ fields: [String: EntityField]) -> Row {
+            var row = Row(content: value, stamp: stamp, parts: parts.filter { $0.value > stamp })
+            for name in row.parts.keys { if let field = fields[name] { field.set(&row.content, field.get(content)) } }
+            return row
+        }
+    }
+
+    private var rows: [BoxedKey: Row] = [:]
+    private var order: [BoxedKey] = []
+
+    subscript(key: BoxedKey) -> Row? { rows[key] }
+
+    /// Keeps a row. Forgets half of the rows, the oldest, beyond the limit.
+    mutating func keep(_ row: Row, of key: BoxedKey) {
+        guard rows.updateValue(row, forKey: key) == nil else { return }
+        order.append(key)
+        guard rows.count > Self.limit else { return }
+        for forgotten in order.prefix(Self.limit / 2) { rows[forgotten] = nil }
+        order.removeFirst(Self.limit / 2)
+    }
+
+    /// Forgets a row, because the entity was removed.
+    mutating func forget(_ key: BoxedKey) {
+        guard rows.removeValue(forKey: key) != nil else { return }
+        order.removeAll { $0 == key }
+    }
+
+    mutating func removeAll() { self = EntityRows() }
 }

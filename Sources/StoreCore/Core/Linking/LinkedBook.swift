@@ -103,10 +103,14 @@ extension KeyMachine {
     }
 
     /// A loaded full place shows this key while it has no content.
-    mutating func rowFound(_ row: Content) {
-        guard book.held == nil else { return }
+    ///
+    /// - Returns: Whether the key has no content.
+    @discardableResult
+    mutating func rowFound(_ row: Content) -> Bool {
+        guard book.held == nil else { return false }
         if book.linked == nil { book.linked = OutOfLine(LinkedBook()) }
         book.linked?.value.row = row
+        return true
     }
 
     /// A mutation of a key without content succeeds: the row of a full place becomes the content, and is out of date (E5).

@@ -78,15 +78,16 @@ struct LinkedEffects: Sendable {
 
 /// The value of an entity at one moment.
 struct EntityValue: Sendable {
-    /// The accepted content; `nil` if memory has none.
+    /// The accepted content; without it the newest row of a full place; `nil` if there is neither.
     var content: BoxedContent?
+    var isRow = false
     var stamp: Stamp = 0
     /// The stamps of the fields that fragments have brought.
     var parts: [String: Stamp] = [:]
     /// The content with pending changes; `nil` if it is the accepted one.
     var shown: BoxedContent?
     /// The pending changes of an entity without content.
-    var patches: [@Sendable (inout BoxedContent) -> Void] = []
+    fileprivate var patches: [@Sendable (inout BoxedContent) -> Void] = []
     /// Whether the entity may have content that only the cacher knows.
     var isUnread = false
     /// Whether the entity is being removed.
@@ -95,6 +96,15 @@ struct EntityValue: Sendable {
     var removal: Stamp?
     /// The key of the entity, which may have replaced a temporary one.
     var key: BoxedKey?
+
+    /// Takes the value of a full place for that of an entity without content.
+    mutating func show(_ row: EntityRows.Row) {
+        (content, isRow, stamp, parts) = (row.content, true, row.stamp, row.parts)
+        guard !patches.isEmpty else { return }
+        var patched = row.content
+        for patch in patches { patch(&patched) }
+        shown = patched
+    }
 }
 
 /// The work of the layer during one transition.
@@ -164,7 +174,9 @@ extension StoreEngine {
     /// Begins a transition: reconciles the key with the changes of its entities before the fact.
     func beginLinked(_ key: inout Key, _ transition: inout Transition) -> LinkTurn {
         let turn = LinkTurn(before: key.machine.linkMark)
-        transition.links = LinkLayer(clocks: clocks) { [self] book, change, isNew in settle(&book, change, isNew: isNew, turn) }
+        transition.links = LinkLayer(clocks: clocks) { [self, param = key.param] book, change, isNew in
+            settle(param, &book, change, isNew: isNew, turn)
+        }
         key.isMarked = false
         if key.isOutdated(links) { key.machine.entitiesChanged(&transition) }
         return turn
@@ -177,6 +189,7 @@ extension StoreEngine {
         let after = key.machine.linkMark
         if let step = transition.removal {
             state.links?.removals.note(step, of: key.param)
+            if case .succeeded = step { clocks.rows.withLock { $0.forget(key.param) } }
         } else if after.hasContent, after.revision != turn.before.revision, key.machine.origin.isRemoved || state.links?.removals.isDone(key.param) == true {
             key.machine.origin.isRemoved = false
             state.links?.removals.forget(key.param)
@@ -184,7 +197,7 @@ extension StoreEngine {
         if after != turn.before || transition.removal != nil {
             clocks.own.count()
             if let forgotten = state.links?.log.append(key.param) { effects.leftovers.append(forgotten) }
-            effects.marks.append(LinkMark(engine: self, key: key.param, isRead: after.isKnown && !turn.before.isKnown))
+            effects.marks.append(LinkMark(engine: self, key: key.param, isRead: after.isKnown && (!turn.before.isKnown || !after.hasContent)))
         }
         // Content that was accepted may be newer than an entity on disk. A loaded record has waited for its entities (E8).
         if !links.isEmpty, after.revision != turn.before.revision, turn.before.isKnown { mergeLater(turn.unread, key.param) }
@@ -220,26 +233,14 @@ extension StoreEngine {
     /// The newest value that a loaded full place of another store shows for a key of this one.
     func newestRow(of key: BoxedKey) -> BoxedContent? {
         guard clocks.own.isFollowed.load(ordering: .acquiring) else { return nil }
-        return linkFollowers.compactMap { $0.row(of: key, in: self) }.max { $0.stamp < $1.stamp }?.content
-    }
-
-    private func row(of key: BoxedKey, in entities: StoreEngine) -> Row? {
-        state.withLock { state in
-            let numbers = links.indices.filter { links[$0].entities === entities && links[$0].isFull }
-            return state.live.values.compactMap { $0.value.row(of: key, numbers, links) }.max { $0.stamp < $1.stamp }
-        }
-    }
-
-    fileprivate struct Row: Sendable {
-        var content: BoxedContent
-        var stamp: Stamp
+        return clocks.rows.withLock { $0[key] }?.content
     }
 
     // MARK: Settling
 
     /// Dates accepted content and its places, and reconciles them with their entities.
     private func settle(
-        _ book: inout Book<BoxedContent>, _ change: LinkChange<BoxedContent>?, isNew: Bool, _ turn: LinkTurn
+        _ param: BoxedKey, _ book: inout Book<BoxedContent>, _ change: LinkChange<BoxedContent>?, isNew: Bool, _ turn: LinkTurn
     ) -> LinkOutcome {
         var linked = book.linked?.value ?? LinkedBook()
         guard var record = book.held?.record else {
@@ -255,6 +256,10 @@ extension StoreEngine {
         var outcome: LinkOutcome = []
         if isNew {
             date(&record, &linked, change, turn)
+            if clocks.own.isFollowed.load(ordering: .acquiring) {
+                // Saved, because the cacher has the older content.
+                if takeRow(param, &record, &linked, turn) { outcome.insert(.accepted) }
+            }
             linked.places = links.enumerated().map { places(of: $1, $0, record, linked, change) }
             linked.pending = links.map { _ in PendingChanges() }
             linked.numbers = links.map { _ in 0 }
@@ -304,6 +309,29 @@ extension StoreEngine {
         linked.parts = parts
         guard !parts.isEmpty, let older = change?.older else { return }
         for (name, field) in clocks.fields.withLock({ $0 }) where parts[name] != nil { field.set(&record.content, field.get(older)) }
+    }
+
+    /// Takes over what places showed of a key without content, if that is newer than its first content.
+    ///
+    /// - Returns: Whether the content was changed.
+    private func takeRow(
+        _ param: BoxedKey, _ record: inout CacheRecord<BoxedContent>, _ linked: inout LinkedBook<BoxedContent>, _ turn: LinkTurn
+    ) -> Bool {
+        guard let row = clocks.rows.withLock({ $0[param] }) else { return false }
+        if row.stamp > linked.stamp {
+            turn.discard(record.content)
+            (record.content, linked.stamp, linked.parts) = (row.content, row.stamp, row.parts)
+            if let validator = record.validator { record.validator = validator.withoutVersion }
+            return true
+        }
+        var isChanged = false
+        for (name, field) in clocks.fields.withLock({ $0 }) {
+            guard let part = row.parts[name], part > max(linked.stamp, linked.parts[name] ?? 0) else { continue }
+            field.set(&record.content, field.get(row.content))
+            linked.parts[name] = part
+            isChanged = true
+        }
+        return isChanged
     }
 
     /// Finds the places of one link in new content, with their stamps.
@@ -400,8 +428,12 @@ extension StoreEngine {
         guard let newest = positions.indices.max(by: { (places.stamps[positions[$0]], $0) < (places.stamps[positions[$1]], $1) })
         else { return [] }
         var entity = entity
-        if let stated = entity.content.flatMap(link.identity), stated != entity.key ?? key { entity = EntityValue() }
+        // A value with another identity is not that of this key (E10).
+        if let stated = entity.content.flatMap(link.identity), stated != entity.key ?? key { return [] }
         var value = candidates[newest]
+        if entity.content == nil, link.isFull, entity.removal == nil {
+            entity = link.entities.offer(value, for: key, at: places.stamps[positions[newest]], turn)
+        }
         let parts: [Stamp?] = link.fields?.map { entity.parts[$0.name] } ?? [nil]
         let decision = PlaceDecision(
             place: places.stamps[positions[newest]], entity: entity.content == nil ? nil : entity.stamp, parts: parts)
@@ -471,6 +503,7 @@ extension StoreEngine {
             keys.reduce(into: [BoxedKey: EntityValue]()) { values, key in
                 let resolved = state.resolve(key)
                 var value = value(of: resolved, &state, &effects)
+                if value.content == nil, let row = clocks.rows.withLock({ $0[resolved] }) { value.show(row) }
                 value.key = resolved
                 value.isHidden = state.links?.removals.isRunning(resolved) ?? false
                 value.removal = state.links?.removals.stamp(of: resolved)
@@ -504,7 +537,7 @@ extension StoreEngine {
         var effects = Effects()
         let merged: EntityValue? = state.withLock { state in
             guard let cell = liveKey(key, &state, &effects) else { return nil }
-            return take(cell, &state, &effects) { key, transition in
+            let merged: EntityValue? = take(cell, &state, &effects) { key, transition in
                 guard var content = key.machine.book.held?.record.content, let linked = key.machine.book.linked?.value else { return nil }
                 if let fields = link.fields {
                     let values = value.value(as: [any Sendable].self)
@@ -521,9 +554,55 @@ extension StoreEngine {
                 key.machine.merged(content, at: stamp, isWhole: link.isFull, &transition)
                 return key.entityValue()
             }
+            if merged == nil { mergeRow(value, parts, of: link, into: state.resolve(key), at: stamp, &state, &effects) }
+            return merged
         }
         turn.add(effects, of: self)
-        return merged
+        return merged ?? values(of: [key], turn)[key]
+    }
+
+    /// Offers the value of a full place as the row of a key without content.
+    private func offer(_ value: BoxedContent, for key: BoxedKey, at stamp: Stamp, _ turn: LinkTurn) -> EntityValue {
+        var effects = Effects()
+        state.withLock { state in
+            let key = state.resolve(key)
+            clocks.rows.withLock { rows in if rows[key] == nil { rows.keep(EntityRows.Row(content: value, stamp: stamp), of: key) } }
+            rowChanged(key, &state, &effects)
+        }
+        turn.add(effects, of: self)
+        return values(of: [key], turn)[key] ?? EntityValue()
+    }
+
+    /// Merges parts of a place's value into the row of a key without content.
+    private func mergeRow(
+        _ value: BoxedContent, _ parts: [Int], of link: LinkRules, into key: BoxedKey, at stamp: Stamp, _ state: inout EngineState,
+        _ effects: inout Effects
+    ) {
+        clocks.rows.withLock { rows in
+            guard var row = rows[key] else { return }
+            if let fields = link.fields {
+                let values = value.value(as: [any Sendable].self)
+                for part in parts where stamp > max(row.stamp, row.parts[fields[part].name] ?? 0) {
+                    fields[part].set(&row.content, values[part])
+                    row.parts[fields[part].name] = stamp
+                }
+            } else if stamp > row.stamp {
+                row = row.replaced(by: value, at: stamp, clocks.fields.withLock { $0 })
+            }
+            rows.keep(row, of: key)
+        }
+        rowChanged(key, &state, &effects)
+    }
+
+    /// Other places show the row too, and so do observers of the key while it loads (E6).
+    private func rowChanged(_ key: BoxedKey, _ state: inout EngineState, _ effects: inout Effects) {
+        clocks.own.count()
+        if let forgotten = state.links?.log.append(key) { effects.leftovers.append(forgotten) }
+        effects.marks.append(LinkMark(engine: self, key: key, isRead: false))
+        guard let cell = state.live[key], let row = clocks.rows.withLock({ $0[key] })?.content else { return }
+        take(cell, &state, &effects) { key, transition in
+            if key.machine.rowFound(row), key.machine.origin.flight != nil { transition.isPublished = true }
+        }
     }
 }
 
@@ -540,15 +619,9 @@ extension LinkRules {
 
     /// A place's value with the pending changes of its entity; `nil` if they change nothing there.
     fileprivate func pendingValue(of entity: EntityValue, over value: BoxedContent) -> BoxedContent? {
-        if let shown = entity.shown {
-            let pending = project(shown)
-            return isSame(pending, value) ? nil : pending
-        }
-        // An entity without content has the value of its full places.
-        guard entity.content == nil, isFull, !entity.patches.isEmpty else { return nil }
-        var patched = value
-        for patch in entity.patches { patch(&patched) }
-        return patched
+        guard let shown = entity.shown else { return nil }
+        let pending = project(shown)
+        return isSame(pending, value) ? nil : pending
     }
 }
 
@@ -583,14 +656,6 @@ extension LiveKey {
         guard machine.desk.observers > 0 else { return }
         isMarked = true
         observers.wake(&suspensions)
-    }
-
-    fileprivate mutating func row(of key: BoxedKey, _ numbers: [Int], _ links: [LinkRules]) -> StoreEngine.Row? {
-        guard let places = machine.book.linked?.value.places, let content = machine.book.held?.record.content else { return nil }
-        return numbers.compactMap { number -> StoreEngine.Row? in
-            guard places.indices.contains(number), let position = places[number].positions(of: key).first else { return nil }
-            return StoreEngine.Row(content: links[number].values(content, [position])[0], stamp: places[number].stamps[position])
-        }.max { $0.stamp < $1.stamp }
     }
 
     mutating func entityValue() -> EntityValue {
