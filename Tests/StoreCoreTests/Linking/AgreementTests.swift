@@ -29,7 +29,13 @@ struct AgreementTests {
         try await search.next { $0.isCompleted }
         let request = HeldRequest()
         let articles = world.articles
-        let task = Task { try await articles[7].mutate { $0.isLiked = true } perform: { try await request.run() } }
+        let task = Task {
+            try await articles[7].mutate {
+                $0.isLiked = true
+            } perform: {
+                try await request.run()
+            }
+        }
         try await feed.next { $0.content?.last?.isLiked == true }
         try await search.next { $0.content?.last?.isLiked == true }
         #expect(try await world.liked() == [7])
@@ -44,25 +50,31 @@ struct AgreementTests {
     @Test func `E1: a confirmed mutation is in the accepted content of every list`() async throws {
         try await world.loadFeed([Article(id: 7)])
         await world.articles[7].update(Article(id: 7))
-        try await world.articles[7].mutate { $0.isLiked = true } perform: {}
+        try await world.articles[7].mutate {
+            $0.isLiked = true
+        } perform: {
+        }
         #expect(try await world.liked() == [7])
         #expect(try await world.feed.lists.acceptedContent(of: "home") == [Article(id: 7, isLiked: true)])
         #expect(try await world.feed["home"].requireData(from: .cache) == [Article(id: 7, isLiked: true)])
     }
 
-    @Test func `E2: a list that was requested before a like does not show what was before it`() async throws {
+    @Test func `E2: a list that was requested before a like does not hide it`() async throws {
         await world.articles[7].update(Article(id: 7))
         world.feedOrigin.hold()
         let load = Task { [world] in try await world.loadFeed([Article(id: 7)]) }
         try await world.feedOrigin.started(count: 1)
-        try await world.articles[7].mutate { $0.isLiked = true } perform: {}
+        try await world.articles[7].mutate {
+            $0.isLiked = true
+        } perform: {
+        }
         world.feedOrigin.release()
         try await load.value
         #expect(try await world.liked() == [7])
         #expect(try await world.articles[7].requireData().isLiked)
     }
 
-    @Test func `E2: a list that was requested after a like brings what is newer`() async throws {
+    @Test func `E2: a list that was requested after a like brings a newer value`() async throws {
         await world.articles[7].update(Article(id: 7, isLiked: true))
         try await world.loadFeed([Article(id: 7, title: "new")])
         #expect(try await world.liked() == [])
@@ -82,7 +94,7 @@ struct AgreementTests {
         #expect(try await world.liked() == [7])
     }
 
-    @Test func `E2: an older fetch of the entity does not undo what a newer page brought`() async throws {
+    @Test func `E2: an older fetch of the entity does not undo a newer page`() async throws {
         await world.articles[7].update(Article(id: 7))
         world.origin.enqueue(.success(Article(id: 7, title: "old")))
         world.origin.hold()
@@ -154,7 +166,7 @@ struct AgreementTests {
         await #expect(throws: StoreError.self) { try await world.articles[7].requireData(from: .cache) }
     }
 
-    @Test func `E2: an entity whose first fetch began before a list takes what the list brought`() async throws {
+    @Test func `E2: an entity with a first fetch from before a list takes the newer value of the list`() async throws {
         world.origin.enqueue(.success(Article(id: 7, title: "old")))
         world.origin.hold()
         let detail = Task { [world] in try await world.articles[7].requireData().title }

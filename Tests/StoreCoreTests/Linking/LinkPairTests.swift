@@ -65,7 +65,8 @@ struct LinkPairTests {
                     if target == 3 {
                         if let entity = next.entity, entity.stamp > stamp { continue }
                         next.entity = World.Copy(
-                            stamp: stamp, values: (0..<2).map { field in
+                            stamp: stamp,
+                            values: (0..<2).map { field in
                                 if let part = next.parts[field], part > stamp { world.entity?.values[field] ?? stamp } else { stamp }
                             })
                         for field in 0..<2 { if let part = next.parts[field], part <= stamp { next.parts[field] = nil } }

@@ -15,7 +15,13 @@ struct RemovalTests {
         await world.articles[7].update(Article(id: 7))
         let request = HeldRequest()
         let feed = world.feed
-        let task = Task { try await feed["home"].mutate(element: 7) { $0.isLiked = true } perform: { try await request.run() } }
+        let task = Task {
+            try await feed["home"].mutate(element: 7) {
+                $0.isLiked = true
+            } perform: {
+                try await request.run()
+            }
+        }
         try await request.hasBegun()
         #expect(try await world.articles[7].requireData().isLiked)
         #expect(try await world.liked() == [7])
@@ -30,7 +36,11 @@ struct RemovalTests {
     @Test func `E5: the response to a mutation of an element becomes the entity`() async throws {
         try await world.loadFeed([Article(id: 7)])
         await world.articles[7].update(Article(id: 7))
-        try await world.feed["home"].mutate(element: 7) { $0.isLiked = true } perform: { Article(id: 7, title: "response", isLiked: true) }
+        try await world.feed["home"].mutate(element: 7) {
+            $0.isLiked = true
+        } perform: {
+            Article(id: 7, title: "response", isLiked: true)
+        }
         #expect(try await world.articles[7].requireData().title == "response")
         #expect(try await world.feed["home"].requireData().map(\.title) == ["response"])
     }
@@ -40,7 +50,13 @@ struct RemovalTests {
         await world.articles[7].update(Article(id: 7))
         let request = HeldRequest()
         let search = world.search
-        let task = Task { try await search["swift"].mutate(element: 7) { $0.isLiked = true } perform: { try await request.run() } }
+        let task = Task {
+            try await search["swift"].mutate(element: 7) {
+                $0.isLiked = true
+            } perform: {
+                try await request.run()
+            }
+        }
         try await request.hasBegun()
         #expect(try await world.found() == [7])
         #expect(try await world.articles[7].requireData().isLiked == false)
@@ -55,7 +71,13 @@ struct RemovalTests {
         try await observer.next { $0.isCompleted }
         let request = HeldRequest()
         let feed = world.feed
-        let task = Task { try await feed["home"].mutate(element: 7) { $0.isLiked = true } perform: { try await request.run() } }
+        let task = Task {
+            try await feed["home"].mutate(element: 7) {
+                $0.isLiked = true
+            } perform: {
+                try await request.run()
+            }
+        }
         try await observer.next { $0.content?.first?.isLiked == true }
         request.end(.success(()))
         try await task.value
@@ -102,7 +124,7 @@ struct RemovalTests {
         try await feed.next { $0.content?.map(\.id) == [6, 7, 8] }
     }
 
-    @Test func `E7: a removed entity leaves the lists, also those whose fetches began before, and its pages keep their sizes`() async throws {
+    @Test func `E7: a removed entity leaves the lists, fetched before or after, and the pages shrink with it`() async throws {
         try await world.loadFeed([Article(id: 6), Article(id: 7)], nextKey: "2")
         world.feedOrigin.enqueue(.page([Article(id: 8), Article(id: 9)]))
         #expect(await world.feed["home"].requestNextData() == .loaded)

@@ -36,7 +36,8 @@ extension KeyMachine {
         // A validator confirms the initial page alone. A list of several pages is fetched anew as a whole.
         let validator = pages == PageCounts() ? confirmableValidator : nil
         let base = rules.isShared ? base : .none
-        let flight = Flight(ticket: ticket, forceRefresh: forceRefresh, revalidates: validator != nil, base: base, stamp: transition.stamp())
+        let flight = Flight(
+            ticket: ticket, forceRefresh: forceRefresh, revalidates: validator != nil, base: base, stamp: transition.stamp())
         if rules.isLive {
             beginStream(flight, &transition)
             transition.actions.append(.fetch(ticket, .values(after: validator)))

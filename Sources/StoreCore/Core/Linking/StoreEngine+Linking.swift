@@ -6,149 +6,6 @@ internal import Synchronization
 // before it is visible, so that every later read of linked content, hits in memory included, finds out and is reconciled once. When the
 // lock of the entity's store is released, the places of live keys are marked, and only then are observers resumed.
 
-/// The state of an engine that has links, or that others link to. Guarded by the engine's lock.
-struct LinkState: Sendable {
-    /// The stores that link to this one.
-    private(set) var followers: [Follower] = []
-    var log = ChangeLog()
-    var removals = Removals()
-
-    struct Follower: Sendable {
-        weak let engine: StoreEngine?
-    }
-
-    mutating func add(_ follower: StoreEngine) {
-        followers.removeAll { $0.engine == nil }
-        followers.append(Follower(engine: follower))
-    }
-}
-
-/// The keys whose entities are being removed, and those that were (E7).
-struct Removals: Sendable {
-    static var limit: Int { 1_000 }
-
-    /// The number of running removals of each key.
-    private var running: [BoxedKey: Int] = [:]
-    private var done: [BoxedKey: Stamp] = [:]
-
-    func isRunning(_ key: BoxedKey) -> Bool { running[key] != nil }
-    func isDone(_ key: BoxedKey) -> Bool { done[key] != nil }
-    /// The moment of a removal; older values of the entity are not shown in lists.
-    func stamp(of key: BoxedKey) -> Stamp? { done[key] }
-
-    mutating func note(_ step: RemovalStep, of key: BoxedKey) {
-        switch step {
-        case .began: running[key, default: 0] += 1
-        case .failed: end(key)
-        case .succeeded(let stamp):
-            end(key)
-            done[key] = stamp
-            if done.count > Self.limit, let oldest = done.min(by: { $0.value < $1.value }) { done[oldest.key] = nil }
-        }
-    }
-
-    /// The key has content again.
-    mutating func forget(_ key: BoxedKey) { done[key] = nil }
-
-    private mutating func end(_ key: BoxedKey) {
-        guard let count = running[key] else { return }
-        running[key] = count > 1 ? count - 1 : nil
-    }
-}
-
-/// A step of the removal of an entity.
-enum RemovalStep: Hashable, Sendable {
-    case began, failed
-    case succeeded(Stamp)
-}
-
-/// A change of an entity that is to be marked in the stores that show it.
-struct LinkMark: Sendable {
-    let engine: StoreEngine
-    let key: BoxedKey
-    /// Whether linked content may have a newer value, because the entity was read.
-    let isRead: Bool
-}
-
-/// The effects of transitions of another store.
-struct LinkedEffects: Sendable {
-    let engine: StoreEngine
-    var effects: Effects
-}
-
-/// The value of an entity at one moment.
-struct EntityValue: Sendable {
-    /// The accepted content; without it the newest row of a full place; `nil` if there is neither.
-    var content: BoxedContent?
-    var isRow = false
-    var stamp: Stamp = 0
-    /// The stamps of the fields that fragments have brought.
-    var parts: [String: Stamp] = [:]
-    /// The content with pending changes; `nil` if it is the accepted one.
-    var shown: BoxedContent?
-    /// The pending changes of an entity without content.
-    fileprivate var patches: [@Sendable (inout BoxedContent) -> Void] = []
-    /// Whether the entity may have content that only the cacher knows.
-    var isUnread = false
-    /// Whether the entity is being removed.
-    var isHidden = false
-    /// The moment at which the entity was removed.
-    var removal: Stamp?
-    /// The key of the entity, which may have replaced a temporary one.
-    var key: BoxedKey?
-
-    /// Takes the value of a full place for that of an entity without content.
-    mutating func show(_ row: EntityRows.Row) {
-        (content, isRow, stamp, parts) = (row.content, true, row.stamp, row.parts)
-        guard !patches.isEmpty else { return }
-        var patched = row.content
-        for patch in patches { patch(&patched) }
-        shown = patched
-    }
-}
-
-/// The work of the layer during one transition.
-final class LinkTurn: Sendable {
-    /// What other stores may show of the key.
-    struct Mark: Equatable, Sendable {
-        var revision: Ticket
-        var content: UInt64
-        var hasContent: Bool
-        var isKnown: Bool
-    }
-
-    let before: Mark
-    private let gathered = Lock(Gathered())
-
-    private struct Gathered: Sendable {
-        var effects: [LinkedEffects] = []
-        var leftovers: [any Sendable] = []
-        var unread: [(engine: StoreEngine, key: BoxedKey)] = []
-    }
-
-    init(before: Mark) { self.before = before }
-
-    /// Keeps the effects of transitions of another store until this store's lock is released.
-    func add(_ effects: Effects, of engine: StoreEngine) {
-        gathered.withLock { $0.effects.append(LinkedEffects(engine: engine, effects: effects)) }
-    }
-
-    /// Keeps a user object that is no longer needed until the lock is released.
-    func discard(_ object: any Sendable) { gathered.withLock { $0.leftovers.append(object) } }
-
-    func noteUnread(_ key: BoxedKey, of engine: StoreEngine) {
-        gathered.withLock { if $0.unread.count < StoreEngine.entityLimit { $0.unread.append((engine, key)) } }
-    }
-
-    var unread: [(engine: StoreEngine, key: BoxedKey)] { gathered.withLock { $0.unread } }
-
-    func deliver(to effects: inout Effects) {
-        let gathered = gathered.withLock { $0 }
-        effects.linked += gathered.effects
-        effects.leftovers += gathered.leftovers
-    }
-}
-
 extension StoreEngine {
     /// Follows the changes of the linked stores.
     func followEntities() {
@@ -167,7 +24,7 @@ extension StoreEngine {
         }
     }
 
-    fileprivate var linkFollowers: [StoreEngine] { state.withLock { $0.links?.followers.compactMap(\.engine) ?? [] } }
+    var linkFollowers: [StoreEngine] { state.withLock { $0.links?.followers.compactMap(\.engine) ?? [] } }
 
     // MARK: Transitions
 
@@ -190,14 +47,17 @@ extension StoreEngine {
         if let step = transition.removal {
             state.links?.removals.note(step, of: key.param)
             if case .succeeded = step { clocks.rows.withLock { $0.forget(key.param) } }
-        } else if after.hasContent, after.revision != turn.before.revision, key.machine.origin.isRemoved || state.links?.removals.isDone(key.param) == true {
+        } else if after.hasContent, after.revision != turn.before.revision,
+            key.machine.origin.isRemoved || state.links?.removals.isDone(key.param) == true
+        {
             key.machine.origin.isRemoved = false
             state.links?.removals.forget(key.param)
         }
         if after != turn.before || transition.removal != nil {
             clocks.own.count()
             if let forgotten = state.links?.log.append(key.param) { effects.leftovers.append(forgotten) }
-            effects.marks.append(LinkMark(engine: self, key: key.param, isRead: after.isKnown && (!turn.before.isKnown || !after.hasContent)))
+            effects.marks.append(
+                LinkMark(engine: self, key: key.param, isRead: after.isKnown && (!turn.before.isKnown || !after.hasContent)))
         }
         // Content that was accepted may be newer than an entity on disk. A loaded record has waited for its entities (E8).
         if !links.isEmpty, after.revision != turn.before.revision, turn.before.isKnown { mergeLater(turn.unread, key.param) }
@@ -217,7 +77,7 @@ extension StoreEngine {
     /// Marks the live keys that show an entity, so that they are reconciled at their next read.
     ///
     /// - Returns: The effects, to be delivered after all stores are marked.
-    fileprivate func mark(_ mark: LinkMark) -> Effects {
+    func mark(_ mark: LinkMark) -> Effects {
         var effects = Effects()
         state.withLock { state in
             let numbers = links.indices.filter { links[$0].entities === mark.engine }
@@ -300,7 +160,9 @@ extension StoreEngine {
         case .merged(_, _, isWhole: false): return
         case nil:
             linked.parts = record.details?.fields.parts ?? [:]
-            if let stamp = record.details?.fields.stamp { linked.stamp = stamp } else if linked.stamp == 0 {
+            if let stamp = record.details?.fields.stamp {
+                linked.stamp = stamp
+            } else if linked.stamp == 0 {
                 linked.stamp = record.fetchedAt.stamp
             }
             clocks.raise(to: linked.stamp)
@@ -407,7 +269,11 @@ extension StoreEngine {
                 let positions = Set(linked.places[number].positions(of: key))
                 if isRemoved { removed.formUnion(positions) }
                 if entity.isHidden != linked.pending[number].hidden.isSuperset(of: positions) { outcome.insert(.shown) }
-                if entity.isHidden { linked.pending[number].hidden.formUnion(positions) } else { linked.pending[number].hidden.subtract(positions) }
+                if entity.isHidden {
+                    linked.pending[number].hidden.formUnion(positions)
+                } else {
+                    linked.pending[number].hidden.subtract(positions)
+                }
             }
             outcome.formUnion(
                 reconcile(key, entity, link, record.content, &linked.places[number], &linked.pending[number], &values, turn))
@@ -486,124 +352,6 @@ extension StoreEngine {
             if !hidden.isEmpty { links.first { $0.remove != nil }?.remove?(&content, hidden) }
         }
     }
-
-    // MARK: The store of the entities
-
-    /// The keys that have changed since a number; `nil` if any key may have.
-    private func changes(after number: UInt64) -> Set<BoxedKey>? {
-        // Content that shows other entities changes with them, before its own changes are counted.
-        guard links.isEmpty else { return nil }
-        return state.withLock { $0.links?.log.keys(after: number &- LinkClock.first) }
-    }
-
-    /// The values of entities in memory.
-    private func values(of keys: [BoxedKey], _ turn: LinkTurn) -> [BoxedKey: EntityValue] {
-        var effects = Effects()
-        let values = state.withLock { state in
-            keys.reduce(into: [BoxedKey: EntityValue]()) { values, key in
-                let resolved = state.resolve(key)
-                var value = value(of: resolved, &state, &effects)
-                if value.content == nil, let row = clocks.rows.withLock({ $0[resolved] }) { value.show(row) }
-                value.key = resolved
-                value.isHidden = state.links?.removals.isRunning(resolved) ?? false
-                value.removal = state.links?.removals.stamp(of: resolved)
-                values[key] = value
-            }
-        }
-        turn.add(effects, of: self)
-        return values
-    }
-
-    private func value(of key: BoxedKey, _ state: inout EngineState, _ effects: inout Effects) -> EntityValue {
-        if let cell = state.live[key] {
-            if cell.value.isOutdated(links) { take(cell, &state, &effects) { _, _ in } }
-            return cell.value.entityValue()
-        }
-        guard let entry = front?.entry(key) else { return EntityValue(isUnread: backing != nil) }
-        if !links.isEmpty, let cell = liveKey(key, &state, &effects) {
-            return take(cell, &state, &effects) { key, _ in key.entityValue() }
-        }
-        let fields = entry.record.details?.fields
-        return EntityValue(
-            content: entry.record.content, stamp: fields?.stamp ?? entry.record.fetchedAt.stamp, parts: fields?.parts ?? [:])
-    }
-
-    /// Merges parts of a place's value into an entity that has content (E3).
-    ///
-    /// - Returns: The value of the entity afterwards; `nil` if it has no content.
-    private func merge(
-        _ value: BoxedContent, _ parts: [Int], of link: LinkRules, into key: BoxedKey, at stamp: Stamp, _ turn: LinkTurn
-    ) -> EntityValue? {
-        var effects = Effects()
-        let merged: EntityValue? = state.withLock { state in
-            guard let cell = liveKey(key, &state, &effects) else { return nil }
-            let merged: EntityValue? = take(cell, &state, &effects) { key, transition in
-                guard var content = key.machine.book.held?.record.content, let linked = key.machine.book.linked?.value else { return nil }
-                if let fields = link.fields {
-                    let values = value.value(as: [any Sendable].self)
-                    // The entity may have changed since it was read.
-                    for part in parts where stamp > max(linked.stamp, linked.parts[fields[part].name] ?? 0) {
-                        fields[part].set(&content, values[part])
-                        key.machine.book.linked?.value.parts[fields[part].name] = stamp
-                    }
-                } else if stamp > linked.stamp {
-                    content = value
-                } else {
-                    return key.entityValue()
-                }
-                key.machine.merged(content, at: stamp, isWhole: link.isFull, &transition)
-                return key.entityValue()
-            }
-            if merged == nil { mergeRow(value, parts, of: link, into: state.resolve(key), at: stamp, &state, &effects) }
-            return merged
-        }
-        turn.add(effects, of: self)
-        return merged ?? values(of: [key], turn)[key]
-    }
-
-    /// Offers the value of a full place as the row of a key without content.
-    private func offer(_ value: BoxedContent, for key: BoxedKey, at stamp: Stamp, _ turn: LinkTurn) -> EntityValue {
-        var effects = Effects()
-        state.withLock { state in
-            let key = state.resolve(key)
-            clocks.rows.withLock { rows in if rows[key] == nil { rows.keep(EntityRows.Row(content: value, stamp: stamp), of: key) } }
-            rowChanged(key, &state, &effects)
-        }
-        turn.add(effects, of: self)
-        return values(of: [key], turn)[key] ?? EntityValue()
-    }
-
-    /// Merges parts of a place's value into the row of a key without content.
-    private func mergeRow(
-        _ value: BoxedContent, _ parts: [Int], of link: LinkRules, into key: BoxedKey, at stamp: Stamp, _ state: inout EngineState,
-        _ effects: inout Effects
-    ) {
-        clocks.rows.withLock { rows in
-            guard var row = rows[key] else { return }
-            if let fields = link.fields {
-                let values = value.value(as: [any Sendable].self)
-                for part in parts where stamp > max(row.stamp, row.parts[fields[part].name] ?? 0) {
-                    fields[part].set(&row.content, values[part])
-                    row.parts[fields[part].name] = stamp
-                }
-            } else if stamp > row.stamp {
-                row = row.replaced(by: value, at: stamp, clocks.fields.withLock { $0 })
-            }
-            rows.keep(row, of: key)
-        }
-        rowChanged(key, &state, &effects)
-    }
-
-    /// Other places show the row too, and so do observers of the key while it loads (E6).
-    private func rowChanged(_ key: BoxedKey, _ state: inout EngineState, _ effects: inout Effects) {
-        clocks.own.count()
-        if let forgotten = state.links?.log.append(key) { effects.leftovers.append(forgotten) }
-        effects.marks.append(LinkMark(engine: self, key: key, isRead: false))
-        guard let cell = state.live[key], let row = clocks.rows.withLock({ $0[key] })?.content else { return }
-        take(cell, &state, &effects) { key, transition in
-            if key.machine.rowFound(row), key.machine.origin.flight != nil { transition.isPublished = true }
-        }
-    }
 }
 
 extension LinkRules {
@@ -674,30 +422,5 @@ extension KeyMachine {
             LinkTurn.Mark(
                 revision: book.revision, content: book.contentNumber, hasContent: book.held != nil, isKnown: origin.isKnown)
         }
-    }
-}
-
-extension Effects {
-    /// Marks the places of changed entities in all stores, and delivers all effects after that (E1).
-    mutating func deliverLinked(_ onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?) {
-        var waiting = [self]
-        var listeners = [onEvent]
-        var position = 0
-        while position < waiting.count {
-            let (marks, linked) = (waiting[position].marks, waiting[position].linked)
-            (waiting[position].marks, waiting[position].linked) = ([], [])
-            for inner in linked {
-                waiting.append(inner.effects)
-                listeners.append(inner.engine.onEvent)
-            }
-            for mark in marks {
-                for follower in mark.engine.linkFollowers {
-                    waiting.append(follower.mark(mark))
-                    listeners.append(follower.onEvent)
-                }
-            }
-            position += 1
-        }
-        for position in waiting.indices { waiting[position].deliver(listeners[position]) }
     }
 }

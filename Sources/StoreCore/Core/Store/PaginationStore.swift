@@ -27,10 +27,12 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
     @inlinable
     public convenience init(
         cacher: some Cacher<Param, [Element]>, fetcher: some PaginationFetcher<Param, Element>,
-        links: [EntityLink<[Element]>] = [], identity: ElementIdentity<Element> = .automatic, policy: StorePolicy = .default, time: some TimeSource = .system,
+        links: [EntityLink<[Element]>] = [], identity: ElementIdentity<Element> = .automatic, policy: StorePolicy = .default,
+        time: some TimeSource = .system,
         scope: CacheScope? = nil, name: String = "", onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
     ) {
-        self.init(of: cacher, fetcher, links: links, identity: identity, policy: policy, time: time, scope: scope, name: name, onEvent: onEvent)
+        self.init(
+            of: cacher, fetcher, links: links, identity: identity, policy: policy, time: time, scope: scope, name: name, onEvent: onEvent)
     }
 
     /// Creates a store of elements that are identified by their `id`.
@@ -50,10 +52,12 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
     @inlinable
     public convenience init(
         cacher: some Cacher<Param, [Element]>, fetcher: some PaginationFetcher<Param, Element>,
-        links: [EntityLink<[Element]>] = [], identity: ElementIdentity<Element> = .id, policy: StorePolicy = .default, time: some TimeSource = .system,
+        links: [EntityLink<[Element]>] = [], identity: ElementIdentity<Element> = .id, policy: StorePolicy = .default,
+        time: some TimeSource = .system,
         scope: CacheScope? = nil, name: String = "", onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
     ) where Element: Identifiable, Element: SendableMetatype {
-        self.init(of: cacher, fetcher, links: links, identity: identity, policy: policy, time: time, scope: scope, name: name, onEvent: onEvent)
+        self.init(
+            of: cacher, fetcher, links: links, identity: identity, policy: policy, time: time, scope: scope, name: name, onEvent: onEvent)
     }
 
     /// Creates a store of two-way lists that hold a limited number of pages.
@@ -74,11 +78,13 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
     @inlinable
     public convenience init(
         cacher: some Cacher<Param, [Element]>, fetcher: some TwoWayPaginationFetcher<Param, Element>, paging: PagingPolicy,
-        links: [EntityLink<[Element]>] = [], identity: ElementIdentity<Element> = .automatic, policy: StorePolicy = .default, time: some TimeSource = .system,
+        links: [EntityLink<[Element]>] = [], identity: ElementIdentity<Element> = .automatic, policy: StorePolicy = .default,
+        time: some TimeSource = .system,
         scope: CacheScope? = nil, name: String = "", onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
     ) {
         self.init(
-            of: cacher, fetcher, paging: paging, links: links, identity: identity, policy: policy, time: time, scope: scope, name: name, onEvent: onEvent)
+            of: cacher, fetcher, paging: paging, links: links, identity: identity, policy: policy, time: time, scope: scope, name: name,
+            onEvent: onEvent)
     }
 
     @inlinable

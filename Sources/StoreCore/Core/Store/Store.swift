@@ -50,7 +50,8 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     @usableFromInline
     init(
         cacher: some Cacher<Param, Content>, respond: @escaping Respond, accept: @escaping Accept<Param>, follow: Follow? = nil,
-        links: [EntityLink<Content>], policy: StorePolicy, time: some TimeSource, scope: CacheScope?, list: ListRules<BoxedContent>?, name: String = "",
+        links: [EntityLink<Content>], policy: StorePolicy, time: some TimeSource, scope: CacheScope?, list: ListRules<BoxedContent>?,
+        name: String = "",
         onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)?
     ) {
         let fronted = cacher as? any FrontedCacher<Param, Content>
@@ -91,10 +92,12 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     public convenience init(
         cacher: some Cacher<Param, Content>, links: [EntityLink<Content>] = [], policy: StorePolicy = .default,
         time: some TimeSource = .system, scope: CacheScope? = nil, name: String = "",
-        onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil, fetch: @escaping @Sendable (_ param: Param) async throws -> Content
+        onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil,
+        fetch: @escaping @Sendable (_ param: Param) async throws -> Content
     ) {
         self.init(
-            cacher: cacher, fetcher: ClosureFetcher(fetch), links: links, policy: policy, time: time, scope: scope, name: name, onEvent: onEvent)
+            cacher: cacher, fetcher: ClosureFetcher(fetch), links: links, policy: policy, time: time, scope: scope, name: name,
+            onEvent: onEvent)
     }
 
     /// The handle on one key. It holds the key and one reference, so it costs nothing to create or discard.
