@@ -120,7 +120,11 @@ extension StoreEngine {
                 // Saved, because the cacher has the older content.
                 if takeRow(param, &record, &linked, turn) { outcome.insert(.accepted) }
             }
+            let old = linked.places
             linked.places = links.enumerated().map { places(of: $1, $0, record, linked, change) }
+            for (number, link) in links.enumerated() where old.indices.contains(number) {
+                keepNewer(link, from: old[number], in: &linked.places[number], &record, change)
+            }
             linked.pending = links.map { _ in PendingChanges() }
             linked.numbers = links.map { _ in 0 }
             if linked.row != nil { linked.row = nil }
@@ -222,6 +226,24 @@ extension StoreEngine {
             if let newest = saved[number].max() { clocks.raise(to: newest) }
             return LinkedPlaces(keys, stamps: saved[number])
         }
+    }
+
+    /// Keeps the values of places that are newer than a response, also if their entity has left memory since.
+    private func keepNewer(
+        _ link: LinkRules, from old: LinkedPlaces, in places: inout LinkedPlaces, _ record: inout CacheRecord<BoxedContent>,
+        _ change: LinkChange<BoxedContent>?
+    ) {
+        guard case .fetched(let stamp, let before?) = change else { return }
+        var values: [Int: BoxedContent] = [:]
+        for (key, positions) in places.positions {
+            guard let newer = old.stamp(of: key), newer > stamp, let value = link.values(before, [old.positions(of: key)[0]]).first
+            else { continue }
+            positions.forEach { position in
+                places.stamps[position] = newer
+                values[position] = value
+            }
+        }
+        if !values.isEmpty { link.assign(&record.content, values) }
     }
 
     /// The stamps of the places in changed content: those that differ are of the moment of the change (E4).
