@@ -6,7 +6,7 @@ import Trials
 
 /// Random histories over an entity store, two keys of a feed, and search results, against a model of one dictionary of stamped values.
 ///
-/// `STOREHOUSE_SEEDS=N` runs N times as many.
+/// `STOREHOUSE_SEEDS=N` runs N of them.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct LinkedHistoryTests {
     @Test func `E1, E2, E3: random histories leave all stores with the newest value of each field`() async throws {

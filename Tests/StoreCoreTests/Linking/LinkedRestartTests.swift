@@ -123,5 +123,7 @@ struct LinkedRestartTests {
         let data = try JSONEncoder().encode(stamps)
         #expect(String(decoding: data, as: UTF8.self) == "[[3,5,1,9,1,5],[]]")
         #expect(try JSONDecoder().decode(PlaceStamps.self, from: data) == stamps)
+        let damaged = Data("[[18446744073709551615,5,2],[3]]".utf8)
+        #expect(try JSONDecoder().decode(PlaceStamps.self, from: damaged).links == [[], []])
     }
 }

@@ -17,8 +17,8 @@ final class LinkClock: Sendable {
 
     var lastStamp: Stamp { last.load(ordering: .acquiring) }
 
-    /// Advances the clock past a stamp.
-    func raise(to stamp: Stamp) { last.max(stamp, ordering: .acquiringAndReleasing) }
+    /// Advances the clock past a stamp; one from disk may be damaged, so it has a limit.
+    func raise(to stamp: Stamp) { last.max(min(stamp, 1 << 62), ordering: .acquiringAndReleasing) }
 
     /// The number of the last change.
     var number: UInt64 { changes.load(ordering: .acquiring) }

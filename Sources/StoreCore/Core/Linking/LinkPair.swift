@@ -79,8 +79,8 @@ package struct PlaceStamps: Hashable, Sendable, Codable {
         links = try decoder.singleValueContainer().decode([[Stamp]].self).map { runs in
             var stamps: [Stamp] = []
             // Damaged numbers make another count, so that the stamps count as unknown.
-            for position in stride(from: 0, to: runs.count - 1, by: 2) where stamps.count + Int(clamping: runs[position]) <= 1 << 24 {
-                stamps += repeatElement(runs[position + 1], count: Int(clamping: runs[position]))
+            for position in stride(from: 0, to: runs.count - 1, by: 2) where runs[position] <= 1 << 20 {
+                stamps += repeatElement(runs[position + 1], count: Int(runs[position]))
             }
             return stamps
         }
