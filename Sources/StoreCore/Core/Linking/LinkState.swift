@@ -22,9 +22,11 @@ struct Removals: Sendable {
     /// The number of running removals of each key.
     private var running: [BoxedKey: Int] = [:]
     private var done: [BoxedKey: Stamp] = [:]
+    /// The removed keys that have content again. Older values of their entities are still not shown in lists.
+    private var returned: Set<BoxedKey> = []
 
     func isRunning(_ key: BoxedKey) -> Bool { running[key] != nil }
-    func isDone(_ key: BoxedKey) -> Bool { done[key] != nil }
+    func isDone(_ key: BoxedKey) -> Bool { done[key] != nil && !returned.contains(key) }
     /// The moment of a removal; older values of the entity are not shown in lists.
     func stamp(of key: BoxedKey) -> Stamp? { done[key] }
 
@@ -35,12 +37,16 @@ struct Removals: Sendable {
         case .succeeded(let stamp):
             end(key)
             done[key] = stamp
-            if done.count > Self.limit, let oldest = done.min(by: { $0.value < $1.value }) { done[oldest.key] = nil }
+            returned.remove(key)
+            if done.count > Self.limit, let oldest = done.min(by: { $0.value < $1.value })?.key {
+                done[oldest] = nil
+                returned.remove(oldest)
+            }
         }
     }
 
     /// The key has content again.
-    mutating func forget(_ key: BoxedKey) { done[key] = nil }
+    mutating func forget(_ key: BoxedKey) { if done[key] != nil { returned.insert(key) } }
 
     private mutating func end(_ key: BoxedKey) {
         guard let count = running[key] else { return }

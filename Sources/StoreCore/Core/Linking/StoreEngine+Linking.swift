@@ -84,7 +84,7 @@ extension StoreEngine {
             // A list is saved with the change, and content that others show passes it on.
             let isEager = mark.isRead || backing != nil || state.links?.followers.isEmpty == false
             for key in state.live.values where key.value.shows(mark.key, numbers) {
-                if isEager { take(key, &state, &effects) { _, _ in } } else { key.value.mark(&effects.observers) }
+                if isEager || !key.value.mark(&effects.observers) { take(key, &state, &effects) { _, _ in } }
             }
         }
         return effects
@@ -422,10 +422,13 @@ extension LiveKey {
     }
 
     /// Resumes the observers, which reconcile the content when they look.
-    mutating func mark(_ suspensions: inout Few<Suspension>) {
-        guard machine.desk.observers > 0 else { return }
+    ///
+    /// - Returns: `false` if there are none.
+    mutating func mark(_ suspensions: inout Few<Suspension>) -> Bool {
+        guard machine.desk.observers > 0 else { return false }
         isMarked = true
         observers.wake(&suspensions)
+        return true
     }
 
     mutating func entityValue() -> EntityValue {
