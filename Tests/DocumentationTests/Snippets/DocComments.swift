@@ -14,6 +14,7 @@ private let id = 1
 private struct BlogAPI: Sendable {
     func user(_ id: Int) async throws -> User { User(id: id, name: "Ada") }
     func like(_ id: Int) async throws {}
+    func delete(_ id: Int) async throws {}
     func repos(of org: String, page: String) async throws -> Page<Repo> {
         Page([Repo(id: page == "1" ? 1 : 2)], nextKey: page == "1" ? "2" : nil)
     }
@@ -79,6 +80,48 @@ struct DocCommentTests {
 
         for await state in repos["apple"].publish() { render(state) }
         await repos["apple"].requestNextData()
+    }
+
+    // EntityLink
+    private struct Article: Identifiable, Sendable {
+        let id: Int
+    }
+    private struct Reply: Sendable {
+        var author: User
+    }
+    private struct Discussion: Sendable {
+        var author: User?
+        var replies: [Reply] = []
+    }
+    private struct FeedFetcher: PaginationFetcher {
+        func fetch(param: String) async throws -> Page<Article> { Page([Article(id: 7)]) }
+        func fetchNext(nextKey: String, param: String) async throws -> Page<Article> { Page([]) }
+    }
+
+    private func links(_ articles: Store<Int, Article>, _ users: Store<User.ID, User>) -> [Any] {
+        let feed = PaginationStore(
+            cacher: MemoryCacher<String, [Article]>(), fetcher: FeedFetcher(),
+            links: [.elements(of: articles)])
+        let threads = Store(
+            cacher: MemoryCacher<Int, Discussion>(),
+            // swift-format-ignore
+            links: [
+                .entities(of: users, id: \.id) { thread, visit in
+                    if var author = thread.author {
+                        visit(&author)
+                        thread.author = author
+                    }
+                    for row in thread.replies.indices {
+                        visit(&thread.replies[row].author)
+                    }
+                }
+            ]
+        ) { _ in Discussion() }
+        return [feed, threads]
+    }
+
+    private func removal(_ articles: Store<Int, Article>) async throws {
+        try await articles.remove(7) { try await api.delete(7) }
     }
 
     private func sequence(_ users: Store<User.ID, User>) async {

@@ -216,6 +216,7 @@ extension CacheScopeMember {
 
 extension StoreEngine: CacheScopeMember {
     package func clear() async throws {
+        clocks.rows.withLock { $0.removeAll() }
         if isOpen { try await clearEverything() }
     }
 

@@ -121,7 +121,7 @@ extension CacheRecord {
     /// The record's lifetime; `nil` if it never expires.
     package func lifetime(expiry: Expiry, jitter: Double) -> Duration? {
         guard let lifetime = freshness.lifetime ?? expiry.lifetime, jitter > 0 else { return freshness.lifetime ?? expiry.lifetime }
-        // A number in 0..<1 from the date, whose bits are mixed as by SplitMix64 (Steele et al., 2014): the same after each load.
+        // A number in 0..<1, the same after each load. SplitMix64 (Steele et al., 2014) mixes the bits of the date.
         var bits = fetchedAt.timeIntervalSinceReferenceDate.bitPattern &+ 0x9E37_79B9_7F4A_7C15
         bits = (bits ^ (bits >> 30)) &* 0xBF58_476D_1CE4_E5B9
         bits = (bits ^ (bits >> 27)) &* 0x94D0_49BB_1331_11EB

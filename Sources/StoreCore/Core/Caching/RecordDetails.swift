@@ -19,6 +19,12 @@ package final class RecordDetails: Sendable {
         package var isInvalidated = false
         /// The delivered commands that the content contains and that their outbox may show again after a restart.
         package var commands: [UUID]?
+        /// The stamp of the content in a store with links (E2).
+        package var stamp: Stamp?
+        /// The stamps of the fields that newer fragments have brought, by the names of the fields.
+        package var parts: [String: Stamp]?
+        /// The stamps of the places at which the content shows entities.
+        package var places: PlaceStamps?
 
         package init(
             freshness: Freshness = .unspecified, validator: Validator? = nil, nextKey: String? = nil, prevKey: String? = nil,
@@ -39,17 +45,23 @@ package final class RecordDetails: Sendable {
 
     /// The arrival of the first page, if one fetch has loaded several pages; `nil` for all other details, and after a load from a cacher.
     let arrival: MonotonicInstant?
+    /// The number of the last change of an entity that the content contains; zero if it must be reconciled before it is shown.
+    @usableFromInline let reconciled: UInt64
 
     /// Returns `nil` if every field has its default, so that such a record has no out-of-line storage. An empty page key counts as none.
-    package convenience init?(_ fields: Fields) {
+    package convenience init?(_ fields: Fields) { self.init(fields, reconciled: 0) }
+
+    convenience init?(_ fields: Fields, reconciled: UInt64) {
         let (hasNext, hasPrev) = (fields.nextKey?.isEmpty == false, fields.prevKey?.isEmpty == false)
         guard
             hasNext || hasPrev || fields.validator != nil || fields.isInvalidated || fields.pages != nil
                 || fields.freshness != .unspecified || fields.commands?.isEmpty == false || fields.guessedEnd != nil
+                || fields.stamp != nil
         else { return nil }
         self.init(
             keeping: fields.freshness, fields.validator, nextKey: hasNext ? fields.nextKey : nil,
-            prevKey: hasPrev ? fields.prevKey : nil, fields.guessedEnd, fields.pages, fields.isInvalidated, fields.commands)
+            prevKey: hasPrev ? fields.prevKey : nil, fields.guessedEnd, fields.pages, fields.isInvalidated, fields.commands,
+            fields.stamp, fields.parts, fields.places, reconciled: reconciled)
     }
 
     /// The same initializer for the parts of an origin's response. `Fields` is large, so it is assembled in only one place.
@@ -93,7 +105,7 @@ package final class RecordDetails: Sendable {
             nextKey: direction == .next ? page?.fields.nextKey : list?.fields.nextKey,
             prevKey: direction == .prev ? page?.fields.prevKey : list?.fields.prevKey,
             direction == .next ? page?.fields.guessedEnd : list?.fields.guessedEnd, pages, list?.fields.isInvalidated ?? false,
-            list?.fields.commands, arrival: arrival)
+            list?.fields.commands, list?.fields.stamp, list?.fields.parts, arrival: arrival)
     }
 
     /// Creates the details of a list that begins with another page than the initial one.
@@ -113,13 +125,17 @@ package final class RecordDetails: Sendable {
 
     private init(
         keeping freshness: Freshness, _ validator: Validator?, nextKey: String?, prevKey: String?, _ guessedEnd: GuessedEnd?,
-        _ pages: LoadedPages?, _ isInvalidated: Bool, _ commands: [UUID]? = nil, arrival: MonotonicInstant? = nil
+        _ pages: LoadedPages?, _ isInvalidated: Bool, _ commands: [UUID]? = nil, _ stamp: Stamp? = nil, _ parts: [String: Stamp]? = nil,
+        _ places: PlaceStamps? = nil, arrival: MonotonicInstant? = nil, reconciled: UInt64 = 0
     ) {
         self.arrival = arrival
+        self.reconciled = reconciled
         // A list with a next page has not ended.
-        fields = Fields(
+        var fields = Fields(
             freshness: freshness, validator: validator, nextKey: nextKey, prevKey: prevKey, guessedEnd: nextKey == nil ? guessedEnd : nil,
             pages: pages, isInvalidated: isInvalidated, commands: commands)
+        (fields.stamp, fields.parts, fields.places) = (stamp, parts, places)
+        self.fields = fields
     }
 
     /// Returns whether there is a page in this direction.

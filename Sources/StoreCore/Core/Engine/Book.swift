@@ -16,10 +16,13 @@ struct Book<Content: Sendable> {
     var epoch = Ticket(number: 0)
     /// The patches, oldest first.
     var patches: [Patch<Content>] = []
-    /// The accepted content with all patches applied; `nil` if there are no patches.
+    /// The accepted content with the pending changes of its entities and all patches applied; `nil` if there are none.
     var overlay: Content?
     /// The delivered commands that the content contains and that their outbox still knows.
     var foldedCommands: [UUID] = []
+
+    /// The part of linked stores; `nil` for content that neither shows entities nor is shown elsewhere.
+    var linked: OutOfLine<LinkedBook<Content>>?
 
     /// The content that observers and callers get: the accepted content with the patches applied.
     var content: Content? { overlay ?? held?.record.content }

@@ -16,8 +16,13 @@ struct Effects {
     var retired = Few<BoxedKey>.none
     /// Other user objects that are no longer needed: patches, errors, and records.
     var leftovers: [any Sendable] = []
+    /// The changes of entities that other stores show.
+    var marks: [LinkMark] = []
+    /// The effects of transitions in the stores of entities.
+    var linked: [LinkedEffects] = []
 
     mutating func deliver(_ onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?) {
+        if !marks.isEmpty || !linked.isEmpty { return deliverLinked(onEvent) }
         // Releases first, because a resumed caller may request the next page of this list. The list grows in place only if memory holds the
         // only reference to it.
         if !retired.isEmpty { discarded = .none }

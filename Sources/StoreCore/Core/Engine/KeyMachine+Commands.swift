@@ -226,9 +226,7 @@ extension KeyMachine {
 
     /// Fails a request for a fetch of a temporary key without an entity: the origin does not know the key.
     mutating func refuseAbandoned(_ transition: inout Transition) {
-        (wakes.triggerPending, wakes.refetchesAtDeadline) = (false, false)
-        transition.publishes = true
-        flightFailed(
+        refuse(
             StoreError(
                 .entityNotCreated,
                 "fetching: the key is temporary, and the command that creates its entity has failed or was taken back; "
@@ -236,10 +234,18 @@ extension KeyMachine {
             &transition)
     }
 
+    /// Fails a request for a fetch that would have no result.
+    mutating func refuse(_ error: StoreError, _ transition: inout Transition) {
+        (wakes.triggerPending, wakes.refetchesAtDeadline) = (false, false)
+        transition.publishes = true
+        flightFailed(error, &transition)
+    }
+
     private mutating func create(_ first: Content, _ transition: inout Transition) {
         var record = CacheRecord(content: first, fetchedAt: transition.date, details: nil)
         // Never saved, and never fetched: the origin does not know the key.
         record.freshness.storage = .forbidden
+        transition.noteChanged(from: book.held?.record.content)
         accept(record, .set, &transition)
         book.held?.deadline = .distantFuture
         wakes.refetchesAtDeadline = false
@@ -300,6 +306,8 @@ extension KeyMachine {
         transition.isWriting = true
         book.held = HeldRecord(CacheRecord(content: content, fetchedAt: transition.date, details: nil), deadline: .distantPast)
         book.held?.invalidate()
+        transition.noteChanged(from: nil)
+        settleLinks(&transition)
         wakes.refetchesAtDeadline = false
         book.contentNumber += 1
         sides?.mergeIndex = nil

@@ -19,6 +19,10 @@ extension KeyMachine {
         }
         if !book.patches.isEmpty, isTemporary { return serveTemporary(&transition) }
         if origin.isAbandoned { return refuseAbandoned(&transition) }
+        if origin.isRemoved {
+            guard forceRefresh else { return refuse(StoreError.removedEntity, &transition) }
+            origin.isRemoved = false
+        }
         if origin.isStreaming, joinStream(forceRefresh: forceRefresh, &transition) { return }
         // A caller for a refresh may still wait to be admitted.
         let forceRefresh = forceRefresh || desk.refreshCallers > 0 || desk.forceRefreshPending
@@ -32,7 +36,8 @@ extension KeyMachine {
         // A validator confirms the initial page alone. A list of several pages is fetched anew as a whole.
         let validator = pages == PageCounts() ? confirmableValidator : nil
         let base = rules.isShared ? base : .none
-        let flight = Flight(ticket: ticket, forceRefresh: forceRefresh, revalidates: validator != nil, base: base)
+        let flight = Flight(
+            ticket: ticket, forceRefresh: forceRefresh, revalidates: validator != nil, base: base, stamp: transition.stamp())
         if rules.isLive {
             beginStream(flight, &transition)
             transition.actions.append(.fetch(ticket, .values(after: validator)))
@@ -108,6 +113,7 @@ extension KeyMachine {
             // A list is as old as the page that arrived first: a later one does not date it (C25).
             let arrival = fetched.details?.arrival ?? transition.now
             let date = transition.date - arrival.duration(to: transition.now).timeInterval
+            transition.noteFetched(flight.stamp, over: book.held?.record.content)
             accept(
                 CacheRecord(content: content, fetchedAt: date, details: fetched.details), at: arrival, .fetched(over: flight.base),
                 &transition)
@@ -120,6 +126,7 @@ extension KeyMachine {
             }
             // The confirmation says nothing about the other pages of a list (C25).
             let isCut = keepInitialPage(of: &record)
+            if isCut { transition.noteChanged(from: book.held?.record.content) }
             record.fetchedAt = transition.date
             // What the confirmation does not state stays as it was (RFC 9111 §3.2, §4.3.4).
             if let validator = fetched.details?.fields.validator {

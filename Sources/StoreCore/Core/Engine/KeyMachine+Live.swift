@@ -97,6 +97,7 @@ extension KeyMachine {
         discardPatches(&transition) { $0.isConfirmed }
         if !book.patches.isEmpty { noteFetch() }
         let details = validator.flatMap { RecordDetails(freshness: .unspecified, validator: $0) }
+        transition.noteFetched(nil, over: book.held?.record.content)
         accept(CacheRecord(content: content, fetchedAt: transition.date, details: details), .set, &transition)
         valueAccepted(&transition)
     }
@@ -108,6 +109,7 @@ extension KeyMachine {
         if !book.patches.isEmpty { noteFetch() }
         guard var record = book.held?.record else { return }
         book.held = nil
+        transition.noteFetched(nil, over: nil)
         change(&record.content)
         record.fetchedAt = transition.date
         record.details = RecordDetails(freshness: record.freshness, validator: validator)

@@ -32,6 +32,7 @@ extension KeyMachine {
     private mutating func startPage(_ direction: PageDirection, _ key: String, _ transition: inout Transition) {
         let ticket = transition.tickets.next()
         self[direction].ticket = ticket
+        if transition.links != nil { self[direction].stamp = transition.stamp() }
         transition.actions.append(.fetch(ticket, .page(direction, key: key)))
         transition.publishes = true
     }
@@ -90,6 +91,7 @@ extension KeyMachine {
         book.held = nil
         // An empty page takes no room.
         if let window = list.window, list.count(page) > 0 { makeRoom(in: &record, of: window, list, for: details, direction, &transition) }
+        transition.notePage(self[direction].stamp, page)
         let before = list.count(record.content)
         var index = sides?.mergeIndex
         sides?.mergeIndex = nil

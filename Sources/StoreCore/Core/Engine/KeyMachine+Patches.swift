@@ -78,6 +78,7 @@ extension KeyMachine {
         case .content(let content):
             // These mutations succeeded before this one began, or the epoch would differ: the response contains them.
             discardPatches(&transition) { $0.isConfirmed }
+            transition.noteChanged(from: book.held?.record.content)
             var record = CacheRecord(content: content, fetchedAt: transition.date, details: nil)
             if book.held?.record.details != nil { record.fields = fields(after: content, .kept) }
             accept(record, .confirmed, &transition)
@@ -114,10 +115,12 @@ extension KeyMachine {
     /// Applies all patches to the accepted content again.
     mutating func rebuildOverlay(_ transition: inout Transition) {
         if let overlay = book.overlay { transition.discarded.append(overlay) }
-        guard !book.patches.isEmpty, var patched = book.held?.record.content else {
+        let links = book.linked?.value.overlay
+        guard !book.patches.isEmpty || links != nil, var patched = book.held?.record.content else {
             if book.overlay != nil { book.overlay = nil }
             return
         }
+        links?(&patched)
         for patch in book.patches { patch.apply(&patched) }
         book.overlay = patched
     }
@@ -204,6 +207,7 @@ extension KeyMachine {
         guard var record = book.held?.record else { return }
         let old = record.content
         transition.discarded.append(old)
+        transition.noteChanged(from: old)
         change(&record.content)
         // The origin's validator does not describe the changed content.
         if var fields = record.details?.fields {

@@ -221,6 +221,7 @@ extension KeyMachine {
     mutating func becomeRead(_ transition: inout Transition) {
         origin.becomeKnown()
         wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && book.held?.expires(after: transition.now) == true
+        if transition.links != nil { linkRead(&transition) }
         if !book.patches.isEmpty || book.held?.record.details != nil { reconcileCommands(&transition) }
         if book.held != nil { mirror(&transition) }
         if desk.invalidatePending {

@@ -211,6 +211,7 @@ extension KeyMachine {
         forgetFailures(into: &transition.leftovers)
         wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && newer.expires(after: transition.now)
         book.revision = transition.tickets.next()
+        if transition.links != nil { linkRead(&transition) }
         reconcileCommands(&transition)
         mirror(&transition)
         transition.publishes = true

@@ -19,6 +19,7 @@ extension KeyMachine {
         let forceRefresh = dropOvertakenFlight(&transition)?.forceRefresh == true || desk.forceRefreshPending
         forgetPending(&transition)
         if keys == .kept { interruptPages(&transition) } else { supersedePages(&transition) }
+        transition.noteChanged(from: book.held?.record.content)
         var record = CacheRecord(content: content, fetchedAt: transition.date, details: nil)
         if keys != .kept || book.held?.record.details != nil { record.fields = fields(after: content, keys) }
         let (wasRead, awaitedKeys) = (origin.isKnown, origin.awaitsKeys)
@@ -187,6 +188,7 @@ extension KeyMachine {
     /// The accepted content has changed: applies the patches again, mirrors the record, and assigns a new revision.
     mutating func acceptedContentChanged(_ change: ContentChange, _ transition: inout Transition) {
         note(change)
+        if transition.links != nil { settleLinks(&transition) }
         book.revision = transition.tickets.next()
         if !book.foldedCommands.isEmpty { nameFoldedCommands() }
         rebuildOverlay(&transition)

@@ -55,10 +55,36 @@ struct KeyMachine<Content: Sendable> {
         var discarded = Few<Content>.none
         /// Patches and errors that are no longer needed. They hold user objects, so they are released outside the lock, too.
         var leftovers: [any Sendable] = []
+        /// The layer of linked stores; `nil` for a store without links.
+        var links: LinkLayer<Content>?
+        /// The change of the accepted content, for the stamps of its places.
+        var linkChange: LinkChange<Content>?
+        /// The step of a removal, which concerns all stores that show the entity.
+        var removal: RemovalStep?
 
         init(time: any TimeSource, tickets: TicketCounter) {
             self.time = time
             self.tickets = tickets
+        }
+
+        /// Returns the stamp of this moment; zero in a store without links, which reads no clock.
+        mutating func stamp() -> Stamp {
+            guard let links else { return 0 }
+            return links.clocks.stamp(at: date)
+        }
+
+        /// Notes a response of an earlier moment in place of older content.
+        mutating func noteFetched(_ stamp: @autoclosure () -> Stamp?, over old: Content?) {
+            if links != nil { linkChange = .fetched(stamp() ?? self.stamp(), over: old) }
+        }
+
+        mutating func notePage(_ stamp: Stamp, _ page: Content) {
+            if links != nil { linkChange = .page(stamp, page) }
+        }
+
+        /// Notes a change of this moment.
+        mutating func noteChanged(from old: Content?) {
+            if links != nil { linkChange = .changed(from: old, at: stamp()) }
         }
     }
 }
@@ -78,8 +104,8 @@ extension KeyMachine {
     /// The state for observers; `nil` before anything is known.
     @inline(__always)
     var state: LoadingState<Content>? {
-        if origin.flight != nil { return .loading(content: content) }
-        if let failure = origin.failure { return .error(rawError: failure.error, content: content) }
+        if origin.flight != nil { return .loading(content: content ?? placeholder) }
+        if let failure = origin.failure { return .error(rawError: failure.error, content: content ?? placeholder) }
         // Computed first, so that the content is moved into the state and not copied.
         let (next, prev) = (additionalState(.next), additionalState(.prev))
         return content.map { .completed(content: $0, next: next, prev: prev) }

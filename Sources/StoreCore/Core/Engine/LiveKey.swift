@@ -28,6 +28,8 @@ struct LiveKey {
     private(set) var identity: FetchedKey?
     /// The lease under which the content of this revision was fetched, until it is saved.
     var lease: (lease: Lease, revision: Ticket)?
+    /// Whether an entity has changed since an observer looked, so that the content is reconciled at the next look (E1).
+    var isMarked = false
     var timer: (deadline: MonotonicInstant, id: CallerID, task: Task<Void, Never>)?
 
     init(param: BoxedKey, place: Int, rules: KeyRules<BoxedContent>) {
@@ -56,7 +58,7 @@ struct LiveKey {
     /// - Returns: `false` if there is one, or if the observer has left.
     mutating func wait(_ id: CallerID, _ suspension: Suspension) -> Bool {
         guard let observer = observers[id] else { return false }
-        if version > observer.tag, machine.isVisible { return false }
+        if isMarked || (version > observer.tag && machine.isVisible) { return false }
         // Otherwise the first waiter would wait forever.
         if observer.suspension != nil { refuseSecondWaiter() }
         return observers.suspend(id, suspension)

@@ -30,6 +30,8 @@ struct OriginWork<Content: Sendable> {
     var lastEnded: MonotonicInstant?
     /// Whether the command that creates the entity of this temporary key has failed or was taken back.
     var isAbandoned = false
+    /// Whether the entity was removed, so that only an explicit refresh fetches it (E7).
+    var isRemoved = false
 
     @inline(__always)
     var isAtRest: Bool {
@@ -172,6 +174,8 @@ struct Flight: Hashable {
     var base = Revision.none
     /// Whether the fetch has not begun because a newer record of another user is being read.
     var isParked = false
+    /// The stamp of the start of the request; zero in a store without links.
+    var stamp: Stamp = 0
 }
 
 struct FetchFailure {

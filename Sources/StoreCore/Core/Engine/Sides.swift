@@ -24,6 +24,8 @@ struct Sides {
 /// The page request in one direction of a list.
 struct Side {
     var ticket: Ticket?
+    /// The stamp of the start of the request; zero in a store without links.
+    var stamp: Stamp = 0
     /// Whether the page request was interrupted and begins again when no fetch of the list runs. Never true after a transition without
     /// such a fetch.
     var isInterrupted = false

@@ -18,8 +18,10 @@ extension StoreEngine {
             switch call {
             case .load(let param, let ticket):
                 Task.detached(priority: Task.currentPriority) { [self] in
-                    let result = await self.load(param, from: backing)
-                    callEnded(param) { key, transition in key.machine.cacheReadFinished(ticket, result, &transition) }
+                    var result = await self.load(param, from: backing)
+                    let held = self.links.isEmpty ? [] : await self.loadEntities(of: &result)
+                    callEnded(param) { [result] key, transition in key.machine.cacheReadFinished(ticket, result, &transition) }
+                    for entity in held { entity.release() }
                 }
             case .write(let param):
                 // A newer record of another user has made the save unnecessary, and the key may have been forgotten since then. A key that

@@ -7,7 +7,9 @@ extension StoreEngine {
     ///
     /// - Returns: The place of its key, which is fixed until the observer leaves; `nil` if the store is closed.
     func join(_ key: BoxedKey, _ id: CallerID, forceRefresh: Bool) -> Int? {
-        transition(key) { key, transition in
+        let row = newestRow(of: key)
+        return transition(key) { key, transition in
+            if let row { key.machine.rowFound(row) }
             key.observers.join(0, as: id)
             key.machine.observerJoined(forceRefresh: forceRefresh, &transition)
             return key.place
@@ -16,7 +18,8 @@ extension StoreEngine {
 
     /// Looks for a state that an observer has not seen.
     func look(_ id: CallerID, at place: Int) -> Key.Sight {
-        state.withLock { $0.live.key(at: place)?.value.look(id) ?? .gone }
+        if !links.isEmpty { reconcile(at: place) }
+        return state.withLock { $0.live.key(at: place)?.value.look(id) ?? .gone }
     }
 
     /// Lets an observer wait for a state that it has not seen. Resumes the observer at once if there is one, or if the observer has left.

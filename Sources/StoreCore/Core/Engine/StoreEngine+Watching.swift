@@ -63,7 +63,9 @@ extension Store {
         }
         return engine.state.withLock { state -> Content?? in
             // A key with pending changes is live.
-            guard let machine = state.live[state.resolve(BoxedKey(param))]?.value.machine, !machine.book.patches.isEmpty else { return nil }
+            guard let machine = state.live[state.resolve(BoxedKey(param))]?.value.machine,
+                machine.book.overlay != nil || !machine.book.patches.isEmpty
+            else { return nil }
             return .some(machine.isTemporary ? nil : machine.book.held?.record.content.value(as: Content.self))
         } ?? content
     }

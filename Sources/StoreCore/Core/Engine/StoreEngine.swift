@@ -29,15 +29,24 @@ package final class StoreEngine: Sendable {
     package let time: any TimeSource
     package let onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?
 
+    /// The links to the stores of the entities that the content shows; empty for most stores.
+    let links: [LinkRules]
+    let clocks: LinkClocks
+    /// The scope of the store, which linked stores share.
+    let scope: ObjectIdentifier?
+
     let state = EngineLock(EngineState())
     private let ids = Atomic<UInt64>(0)
 
     init(
         respond: @escaping Respond, follow: Follow? = nil, front: FrontMemory?, backing: (any Cacher<BoxedKey, BoxedContent>)?,
         expiry: Expiry, policy: StorePolicy, time: any TimeSource, list: ListRules<BoxedContent>?, name: String = "",
-        onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?
+        links: [LinkRules] = [], scope: CacheScope? = nil, onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?
     ) {
         self.name = name
+        self.links = links
+        self.scope = scope.map { ObjectIdentifier($0) }
+        clocks = LinkClocks(links)
         fetches = Fetches(respond: respond, policy: policy, list: list, time: time)
         self.follow = follow
         self.front = front
@@ -52,6 +61,7 @@ package final class StoreEngine: Sendable {
             list: list, position: Self.position(of: shared), isLive: follow != nil)
         observeNotices()
         observeChanges()
+        if !links.isEmpty { followEntities() }
     }
 
     private static func position(of shared: (any SharedCacher<BoxedKey, BoxedContent>)?) -> (@Sendable () -> Revision)? {
@@ -107,6 +117,7 @@ package final class StoreEngine: Sendable {
         if let key = state.live[param] { return key }
         let key = state.live.insert(param, rules: rules)
         if !state.abandonedKeys.isEmpty { key.value.machine.origin.isAbandoned = state.abandonedKeys[param] == true }
+        if let links = state.links { key.value.machine.origin.isRemoved = links.removals.isDone(param) }
         readMemory(&key.value, &state, &effects)
         return key
     }
@@ -149,7 +160,9 @@ package final class StoreEngine: Sendable {
         _ body: @Sendable (inout Key, inout Transition) -> Result
     ) -> (Result, ends: Bool) {
         var transition = Transition(time: time, tickets: state.tickets)
+        let turn = state.links == nil ? nil : beginLinked(&key, &transition)
         let result = body(&key, &transition)
+        if let turn { endLinked(turn, &key, &transition, &state, &effects) }
         if !transition.actions.isEmpty { carryOut(&key, &transition, &state, &effects) }
         if transition.isWriting, !state.watches.isEmpty { state.noteChange(of: key.param) }
         state.tickets = transition.tickets
@@ -243,6 +256,8 @@ struct EngineState {
     var idleWaiters: [Reply<Bool>] = []
     /// The keys that users have changed since each watch began.
     var watches: [CallerID: ChangedKeys] = [:]
+    /// The state of linked stores; `nil` for a store that neither has links nor is the target of one.
+    var links: LinkState?
 
     /// Returns the key that has replaced a temporary key, or any other key unchanged.
     func resolve(_ param: BoxedKey) -> BoxedKey { replacedKeys.isEmpty ? param : replacedKeys[param] ?? param }

@@ -340,7 +340,7 @@ private func isSame<Value>(_ left: Value?, _ right: Value?, _ isSame: (Value, Va
 }
 
 /// Returns whether two contents are equal or the same object; content without equality always differs.
-private func isUnchanged<Content>(_ left: Content, _ right: Content) -> Bool {
+func isUnchanged<Content>(_ left: Content, _ right: Content) -> Bool {
     if let left = left as? any Equatable { return left.isEqual(to: right) }
     return Content.self is AnyObject.Type && (left as AnyObject) === (right as AnyObject)
 }
@@ -352,7 +352,7 @@ extension Equatable {
 extension StoreFlowable {
     /// The state of valid content in memory, without a wait; `nil` if memory has none.
     var stateInMemory: LoadingState<Content>? {
-        guard let (record, deadline) = store.memory?.entry(of: param) else { return nil }
+        guard let (record, deadline) = store.memory?.entry(of: param), store.isReconciled(record) else { return nil }
         // `.min` leaves the decision to the engine, which an observer asks.
         guard deadline == .max || (deadline != .min && store.clock.nanoseconds() < deadline) else { return nil }
         let pages = [record.nextKey, record.prevKey].map { AdditionalLoadingState.fixed(canRequestAdditionalData: $0?.isEmpty == false) }

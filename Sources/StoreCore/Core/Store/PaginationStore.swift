@@ -18,6 +18,7 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
     ///   - cacher: The storage for lists and their page keys; give each store its own cacher.
     ///   - fetcher: The source of pages; with a one-way fetcher there is never a previous page.
     ///   - identity: The rule that decides when a new element replaces an older one.
+    ///   - links: The places at which the content shows entities of other stores; see ``EntityLink``.
     ///   - policy: The rules for retries, intervals and other automatic behavior.
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group of stores that are cleared together.
@@ -26,10 +27,12 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
     @inlinable
     public convenience init(
         cacher: some Cacher<Param, [Element]>, fetcher: some PaginationFetcher<Param, Element>,
-        identity: ElementIdentity<Element> = .automatic, policy: StorePolicy = .default, time: some TimeSource = .system,
+        links: [EntityLink<[Element]>] = [], identity: ElementIdentity<Element> = .automatic, policy: StorePolicy = .default,
+        time: some TimeSource = .system,
         scope: CacheScope? = nil, name: String = "", onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
     ) {
-        self.init(of: cacher, fetcher, identity: identity, policy: policy, time: time, scope: scope, name: name, onEvent: onEvent)
+        self.init(
+            of: cacher, fetcher, links: links, identity: identity, policy: policy, time: time, scope: scope, name: name, onEvent: onEvent)
     }
 
     /// Creates a store of elements that are identified by their `id`.
@@ -40,6 +43,7 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
     ///   - cacher: The storage for lists and their page keys; give each store its own cacher.
     ///   - fetcher: The source of pages; with a one-way fetcher there is never a previous page.
     ///   - identity: The rule that decides when a new element replaces an older one.
+    ///   - links: The places at which the content shows entities of other stores; see ``EntityLink``.
     ///   - policy: The rules for retries, intervals and other automatic behavior.
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group of stores that are cleared together.
@@ -48,10 +52,12 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
     @inlinable
     public convenience init(
         cacher: some Cacher<Param, [Element]>, fetcher: some PaginationFetcher<Param, Element>,
-        identity: ElementIdentity<Element> = .id, policy: StorePolicy = .default, time: some TimeSource = .system,
+        links: [EntityLink<[Element]>] = [], identity: ElementIdentity<Element> = .id, policy: StorePolicy = .default,
+        time: some TimeSource = .system,
         scope: CacheScope? = nil, name: String = "", onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
     ) where Element: Identifiable, Element: SendableMetatype {
-        self.init(of: cacher, fetcher, identity: identity, policy: policy, time: time, scope: scope, name: name, onEvent: onEvent)
+        self.init(
+            of: cacher, fetcher, links: links, identity: identity, policy: policy, time: time, scope: scope, name: name, onEvent: onEvent)
     }
 
     /// Creates a store of two-way lists that hold a limited number of pages.
@@ -63,6 +69,7 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
     ///   - fetcher: The source of pages. Each page needs the key of the page before it and of the page after it.
     ///   - paging: The window: the number of pages that a list holds.
     ///   - identity: The rule that decides when a new element replaces an older one.
+    ///   - links: The places at which the content shows entities of other stores; see ``EntityLink``.
     ///   - policy: The rules for retries, intervals and other automatic behavior.
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group of stores that are cleared together.
@@ -71,21 +78,23 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
     @inlinable
     public convenience init(
         cacher: some Cacher<Param, [Element]>, fetcher: some TwoWayPaginationFetcher<Param, Element>, paging: PagingPolicy,
-        identity: ElementIdentity<Element> = .automatic, policy: StorePolicy = .default, time: some TimeSource = .system,
+        links: [EntityLink<[Element]>] = [], identity: ElementIdentity<Element> = .automatic, policy: StorePolicy = .default,
+        time: some TimeSource = .system,
         scope: CacheScope? = nil, name: String = "", onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
     ) {
         self.init(
-            of: cacher, fetcher, paging: paging, identity: identity, policy: policy, time: time, scope: scope, name: name, onEvent: onEvent)
+            of: cacher, fetcher, paging: paging, links: links, identity: identity, policy: policy, time: time, scope: scope, name: name,
+            onEvent: onEvent)
     }
 
     @inlinable
     init(
         of cacher: some Cacher<Param, [Element]>, _ fetcher: some PaginationFetcher<Param, Element>, paging: PagingPolicy? = nil,
-        identity: ElementIdentity<Element>, policy: StorePolicy, time: some TimeSource, scope: CacheScope?,
+        links: [EntityLink<[Element]>], identity: ElementIdentity<Element>, policy: StorePolicy, time: some TimeSource, scope: CacheScope?,
         name: String, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)?
     ) {
         lists = Store(
-            cacher: cacher, respond: fetcher.boxed(), accept: fetcher.acceptance(), policy: policy, time: time, scope: scope,
+            cacher: cacher, respond: fetcher.boxed(), accept: fetcher.acceptance(), links: links, policy: policy, time: time, scope: scope,
             list: identity.rules(isTwoWay: fetcher is any TwoWayPaginationFetcher, paging: paging).boxed(), name: name,
             onEvent: onEvent)
     }

@@ -15,6 +15,8 @@
 public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// The memory that serves hits without the engine; `nil` if the cacher has none, or if the store reports events.
     @usableFromInline let front: MemoryTable<Param, Content>?
+    /// The memory that serves hits of linked content, as long as its entities have not changed; `nil` for any other store.
+    @usableFromInline let linkedFront: MemoryTable<Param, Content>?
     /// The memory of the cacher, also for a store that reports events; `nil` if the cacher has none.
     let memory: MemoryTable<Param, Content>?
     @usableFromInline let clock: HitClock
@@ -25,6 +27,7 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     /// - Parameters:
     ///   - cacher: The storage for content; give each store its own cacher.
     ///   - fetcher: The source of content: a ``Fetcher``, a ``RevalidatingFetcher``, a ``LiveFetcher``, or any other ``Origin``.
+    ///   - links: The places at which the content shows entities of other stores; see ``EntityLink``.
     ///   - policy: The rules for retries, intervals and other automatic behavior.
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group of stores that are cleared together.
@@ -34,20 +37,21 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     ///     engine, so that they can be reported.
     @inlinable
     public convenience init(
-        cacher: some Cacher<Param, Content>, fetcher: some Origin<Param, Content>, policy: StorePolicy = .default,
-        time: some TimeSource = .system, scope: CacheScope? = nil, name: String = "",
+        cacher: some Cacher<Param, Content>, fetcher: some Origin<Param, Content>, links: [EntityLink<Content>] = [],
+        policy: StorePolicy = .default, time: some TimeSource = .system, scope: CacheScope? = nil, name: String = "",
         onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
     ) {
         self.init(
-            cacher: cacher, respond: fetcher.boxed(), accept: fetcher.acceptance(), follow: fetcher.boxedStreams(), policy: policy,
-            time: time, scope: scope, list: nil, name: name, onEvent: onEvent)
+            cacher: cacher, respond: fetcher.boxed(), accept: fetcher.acceptance(), follow: fetcher.boxedStreams(), links: links,
+            policy: policy, time: time, scope: scope, list: nil, name: name, onEvent: onEvent)
     }
 
     /// Creates a store whose content may consist of pages.
     @usableFromInline
     init(
         cacher: some Cacher<Param, Content>, respond: @escaping Respond, accept: @escaping Accept<Param>, follow: Follow? = nil,
-        policy: StorePolicy, time: some TimeSource, scope: CacheScope?, list: ListRules<BoxedContent>?, name: String = "",
+        links: [EntityLink<Content>], policy: StorePolicy, time: some TimeSource, scope: CacheScope?, list: ListRules<BoxedContent>?,
+        name: String = "",
         onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)?
     ) {
         let fronted = cacher as? any FrontedCacher<Param, Content>
@@ -55,9 +59,10 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
         engine = StoreEngine(
             respond: respond, follow: follow, front: fronted?.front,
             backing: backing.map { BoxedCacher(cacher: $0, accept: accept) }, expiry: cacher.expiry, policy: policy, time: time,
-            list: list, name: name, onEvent: Self.listener(onEvent, name))
+            list: list, name: name, links: links.map(\.rules), scope: scope, onEvent: Self.listener(onEvent, name))
         memory = fronted?.table
-        front = onEvent == nil ? memory : nil
+        front = onEvent == nil && links.isEmpty ? memory : nil
+        linkedFront = onEvent == nil && !links.isEmpty ? memory : nil
         clock = HitClock(time)
         guard let scope else { return }
         scope.add(engine, running: engine.fetches.running)
@@ -75,6 +80,7 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     ///
     /// - Parameters:
     ///   - cacher: The storage for content; give each store its own cacher.
+    ///   - links: The places at which the content shows entities of other stores; see ``EntityLink``.
     ///   - policy: The rules for retries, intervals and other automatic behavior.
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group of stores that are cleared together.
@@ -84,12 +90,14 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     ///   - fetch: Fetches the content of a key.
     @inlinable
     public convenience init(
-        cacher: some Cacher<Param, Content>, policy: StorePolicy = .default, time: some TimeSource = .system,
-        scope: CacheScope? = nil, name: String = "", onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil,
+        cacher: some Cacher<Param, Content>, links: [EntityLink<Content>] = [], policy: StorePolicy = .default,
+        time: some TimeSource = .system, scope: CacheScope? = nil, name: String = "",
+        onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil,
         fetch: @escaping @Sendable (_ param: Param) async throws -> Content
     ) {
         self.init(
-            cacher: cacher, fetcher: ClosureFetcher(fetch), policy: policy, time: time, scope: scope, name: name, onEvent: onEvent)
+            cacher: cacher, fetcher: ClosureFetcher(fetch), links: links, policy: policy, time: time, scope: scope, name: name,
+            onEvent: onEvent)
     }
 
     /// The handle on one key. It holds the key and one reference, so it costs nothing to create or discard.

@@ -65,7 +65,16 @@ extension StoreFlowable {
         element id: Element.ID, optimistically patch: @escaping @Sendable (_ element: inout Element) -> Void,
         perform: () async throws -> Result
     ) async throws -> Result where Content == [Element], Element.ID: Sendable {
-        try await engine.mutate(
+        // The element of a full place is the entity, so the change is one of the entity (E5).
+        if let entities = engine.links.first(where: { $0.elementType == ObjectIdentifier(Element.self) })?.entities {
+            return try await entities.mutate(
+                BoxedKey(id), { content in content.change(as: Element.self, patch) }, perform: perform,
+                response: { result in
+                    guard Result.self == Element.self, let element = result as? Element else { return .none }
+                    return .content(BoxedContent(element))
+                })
+        }
+        return try await engine.mutate(
             key, { content in content.change(as: [Element].self) { $0.change(id, patch) } }, perform: perform,
             response: { result in
                 guard Result.self == Element.self, let element = result as? Element else { return .none }

@@ -1,0 +1,141 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+internal import Synchronization
+
+/// The clock of one store's stamps, and the number of its changes that others may show.
+final class LinkClock: Sendable {
+    /// Whether other stores link to this one, for callers without its lock.
+    let isFollowed = Atomic<Bool>(false)
+    private let last = Atomic<UInt64>(0)
+    // Zero stands for a record that was not reconciled.
+    private let changes = Atomic<UInt64>(LinkClock.first)
+
+    static let first: UInt64 = 1
+
+    var lastStamp: Stamp { last.load(ordering: .acquiring) }
+
+    /// Advances the clock past a stamp; one from disk may be damaged, so it has a limit.
+    func raise(to stamp: Stamp) { last.max(min(stamp, 1 << 62), ordering: .acquiringAndReleasing) }
+
+    /// The number of the last change.
+    var number: UInt64 { changes.load(ordering: .acquiring) }
+
+    /// Counts a change. Called before the change is visible, so that no hit of linked content is older than it.
+    func count() { changes.wrappingAdd(1, ordering: .acquiringAndReleasing) }
+}
+
+/// The clocks that a store's stamps must be ordered with: its own, and those of the stores that it links to.
+final class LinkClocks: Sendable {
+    let own = LinkClock()
+    /// The values that full places show of keys without content.
+    let rows = Lock(EntityRows())
+    /// The fields that fragments of other stores have, by name.
+    let fields = Lock<[String: EntityField]>([:])
+    /// The clocks of the linked stores, and of those that they link to.
+    let sources: [LinkClock]
+
+    init(_ links: [LinkRules]) {
+        var sources: [LinkClock] = []
+        for clock in links.flatMap({ $0.entities.clocks.all }) where !sources.contains(where: { $0 === clock }) { sources.append(clock) }
+        self.sources = sources
+    }
+
+    var all: [LinkClock] { [own] + sources }
+
+    /// A number that changes with each change of what a linked store shows: the sum of counters that only grow.
+    var number: UInt64 { sources.reduce(0) { $0 &+ $1.number } }
+
+    /// The same number, for a store that links to this one.
+    var numberForFollowers: UInt64 { number &+ own.number }
+
+    /// Returns a new stamp, later than all stamps that this store and its linked stores have given or seen.
+    func stamp(at date: Date) -> Stamp {
+        let last = sources.reduce(own.lastStamp) { max($0, $1.lastStamp) }
+        let stamp = max(date.stamp, last + 1)
+        raise(to: stamp)
+        return stamp
+    }
+
+    /// Advances the clocks past a stamp, such as one from disk.
+    func raise(to stamp: Stamp) {
+        own.raise(to: stamp)
+        for clock in sources { clock.raise(to: stamp) }
+    }
+}
+
+extension Date {
+    /// The date in microseconds.
+    var stamp: Stamp { Stamp(max(0, min(timeIntervalSince1970, 1e12)) * 1_000_000) }
+}
+
+/// The keys of the last changes of a store.
+struct ChangeLog: Sendable {
+    static var limit: Int { 4_096 }
+
+    private var keys: [BoxedKey] = []
+    /// The number of changes so far.
+    private(set) var count: UInt64 = 0
+
+    /// - Returns: A forgotten key.
+    mutating func append(_ key: BoxedKey) -> BoxedKey? {
+        defer { count += 1 }
+        guard keys.count == Self.limit else {
+            keys.append(key)
+            return nil
+        }
+        let place = Int(count % UInt64(Self.limit))
+        defer { keys[place] = key }
+        return keys[place]
+    }
+
+    /// Returns the keys of the changes after a number; `nil` if they are forgotten.
+    func keys(after number: UInt64) -> Set<BoxedKey>? {
+        guard number <= count, count - number <= UInt64(keys.count) else { return nil }
+        return Set((number..<count).map { keys[Int($0 % UInt64(Self.limit))] })
+    }
+}
+
+/// The newest values that full places show of keys without content, so that all places agree before the entity is loaded.
+///
+/// They are no records: no caller gets them, and nothing saves them. Their number is bounded.
+struct EntityRows: Sendable {
+    static var limit: Int { 4_096 }
+
+    struct Row: Sendable {
+        var content: BoxedContent
+        var stamp: Stamp
+        var parts: [String: Stamp] = [:]
+
+        /// The row after a newer value of a full place; newer fields of fragments stay.
+        func replaced(by value: BoxedContent, at stamp: Stamp, _ fields: [String: EntityField]) -> Row {
+            var row = Row(content: value, stamp: stamp, parts: parts.filter { $0.value > stamp })
+            for name in row.parts.keys { if let field = fields[name] { field.set(&row.content, field.get(content)) } }
+            return row
+        }
+    }
+
+    private var rows: [BoxedKey: Row] = [:]
+    private var order: [BoxedKey] = []
+
+    subscript(key: BoxedKey) -> Row? { rows[key] }
+
+    /// Keeps a row. Forgets half of the rows, the oldest, beyond the limit.
+    mutating func keep(_ row: Row, of key: BoxedKey) {
+        guard rows.updateValue(row, forKey: key) == nil else { return }
+        order.append(key)
+        guard rows.count > Self.limit else { return }
+        for forgotten in order.prefix(Self.limit / 2) { rows[forgotten] = nil }
+        order.removeFirst(Self.limit / 2)
+    }
+
+    /// Forgets a row, because the entity was removed.
+    mutating func forget(_ key: BoxedKey) {
+        guard rows.removeValue(forKey: key) != nil else { return }
+        order.removeAll { $0 == key }
+    }
+
+    mutating func removeAll() { self = EntityRows() }
+}

@@ -1,0 +1,98 @@
+/// The moment of a value, on a hybrid logical clock: microseconds of wall time, or one more than the last stamp (E2).
+package typealias Stamp = UInt64
+
+/// The decision about one entity and one place that shows it: which value shows, and what is copied (E2, E3).
+///
+/// The pair knows stamps, not values. Fragments have one pair for each field, because fragments of several lists may have brought
+/// different fields of one entity.
+struct LinkPair: Hashable {
+    /// The stamp of the entity's value; `nil` if the entity has no content, so that it gets none.
+    var entity: Stamp?
+    /// The stamp of the place's value.
+    var place: Stamp
+
+    enum Decision: Hashable {
+        /// Both have the same value, or the place alone has one.
+        case none
+        /// The entity's value is copied to the place.
+        case copy
+        /// The place's value is merged into the entity.
+        case merge
+    }
+
+    /// Only a strictly newer value wins.
+    var decision: Decision {
+        guard let entity, entity != place else { return .none }
+        return entity > place ? .copy : .merge
+    }
+
+    /// The stamps after the decision was carried out.
+    var settled: LinkPair {
+        switch decision {
+        case .none: self
+        case .copy: LinkPair(entity: entity, place: entity ?? place)
+        case .merge: LinkPair(entity: place, place: place)
+        }
+    }
+}
+
+/// The decisions about one entity and one place, for each field of a fragment.
+struct PlaceDecision: Hashable {
+    /// The parts of the value that are copied to the place, and those that are merged into the entity. A full place has one part.
+    var copied: [Int] = []
+    var merged: [Int] = []
+    /// The stamp of the place afterwards.
+    var stamp: Stamp
+
+    /// Decides about a place.
+    ///
+    /// - Parameters:
+    ///   - place: The stamp of the place.
+    ///   - entity: The stamp of the entity's value; `nil` if the entity has no content.
+    ///   - parts: The stamps of the entity's fields, where fragments have brought them; one part without a stamp for a full place.
+    init(place: Stamp, entity: Stamp?, parts: [Stamp?]) {
+        stamp = place
+        guard let entity else { return }
+        for (number, part) in parts.enumerated() {
+            switch LinkPair(entity: max(entity, part ?? 0), place: place).decision {
+            case .none: break
+            case .copy: copied.append(number)
+            case .merge: merged.append(number)
+            }
+        }
+        // A field of a fragment may be newer than the others, so it does not raise the stamp of all.
+        stamp = max(place, entity)
+    }
+}
+
+// MARK: - Stamps
+
+/// The stamps of all places of one content, in the order of its links and of their places.
+///
+/// Encoded as runs, because most places have the stamp of their page.
+package struct PlaceStamps: Hashable, Sendable, Codable {
+    package var links: [[Stamp]]
+
+    init(_ links: [[Stamp]]) { self.links = links }
+
+    package init(from decoder: any Decoder) throws {
+        links = try decoder.singleValueContainer().decode([[Stamp]].self).map { runs in
+            var stamps: [Stamp] = []
+            // Damaged numbers make another count, so that the stamps count as unknown.
+            for position in stride(from: 0, to: runs.count - 1, by: 2) where runs[position] <= 1 << 20 {
+                stamps += repeatElement(runs[position + 1], count: Int(runs[position]))
+            }
+            return stamps
+        }
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(
+            links.map { stamps in
+                stamps.reduce(into: [Stamp]()) { runs, stamp in
+                    if runs.last == stamp { runs[runs.count - 2] += 1 } else { runs += [1, stamp] }
+                }
+            })
+    }
+}

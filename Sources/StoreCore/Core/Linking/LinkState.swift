@@ -1,0 +1,148 @@
+/// The state of an engine that has links, or that others link to. Guarded by the engine's lock.
+struct LinkState: Sendable {
+    /// The stores that link to this one.
+    private(set) var followers: [Follower] = []
+    var log = ChangeLog()
+    var removals = Removals()
+
+    struct Follower: Sendable {
+        weak let engine: StoreEngine?
+    }
+
+    mutating func add(_ follower: StoreEngine) {
+        followers.removeAll { $0.engine == nil }
+        followers.append(Follower(engine: follower))
+    }
+}
+
+/// The keys whose entities are being removed, and those that were (E7).
+struct Removals: Sendable {
+    static var limit: Int { 1_000 }
+
+    /// The number of running removals of each key.
+    private var running: [BoxedKey: Int] = [:]
+    private var done: [BoxedKey: Stamp] = [:]
+    /// The removed keys that have content again. Older values of their entities are still not shown in lists.
+    private var returned: Set<BoxedKey> = []
+
+    func isRunning(_ key: BoxedKey) -> Bool { running[key] != nil }
+    func isDone(_ key: BoxedKey) -> Bool { done[key] != nil && !returned.contains(key) }
+    /// The moment of a removal; older values of the entity are not shown in lists.
+    func stamp(of key: BoxedKey) -> Stamp? { done[key] }
+
+    mutating func note(_ step: RemovalStep, of key: BoxedKey) {
+        switch step {
+        case .began: running[key, default: 0] += 1
+        case .failed: end(key)
+        case .succeeded(let stamp):
+            end(key)
+            done[key] = stamp
+            returned.remove(key)
+            if done.count > Self.limit, let oldest = done.min(by: { $0.value < $1.value })?.key {
+                done[oldest] = nil
+                returned.remove(oldest)
+            }
+        }
+    }
+
+    /// The key has content again.
+    mutating func forget(_ key: BoxedKey) { if done[key] != nil { returned.insert(key) } }
+
+    private mutating func end(_ key: BoxedKey) {
+        guard let count = running[key] else { return }
+        running[key] = count > 1 ? count - 1 : nil
+    }
+}
+
+/// A step of the removal of an entity.
+enum RemovalStep: Hashable, Sendable {
+    case began, failed
+    case succeeded(Stamp)
+}
+
+/// A change of an entity that is to be marked in the stores that show it.
+struct LinkMark: Sendable {
+    let engine: StoreEngine
+    let key: BoxedKey
+    /// Whether linked content may have a newer value, because the entity was read.
+    let isRead: Bool
+}
+
+/// The effects of transitions of another store.
+struct LinkedEffects: Sendable {
+    let engine: StoreEngine
+    var effects: Effects
+}
+
+/// The value of an entity at one moment.
+struct EntityValue: Sendable {
+    /// The accepted content; without it the newest row of a full place; `nil` if there is neither.
+    var content: BoxedContent?
+    var isRow = false
+    var stamp: Stamp = 0
+    /// The stamps of the fields that fragments have brought.
+    var parts: [String: Stamp] = [:]
+    /// The content with pending changes; `nil` if it is the accepted one.
+    var shown: BoxedContent?
+    /// The pending changes of an entity without content.
+    var patches: [@Sendable (inout BoxedContent) -> Void] = []
+    /// Whether the entity may have content that only the cacher knows.
+    var isUnread = false
+    /// Whether the entity is being removed.
+    var isHidden = false
+    /// The moment at which the entity was removed.
+    var removal: Stamp?
+    /// The key of the entity, which may have replaced a temporary one.
+    var key: BoxedKey?
+
+    /// Takes the value of a full place for that of an entity without content.
+    mutating func show(_ row: EntityRows.Row) {
+        (content, isRow, stamp, parts) = (row.content, true, row.stamp, row.parts)
+        guard !patches.isEmpty else { return }
+        var patched = row.content
+        for patch in patches { patch(&patched) }
+        shown = patched
+    }
+}
+
+/// The work of the layer during one transition.
+final class LinkTurn: Sendable {
+    /// What other stores may show of the key.
+    struct Mark: Equatable, Sendable {
+        var revision: Ticket
+        var content: UInt64
+        var hasContent: Bool
+        var isKnown: Bool
+    }
+
+    let before: Mark
+    private let gathered = Lock(Gathered())
+
+    private struct Gathered: Sendable {
+        var effects: [LinkedEffects] = []
+        var leftovers: [any Sendable] = []
+        var unread: [(engine: StoreEngine, key: BoxedKey)] = []
+    }
+
+    init(before: Mark) { self.before = before }
+
+    /// Keeps the effects of transitions of another store until this store's lock is released.
+    func add(_ effects: Effects, of engine: StoreEngine) {
+        gathered.withLock { $0.effects.append(LinkedEffects(engine: engine, effects: effects)) }
+    }
+
+    /// Keeps a user object that is no longer needed until the lock is released.
+    func discard(_ object: any Sendable) { gathered.withLock { $0.leftovers.append(object) } }
+
+    func noteUnread(_ key: BoxedKey, of engine: StoreEngine) {
+        gathered.withLock { if $0.unread.count < StoreEngine.entityLimit { $0.unread.append((engine, key)) } }
+    }
+
+    var unread: [(engine: StoreEngine, key: BoxedKey)] { gathered.withLock { $0.unread } }
+
+    func deliver(to effects: inout Effects) {
+        let gathered = gathered.withLock { $0 }
+        effects.linked += gathered.effects
+        effects.leftovers += gathered.leftovers
+    }
+}

@@ -1,0 +1,189 @@
+/// The part of a book that takes part in links: as content that shows entities, and as an entity that other content shows.
+struct LinkedBook<Content: Sendable> {
+    // The entity.
+
+    /// The stamp of the accepted content; zero before there is any.
+    var stamp: Stamp = 0
+    /// The stamps of the fields that fragments have brought and that are newer than the content.
+    var parts: [String: Stamp] = [:]
+    /// The newest value at a loaded full place, while the key has no content (E6).
+    var row: Content?
+
+    // The linked content.
+
+    /// The places of the accepted content, for each link; empty before it is known.
+    var places: [LinkedPlaces] = []
+    /// The number of the last change that each link was reconciled with.
+    var numbers: [UInt64] = []
+    /// The pending changes of the entities, for each link.
+    var pending: [PendingChanges<Content>] = []
+    /// The same changes, applied to the accepted content before the patches of this key; `nil` if there are none.
+    var overlay: (@Sendable (inout Content) -> Void)?
+}
+
+/// The pending changes of the entities of one link, by the positions of their places.
+struct PendingChanges<Content: Sendable>: Sendable {
+    var values: [Int: Content] = [:]
+    /// The elements that are being removed.
+    var hidden: Set<Int> = []
+
+    var isEmpty: Bool { values.isEmpty && hidden.isEmpty }
+}
+
+/// The places of one link in one content.
+struct LinkedPlaces: Sendable {
+    /// The keys of the entities in the order of their places.
+    let keys: [BoxedKey]
+    /// The positions of the places of each entity.
+    let positions: [BoxedKey: Few<Int>]
+    var stamps: [Stamp]
+
+    init(_ keys: [BoxedKey], stamps: [Stamp]) {
+        self.keys = keys
+        self.stamps = stamps
+        var positions: [BoxedKey: Few<Int>] = [:]
+        positions.reserveCapacity(keys.count)
+        for (position, key) in keys.enumerated() { positions[key, default: .none].append(position) }
+        self.positions = positions
+    }
+
+    /// The stamp of an entity's places, which agree after each transition.
+    func stamp(of key: BoxedKey) -> Stamp? {
+        var stamp: Stamp?
+        positions[key]?.forEach { stamp = max(stamp ?? 0, stamps[$0]) }
+        return stamp
+    }
+
+    func positions(of key: BoxedKey) -> [Int] {
+        var found: [Int] = []
+        positions[key]?.forEach { found.append($0) }
+        return found
+    }
+}
+
+/// A change of accepted content, as far as the stamps of its places depend on it.
+enum LinkChange<Content: Sendable>: Sendable {
+    /// A response or a pushed value of this moment in place of older content.
+    case fetched(Stamp, over: Content?)
+    /// A page of this moment was added.
+    case page(Stamp, Content)
+    /// The content was changed; only the places that differ are newer.
+    case changed(from: Content?, at: Stamp)
+    /// The value of a place was merged; a fragment does not raise the stamp of the content (E3).
+    case merged(from: Content, at: Stamp, isWhole: Bool)
+}
+
+/// The visible effect of reconciling content with its entities.
+struct LinkOutcome: OptionSet {
+    let rawValue: Int
+    /// The accepted content has changed.
+    static let accepted = LinkOutcome(rawValue: 1)
+    /// The content that readers see has changed.
+    static let shown = LinkOutcome(rawValue: 2)
+    /// The record must be mirrored again, because it was reconciled with newer changes.
+    static let reconciled = LinkOutcome(rawValue: 4)
+    /// Elements were removed, so that positions have changed.
+    static let removed = LinkOutcome(rawValue: 8)
+}
+
+/// The layer between accepted content and patches, as a transition uses it.
+struct LinkLayer<Content: Sendable>: Sendable {
+    /// The clocks of the stamps.
+    let clocks: LinkClocks
+    /// Reconciles the accepted content with its entities. `isNew` is whether the content may have other places than before.
+    let settle: @Sendable (inout Book<Content>, _ change: LinkChange<Content>?, _ isNew: Bool) -> LinkOutcome
+}
+
+extension KeyMachine {
+    /// The content of a full place in place of content that is loading, with the patches of this key applied (E6).
+    var placeholder: Content? {
+        guard var row = book.linked?.value.row else { return nil }
+        for patch in book.patches { patch.apply(&row) }
+        return row
+    }
+
+    /// A loaded full place shows this key while it has no content.
+    ///
+    /// - Returns: Whether the key has no content.
+    @discardableResult
+    mutating func rowFound(_ row: Content) -> Bool {
+        guard book.held == nil else { return false }
+        if book.linked == nil { book.linked = OutOfLine(LinkedBook()) }
+        book.linked?.value.row = row
+        return true
+    }
+
+    /// A mutation of a key without content succeeds: the row of a full place becomes the content, and is out of date (E5).
+    mutating func rowBecomesContent(_ row: Content, _ transition: inout Transition) {
+        guard book.held == nil, origin.isKnown, !book.patches.isEmpty, !isTemporary else { return }
+        book.held = HeldRecord(CacheRecord(content: row, fetchedAt: transition.date, details: nil), deadline: .distantPast)
+        book.held?.invalidate()
+        book.contentNumber += 1
+    }
+
+    /// Entities that the content shows may have changed: shows their newest values (E1).
+    ///
+    /// The content keeps its epoch, its date, its validator and its deadline, and no fetch is canceled (E4).
+    mutating func entitiesChanged(_ transition: inout Transition) {
+        guard let layer = transition.links, book.held != nil else { return }
+        let before = rules.isList ? book.held?.record.content : nil
+        let outcome = layer.settle(&book, nil, book.linked?.value.stamp ?? 0 == 0)
+        show(outcome, from: before, &transition)
+        if !outcome.isEmpty { endTransition(&transition) }
+    }
+
+    /// The value of a place is newer than this entity: changes content and stamp, but not the freshness (E3).
+    mutating func merged(_ content: Content, at stamp: Stamp, isWhole: Bool, _ transition: inout Transition) {
+        guard let old = book.held?.record.content else { return }
+        transition.linkChange = .merged(from: old, at: stamp, isWhole: isWhole)
+        transition.discarded.append(old)
+        book.held?.record.content = content
+        sides?.mergeIndex = nil
+        book.contentNumber += 1
+        acceptedContentChanged(.derived, &transition)
+        endTransition(&transition)
+    }
+
+    /// The accepted content has changed: dates it and its places, and reconciles them with their entities.
+    mutating func settleLinks(_ transition: inout Transition) {
+        guard let layer = transition.links else { return }
+        let change = transition.linkChange
+        transition.linkChange = nil
+        let before = rules.isList ? book.held?.record.content : nil
+        let outcome = layer.settle(&book, change, true)
+        if outcome.contains(.removed) { elementsRemoved(from: before) }
+        if !outcome.isDisjoint(with: [.accepted, .shown]) { book.contentNumber += 1 }
+        // Its contents are user objects.
+        if let change { transition.leftovers.append(change) }
+    }
+
+    /// The record was read or adopted, so its places are new.
+    mutating func linkRead(_ transition: inout Transition) {
+        guard let layer = transition.links, book.held != nil else { return }
+        let before = rules.isList ? book.held?.record.content : nil
+        let outcome = layer.settle(&book, nil, true)
+        show(outcome, from: before, &transition)
+    }
+
+    /// Adapts the sizes of the pages and the index to a list that elements were removed from.
+    private mutating func elementsRemoved(from old: Content?) {
+        sides?.mergeIndex = nil
+        guard let old, let new = book.held?.record.content else { return }
+        let pages = resized(book.held?.record.fields.pages, from: old, to: new)
+        book.held?.record.fields.pages = pages
+    }
+
+    private mutating func show(_ outcome: LinkOutcome, from old: Content?, _ transition: inout Transition) {
+        if outcome.contains(.removed) { elementsRemoved(from: old) }
+        if outcome.contains(.accepted) {
+            note(.derived)
+            book.revision = transition.tickets.next()
+        }
+        if !outcome.isDisjoint(with: [.accepted, .shown]) {
+            rebuildOverlay(&transition)
+            book.contentNumber += 1
+            transition.publishes = true
+        }
+        if !outcome.isEmpty { mirror(&transition) }
+    }
+}

@@ -1,0 +1,73 @@
+extension Store {
+    /// Returns valid content from memory if none of its entities has changed since; `nil` for a store without links.
+    @usableFromInline
+    func linkedHit(_ param: Param) -> Content? {
+        guard let (record, deadline) = linkedFront?.entry(of: param), isReconciled(record) else { return nil }
+        return deadline == .max || (deadline != .min && clock.nanoseconds() < deadline) ? record.content : nil
+    }
+
+    /// Whether a record in memory agrees with the entities that it shows.
+    func isReconciled(_ record: CacheRecord<Content>) -> Bool {
+        engine.links.isEmpty || record.details?.reconciled == engine.clocks.number
+    }
+}
+
+extension Store {
+    /// Hides an entity in every list that shows it, sends its removal to the origin, and forgets the entity.
+    ///
+    /// ```swift
+    /// try await articles.remove(7) { try await api.delete(7) }
+    /// ```
+    ///
+    /// When `perform` fails or is canceled, all lists show the element again, at its place. When it succeeds, the element leaves the lists
+    /// that are loaded, also if their fetches began earlier. Values that other content shows stay as they are. Observers of the key get an
+    /// error with the code ``StoreError/Code/removed``, and the key is not fetched again before `refresh()` or `publish(forceRefresh: true)`.
+    ///
+    /// The store remembers the newest 1 000 removals while the process runs. A list that is only on disk may show a removed element until
+    /// its next fetch.
+    ///
+    /// - Parameters:
+    ///   - param: The key of the entity.
+    ///   - perform: Sends the removal to the origin; runs in the caller's task.
+    /// - Returns: The value that `perform` returned, after the record is removed.
+    /// - Throws: The error that `perform` threw; ``StoreError/Code/closed``.
+    @discardableResult
+    public func remove<Result>(_ param: Param, perform: () async throws -> Result) async throws -> Result {
+        try await engine.remove(BoxedKey(param), perform: perform)
+    }
+}
+
+extension StoreEngine {
+    fileprivate func remove<Result>(_ param: BoxedKey, perform: () async throws -> Result) async throws -> Result {
+        state.withLock { if $0.links == nil { $0.links = LinkState() } }
+        guard transition(param, { _, transition in transition.removal = .began }) != nil else { throw StoreError.closedStore }
+        do {
+            let result = try await perform()
+            await write(param) { machine, transition in machine.removed(&transition) }
+            return result
+        } catch {
+            transition(param) { _, transition in transition.removal = .failed }
+            throw error
+        }
+    }
+}
+
+extension KeyMachine {
+    /// The origin has removed the entity.
+    ///
+    /// - Returns: The new revision.
+    fileprivate mutating func removed(_ transition: inout Transition) -> Ticket {
+        transition.removal = .succeeded(transition.stamp())
+        dropFlight(&transition)
+        desk.forceRefreshPending = false
+        origin.isRemoved = true
+        return cleared(&transition)
+    }
+}
+
+extension StoreError {
+    /// The error of a request for an entity that was removed.
+    static var removedEntity: StoreError {
+        StoreError(.removed, "fetching: the entity was removed; call refresh() to fetch its key again")
+    }
+}

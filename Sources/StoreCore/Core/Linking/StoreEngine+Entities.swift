@@ -1,0 +1,144 @@
+// The store of entities: what other stores read of them and merge into them, with its lock taken after theirs.
+
+extension StoreEngine {
+    /// The keys that have changed since a number; `nil` if any key may have.
+    func changes(after number: UInt64) -> Set<BoxedKey>? {
+        // Content that shows other entities changes with them, before its own changes are counted.
+        guard links.isEmpty else { return nil }
+        return state.withLock { $0.links?.log.keys(after: number &- LinkClock.first) }
+    }
+
+    /// The values of entities in memory.
+    func values(of keys: [BoxedKey], _ turn: LinkTurn) -> [BoxedKey: EntityValue] {
+        var effects = Effects()
+        let values = state.withLock { state in
+            keys.reduce(into: [BoxedKey: EntityValue]()) { values, key in
+                let resolved = state.resolve(key)
+                var value = value(of: resolved, &state, &effects)
+                if value.content == nil, let row = clocks.rows.withLock({ $0[resolved] }) { value.show(row) }
+                value.key = resolved
+                value.isHidden = state.links?.removals.isRunning(resolved) ?? false
+                value.removal = state.links?.removals.stamp(of: resolved)
+                values[key] = value
+            }
+        }
+        turn.add(effects, of: self)
+        return values
+    }
+
+    private func value(of key: BoxedKey, _ state: inout EngineState, _ effects: inout Effects) -> EntityValue {
+        if let cell = state.live[key] {
+            if cell.value.isOutdated(links) { take(cell, &state, &effects) { _, _ in } }
+            return cell.value.entityValue()
+        }
+        guard let entry = front?.entry(key) else { return EntityValue(isUnread: backing != nil) }
+        if !links.isEmpty, let cell = liveKey(key, &state, &effects) {
+            return take(cell, &state, &effects) { key, _ in key.entityValue() }
+        }
+        let fields = entry.record.details?.fields
+        return EntityValue(
+            content: entry.record.content, stamp: fields?.stamp ?? entry.record.fetchedAt.stamp, parts: fields?.parts ?? [:])
+    }
+
+    /// Merges parts of a place's value into an entity that has content (E3).
+    ///
+    /// - Returns: The value of the entity afterwards; `nil` if it has no content.
+    func merge(
+        _ value: BoxedContent, _ parts: [Int], of link: LinkRules, into key: BoxedKey, at stamp: Stamp, _ turn: LinkTurn
+    ) -> EntityValue? {
+        var effects = Effects()
+        let merged: EntityValue? = state.withLock { state in
+            guard let cell = liveKey(key, &state, &effects) else { return nil }
+            let merged: EntityValue? = take(cell, &state, &effects) { key, transition in
+                guard var content = key.machine.book.held?.record.content, let linked = key.machine.book.linked?.value else { return nil }
+                if let fields = link.fields {
+                    let values = value.value(as: [any Sendable].self)
+                    // The entity may have changed since it was read.
+                    for part in parts where stamp > max(linked.stamp, linked.parts[fields[part].name] ?? 0) {
+                        fields[part].set(&content, values[part])
+                        key.machine.book.linked?.value.parts[fields[part].name] = stamp
+                    }
+                } else if stamp > linked.stamp {
+                    content = value
+                } else {
+                    return key.entityValue()
+                }
+                key.machine.merged(content, at: stamp, isWhole: link.isFull, &transition)
+                return key.entityValue()
+            }
+            if merged == nil { mergeRow(value, parts, of: link, into: state.resolve(key), at: stamp, &state, &effects) }
+            return merged
+        }
+        turn.add(effects, of: self)
+        return merged ?? values(of: [key], turn)[key]
+    }
+
+    /// Offers the value of a full place as the row of a key without content.
+    func offer(_ value: BoxedContent, for key: BoxedKey, at stamp: Stamp, _ turn: LinkTurn) -> EntityValue {
+        var effects = Effects()
+        state.withLock { state in
+            let key = state.resolve(key)
+            clocks.rows.withLock { rows in if rows[key] == nil { rows.keep(EntityRows.Row(content: value, stamp: stamp), of: key) } }
+            rowChanged(key, &state, &effects)
+        }
+        turn.add(effects, of: self)
+        return values(of: [key], turn)[key] ?? EntityValue()
+    }
+
+    /// Merges parts of a place's value into the row of a key without content.
+    private func mergeRow(
+        _ value: BoxedContent, _ parts: [Int], of link: LinkRules, into key: BoxedKey, at stamp: Stamp, _ state: inout EngineState,
+        _ effects: inout Effects
+    ) {
+        clocks.rows.withLock { rows in
+            guard var row = rows[key] else { return }
+            if let fields = link.fields {
+                let values = value.value(as: [any Sendable].self)
+                for part in parts where stamp > max(row.stamp, row.parts[fields[part].name] ?? 0) {
+                    fields[part].set(&row.content, values[part])
+                    row.parts[fields[part].name] = stamp
+                }
+            } else if stamp > row.stamp {
+                row = row.replaced(by: value, at: stamp, clocks.fields.withLock { $0 })
+            }
+            rows.keep(row, of: key)
+        }
+        rowChanged(key, &state, &effects)
+    }
+
+    /// Other places show the row too, and so do observers of the key while it loads (E6).
+    private func rowChanged(_ key: BoxedKey, _ state: inout EngineState, _ effects: inout Effects) {
+        clocks.own.count()
+        if let forgotten = state.links?.log.append(key) { effects.leftovers.append(forgotten) }
+        effects.marks.append(LinkMark(engine: self, key: key, isRead: false))
+        guard let cell = state.live[key], let row = clocks.rows.withLock({ $0[key] })?.content else { return }
+        take(cell, &state, &effects) { key, transition in
+            if key.machine.rowFound(row), key.machine.origin.flight != nil { transition.isPublished = true }
+        }
+    }
+}
+
+extension Effects {
+    /// Marks the places of changed entities in all stores, and delivers all effects after that (E1).
+    mutating func deliverLinked(_ onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?) {
+        var waiting = [self]
+        var listeners = [onEvent]
+        var position = 0
+        while position < waiting.count {
+            let (marks, linked) = (waiting[position].marks, waiting[position].linked)
+            (waiting[position].marks, waiting[position].linked) = ([], [])
+            for inner in linked {
+                waiting.append(inner.effects)
+                listeners.append(inner.engine.onEvent)
+            }
+            for mark in marks {
+                for follower in mark.engine.linkFollowers {
+                    waiting.append(follower.mark(mark))
+                    listeners.append(follower.onEvent)
+                }
+            }
+            position += 1
+        }
+        for position in waiting.indices { waiting[position].deliver(listeners[position]) }
+    }
+}

@@ -1,0 +1,451 @@
+internal import Synchronization
+
+// The layer of linked stores between accepted content and patches (E1 to E4).
+//
+// The lock of a store with links is taken before those of its entities, which are older stores. A change of an entity counts up a number
+// before it is visible, so that every later read of linked content, hits in memory included, finds out and is reconciled once. When the
+// lock of the entity's store is released, the places of live keys are marked, and only then are observers resumed.
+
+extension StoreEngine {
+    /// Follows the changes of the linked stores.
+    func followEntities() {
+        state.withLock { $0.links = LinkState() }
+        for link in links {
+            precondition(
+                link.entities.scope == scope,
+                "a store links to a store of another scope, so that clearing one would leave the data of the other: pass the same scope "
+                    + "to both stores, or none")
+            link.entities.state.withLock { state in
+                if state.links == nil { state.links = LinkState() }
+                state.links?.add(self)
+                link.entities.clocks.own.isFollowed.store(true, ordering: .releasing)
+                for field in link.fields ?? [] { link.entities.clocks.fields.withLock { $0[field.name] = field } }
+            }
+        }
+    }
+
+    var linkFollowers: [StoreEngine] { state.withLock { $0.links?.followers.compactMap(\.engine) ?? [] } }
+
+    // MARK: Transitions
+
+    /// Begins a transition: reconciles the key with the changes of its entities before the fact.
+    func beginLinked(_ key: inout Key, _ transition: inout Transition) -> LinkTurn {
+        let turn = LinkTurn(before: key.machine.linkMark)
+        transition.links = LinkLayer(clocks: clocks) { [self, param = key.param] book, change, isNew in
+            settle(param, &book, change, isNew: isNew, turn)
+        }
+        key.isMarked = false
+        if key.isOutdated(links) { key.machine.entitiesChanged(&transition) }
+        return turn
+    }
+
+    /// Ends a transition: counts a change that other stores may show, before it becomes visible.
+    func endLinked(
+        _ turn: LinkTurn, _ key: inout Key, _ transition: inout Transition, _ state: inout EngineState, _ effects: inout Effects
+    ) {
+        let after = key.machine.linkMark
+        if let step = transition.removal {
+            state.links?.removals.note(step, of: key.param)
+            if case .succeeded = step { clocks.rows.withLock { $0.forget(key.param) } }
+        } else if after.hasContent, after.revision != turn.before.revision,
+            key.machine.origin.isRemoved || state.links?.removals.isDone(key.param) == true
+        {
+            key.machine.origin.isRemoved = false
+            state.links?.removals.forget(key.param)
+        }
+        if after != turn.before || transition.removal != nil {
+            clocks.own.count()
+            if let forgotten = state.links?.log.append(key.param) { effects.leftovers.append(forgotten) }
+            effects.marks.append(
+                LinkMark(engine: self, key: key.param, isRead: after.isKnown && (!turn.before.isKnown || !after.hasContent)))
+        }
+        // Content that was accepted may be newer than an entity on disk. A loaded record has waited for its entities (E8).
+        if !links.isEmpty, after.revision != turn.before.revision, turn.before.isKnown { mergeLater(turn.unread, key.param) }
+        turn.deliver(to: &effects)
+    }
+
+    /// Reconciles the key at a place before an observer looks.
+    func reconcile(at place: Int) {
+        var effects = Effects()
+        state.withLock { state in
+            guard let key = state.live.key(at: place), key.value.isMarked || key.value.isOutdated(links) else { return }
+            take(key, &state, &effects) { _, _ in }
+        }
+        effects.deliver(onEvent)
+    }
+
+    /// Marks the live keys that show an entity, so that they are reconciled at their next read.
+    ///
+    /// - Returns: The effects, to be delivered after all stores are marked.
+    func mark(_ mark: LinkMark) -> Effects {
+        var effects = Effects()
+        state.withLock { state in
+            let numbers = links.indices.filter { links[$0].entities === mark.engine }
+            // A list is saved with the change, and content that others show passes it on.
+            let isEager = mark.isRead || backing != nil || state.links?.followers.isEmpty == false
+            for key in state.live.values where key.value.shows(mark.key, numbers) {
+                if isEager || !key.value.mark(&effects.observers) { take(key, &state, &effects) { _, _ in } }
+            }
+        }
+        return effects
+    }
+
+    /// The newest value that a loaded full place of another store shows for a key of this one.
+    func newestRow(of key: BoxedKey) -> BoxedContent? {
+        guard clocks.own.isFollowed.load(ordering: .acquiring) else { return nil }
+        return clocks.rows.withLock { $0[key] }?.content
+    }
+
+    // MARK: Settling
+
+    /// Dates accepted content and its places, and reconciles them with their entities.
+    private func settle(
+        _ param: BoxedKey, _ book: inout Book<BoxedContent>, _ change: LinkChange<BoxedContent>?, isNew: Bool, _ turn: LinkTurn
+    ) -> LinkOutcome {
+        var linked = book.linked?.value ?? LinkedBook()
+        guard var record = book.held?.record else {
+            // Clearing an entity keeps the row that stands in for it.
+            if let row = book.linked?.value.row {
+                book.linked = OutOfLine(LinkedBook(row: row))
+            } else if book.linked != nil {
+                book.linked = nil
+            }
+            return []
+        }
+        let number = clocks.number
+        var outcome: LinkOutcome = []
+        if isNew {
+            date(&record, &linked, change, turn)
+            if clocks.own.isFollowed.load(ordering: .acquiring) {
+                // Saved, because the cacher has the older content.
+                if takeRow(param, &record, &linked, turn) { outcome.insert(.accepted) }
+            }
+            let old = linked.places
+            linked.places = links.enumerated().map { places(of: $1, $0, record, linked, change) }
+            for (number, link) in links.enumerated() where old.indices.contains(number) {
+                keepNewer(link, from: old[number], in: &linked.places[number], &record, change)
+            }
+            linked.pending = links.map { _ in PendingChanges() }
+            linked.numbers = links.map { _ in 0 }
+            if linked.row != nil { linked.row = nil }
+        }
+        var removed: Set<Int> = []
+        for position in links.indices { outcome.formUnion(reconcile(position, &record, &linked, &removed, isNew: isNew, turn)) }
+        if !removed.isEmpty { outcome.formUnion(remove(removed, &record, &linked, turn)) }
+        linked.overlay = overlay(linked.pending)
+        if isNew || !outcome.isEmpty {
+            var fields = record.fields
+            fields.stamp = linked.stamp
+            fields.parts = linked.parts.isEmpty ? nil : linked.parts
+            fields.places = links.isEmpty ? nil : PlaceStamps(linked.places.map(\.stamps))
+            record.details = RecordDetails(fields, reconciled: linked.overlay == nil ? number : 0)
+            book.held?.record = record
+        }
+        book.linked = OutOfLine(linked)
+        return outcome
+    }
+
+    /// Sets the stamp of accepted content. A value that fragments or full places have brought stays if it is newer than a response.
+    private func date(
+        _ record: inout CacheRecord<BoxedContent>, _ linked: inout LinkedBook<BoxedContent>, _ change: LinkChange<BoxedContent>?,
+        _ turn: LinkTurn
+    ) {
+        switch change {
+        case .fetched(let stamp, let old):
+            if let old, linked.stamp > stamp {
+                turn.discard(record.content)
+                record.content = old
+                if let validator = record.validator { record.validator = validator.withoutVersion }
+            } else {
+                linked.stamp = stamp
+            }
+        case .page(let stamp, _): if linked.stamp == 0 { linked.stamp = stamp }
+        case .changed(_, let stamp), .merged(_, let stamp, isWhole: true): linked.stamp = stamp
+        case .merged(_, _, isWhole: false): return
+        case nil:
+            linked.parts = record.details?.fields.parts ?? [:]
+            if let stamp = record.details?.fields.stamp {
+                linked.stamp = stamp
+            } else if linked.stamp == 0 {
+                linked.stamp = record.fetchedAt.stamp
+            }
+            clocks.raise(to: linked.stamp)
+        }
+        let parts = linked.parts.filter { $0.value > linked.stamp }
+        linked.parts = parts
+        guard !parts.isEmpty, let older = change?.older else { return }
+        for (name, field) in clocks.fields.withLock({ $0 }) where parts[name] != nil { field.set(&record.content, field.get(older)) }
+    }
+
+    /// Takes over what places showed of a key without content, if that is newer than its first content.
+    ///
+    /// - Returns: Whether the content was changed.
+    private func takeRow(
+        _ param: BoxedKey, _ record: inout CacheRecord<BoxedContent>, _ linked: inout LinkedBook<BoxedContent>, _ turn: LinkTurn
+    ) -> Bool {
+        guard let row = clocks.rows.withLock({ $0[param] }) else { return false }
+        if row.stamp > linked.stamp {
+            turn.discard(record.content)
+            (record.content, linked.stamp, linked.parts) = (row.content, row.stamp, row.parts)
+            if let validator = record.validator { record.validator = validator.withoutVersion }
+            return true
+        }
+        var isChanged = false
+        for (name, field) in clocks.fields.withLock({ $0 }) {
+            guard let part = row.parts[name], part > max(linked.stamp, linked.parts[name] ?? 0) else { continue }
+            field.set(&record.content, field.get(row.content))
+            linked.parts[name] = part
+            isChanged = true
+        }
+        return isChanged
+    }
+
+    /// Finds the places of one link in new content, with their stamps.
+    private func places(
+        of link: LinkRules, _ number: Int, _ record: CacheRecord<BoxedContent>, _ linked: LinkedBook<BoxedContent>,
+        _ change: LinkChange<BoxedContent>?
+    ) -> LinkedPlaces {
+        let keys = link.keys(record.content)
+        let old = linked.places.indices.contains(number) ? linked.places[number] : nil
+        func kept(or stamp: Stamp) -> [Stamp] { keys.map { old?.stamp(of: $0) ?? stamp } }
+        switch change {
+        case .fetched(let stamp, _):
+            return LinkedPlaces(keys, stamps: linked.stamp > stamp ? kept(or: stamp) : keys.map { _ in stamp })
+        case .page(let stamp, let page):
+            let loaded = Set(link.keys(page))
+            return LinkedPlaces(keys, stamps: keys.map { loaded.contains($0) ? stamp : old?.stamp(of: $0) ?? stamp })
+        case .changed(let before, let stamp):
+            return LinkedPlaces(keys, stamps: differing(link, keys, record.content, from: before, old, at: stamp))
+        case .merged(let before, let stamp, _):
+            return LinkedPlaces(keys, stamps: differing(link, keys, record.content, from: before, old, at: stamp))
+        case nil:
+            let saved = record.details?.fields.places?.links
+            guard let saved, saved.indices.contains(number), saved[number].count == keys.count else {
+                return LinkedPlaces(keys, stamps: kept(or: linked.stamp))
+            }
+            if let newest = saved[number].max() { clocks.raise(to: newest) }
+            return LinkedPlaces(keys, stamps: saved[number])
+        }
+    }
+
+    /// Keeps the values of places that are newer than a response, also if their entity has left memory since.
+    private func keepNewer(
+        _ link: LinkRules, from old: LinkedPlaces, in places: inout LinkedPlaces, _ record: inout CacheRecord<BoxedContent>,
+        _ change: LinkChange<BoxedContent>?
+    ) {
+        guard case .fetched(let stamp, let before?) = change else { return }
+        var values: [Int: BoxedContent] = [:]
+        for (key, positions) in places.positions {
+            guard let newer = old.stamp(of: key), newer > stamp, let value = link.values(before, [old.positions(of: key)[0]]).first
+            else { continue }
+            positions.forEach { position in
+                places.stamps[position] = newer
+                values[position] = value
+            }
+        }
+        if !values.isEmpty { link.assign(&record.content, values) }
+    }
+
+    /// The stamps of the places in changed content: those that differ are of the moment of the change (E4).
+    private func differing(
+        _ link: LinkRules, _ keys: [BoxedKey], _ content: BoxedContent, from before: BoxedContent?, _ old: LinkedPlaces?, at stamp: Stamp
+    ) -> [Stamp] {
+        guard let before, let old else { return keys.map { _ in stamp } }
+        let known = keys.indices.filter { old.positions[keys[$0]] != nil }
+        let values = link.values(content, known)
+        let older = link.values(before, known.map { old.positions(of: keys[$0])[0] })
+        var stamps = keys.map { _ in stamp }
+        for (number, position) in known.enumerated() where link.isSame(values[number], older[number]) {
+            stamps[position] = old.stamp(of: keys[position]) ?? stamp
+        }
+        return stamps
+    }
+
+    // MARK: Reconciling
+
+    /// Reconciles the places of one link with the entities that have changed, or with all of them.
+    private func reconcile(
+        _ number: Int, _ record: inout CacheRecord<BoxedContent>, _ linked: inout LinkedBook<BoxedContent>, _ removed: inout Set<Int>,
+        isNew: Bool, _ turn: LinkTurn
+    ) -> LinkOutcome {
+        let link = links[number]
+        let current = link.entities.clocks.numberForFollowers
+        guard isNew || linked.numbers[number] != current else { return [] }
+        let all = linked.places[number].positions
+        let keys: [BoxedKey]
+        if !isNew, let changed = link.entities.changes(after: linked.numbers[number]) {
+            keys = changed.filter { all[$0] != nil }
+        } else {
+            keys = Array(all.keys)
+        }
+        linked.numbers[number] = current
+        var outcome: LinkOutcome = .reconciled
+        guard !keys.isEmpty else { return outcome }
+        var values: [Int: BoxedContent] = [:]
+        let entities = link.entities.values(of: keys, turn)
+        for key in keys {
+            let entity = entities[key] ?? EntityValue()
+            if entity.isUnread { turn.noteUnread(key, of: link.entities) }
+            let isRemoved = entity.removal.map { $0 >= linked.places[number].stamp(of: key) ?? 0 } ?? false
+            if link.remove != nil {
+                let positions = Set(linked.places[number].positions(of: key))
+                if isRemoved { removed.formUnion(positions) }
+                if entity.isHidden != linked.pending[number].hidden.isSuperset(of: positions) { outcome.insert(.shown) }
+                if entity.isHidden {
+                    linked.pending[number].hidden.formUnion(positions)
+                } else {
+                    linked.pending[number].hidden.subtract(positions)
+                }
+            }
+            outcome.formUnion(
+                reconcile(key, entity, link, record.content, &linked.places[number], &linked.pending[number], &values, turn))
+        }
+        guard !values.isEmpty else { return outcome }
+        turn.discard(record.content)
+        link.assign(&record.content, values)
+        return outcome.union(.accepted)
+    }
+
+    /// Reconciles the places of one entity.
+    private func reconcile(
+        _ key: BoxedKey, _ entity: EntityValue, _ link: LinkRules, _ content: BoxedContent, _ places: inout LinkedPlaces,
+        _ pending: inout PendingChanges<BoxedContent>, _ values: inout [Int: BoxedContent], _ turn: LinkTurn
+    ) -> LinkOutcome {
+        let positions = places.positions(of: key)
+        let candidates = link.values(content, positions)
+        guard let newest = positions.indices.max(by: { (places.stamps[positions[$0]], $0) < (places.stamps[positions[$1]], $1) })
+        else { return [] }
+        var entity = entity
+        // A value with another identity is not that of this key (E10).
+        if let stated = entity.content.flatMap(link.identity), stated != entity.key ?? key { return [] }
+        var value = candidates[newest]
+        if entity.content == nil, link.isFull, entity.removal == nil {
+            entity = link.entities.offer(value, for: key, at: places.stamps[positions[newest]], turn)
+        }
+        let parts: [Stamp?] = link.fields?.map { entity.parts[$0.name] } ?? [nil]
+        let decision = PlaceDecision(
+            place: places.stamps[positions[newest]], entity: entity.content == nil ? nil : entity.stamp, parts: parts)
+        if !decision.merged.isEmpty,
+            let merged = link.entities.merge(value, decision.merged, of: link, into: key, at: places.stamps[positions[newest]], turn)
+        {
+            entity = merged
+        }
+        if let content = entity.content {
+            // With equal stamps, the entity may have changed with entities that it shows itself.
+            let copied = decision.copied.isEmpty && decision.merged.isEmpty ? Array(parts.indices) : decision.copied
+            if !copied.isEmpty { value = link.value(value, with: copied, of: content) }
+        }
+        var outcome: LinkOutcome = []
+        let shown = link.pendingValue(of: entity, over: value)
+        for (number, position) in positions.enumerated() {
+            places.stamps[position] = decision.stamp
+            if !link.isSame(candidates[number], value) { values[position] = value }
+            if shown != nil || pending.values[position] != nil { outcome.insert(.shown) }
+            pending.values[position] = shown
+        }
+        return outcome
+    }
+
+    /// Removes elements whose entities were removed (E7). All links of a list have the positions of its elements.
+    private func remove(
+        _ positions: Set<Int>, _ record: inout CacheRecord<BoxedContent>, _ linked: inout LinkedBook<BoxedContent>, _ turn: LinkTurn
+    ) -> LinkOutcome {
+        turn.discard(record.content)
+        links.first { $0.remove != nil }?.remove?(&record.content, positions)
+        for (number, link) in links.enumerated() {
+            let old = linked.places[number]
+            let keys = link.keys(record.content)
+            linked.places[number] = LinkedPlaces(keys, stamps: keys.map { old.stamp(of: $0) ?? linked.stamp })
+        }
+        linked.pending = links.map { _ in PendingChanges() }
+        var none: Set<Int> = []
+        var outcome: LinkOutcome = [.accepted, .removed]
+        for number in links.indices { outcome.formUnion(reconcile(number, &record, &linked, &none, isNew: true, turn)) }
+        return outcome
+    }
+
+    /// The pending changes of all links as one change.
+    private func overlay(_ pending: [PendingChanges<BoxedContent>]) -> (@Sendable (inout BoxedContent) -> Void)? {
+        guard pending.contains(where: { !$0.isEmpty }) else { return nil }
+        return { [links] content in
+            for (link, changes) in zip(links, pending) where !changes.values.isEmpty { link.assign(&content, changes.values) }
+            // Elements have the same positions in all links of a list.
+            let hidden = pending.reduce(into: Set<Int>()) { $0.formUnion($1.hidden) }
+            if !hidden.isEmpty { links.first { $0.remove != nil }?.remove?(&content, hidden) }
+        }
+    }
+}
+
+extension LinkRules {
+    /// A place's value with parts of an entity.
+    fileprivate func value(_ value: BoxedContent, with parts: [Int], of entity: BoxedContent) -> BoxedContent {
+        let projected = project(entity)
+        guard let fields, parts.count < fields.count else { return projected }
+        var values = value.value(as: [any Sendable].self)
+        let newer = projected.value(as: [any Sendable].self)
+        for part in parts { values[part] = newer[part] }
+        return BoxedContent(values)
+    }
+
+    /// A place's value with the pending changes of its entity; `nil` if they change nothing there.
+    fileprivate func pendingValue(of entity: EntityValue, over value: BoxedContent) -> BoxedContent? {
+        guard let shown = entity.shown else { return nil }
+        let pending = project(shown)
+        return isSame(pending, value) ? nil : pending
+    }
+}
+
+extension LinkChange {
+    /// The content before a change that may lack the fields of fragments.
+    fileprivate var older: Content? {
+        switch self {
+        case .fetched(_, let old): old
+        case .merged(let old, _, _): old
+        case .page, .changed: nil
+        }
+    }
+}
+
+extension LiveKey {
+    /// Whether the content was not reconciled with the last changes of its entities.
+    // Mutating, as the next ones, so that the machine is read in place.
+    mutating func isOutdated(_ links: [LinkRules]) -> Bool {
+        guard machine.book.held != nil else { return false }
+        guard let numbers = machine.book.linked?.value.numbers, numbers.count == links.count else { return true }
+        return zip(numbers, links).contains { $0 != $1.entities.clocks.numberForFollowers }
+    }
+
+    /// Whether the content shows an entity through one of some links.
+    mutating func shows(_ key: BoxedKey, _ links: [Int]) -> Bool {
+        guard let places = machine.book.linked?.value.places else { return false }
+        return links.contains { places.indices.contains($0) && places[$0].positions[key] != nil }
+    }
+
+    /// Resumes the observers, which reconcile the content when they look.
+    ///
+    /// - Returns: `false` if there are none.
+    mutating func mark(_ suspensions: inout Few<Suspension>) -> Bool {
+        guard machine.desk.observers > 0 else { return false }
+        isMarked = true
+        observers.wake(&suspensions)
+        return true
+    }
+
+    mutating func entityValue() -> EntityValue {
+        let linked = machine.book.linked?.value
+        return EntityValue(
+            content: machine.book.held?.record.content, stamp: linked?.stamp ?? 0, parts: linked?.parts ?? [:],
+            shown: machine.book.overlay, patches: machine.book.held == nil ? machine.book.patches.map(\.apply) : [],
+            isUnread: !machine.origin.isKnown)
+    }
+}
+
+extension KeyMachine {
+    /// The parts of the key that other stores may show.
+    fileprivate var linkMark: LinkTurn.Mark {
+        mutating get {
+            LinkTurn.Mark(
+                revision: book.revision, content: book.contentNumber, hasContent: book.held != nil, isKnown: origin.isKnown)
+        }
+    }
+}

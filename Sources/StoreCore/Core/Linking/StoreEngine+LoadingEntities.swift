@@ -1,0 +1,64 @@
+// Loaded content and its entities agree from its first state on (E8), so the entities that are only on disk are read before it.
+
+extension StoreEngine {
+    /// The largest number of entities that are read for one record.
+    static var entityLimit: Int { 256 }
+
+    /// An entity that stays in memory until content that shows it was reconciled.
+    struct HeldEntity: Sendable {
+        let engine: StoreEngine
+        let key: BoxedKey
+        let id: CallerID
+
+        func release() { engine.release(id, of: key) }
+    }
+
+    /// Reads the entities that a loaded record shows and that are not in memory, each once.
+    ///
+    /// A record with more of them counts as expired, because its first state may differ from some of them.
+    func loadEntities(of result: inout Result<HeldRecord<BoxedContent>?, any Error>) async -> [HeldEntity] {
+        guard case .success(let held?) = result else { return [] }
+        var missing: [HeldEntity] = []
+        for link in links where link.entities.backing != nil {
+            let keys = link.entities.keysNotInMemory(Set(link.keys(held.record.content)))
+            missing += keys.map { HeldEntity(engine: link.entities, key: $0, id: link.entities.nextID()) }
+        }
+        if missing.count > Self.entityLimit {
+            missing.removeLast(missing.count - Self.entityLimit)
+            result = .success(HeldRecord(held.record, deadline: .distantPast))
+        }
+        await read(missing)
+        return missing
+    }
+
+    private func read(_ entities: [HeldEntity]) async {
+        await withDiscardingTaskGroup { group in
+            for entity in entities {
+                group.addTask { _ = await entity.engine.ask(entity.key, .acceptedContent, id: entity.id) }
+            }
+        }
+    }
+
+    /// Reads entities that are only on disk, and reconciles content that shows them.
+    func mergeLater(_ unread: [(engine: StoreEngine, key: BoxedKey)], _ param: BoxedKey) {
+        guard !unread.isEmpty else { return }
+        Task.detached(priority: Task.currentPriority) { [weak self] in
+            guard let self else { return }
+            let content = HeldEntity(engine: self, key: param, id: nextID())
+            let entities = unread.map { HeldEntity(engine: $0.engine, key: $0.key, id: $0.engine.nextID()) } + [content]
+            await read(entities)
+            transition(param) { _, _ in }
+            for entity in entities { entity.release() }
+        }
+    }
+
+    private func keysNotInMemory(_ keys: Set<BoxedKey>) -> [BoxedKey] {
+        state.withLock { state in
+            keys.filter { key in
+                let key = state.resolve(key)
+                if let cell = state.live[key] { return !cell.value.machine.origin.isKnown }
+                return front?.entry(key) == nil
+            }
+        }
+    }
+}

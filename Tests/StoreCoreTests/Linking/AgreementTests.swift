@@ -1,0 +1,286 @@
+import StoreCoreTesting
+import Testing
+import Trials
+
+@testable import StoreCore
+
+/// Tests that a list and its entities agree, in both directions.
+@Suite(.timeLimit(.minutes(hangMinutes)))
+struct AgreementTests {
+    private let world = LinkedWorld()
+
+    @Test func `E1: an update of an entity is in every list when it returns`() async throws {
+        try await world.loadFeed([Article(id: 6), Article(id: 7)])
+        try await world.loadSearch([Finding(articleID: 7)])
+        await world.articles[7].update(Article(id: 7, isLiked: true))
+        #expect(try await world.liked() == [7])
+        #expect(try await world.found() == [7])
+        #expect(world.feedOrigin.startedCount == 1)
+        #expect(world.searchOrigin.startedCount == 1)
+    }
+
+    @Test func `E1: observers of a list see a mutation at once, and a failure takes it back everywhere`() async throws {
+        try await world.loadFeed([Article(id: 6), Article(id: 7)])
+        try await world.loadSearch([Finding(articleID: 7)])
+        await world.articles[7].update(Article(id: 7))
+        let feed = RecordingObserver(world.feed["home"].publish())
+        let search = RecordingObserver(world.search["swift"].publish())
+        try await feed.next { $0.isCompleted }
+        try await search.next { $0.isCompleted }
+        let request = HeldRequest()
+        let articles = world.articles
+        let task = Task {
+            try await articles[7].mutate {
+                $0.isLiked = true
+            } perform: {
+                try await request.run()
+            }
+        }
+        try await feed.next { $0.content?.last?.isLiked == true }
+        try await search.next { $0.content?.last?.isLiked == true }
+        #expect(try await world.liked() == [7])
+        request.end(.failure(Offline()))
+        await #expect(throws: Offline.self) { try await task.value }
+        #expect(try await world.liked() == [])
+        #expect(try await world.found() == [])
+        try await feed.next { $0.content?.last?.isLiked == false }
+        try await search.next { $0.content?.last?.isLiked == false }
+    }
+
+    @Test func `E1: a confirmed mutation is in the accepted content of every list`() async throws {
+        try await world.loadFeed([Article(id: 7)])
+        await world.articles[7].update(Article(id: 7))
+        try await world.articles[7].mutate {
+            $0.isLiked = true
+        } perform: {
+        }
+        #expect(try await world.liked() == [7])
+        #expect(try await world.feed.lists.acceptedContent(of: "home") == [Article(id: 7, isLiked: true)])
+        #expect(try await world.feed["home"].requireData(from: .cache) == [Article(id: 7, isLiked: true)])
+    }
+
+    @Test func `E2: a list that was requested before a like does not hide it`() async throws {
+        await world.articles[7].update(Article(id: 7))
+        world.feedOrigin.hold()
+        let load = Task { [world] in try await world.loadFeed([Article(id: 7)]) }
+        try await world.feedOrigin.started(count: 1)
+        try await world.articles[7].mutate {
+            $0.isLiked = true
+        } perform: {
+        }
+        world.feedOrigin.release()
+        try await load.value
+        #expect(try await world.liked() == [7])
+        #expect(try await world.articles[7].requireData().isLiked)
+    }
+
+    @Test func `E2: a list that was requested after a like brings a newer value`() async throws {
+        await world.articles[7].update(Article(id: 7, isLiked: true))
+        try await world.loadFeed([Article(id: 7, title: "new")])
+        #expect(try await world.liked() == [])
+        #expect(try await world.articles[7].requireData() == Article(id: 7, title: "new"))
+    }
+
+    @Test func `E2: a page that was requested before a like does not take it back`() async throws {
+        try await world.loadFeed([Article(id: 6)], nextKey: "2")
+        await world.articles[7].update(Article(id: 7))
+        world.feedOrigin.enqueue(.page([Article(id: 7)]))
+        world.feedOrigin.hold()
+        let page = Task { [world] in await world.feed["home"].requestNextData() }
+        try await world.feedOrigin.started(count: 2)
+        await world.articles[7].update { $0.isLiked = true }
+        world.feedOrigin.release()
+        #expect(await page.value == .loaded)
+        #expect(try await world.liked() == [7])
+    }
+
+    @Test func `E2: an older fetch of the entity does not undo a newer page`() async throws {
+        await world.articles[7].update(Article(id: 7))
+        world.origin.enqueue(.success(Article(id: 7, title: "old")))
+        world.origin.hold()
+        let refresh = Task { [world] in await world.articles[7].refresh() }
+        try await world.origin.started(count: 1)
+        try await world.loadFeed([Article(id: 7, title: "new")])
+        #expect(try await world.articles[7].requireData().title == "new")
+        world.origin.release()
+        await refresh.value
+        #expect(try await world.articles[7].requireData().title == "new")
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["new"])
+    }
+
+    @Test func `E3: a fragment gives its fields and takes them, and the rest of the entity stays`() async throws {
+        await world.articles[7].update(Article(id: 7, text: "long"))
+        try await world.loadSearch([Finding(articleID: 7, title: "renamed", rank: 3)])
+        #expect(try await world.articles[7].requireData() == Article(id: 7, title: "renamed", text: "long"))
+        await world.articles[7].update { $0.isLiked = true }
+        #expect(try await world.search["swift"].requireData() == [Finding(articleID: 7, title: "renamed", isLiked: true, rank: 3)])
+    }
+
+    @Test func `E3: fragments of two lists bring different fields, and the newest value of each field wins`() async throws {
+        let titles = PaginationStore(
+            cacher: MemoryCacher<String, [Finding]>(), fetcher: world.searchOrigin,
+            links: [.elements(of: world.articles, id: \.articleID, fields: (\.title, \.title))], time: world.time)
+        await world.articles[7].update(Article(id: 7))
+        world.searchOrigin.enqueue(.page([Finding(articleID: 7, title: "second", isLiked: true)]))
+        _ = try await titles["a"].requireData()
+        try await world.loadSearch([Finding(articleID: 7, title: "third", isLiked: false)])
+        #expect(try await world.articles[7].requireData() == Article(id: 7, title: "third"))
+        #expect(try await titles["a"].requireData().map(\.title) == ["third"])
+        world.searchOrigin.enqueue(.page([Finding(articleID: 7, title: "fourth")]))
+        await titles["a"].refresh()
+        #expect(try await world.search["swift"].requireData().map(\.title) == ["fourth"])
+        #expect(try await world.articles[7].requireData().title == "fourth")
+    }
+
+    @Test func `E3: a newer fragment survives an older fetch of the whole entity`() async throws {
+        await world.articles[7].update(Article(id: 7))
+        world.origin.enqueue(.success(Article(id: 7, text: "fetched")))
+        world.origin.hold()
+        let refresh = Task { [world] in await world.articles[7].refresh() }
+        try await world.origin.started(count: 1)
+        try await world.loadSearch([Finding(articleID: 7, title: "renamed")])
+        world.origin.release()
+        await refresh.value
+        #expect(try await world.articles[7].requireData() == Article(id: 7, title: "renamed", text: "fetched"))
+    }
+
+    @Test func `E3: a list makes no record for an entity without content`() async throws {
+        try await world.loadFeed([Article(id: 7)])
+        await #expect(throws: StoreError.self) { try await world.articles[7].requireData(from: .cache) }
+        #expect(world.origin.startedCount == 0)
+        world.origin.enqueue(.success(Article(id: 7, title: "fetched")))
+        #expect(try await world.articles[7].requireData().title == "fetched")
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["fetched"])
+    }
+
+    @Test func `E1, E3: lists agree about an entity that has no content`() async throws {
+        try await world.loadFeed([Article(id: 7, title: "first")])
+        world.feedOrigin.enqueue(.page([Article(id: 7, title: "second")]))
+        #expect(try await world.feed["top"].requireData().map(\.title) == ["second"])
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["second"])
+        try await world.loadSearch([Finding(articleID: 7, title: "third")])
+        #expect(try await world.feed["top"].requireData().map(\.title) == ["third"])
+        await world.feed["home"].update { $0[0].isLiked = true }
+        #expect(try await world.found() == [7])
+        #expect(try await world.feed["top"].requireData() == [Article(id: 7, title: "third", isLiked: true)])
+        await #expect(throws: StoreError.self) { try await world.articles[7].requireData(from: .cache) }
+    }
+
+    @Test func `E2: an entity with a first fetch from before a list takes the newer value of the list`() async throws {
+        world.origin.enqueue(.success(Article(id: 7, title: "old")))
+        world.origin.hold()
+        let detail = Task { [world] in try await world.articles[7].requireData().title }
+        try await world.origin.started(count: 1)
+        try await world.loadFeed([Article(id: 7, title: "new")])
+        world.origin.release()
+        #expect(try await detail.value == "new")
+    }
+
+    @Test func `E3: merging changes no freshness and makes no request`() async throws {
+        let time = ManualTime()
+        let articles = Store(
+            cacher: MemoryCacher<Int, Article>(expiry: .after(.seconds(60))), fetcher: world.origin, time: time)
+        let feed = PaginationStore(
+            cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, links: [.elements(of: articles)], time: time)
+        await articles[7].update(Article(id: 7))
+        time.advance(by: .seconds(50))
+        world.feedOrigin.enqueue(.page([Article(id: 7, title: "new")]))
+        _ = try await feed["home"].requireData()
+        #expect(try await articles[7].requireData(from: .cache).title == "new")
+        time.advance(by: .seconds(11))
+        await #expect(throws: StoreError.self) { try await articles[7].requireData(from: .cache) }
+        #expect(world.origin.startedCount == 0)
+    }
+
+    @Test func `E4: a change of an entity cancels nothing in a list`() async throws {
+        try await world.loadFeed([Article(id: 7)])
+        await world.articles[7].update(Article(id: 7))
+        world.feedOrigin.enqueue(.page([Article(id: 7, title: "later"), Article(id: 8)]))
+        world.feedOrigin.hold()
+        let refresh = Task { [world] in await world.feed["home"].refresh() }
+        try await world.feedOrigin.started(count: 2)
+        await world.articles[7].update { $0.isLiked = true }
+        world.feedOrigin.release()
+        await refresh.value
+        #expect(world.feedOrigin.startedCount == 2)
+        #expect(world.feedOrigin.cancelledCount == 0)
+        #expect(try await world.feed["home"].requireData() == [Article(id: 7, isLiked: true), Article(id: 8)])
+    }
+
+    @Test func `E4: an update of a list stamps only the places that differ`() async throws {
+        await world.articles[6].update(Article(id: 6))
+        try await world.loadFeed([Article(id: 6), Article(id: 7)])
+        world.origin.enqueue(.success(Article(id: 6, title: "fetched")))
+        world.origin.hold()
+        let refresh = Task { [world] in await world.articles[6].refresh() }
+        try await world.origin.started(count: 1)
+        await world.feed["home"].update { $0[1].isLiked = true }
+        world.origin.release()
+        await refresh.value
+        // The row of 6 was not changed, so the fetch that began before the update is newer.
+        #expect(try await world.feed["home"].requireData() == [Article(id: 6, title: "fetched"), Article(id: 7, isLiked: true)])
+    }
+
+    @Test func `E3: an update of a list reaches the entity and the other lists`() async throws {
+        await world.articles[7].update(Article(id: 7))
+        try await world.loadFeed([Article(id: 7)])
+        try await world.loadSearch([Finding(articleID: 7)])
+        await world.feed["home"].update { $0[0].isLiked = true }
+        #expect(try await world.articles[7].requireData().isLiked)
+        #expect(try await world.found() == [7])
+    }
+
+    @Test func `E10: duplicates of one entity show the newest place, then the last`() async throws {
+        let rows = PaginationStore(
+            cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, links: [.elements(of: world.articles)], identity: .none,
+            time: world.time)
+        world.feedOrigin.enqueue(.page([Article(id: 7, title: "first"), Article(id: 7, title: "last")], nextKey: "2"))
+        #expect(try await rows["a"].requireData().map(\.title) == ["last", "last"])
+        world.feedOrigin.enqueue(.page([Article(id: 7, title: "page")]))
+        #expect(await rows["a"].requestNextData() == .loaded)
+        #expect(try await rows["a"].requireData().map(\.title) == ["page", "page", "page"])
+    }
+
+    @Test func `E10: a value whose identity is not its key changes nothing`() async throws {
+        try await world.loadFeed([Article(id: 7)])
+        await world.articles[7].update(Article(id: 8, title: "other"))
+        #expect(try await world.feed["home"].requireData() == [Article(id: 7)])
+        #expect(try await world.articles[7].requireData().title == "other")
+    }
+
+    @Test func `E9: content without links has no stamps`() async throws {
+        let plain = Store(cacher: MemoryCacher<Int, Article>(), time: world.time) { Article(id: $0) }
+        _ = try await plain[7].requireData()
+        #expect(plain.memory?.entry(of: 7)?.record.details == nil)
+    }
+
+    @Test func `E9: a hit of linked content takes the slow path once after a change`() async throws {
+        try await world.loadFeed([Article(id: 7)])
+        _ = try await world.liked()
+        #expect(world.feed.lists.linkedHit("home") != nil)
+        await world.articles[9].update(Article(id: 9))
+        #expect(world.feed.lists.linkedHit("home") == nil)
+        _ = try await world.liked()
+        #expect(world.feed.lists.linkedHit("home") != nil)
+        for id in 0...ChangeLog.limit { await world.articles[id].update(Article(id: id, isLiked: true)) }
+        #expect(try await world.liked() == [7])
+    }
+
+    @Test func `E1, E9: values inside content agree across two levels of links`() async throws {
+        let writers = Store(cacher: MemoryCacher<String, Writer>(), time: world.time) { Writer(id: $0) }
+        let articles = Store(
+            cacher: MemoryCacher<Int, Article>(), fetcher: world.origin, links: [.value(at: \.author, of: writers)], time: world.time)
+        let feed = PaginationStore(
+            cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, links: [.elements(of: articles)], time: world.time)
+        await writers["ada"].update(Writer(id: "ada"))
+        await articles[7].update(Article(id: 7))
+        world.feedOrigin.enqueue(.page([Article(id: 7)]))
+        _ = try await feed["home"].requireData()
+        let observer = RecordingObserver(feed["home"].publish())
+        try await observer.next { $0.isCompleted }
+        await writers["ada"].update { $0.name = "Countess" }
+        #expect(try await articles[7].requireData().author.name == "Countess")
+        #expect(try await feed["home"].requireData().map(\.author.name) == ["Countess"])
+        try await observer.next { $0.content?.first?.author.name == "Countess" }
+    }
+}
