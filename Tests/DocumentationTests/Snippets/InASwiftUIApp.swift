@@ -177,9 +177,13 @@ extension Library {
             let page = key.flatMap { Int($0) } ?? 0
             return Page((1...10).map { Article(id: 10 * page + $0, title: "Article") }, nextKey: page < 9 ? "\(page + 1)" : nil)
         }
-        self.init(
-            news: PaginationStore(cacher: MemoryCacher(), fetcher: feed).flowable,
-            articles: Store(cacher: MemoryCacher()) { try await api.article($0) }, api: api)
+        let articles = Store(cacher: MemoryCacher<Article.ID, Article>()) { id in
+            try await api.article(id)
+        }
+        let news = PaginationStore(
+            cacher: MemoryCacher(), fetcher: feed,
+            links: [.elements(of: articles)])
+        self.init(news: news.flowable, articles: articles, api: api)
     }
 }
 

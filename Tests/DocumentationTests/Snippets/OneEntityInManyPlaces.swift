@@ -5,7 +5,7 @@ internal import Testing
 // The examples of the article "One entity in many places".
 
 /// A row of a search, which has some of the fields of an article.
-struct SearchResult: Identifiable, Hashable, Sendable {
+struct FoundArticle: Identifiable, Hashable, Sendable {
     var id: Article.ID
     var headline: String
     var isLiked = false
@@ -34,10 +34,10 @@ struct OneEntityInManyPlacesTests {
     private struct SearchFetcher: PaginationFetcher {
         var api: NewsAPI
 
-        func fetch(param: String) async throws -> Page<SearchResult> {
-            Page(try await api.articles(5...7).map { SearchResult(id: $0.id, headline: $0.title) })
+        func fetch(param: String) async throws -> Page<FoundArticle> {
+            Page(try await api.articles(5...7).map { FoundArticle(id: $0.id, headline: $0.title) })
         }
-        func fetchNext(nextKey: String, param: String) async throws -> Page<SearchResult> { Page([]) }
+        func fetchNext(nextKey: String, param: String) async throws -> Page<FoundArticle> { Page([]) }
     }
 
     private let api = NewsAPI()
@@ -55,7 +55,7 @@ struct OneEntityInManyPlacesTests {
     @Test func `E1: a like reaches the feed and the search, and a failure takes it back everywhere`() async throws {
         let (articles, feed) = linked()
         let search = PaginationStore(
-            cacher: MemoryCacher<String, [SearchResult]>(),
+            cacher: MemoryCacher<String, [FoundArticle]>(),
             fetcher: SearchFetcher(api: api),
             links: [
                 .elements(

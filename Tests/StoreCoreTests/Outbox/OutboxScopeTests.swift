@@ -307,7 +307,7 @@ struct OutboxScopeTests {
     @Test func `O1: two types with one name stop the program`() async throws {
         // A directory of this process, because a process that stops removes nothing.
         let directory = temporaryURL()
-        await #expect(processExitsWith: .failure) { [directory] in
+        await #expect(processExitsWith: .failure) { [directory = directory as URL] in
             let outbox = try Outbox(directory: directory)
             await outbox.register(Add.self) { _, _ in }
             await outbox.register(Add.self) { _, _ in }

@@ -1,0 +1,305 @@
+import Foundation
+import StoreCoreTesting
+import Testing
+import Trials
+
+@testable import StoreCore
+
+/// Tests of links with input that no law's own test has: shared identities, failing cachers, clocks that go back, and their like.
+@Suite(.timeLimit(.minutes(hangMinutes)))
+struct LinkedInputTests {
+    private let world = LinkedWorld()
+
+    #if os(macOS) || os(Linux)
+    @Test func `E9: a link to a store of another scope is refused`() async {
+        await #expect(processExitsWith: .failure) {
+            let articles = Store(cacher: MemoryCacher<Int, Article>(), scope: CacheScope()) { Article(id: $0) }
+            _ = Store(cacher: MemoryCacher<String, [Article]>(), links: [.elements(of: articles)], scope: CacheScope()) { _ in [] }
+        }
+    }
+    #endif
+
+    @Test func `E10: of two elements of one page with the same identity, both show the last one`() async throws {
+        let lists = Store(
+            cacher: MemoryCacher<String, [Article]>(), links: [.elements(of: world.articles)], time: world.time
+        ) { _ in [Article(id: 7, title: "first"), Article(id: 6), Article(id: 7, title: "last")] }
+        await world.articles[7].update(Article(id: 7, title: "old"))
+        world.time.advance(by: .seconds(1))
+        #expect(try await lists["a"].requireData().map(\.title) == ["last", "title", "last"])
+        #expect(try await world.articles[7].requireData().title == "last")
+        await world.articles[7].update { $0.isLiked = true }
+        #expect(try await lists["a"].requireData().map(\.isLiked) == [true, false, true])
+    }
+
+    @Test func `E10: an entity that states another key changes no place`() async throws {
+        world.origin.enqueue(.success(Article(id: 8, title: "stray")))
+        try await world.loadFeed([Article(id: 7, title: "seven"), Article(id: 8, title: "eight")])
+        #expect(try await world.articles[7].requireData().title == "stray")
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["seven", "eight"])
+        #expect(try await world.articles[7].requireData().title == "stray")
+    }
+
+    @Test func `E3: a row of the entity's type without its text leaves the text of the detail`() async throws {
+        let feed = PaginationStore(
+            cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin,
+            links: [.elements(of: world.articles, id: \.id, fields: (\.title, \.title), (\.isLiked, \.isLiked))], time: world.time)
+        await world.articles[7].update(Article(id: 7, text: "long"))
+        world.time.advance(by: .seconds(1))
+        world.feedOrigin.enqueue(.page([Article(id: 7, title: "new", text: "")]))
+        #expect(try await feed["home"].requireData() == [Article(id: 7, title: "new", text: "")])
+        #expect(try await world.articles[7].requireData() == Article(id: 7, title: "new", text: "long"))
+    }
+
+    @Test(arguments: [true, false])
+    func `E7: an entity that is removed while its mutation is pending stays removed`(_ succeeds: Bool) async throws {
+        await world.articles[7].update(Article(id: 7))
+        try await world.loadFeed([Article(id: 6), Article(id: 7)])
+        let (request, articles) = (HeldRequest(), world.articles)
+        let task = Task {
+            try await articles[7].mutate {
+                $0.isLiked = true
+            } perform: {
+                try await request.run()
+            }
+        }
+        try await request.hasBegun()
+        try await world.articles.remove(7) {}
+        #expect(try await world.feed["home"].requireData().map(\.id) == [6])
+        request.end(succeeds ? .success(()) : .failure(Offline()))
+        _ = await task.result
+        #expect(try await world.feed["home"].requireData().map(\.id) == [6])
+        await #expect(throws: StoreError.self) { try await articles[7].requireData() }
+        #expect(world.origin.startedCount == 0)
+    }
+
+    @Test(arguments: [true, false])
+    func `E2: a list that was requested before a like does not take it back, although the entity was cleared meanwhile`(
+        _ clearsStore: Bool
+    ) async throws {
+        try await world.loadFeed([Article(id: 7)])
+        world.time.advance(by: .seconds(1))
+        await world.articles[7].update(Article(id: 7))
+        world.feedOrigin.enqueue(.page([Article(id: 7)]))
+        world.feedOrigin.hold()
+        let refresh = Task { [world] in await world.feed["home"].refresh() }
+        try await world.feedOrigin.started(count: 2)
+        world.time.advance(by: .seconds(1))
+        await world.articles[7].update { $0.isLiked = true }
+        #expect(try await world.liked() == [7])
+        if clearsStore { try await world.articles.clear() } else { await world.articles[7].clear() }
+        #expect(try await world.liked() == [7])
+        world.feedOrigin.release()
+        await refresh.value
+        #expect(try await world.liked() == [7])
+    }
+
+    @Test func `E2: a page that arrives after clear of the entities' store shows its own rows and makes no entity`() async throws {
+        await world.articles[7].update(Article(id: 7))
+        try await world.loadFeed([Article(id: 6)], nextKey: "2")
+        world.feedOrigin.enqueue(.page([Article(id: 7, title: "page")]))
+        world.feedOrigin.hold()
+        let page = Task { [world] in await world.feed["home"].requestNextData() }
+        try await world.feedOrigin.started(count: 2)
+        try await world.articles.clear()
+        world.feedOrigin.release()
+        #expect(await page.value == .loaded)
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["title", "page"])
+        await #expect(throws: StoreError.self) { try await world.articles[7].requireData(from: .cache) }
+        #expect(world.origin.startedCount == 0)
+    }
+
+    @Test func `E2: a clock that is set back between two launches does not make later changes older`() async throws {
+        let disks = Disks()
+        let first = disks.world()
+        first.time.advance(by: .seconds(86_400))
+        await first.articles[7].update(Article(id: 7, title: "before"))
+        try await first.loadFeed([Article(id: 7, title: "fed")])
+        try await first.articles.waitUntilSaved()
+        try await first.feed.waitUntilSaved()
+        // The clock of the new world is a day behind.
+        let second = disks.world()
+        _ = await second.feed["home"].getData(from: .cache)
+        await second.articles[7].update { $0.title = "after" }
+        let observer = RecordingObserver(second.feed["home"].publish())
+        try await observer.next { $0.content?.first?.title == "after" }
+        second.feedOrigin.enqueue(.page([Article(id: 7, title: "newest")]))
+        await second.feed["home"].refresh()
+        #expect(try await second.feed["home"].requireData().map(\.title) == ["newest"])
+        #expect(try await second.articles[7].requireData().title == "newest")
+    }
+
+    @Test(arguments: [true, false])
+    func `E2: a list that was requested before a like does not take it back, although the entity was evicted`(
+        _ hasDisk: Bool
+    ) async throws {
+        let memory = (MemoryCacher<Int, Article>(), TieredCacher(over: GatedCacher<Int, Article>()))
+        let world = hasDisk ? LinkedWorld(articles: memory.1) : LinkedWorld(articles: memory.0)
+        await world.articles[7].update(Article(id: 7))
+        try await world.loadFeed([Article(id: 7)])
+        world.feedOrigin.enqueue(.page([Article(id: 7)]))
+        world.feedOrigin.hold()
+        let refresh = Task { await world.feed["home"].refresh() }
+        try await world.feedOrigin.started(count: 2)
+        world.time.advance(by: .seconds(1))
+        try await world.articles[7].mutate {
+            $0.isLiked = true
+        } perform: {
+        }
+        #expect(try await world.liked() == [7])
+        try await world.articles.waitUntilSaved()
+        memory.0.trim(to: 0)
+        memory.1.trim(to: 0)
+        world.feedOrigin.release()
+        await refresh.value
+        try await until("the entity on disk was read") { try await world.liked() == [7] }
+        #expect(try await world.liked() == [7])
+    }
+
+    @Test func `E1: a hundred thousand rows that all change agree with their entities`() async throws {
+        let count = rounds(100_000, quick: 20_000)
+        await world.articles[7].update(Article(id: 7))
+        world.feedOrigin.enqueue(.page((0..<count).map { Article(id: $0) }))
+        _ = try await world.feed["home"].requireData()
+        world.time.advance(by: .seconds(1))
+        world.feedOrigin.enqueue(.page((0..<count).map { Article(id: $0, title: "new") }))
+        await world.feed["home"].refresh()
+        #expect(try await world.articles[7].requireData().title == "new")
+        await world.articles[7].update { $0.isLiked = true }
+        #expect(try await world.liked() == [7])
+        await world.feed["home"].update { rows in for row in rows.indices { rows[row].isLiked = row != 7 } }
+        #expect(try await world.liked().count == count - 1)
+        #expect(try await !world.articles[7].requireData().isLiked)
+    }
+
+    @Test func `E8: a place whose entity cannot be loaded shows its own value, and an event says so`() async throws {
+        let disks = Disks()
+        let first = disks.world()
+        await first.articles[7].update(Article(id: 7, title: "entity"))
+        try await first.loadFeed([Article(id: 7, title: "row")])
+        try await first.feed.waitUntilSaved()
+        disks.articles.fail(.load)
+        let events = EventLog()
+        let time = ManualTime()
+        let articles = Store(cacher: TieredCacher(over: disks.articles), time: time, onEvent: events.append) { Article(id: $0) }
+        let feed = PaginationStore(
+            cacher: TieredCacher(over: disks.feed), fetcher: ScriptedPaginationFetcher<String, Article>(),
+            links: [.elements(of: articles)], time: time)
+        #expect(try await feed["home"].requireData(from: .cache).map(\.title) == ["row"])
+        #expect(events.all.contains { if case .cacherFault(.load, _) = $0.kind { true } else { false } })
+    }
+
+    /// The program ends after one of the two saves.
+    @Test(arguments: [true, false])
+    func `E8: entity and list agree after a launch that ended between their saves`(_ savesEntity: Bool) async throws {
+        let disks = Disks()
+        let first = disks.world()
+        await first.articles[7].update(Article(id: 7))
+        try await first.loadFeed([Article(id: 7)])
+        try await first.loadSearch([Finding(articleID: 7)])
+        try await first.articles.waitUntilSaved()
+        try await first.feed.waitUntilSaved()
+        try await first.search.waitUntilSaved()
+        first.time.advance(by: .seconds(1))
+        if savesEntity {
+            disks.feed.fail(.save)
+            disks.search.fail(.save)
+        } else {
+            disks.articles.fail(.save)
+        }
+        await first.feed["home"].update { $0[0].isLiked = true }
+        #expect(try await first.found() == [7])
+        try? await first.articles.waitUntilSaved()
+        try? await first.feed.waitUntilSaved()
+        try? await first.search.waitUntilSaved()
+        for cacher in [disks.articles] { cacher.recover() }
+        disks.feed.recover()
+        disks.search.recover()
+        let second = disks.world()
+        second.time.advance(by: .seconds(2))
+        #expect(try await second.liked() == [7])
+        #expect(try await second.found() == [7])
+        #expect(try await second.articles[7].requireData().isLiked)
+        #expect(second.feedOrigin.startedCount + second.searchOrigin.startedCount + second.origin.startedCount == 0)
+    }
+
+    // MARK: What E5 and E6 say of keys without content
+
+    @Test(arguments: [true, false])
+    func `E5: a mutation of a key without content is in a full place, during it and after its success`(
+        _ isObserved: Bool
+    ) async throws {
+        try await world.loadFeed([Article(id: 7)])
+        let observer = isObserved ? RecordingObserver(world.feed["home"].publish()) : nil
+        if let observer { try await observer.next { $0.isCompleted } }
+        let (request, articles) = (HeldRequest(), world.articles)
+        let task = Task {
+            try await articles[7].mutate {
+                $0.isLiked = true
+            } perform: {
+                try await request.run()
+            }
+        }
+        try await request.hasBegun()
+        #expect(try await world.liked() == [7])
+        request.end(.success(()))
+        try await task.value
+        #expect(try await world.liked() == [7])
+    }
+
+    @Test(arguments: [true, false])
+    func `E6: a detail without content begins with the row of a loaded list`(_ isObserved: Bool) async throws {
+        try await world.loadFeed([Article(id: 7, title: "row")])
+        let list = isObserved ? RecordingObserver(world.feed["home"].publish()) : nil
+        if let list { try await list.next { $0.isCompleted } }
+        world.origin.hold()
+        let detail = RecordingObserver(world.articles[7].publish())
+        #expect(try await detail.states(count: 1).map(\.content?.title) == ["row"])
+        try await world.origin.answerNext(with: .success(Article(id: 7, title: "fetched")))
+        try await detail.next { $0.isCompleted && $0.content?.title == "fetched" }
+    }
+
+    @Test func `E2, E8: the stamps of fields that fragments have brought survive a restart`() async throws {
+        let disks = Disks()
+        let first = disks.world()
+        await first.articles[7].update(Article(id: 7, title: "first"))
+        first.time.advance(by: .seconds(1))
+        first.searchOrigin.enqueue(.page([Finding(articleID: 7, title: "second")]))
+        _ = try await first.search["old"].requireData()
+        try await first.search.waitUntilSaved()
+        disks.memory.value?.trim(to: 0)
+        first.time.advance(by: .seconds(1))
+        first.searchOrigin.enqueue(.page([Finding(articleID: 7, title: "third")]))
+        _ = try await first.search["new"].requireData()
+        #expect(try await first.articles[7].requireData().title == "third")
+        try await first.search.waitUntilSaved()
+        try await first.articles.waitUntilSaved()
+        let second = disks.world()
+        second.time.advance(by: .seconds(5))
+        #expect(try await second.search["old"].requireData(from: .cache).map(\.title) == ["third"])
+        #expect(try await second.articles[7].requireData(from: .cache).title == "third")
+    }
+
+    /// The cachers behind three stores, over which a new world is a new launch.
+    private final class Disks: Sendable {
+        let articles = GatedCacher<Int, Article>()
+        let feed = GatedCacher<String, [Article]>()
+        let search = GatedCacher<String, [Finding]>()
+        /// The memory of the newest world's search.
+        let memory = Latest()
+
+        func world() -> LinkedWorld {
+            let searches = TieredCacher(over: search)
+            memory.value = searches
+            return LinkedWorld(articles: TieredCacher(over: articles), feed: TieredCacher(over: feed), search: searches)
+        }
+    }
+
+    private final class Latest: Sendable {
+        private let state = Lock<TieredCacher<GatedCacher<String, [Finding]>>?>(nil)
+
+        var value: TieredCacher<GatedCacher<String, [Finding]>>? {
+            get { state.withLock { $0 } }
+            set { state.withLock { $0 = newValue } }
+        }
+    }
+}
