@@ -66,7 +66,7 @@ internal import Testing
             DocumentedLink.links(of: Documentation.text(of: page), file: page).map(\.path)
                 .filter { $0.wholeMatch(of: /Sources\/[\w\/]+\/(\w+)\.docc\/\1\.md/) != nil }
         }
-        #expect(pages[0].count == 10)
+        #expect(pages[0].count == 11)
         #expect(pages[0] == pages[1])
     }
 

@@ -88,7 +88,10 @@ struct FetchLimitTests {
         try await bench.fetcher.started(count: 1)
         for key in 1...5 { try await bench.callers(1, of: key) }
         try await bench.store.close()
-        for caller in callers { #expect(await caller.outcome.contains("closed")) }
+        for caller in callers {
+            let error = await #expect(throws: StoreError.self) { try await caller.value }
+            #expect(error?.code == .closed)
+        }
         #expect(bench.fetcher.startedCount == 1)
     }
 

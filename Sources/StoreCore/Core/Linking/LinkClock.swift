@@ -103,6 +103,8 @@ struct ChangeLog: Sendable {
 /// They are no records: no caller gets them, and nothing saves them. Their number is bounded.
 struct EntityRows: Sendable {
     static var limit: Int { 4_096 }
+    /// The number of places of one content that are kept.
+    static var share: Int { 1_024 }
 
     struct Row: Sendable {
         var content: BoxedContent

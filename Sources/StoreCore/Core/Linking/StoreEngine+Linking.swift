@@ -319,7 +319,8 @@ extension StoreEngine {
         // A value with another identity is not that of this key (E10).
         if let stated = entity.content.flatMap(link.identity), stated != entity.key ?? key { return [] }
         var value = candidates[newest]
-        if entity.content == nil, link.isFull, entity.removal == nil {
+        // The first places alone: a longer content would displace its own rows, and offer them again without an end.
+        if entity.content == nil, link.isFull, entity.removal == nil, positions[0] < EntityRows.share {
             entity = link.entities.offer(value, for: key, at: places.stamps[positions[newest]], turn)
         }
         let parts: [Stamp?] = link.fields?.map { entity.parts[$0.name] } ?? [nil]
