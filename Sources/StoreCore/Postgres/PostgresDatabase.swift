@@ -1,7 +1,7 @@
 internal import Foundation
 internal import PostgresShim
 
-/// The connections of a process to a PostgreSQL database, for any number of ``PostgresCacher``s.
+/// The connections of a process to a PostgreSQL database, for any number of cachers.
 ///
 /// ```swift
 /// let database = try PostgresDatabase(

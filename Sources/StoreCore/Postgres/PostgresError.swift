@@ -1,7 +1,7 @@
 public import Foundation
 public import StoreCore
 
-/// An error of a ``PostgresCacher``, its connection, or its server.
+/// An error of a cacher over PostgreSQL, its connection, or its server.
 ///
 /// The description contains no password: libpq names at most the server and the user.
 public struct PostgresError: LocalizedError, FailureAdvising, Sendable, CustomStringConvertible {
