@@ -171,7 +171,7 @@ struct LinkedInputTests {
         #expect(try await !world.articles[7].requireData().isLiked)
     }
 
-    @Test func `E8: a place whose entity cannot be loaded shows its own value, and an event says so`() async throws {
+    @Test func `E8: a place shows its own value if its entity cannot be loaded, and an event says so`() async throws {
         let disks = Disks()
         let first = disks.world()
         await first.articles[7].update(Article(id: 7, title: "entity"))
