@@ -27,10 +27,10 @@ struct ArrivalTests {
 
     @Test(arguments: unsafe, RealTransport.available)
     func `W2: an unsafe request that finds no listener has not arrived`(_ method: HTTPMethod, _ transport: RealTransport) async throws {
-        let origin = try LoopbackOrigin()
-        let port = origin.port
-        origin.stop()
-        let error = try await remoteError { try await transport.host(port).send(Route(path: "/x", method: method)) }
+        let port = try ClosedPort()
+        defer { withExtendedLifetime(port) {} }
+        let host = try transport.host(.init(port.number))
+        let error = try await remoteError { try await host.send(Route(path: "/x", method: method)) }
         #expect(error.code == .connectionRefused)
         #expect(!error.mayHaveArrived)
     }

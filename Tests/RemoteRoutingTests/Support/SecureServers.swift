@@ -22,31 +22,6 @@ func secureHost(_ port: Int, _ change: (inout RemoteHost) -> Void = { _ in }) th
 /// A port of this machine that nothing listens on.
 func freePort() throws -> Int { try ClosedPort().number }
 
-/// A port of 127.0.0.1 that refuses connections, and that no other server gets meanwhile.
-final class ClosedPort {
-    let number: Int
-    private let descriptor: Int32
-
-    init() throws {
-        let made = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        // Without `listen`, the system refuses each connection.
-        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(made, $0, length) == 0 && getsockname(made, $0, &length) == 0 }
-        }
-        guard isBound else {
-            close(made)
-            throw CocoaError(.fileReadUnknown)
-        }
-        (descriptor, number) = (made, Int(UInt16(bigEndian: address.sin_port)))
-    }
-
-    deinit { close(descriptor) }
-}
-
 /// nginx, which serves HTTP/2 over TLS.
 final class NginxServer {
     let port: Int

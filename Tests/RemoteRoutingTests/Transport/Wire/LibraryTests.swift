@@ -58,9 +58,9 @@ struct LibraryTests {
 
     @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
     func `failures to connect are distinguished`() async throws {
-        let origin = try LoopbackOrigin()
-        let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
-        origin.stop()
+        let port = try ClosedPort()
+        defer { withExtendedLifetime(port) {} }
+        let host = try RealTransport.curl.host(.init(port.number)) { $0.retry = .never }
         #expect(try await remoteError { try await host.send("/x") }.code == .connectionRefused)
         let unknown = host.with { $0.configuration = HostConfiguration("nowhere.invalid", scheme: .http) }
         #expect(try await remoteError { try await unknown.send("/x") }.code == .hostNotFound)
