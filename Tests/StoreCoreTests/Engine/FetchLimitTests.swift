@@ -21,7 +21,7 @@ struct FetchLimitTests {
     // MARK: Places
 
     @Test(arguments: [1, 3, 0, -5])
-    func `no more fetches run at once than the width, whatever causes them`(width: Int) async throws {
+    func `callers and observers together run no more fetches at once than the width`(width: Int) async throws {
         let bench = Bench(policy: policy(width: width), fetcher: ScriptedFetcher { .success($0.param) })
         bench.fetcher.hold()
         let observers = (0..<20).map { RecordingObserver(bench.store[$0].publish()) }

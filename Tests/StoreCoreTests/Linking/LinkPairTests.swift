@@ -45,7 +45,7 @@ struct LinkPairTests {
         }
     }
 
-    @Test func `E2, E3: the newest value of each field shows at every place, whatever the order`() {
+    @Test func `E2, E3: the newest value of each field shows at every place, in every order of steps`() {
         func explore(_ world: World, _ now: Stamp, _ depth: Int) {
             if let entity = world.entity {
                 for (number, place) in world.places.enumerated() {
@@ -96,6 +96,17 @@ struct LinkPairTests {
                 #expect(pair.decision == expected)
                 #expect(pair.settled.decision == .none)
             }
+        }
+    }
+}
+
+extension LinkPair {
+    /// The stamps after the decision was carried out.
+    fileprivate var settled: LinkPair {
+        switch decision {
+        case .none: self
+        case .copy: LinkPair(entity: entity, place: entity ?? place)
+        case .merge: LinkPair(entity: place, place: place)
         }
     }
 }

@@ -25,15 +25,6 @@ struct LinkPair: Hashable {
         guard let entity, entity != place else { return .none }
         return entity > place ? .copy : .merge
     }
-
-    /// The stamps after the decision was carried out.
-    var settled: LinkPair {
-        switch decision {
-        case .none: self
-        case .copy: LinkPair(entity: entity, place: entity ?? place)
-        case .merge: LinkPair(entity: place, place: place)
-        }
-    }
 }
 
 /// The decisions about one entity and one place, for each field of a fragment.

@@ -32,14 +32,14 @@ struct PendingChanges<Content: Sendable>: Sendable {
 
 /// The places of one link in one content.
 struct LinkedPlaces: Sendable {
-    /// The keys of the entities in the order of their places.
-    let keys: [BoxedKey]
     /// The positions of the places of each entity.
     let positions: [BoxedKey: Few<Int>]
     var stamps: [Stamp]
 
+    /// - Parameters:
+    ///   - keys: The keys of the entities in the order of their places.
+    ///   - stamps: The stamps of the places.
     init(_ keys: [BoxedKey], stamps: [Stamp]) {
-        self.keys = keys
         self.stamps = stamps
         var positions: [BoxedKey: Few<Int>] = [:]
         positions.reserveCapacity(keys.count)
