@@ -20,6 +20,7 @@ struct Chapters {
         try await TextChapter(stage: stage, bookshop: bookshop, directory: directory).run()
         try await SyncChapter(stage: stage, bookshop: bookshop).run()
         try await LiveChapter(stage: stage, bookshop: bookshop).run()
+        try await LinkChapter(stage: stage, bookshop: bookshop).run()
     }
 
     private func loading() async throws {

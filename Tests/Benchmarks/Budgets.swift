@@ -71,6 +71,12 @@ extension Budget {
         .beyond("round-trip", .floor, by: 1_500, noisy: false),
         .ratio("live-value", to: .mutex, 0.8, noisy: false),
 
+        // Linked stores
+        .ratio("linked-hit", to: .floor, 1.1, noisy: false),
+        .beyond("linked-change", .floor, by: 5_000, noisy: false),
+        .atMost("linked-changes", 5_000_000, noisy: false),
+        .beyond("linked-place", .floor, by: 48),
+
         // Lists
         .ratio("pages", to: .handwritten, 1.2, noisy: false),
 

@@ -93,6 +93,54 @@ public final class Outbox: Sendable {
         await core.register(form.registration)
     }
 
+    /// Registers a type of command that changes one element in every list of a store; shows the changes of its pending commands before it
+    /// returns.
+    ///
+    /// ```swift
+    /// await outbox.register(Like.self, patching: feeds, element: \.post) { _, post in
+    ///     post.isLiked = true
+    /// } perform: { command, delivery in
+    ///     try await api.like(command.post, idempotencyKey: delivery.id)
+    /// }
+    /// ```
+    ///
+    /// The change shows in each list that has the element, also in lists that are loaded later, until the origin has performed the command.
+    /// If the elements of the store are linked to whole entities (``EntityLink``), the command changes the entity, and every place
+    /// that shows it. Otherwise a list that is loaded only after the delivery shows the element as it was saved until its next fetch.
+    ///
+    /// When `perform` returns an `Element`, that element replaces the old one and the patch, unless the list has changed meanwhile. The other
+    /// rules are those of ``register(_:patching:at:lane:and:patch:perform:)``.
+    ///
+    /// Cost: each pending command is applied to each list in use, in one pass over the list up to the element.
+    ///
+    /// - Parameters:
+    ///   - type: The type of the commands.
+    ///   - lists: The store of the lists.
+    ///   - id: Returns the identity of the element.
+    ///   - lane: Returns the lane of a command; by default all commands for one element share a lane.
+    ///   - others: The changes that the command makes to other keys or stores.
+    ///   - patch: Makes the change; it must have no side effects and must work on any element.
+    ///   - perform: Sends the change to the origin; called until it returns or throws a permanent error (``FailureAdvising``).
+    public func register<Value: Command, Param: Hashable & Sendable, Element: Identifiable & Sendable, Result>(
+        _ type: Value.Type, patching lists: PaginationStore<Param, Element>,
+        element id: @escaping @Sendable (_ command: Value) -> Element.ID,
+        lane: (@Sendable (_ command: Value) -> String)? = nil, and others: [CommandPatch<Value>] = [],
+        patch: @escaping @Sendable (_ command: Value, _ element: inout Element) -> Void,
+        perform: @escaping @Sendable (_ command: Value, _ delivery: Delivery) async throws -> Result
+    ) async where Element.ID: Codable & Sendable {
+        let change = CommandPatch(lists, element: id, patch)
+        let form = CommandForm<Value>(
+            patches: [change] + others, check: { try OutboxLane.check(id($0)) },
+            subject: { .content(of: change.engine, id($0)) }, creates: nil, lane: lane
+        ) { command, delivery in
+            let result = try await perform(command, delivery)
+            guard Result.self == Element.self, let element = result as? Element else { return PerformedCommand() }
+            if change.bind(command).isIn == nil { return PerformedCommand(response: .content(BoxedContent(element))) }
+            return PerformedCommand(response: .part { list in list.change(as: [Element].self) { $0.change(id(command)) { $0 = element } } })
+        }
+        await core.register(form.registration)
+    }
+
     /// Registers a type of command that changes no content of a store.
     ///
     /// - Parameters:
@@ -268,7 +316,7 @@ public final class Outbox: Sendable {
     public func drain(until timeout: Duration) async -> DrainOutcome { await core.drain(until: timeout) }
 }
 
-/// A change that a command makes to another key, in the same store or in another store.
+/// A change that a command makes to another key, or to an element of other lists, in the same store or in another store.
 public struct CommandPatch<Value: Command>: Sendable {
     let engine: StoreEngine
     let bind: @Sendable (Value) -> BoundPatch
@@ -287,6 +335,37 @@ public struct CommandPatch<Value: Command>: Sendable {
         bind = { [engine = store.engine] command in
             BoundPatch(engine: engine, key: BoxedKey(key(command))) { content in
                 content.change(as: Content.self) { patch(command, &$0) }
+            }
+        }
+    }
+
+    /// Creates a change of one element in every list of a store that has it.
+    ///
+    /// The rules are those of ``Outbox/register(_:patching:element:lane:and:patch:perform:)``.
+    ///
+    /// - Parameters:
+    ///   - lists: The store of the lists.
+    ///   - id: Returns the identity of the element.
+    ///   - patch: Makes the change; it must have no side effects and must work on any element.
+    public init<Param: Hashable & Sendable, Element: Identifiable & Sendable>(
+        _ lists: PaginationStore<Param, Element>, element id: @escaping @Sendable (_ command: Value) -> Element.ID,
+        _ patch: @escaping @Sendable (_ command: Value, _ element: inout Element) -> Void
+    ) where Element.ID: Sendable {
+        // The element of a full place is the entity.
+        let entities = lists.lists.engine.entities(of: Element.self)
+        let engine = entities ?? lists.lists.engine
+        self.engine = engine
+        bind = { command in
+            let id = id(command)
+            if entities != nil {
+                return BoundPatch(engine: engine, key: BoxedKey(id)) { content in
+                    content.change(as: Element.self) { patch(command, &$0) }
+                }
+            }
+            return BoundPatch(engine: engine, key: BoxedKey(ElementKey(id: id))) { content in
+                content.change(as: [Element].self) { $0.change(id) { patch(command, &$0) } }
+            } isIn: { list in
+                list.value(as: [Element].self).contains { $0.id == id }
             }
         }
     }

@@ -58,7 +58,7 @@ extension OutboxCore {
             machine.ended(id)
             return carryOut()
         }
-        for patch in command.patches { patch.engine.beginCommand(id, of: patch.key) }
+        for patch in command.patches { patch.begin(id) }
         report(.attemptBegan(attempt), id)
         version.update { $0 += 1 }
         let delivery = Delivery(id: item.submission.delivery, attempt: attempt)

@@ -69,7 +69,7 @@ extension OutboxCore {
     private func show(_ item: OutboxMachine.Item?, _ id: UUID, insteadOf superseded: UUID?) {
         let old = superseded.flatMap { shown.removeValue(forKey: $0) } ?? []
         guard let item, item.status != .failed, let command = known(item) ?? bind(item) else {
-            for patch in old { patch.engine.dropCommands([superseded ?? id], of: patch.key) }
+            for patch in old { patch.drop([superseded ?? id]) }
             if let item, item.status == .failed { abandon(item) }
             return
         }
@@ -77,12 +77,12 @@ extension OutboxCore {
             if let first = patch.first {
                 if item.status == .pending { patch.engine.showCreation(CommandMark(item), of: patch.key, first, insteadOf: superseded) }
             } else {
-                patch.engine.showCommands([ShownCommand(item, patch)], of: patch.key, insteadOf: superseded)
+                patch.show([ShownCommand(item, patch)], insteadOf: superseded)
             }
         }
         // The command does not change these keys any longer. A temporary key stands for the key that has replaced it.
         for patch in old where !command.patches.contains(where: { $0.engine === patch.engine && $0.key == $0.engine.resolved(patch.key) }) {
-            patch.engine.dropCommands([superseded ?? id], of: patch.key)
+            patch.drop([superseded ?? id])
         }
         if !command.patches.isEmpty { shown[id] = command.patches }
     }
@@ -109,7 +109,7 @@ extension OutboxCore {
             }
             if !command.patches.isEmpty { shown[item.id] = command.patches }
         }
-        for group in groups.all { group.patch.engine.showCommands(group.values, of: group.patch.key) }
+        for group in groups.all { group.patch.show(group.values) }
     }
 
     func hide(_ ids: [UUID]) {
@@ -118,7 +118,17 @@ extension OutboxCore {
             for patch in shown.removeValue(forKey: id) ?? [] { groups.add(id, patch) }
             unsettled[id] = nil
         }
-        for group in groups.all { group.patch.engine.dropCommands(Set(group.values), of: group.patch.key) }
+        for group in groups.all { group.patch.drop(Set(group.values)) }
+        settleAgain(in: groups.all.map(\.patch))
+    }
+
+    /// A list folds the changes of delivered commands once no earlier command of another lane is pending there.
+    private func settleAgain(in patches: [BoundPatch]) {
+        let engines = patches.filter { $0.isIn != nil }.map(\.engine)
+        guard !engines.isEmpty else { return }
+        for (id, lists) in unsettled {
+            for list in lists where engines.contains(where: { $0 === list.engine }) { settle(id, .none, in: list) }
+        }
     }
 
     /// Folds the change of a delivered command into the content of each store.
@@ -133,18 +143,23 @@ extension OutboxCore {
             if registrations[item.submission.name] != nil { retire([id]) }
             return
         }
-        unsettled[id] = patches
-        for patch in patches {
+        let changed = patches.flatMap { patch in patch.isIn == nil ? [patch] : patch.lists(toSettle: id) }
+        guard !changed.isEmpty else { return retire([id]) }
+        unsettled[id] = changed
+        for patch in changed {
             patch.engine.knowCommands([id])
             if let first = patch.first {
                 move(item, patch, first, performed)
-                continue
+            } else {
+                settle(id, patch.isSame(as: first) ? response : .none, in: patch)
             }
-            let response = patch.engine === first.engine && patch.key == first.key ? response : .none
-            Task.detached { [weak self] in
-                let settled: @Sendable ([UUID]) async -> Void = { [weak self] folded in await self?.settled(folded, in: patch) }
-                await patch.engine.settleCommand(id, of: patch.key, response, saved: settled)
-            }
+        }
+    }
+
+    private func settle(_ id: UUID, _ response: MutationResponse<BoxedContent>, in patch: BoundPatch) {
+        Task.detached { [weak self] in
+            let settled: @Sendable ([UUID]) async -> Void = { [weak self] folded in await self?.settled(folded, in: patch) }
+            await patch.engine.settleCommand(id, of: patch.key, response, saved: settled)
         }
     }
 
@@ -211,7 +226,7 @@ extension OutboxCore {
         for id in ids {
             unsettled[id] = nil
             // The key of a created entity is resolved to the one that has replaced it.
-            for patch in shown.removeValue(forKey: id) ?? [] { patch.engine.retireCommands([id], of: patch.key) }
+            for patch in shown.removeValue(forKey: id) ?? [] { patch.retire(id) }
         }
     }
 

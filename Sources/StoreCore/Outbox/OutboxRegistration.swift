@@ -34,16 +34,46 @@ struct BoundCommand: Sendable {
     var value: any Command
 }
 
-/// The change that a command makes to one content.
+/// The change that a command makes to one content, or to one element in every list of a store.
 struct BoundPatch: Sendable {
     var engine: StoreEngine
+    /// The key of the content; for an element, its ``ElementKey``.
     var key: BoxedKey
     var apply: @Sendable (inout BoxedContent) -> Void
     /// The first content of an entity that the command creates.
     var first: BoxedContent?
+    /// Returns whether a list has the element; `nil` for a patch of one content.
+    var isIn: (@Sendable (_ list: BoxedContent) -> Bool)?
+}
+
+/// The identity of an element, as the key of a patch: no list has this key.
+struct ElementKey<ID: Hashable & Sendable>: Hashable, Sendable {
+    let id: ID
 }
 
 extension BoundPatch {
+    func isSame(as other: BoundPatch) -> Bool { engine === other.engine && (key == other.key || other.isIn != nil) }
+
+    func show(_ commands: [ShownCommand<BoxedContent>], insteadOf superseded: UUID? = nil) {
+        if let isIn {
+            engine.showElementCommands(commands, insteadOf: superseded, isIn: isIn)
+        } else {
+            engine.showCommands(commands, of: key, insteadOf: superseded)
+        }
+    }
+
+    func begin(_ id: UUID) { if isIn == nil { engine.beginCommand(id, of: key) } else { engine.beginElementCommand(id) } }
+
+    func drop(_ ids: Set<UUID>) { if isIn == nil { engine.dropCommands(ids, of: key) } else { engine.dropElementCommands(ids) } }
+
+    func retire(_ id: UUID) { if isIn == nil { engine.retireCommands([id], of: key) } else { engine.retireElementCommand(id) } }
+
+    /// The patches of the lists that have the element of a delivered command.
+    func lists(toSettle id: UUID) -> [BoundPatch] {
+        engine.knowCommands([id])
+        return engine.listsToSettle(id).map { BoundPatch(engine: engine, key: $0, apply: apply) }
+    }
+
     /// Joins the changes of one content, in their order: a content has at most one patch of a command.
     static func merged(_ patches: [BoundPatch]) -> [BoundPatch] {
         guard patches.count > 1 else { return patches }

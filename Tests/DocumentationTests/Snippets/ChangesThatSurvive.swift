@@ -94,6 +94,28 @@ struct ChangesThatSurviveTests {
         #expect(api.keys.current.count == 1)
     }
 
+    @Test func `a like of a post that is only in lists is shown there and delivered once`() async throws {
+        let feeds = PaginationStore<String, Post>(cacher: MemoryCacher(), fetcher: PostFetcher())
+        let (api, outbox) = (AcceptingAPI(), try Outbox(directory: directory))
+        await outbox.register(Like.self, patching: feeds, element: \.post) { _, post in
+            post.isLiked = true
+        } perform: { command, delivery in
+            try await api.like(command.post, idempotencyKey: delivery.id)
+        }
+        outbox.start()
+        #expect(try await feeds["swift"].requireData().allSatisfy { !$0.isLiked })
+        try await outbox.submit(Like(post: 7))
+        #expect(try await feeds["swift"].requireData().map(\.isLiked) == [false, true])
+        #expect(await outbox.drain(until: .seconds(600)) == .drained)
+        #expect(try await feeds["swift"].requireData().map(\.isLiked) == [false, true])
+        #expect(api.keys.current.count == 1)
+    }
+
+    private struct PostFetcher: PaginationFetcher {
+        func fetch(param: String) async throws -> Page<Post> { Page([Post(id: 6), Post(id: 7)]) }
+        func fetchNext(nextKey: String, param: String) async throws -> Page<Post> { Page([]) }
+    }
+
     @Test func `a delivery is repeated under the same identity`() async throws {
         let outbox = try Outbox(directory: directory, time: time)
         let origin = ScriptedDeliveries<Like, Void>(

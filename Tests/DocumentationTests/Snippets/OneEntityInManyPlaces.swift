@@ -2,6 +2,10 @@ internal import StoreCore
 import StoreCoreTesting
 internal import Testing
 
+#if canImport(SwiftUI)
+internal import SwiftUI
+#endif
+
 // The examples of the article "One entity in many places".
 
 /// A row of a search, which has some of the fields of an article.
@@ -11,9 +15,21 @@ struct FoundArticle: Identifiable, Hashable, Sendable {
     var isLiked = false
 }
 
-struct OneEntityInManyPlacesTests {
-    enum Topic: Hashable, Sendable { case swift }
+enum Topic: Hashable, Sendable { case swift }
 
+struct FeedRow: View {
+    let feed: PaginationStoreFlowable<Topic, Article>
+    let id: Article.ID
+    @State private var article = Observed<Article>()
+
+    var body: some View {
+        let state = article.state(for: feed, element: id)
+        Text(state.content?.title ?? "")
+            .task(id: id) { await article.follow(feed, element: id) }
+    }
+}
+
+struct OneEntityInManyPlacesTests {
     struct Author: Identifiable, Hashable, Sendable {
         var id: Int
         var name: String

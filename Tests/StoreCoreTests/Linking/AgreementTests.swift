@@ -166,6 +166,40 @@ struct AgreementTests {
         await #expect(throws: StoreError.self) { try await world.articles[7].requireData(from: .cache) }
     }
 
+    @Test func `E1: lists of fragments agree about an entity that has no content`() async throws {
+        let world = LinkedWorld()
+        try await world.loadSearch([Finding(articleID: 1), Finding(articleID: 2)])
+        let observer = RecordingObserver(world.search["swift"].publish())
+        _ = try await observer.next { $0.content?.count == 2 }
+        world.time.advance(by: .seconds(1))
+        world.searchOrigin.enqueue(.page([Finding(articleID: 1, title: "new", isLiked: true, rank: 9)]))
+        #expect(try await world.search["other"].requireData().map(\.title) == ["new"])
+        let rows = try await observer.next { $0.content?.first?.title == "new" }.content
+        #expect(rows == [Finding(articleID: 1, title: "new", isLiked: true), Finding(articleID: 2)])
+        #expect(try await world.found() == [1])
+        // An older list takes the newer fields too.
+        #expect(world.origin.startedCount == 0)
+    }
+
+    @Test func `E2: a fragment is newer than whole values that were requested before it`() async throws {
+        let world = LinkedWorld()
+        world.feedOrigin.hold()
+        world.origin.hold()
+        let feed = Task { try await world.feed["home"].requireData() }
+        let article = Task { try await world.articles[1].requireData() }
+        try await world.feedOrigin.started(count: 1)
+        try await world.origin.started(count: 1)
+        world.time.advance(by: .seconds(1))
+        try await world.loadSearch([Finding(articleID: 1, title: "new", isLiked: true)])
+        try await world.feedOrigin.answer(1, with: .page([Article(id: 1, text: "long")]))
+        let shown = Article(id: 1, title: "new", text: "long", isLiked: true)
+        #expect(try await feed.value == [shown])
+        try await world.origin.answer(1, with: .success(Article(id: 1, text: "long")))
+        #expect(try await article.value == shown)
+        #expect(try await world.feed["home"].requireData() == [shown])
+        #expect(try await world.found() == [1])
+    }
+
     @Test func `E2: an entity with a first fetch from before a list takes the newer value of the list`() async throws {
         world.origin.enqueue(.success(Article(id: 7, title: "old")))
         world.origin.hold()

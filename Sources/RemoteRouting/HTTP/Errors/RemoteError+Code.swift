@@ -95,7 +95,7 @@ extension RemoteError {
         public static let fileFailed = Code(rawValue: "fileFailed")
 
         /// The transient failures to connect or to stay connected.
-        static let passing: Set<Code> = [
+        package static let passing: Set<Code> = [
             .offline, .hostNotFound, .connectionRefused, .proxyUnreachable, .unreachable, .connectionLost, .engineFailed,
         ]
 

@@ -71,6 +71,8 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
     package var reader: (any ErrorReader)?
     /// The kind of failure of a request with an idempotency key; `nil` for other requests.
     package var changeKind: FailureKind?
+    /// Whether the host's own rules find the failure worth another attempt; `nil` for the default rules.
+    package var isWorthRetrying: Bool?
     /// The text that replaces the description of a failed delivery.
     package var explanation: String?
 
@@ -117,7 +119,7 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
         return try? reader.read(body, as: type)
     }
 
-    /// Whether the same request may succeed later and may be sent again.
+    /// Whether the same request may succeed later, by the host's `retryRules`, and may be sent again.
     public var isRetryable: Bool { mayRepeat && isPassing }
 
     /// The failed operation, the reason, the remedy, and the server's request identifier.
@@ -139,7 +141,8 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
 
     /// Whether the cause is transient, such as a lost connection or an overloaded server.
     var isPassing: Bool {
-        switch stage {
+        if let isWorthRetrying { return isWorthRetrying }
+        return switch stage {
         case .transport: Code.passing.contains(code)
         case .timeout: code == .headTimedOut || code == .idleTimedOut || code == .attemptTimedOut
         case .status: status.map { [408, 429, 502, 503, 504].contains($0) } ?? false

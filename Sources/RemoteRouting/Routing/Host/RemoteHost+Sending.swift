@@ -18,6 +18,31 @@ extension RemoteHost {
         try await RouteCall(route, at: self, .whole).value(as: type)
     }
 
+    /// Sends a route and decodes the response; some statuses mean that there is no value.
+    ///
+    /// ```swift
+    /// let user: User? = try await api.send(
+    ///     Route(path: "/users/\(id)"), nilFor: [404, 410])
+    /// ```
+    ///
+    /// For another reading of a refusal, such as the fields of a 422, catch the error and use ``RemoteError/details(as:decoder:)``.
+    ///
+    /// - Parameters:
+    ///   - route: The route to send.
+    ///   - type: The type of the value; usually inferred.
+    ///   - statuses: The statuses that are `nil` in place of an error.
+    /// - Returns: The decoded value; `nil` for one of the statuses.
+    /// - Throws: ``RemoteError``. Canceling the task ends the exchange on the wire.
+    public func send<Value: Decodable & SendableMetatype>(
+        _ route: some Routable, as type: Value.Type = Value.self, nilFor statuses: Set<Int>
+    ) async throws -> sending Value? {
+        do {
+            return try await send(route, as: type)
+        } catch let error as RemoteError where error.stage == .status && error.status.map(statuses.contains) == true {
+            return nil
+        }
+    }
+
     /// Sends a route and ignores the body of a successful response.
     ///
     /// - Throws: ``RemoteError``.

@@ -34,6 +34,8 @@ public struct RemoteHost: Sendable {
     }
     /// The policy for retrying transient failures, applied only where repeating the request is safe.
     public var retry = RetryPolicy.exponential(attempts: 3)
+    /// The statuses, methods and errors that are worth another attempt.
+    public var retryRules = RetryRules()
     /// Whether credentials may be sent to another machine without encryption.
     ///
     /// Credentials are the fields that an authorization and ``cookies`` write, and all fields that ``ExchangeLog`` redacts. Requests to

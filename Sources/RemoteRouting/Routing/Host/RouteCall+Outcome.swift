@@ -88,6 +88,7 @@ extension RouteCall {
         // Checks both: a redirect may turn a POST into a GET, and an interceptor a GET into a POST.
         error.mayRepeat = self.request.mayRepeat && request.mayRepeat
         error.mayHaveArrived = mayHaveArrived
+        if host.retryRules != RetryRules() { error.isWorthRetrying = host.retryRules.allow(error, of: request.method) }
         return error
     }
 

@@ -18,12 +18,19 @@ public struct Headers: Hashable, Sendable, ExpressibleByDictionaryLiteral {
 
     private(set) var lines: [Line] = []
 
-    init() {}
+    /// Creates empty headers, which ``append(_:_:)`` fills.
+    public init() {}
 
     /// Creates headers from a literal; a `nil` value omits the field.
     public init(dictionaryLiteral elements: (String, String?)...) {
         lines = elements.compactMap { name, value in value.map { Line(name: name, value: $0) } }
     }
+
+    /// The names of the fields in their order, each as often as it is sent.
+    public var names: [String] { lines.filter { $0.value != nil }.map(\.name) }
+
+    /// The values of a field in their order; its name has any case.
+    public subscript(name: String) -> [String] { lines.filter { $0.name.equalsIgnoringCase(name) }.compactMap(\.value) }
 
     /// Appends a field behind the others, even if its name occurs already.
     public mutating func append(_ name: String, _ value: String) {

@@ -24,6 +24,9 @@ public struct Parameters: Hashable, Sendable, ExpressibleByDictionaryLiteral {
         self.elements = elements
     }
 
+    /// Creates empty parameters, which ``append(_:_:)`` fills.
+    public init() { elements = [] }
+
     /// Creates parameters from a literal, in its order.
     public init(dictionaryLiteral elements: (String, (any ParameterConvertible)?)...) {
         self.elements = elements.map { Element(name: $0.0, value: $0.1.parameterValue) }
@@ -34,7 +37,14 @@ public struct Parameters: Hashable, Sendable, ExpressibleByDictionaryLiteral {
         elements.append(Element(name: name, value: value.parameterValue))
     }
 
-    package var isEmpty: Bool { elements.isEmpty }
+    /// The names in their order, each as often as it occurs.
+    public var names: [String] { elements.map(\.name) }
+
+    /// The values of a name in their order, without the omitted ones.
+    public subscript(name: String) -> [ParameterValue] { elements.filter { $0.name == name && $0.value != .absent }.map(\.value) }
+
+    /// Whether there are no parameters, not even omitted ones.
+    public var isEmpty: Bool { elements.isEmpty }
 
     /// Concatenates two lists of parameters; equal names are kept.
     public static func + (lhs: Parameters, rhs: Parameters) -> Parameters {

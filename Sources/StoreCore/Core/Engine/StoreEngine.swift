@@ -10,7 +10,7 @@ internal import Synchronization
 /// Under the lock a machine decides, and callers are registered. Resuming, canceling, and user code happen outside it. The extensions:
 /// `+Calling` callers, `+Crowding` many callers at once, `+Observing` observers, `+Cacher` the cacher, `+Sharing` a shared cacher,
 /// `+FrontMemory` the memory in front of the cacher, `+Fetching` fetches and time, `+Live` streams, `+Prefetching` the prefetch queue,
-/// `+Commands` the commands of an outbox, `+Whole` operations on all keys, `+Closing` the end of all work.
+/// `+Commands` the commands of an outbox, `+Elements` those that change an element in all lists, `+Whole` operations on all keys, `+Closing` the end of all work.
 @usableFromInline
 package final class StoreEngine: Sendable {
     typealias Key = LiveKey
@@ -119,6 +119,7 @@ package final class StoreEngine: Sendable {
         if !state.abandonedKeys.isEmpty { key.value.machine.origin.isAbandoned = state.abandonedKeys[param] == true }
         if let links = state.links { key.value.machine.origin.isRemoved = links.removals.isDone(param) }
         readMemory(&key.value, &state, &effects)
+        if !state.elementCommands.isEmpty { showElementCommands(in: &key.value, &state, &effects) }
         return key
     }
 
@@ -155,7 +156,7 @@ package final class StoreEngine: Sendable {
 
     /// - Returns: The result of `body`, and whether the key has no observers, callers, or work in progress.
     @inline(__always)
-    private func play<Result>(
+    func play<Result>(
         _ key: inout Key, _ state: inout EngineState, _ effects: inout Effects,
         _ body: @Sendable (inout Key, inout Transition) -> Result
     ) -> (Result, ends: Bool) {
@@ -241,6 +242,8 @@ struct EngineState {
     var starters: [BoxedKey: FetchStarter] = [:]
     /// The delivered commands that an outbox still knows; `nil` before an outbox is registered.
     var knownCommands: Set<UUID>?
+    /// The commands that change one element in every list.
+    var elementCommands: [UUID: ElementCommand] = [:]
     /// The keys that have replaced temporary ones.
     var replacedKeys = ReplacedKeys()
     /// The temporary keys of entities that are not created, because the creation has failed or was taken back; `false` for those

@@ -221,14 +221,15 @@ struct LinkField<Place: Sendable>: Sendable {
 
 /// A field of an entity that fragments have.
 struct EntityField: Sendable {
-    /// The name of the field, as records keep it.
+    /// The names of the field's properties, such as `author.name`, without that of the type, because records keep them. Synthesized coding
+    /// keys have the same names. In a program without reflection, a property has a number instead.
     let name: String
     let get: @Sendable (_ entity: BoxedContent) -> any Sendable
     let set: @Sendable (_ entity: inout BoxedContent, any Sendable) -> Void
     let isSame: @Sendable (any Sendable, any Sendable) -> Bool
 
     init<Entity: Sendable, Value: Equatable & Sendable>(_ path: any WritableKeyPath<Entity, Value> & Sendable) {
-        name = "\(path)"
+        name = String("\(path)".dropFirst("\\\(Entity.self).".count))
         get = { $0.value(as: Entity.self)[keyPath: path] }
         set = { entity, value in
             guard let value = value as? Value else { return }

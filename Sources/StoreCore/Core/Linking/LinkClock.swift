@@ -98,7 +98,7 @@ struct ChangeLog: Sendable {
     }
 }
 
-/// The newest values that full places show of keys without content, so that all places agree before the entity is loaded.
+/// The newest values that places show of keys without content, so that all places agree before the entity is loaded.
 ///
 /// They are no records: no caller gets them, and nothing saves them. Their number is bounded.
 struct EntityRows: Sendable {
@@ -107,15 +107,40 @@ struct EntityRows: Sendable {
     static var share: Int { 1_024 }
 
     struct Row: Sendable {
-        var content: BoxedContent
-        var stamp: Stamp
-        var parts: [String: Stamp] = [:]
+        /// The value of a full place, with the newer fields; `nil` if only fragments show the key.
+        private(set) var content: BoxedContent?
+        private(set) var stamp: Stamp = 0
+        /// The fields of fragments that are newer than the content, by name.
+        private(set) var parts: [String: Part] = [:]
 
-        /// The row after a newer value of a full place; newer fields of fragments stay.
-        func replaced(by value: BoxedContent, at stamp: Stamp, _ fields: [String: EntityField]) -> Row {
-            var row = Row(content: value, stamp: stamp, parts: parts.filter { $0.value > stamp })
-            for name in row.parts.keys { if let field = fields[name] { field.set(&row.content, field.get(content)) } }
-            return row
+        struct Part: Sendable {
+            var stamp: Stamp
+            var value: any Sendable
+        }
+
+        /// Takes a newer value of a full place; newer fields of fragments stay.
+        ///
+        /// - Returns: Whether the value is newer.
+        mutating func merge(_ value: BoxedContent, at stamp: Stamp, _ fields: [String: EntityField]) -> Bool {
+            guard content == nil || stamp > self.stamp else { return false }
+            var value = value
+            parts = parts.filter { $0.value.stamp > stamp }
+            for (name, part) in parts { fields[name]?.set(&value, part.value) }
+            (content, self.stamp) = (value, stamp)
+            return true
+        }
+
+        /// Takes the fields of a fragment that are newer.
+        ///
+        /// - Returns: Whether there are any.
+        mutating func merge(_ values: [any Sendable], of fields: [EntityField], _ numbers: some Sequence<Int>, at stamp: Stamp) -> Bool {
+            var isNewer = false
+            for number in numbers where stamp > max(self.stamp, parts[fields[number].name]?.stamp ?? 0) {
+                if var content { fields[number].set(&content, values[number]); self.content = content }
+                parts[fields[number].name] = Part(stamp: stamp, value: values[number])
+                isNewer = true
+            }
+            return isNewer
         }
     }
 

@@ -43,7 +43,11 @@ struct PlaceDecision: Hashable {
     ///   - parts: The stamps of the entity's fields, where fragments have brought them; one part without a stamp for a full place.
     init(place: Stamp, entity: Stamp?, parts: [Stamp?]) {
         stamp = place
-        guard let entity else { return }
+        guard let entity else {
+            // Other fragments may have brought newer fields.
+            copied = parts.indices.filter { parts[$0] ?? 0 > place }
+            return
+        }
         for (number, part) in parts.enumerated() {
             switch LinkPair(entity: max(entity, part ?? 0), place: place).decision {
             case .none: break

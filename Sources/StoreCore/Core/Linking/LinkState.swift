@@ -82,6 +82,8 @@ struct EntityValue: Sendable {
     var stamp: Stamp = 0
     /// The stamps of the fields that fragments have brought.
     var parts: [String: Stamp] = [:]
+    /// The fields that fragments have brought, while there is no content.
+    var fields: [String: any Sendable] = [:]
     /// The content with pending changes; `nil` if it is the accepted one.
     var shown: BoxedContent?
     /// The pending changes of an entity without content.
@@ -95,11 +97,14 @@ struct EntityValue: Sendable {
     /// The key of the entity, which may have replaced a temporary one.
     var key: BoxedKey?
 
-    /// Takes the value of a full place for that of an entity without content.
+    /// Takes the values of places for those of an entity without content.
     mutating func show(_ row: EntityRows.Row) {
-        (content, isRow, stamp, parts) = (row.content, true, row.stamp, row.parts)
+        (content, isRow, stamp, parts) = (row.content, true, row.stamp, row.parts.mapValues(\.stamp))
+        guard var patched = row.content else {
+            fields = row.parts.mapValues(\.value)
+            return
+        }
         guard !patches.isEmpty else { return }
-        var patched = row.content
         for patch in patches { patch(&patched) }
         shown = patched
     }

@@ -1,6 +1,13 @@
 // The store of entities: what other stores read of them and merge into them, with its lock taken after theirs.
 
 extension StoreEngine {
+    /// The store whose entities the elements of this store's lists are; `nil` if they are not linked, or fragments.
+    ///
+    /// A change of such an element is one of the entity (E5).
+    package func entities<Element>(of type: Element.Type) -> StoreEngine? {
+        links.first { $0.elementType == ObjectIdentifier(type) }?.entities
+    }
+
     /// The keys that have changed since a number; `nil` if any key may have.
     func changes(after number: UInt64) -> Set<BoxedKey>? {
         // Content that shows other entities changes with them, before its own changes are counted.
@@ -73,41 +80,36 @@ extension StoreEngine {
         return merged ?? values(of: [key], turn)[key]
     }
 
-    /// Offers the value of a full place as the row of a key without content.
-    func offer(_ value: BoxedContent, for key: BoxedKey, at stamp: Stamp, _ turn: LinkTurn) -> EntityValue {
+    /// Offers the value of a place for a key without content.
+    func offer(_ value: BoxedContent, of link: LinkRules, for key: BoxedKey, at stamp: Stamp, _ turn: LinkTurn) -> EntityValue {
         var effects = Effects()
         state.withLock { state in
-            let key = state.resolve(key)
-            clocks.rows.withLock { rows in if rows[key] == nil { rows.keep(EntityRows.Row(content: value, stamp: stamp), of: key) } }
-            rowChanged(key, &state, &effects)
+            let parts = Array(link.fields?.indices ?? 0..<0)
+            mergeRow(value, parts, of: link, into: state.resolve(key), at: stamp, &state, &effects)
         }
         turn.add(effects, of: self)
         return values(of: [key], turn)[key] ?? EntityValue()
     }
 
     /// Merges parts of a place's value into the row of a key without content.
+    ///
+    /// Other places show the row too, and so do observers of the key while it loads (E6).
     private func mergeRow(
         _ value: BoxedContent, _ parts: [Int], of link: LinkRules, into key: BoxedKey, at stamp: Stamp, _ state: inout EngineState,
         _ effects: inout Effects
     ) {
-        clocks.rows.withLock { rows in
-            guard var row = rows[key] else { return }
-            if let fields = link.fields {
-                let values = value.value(as: [any Sendable].self)
-                for part in parts where stamp > max(row.stamp, row.parts[fields[part].name] ?? 0) {
-                    fields[part].set(&row.content, values[part])
-                    row.parts[fields[part].name] = stamp
+        let isNewer = clocks.rows.withLock { rows in
+            var row = rows[key] ?? EntityRows.Row()
+            let isNewer =
+                if let fields = link.fields {
+                    row.merge(value.value(as: [any Sendable].self), of: fields, parts, at: stamp)
+                } else {
+                    row.merge(value, at: stamp, clocks.fields.withLock { $0 })
                 }
-            } else if stamp > row.stamp {
-                row = row.replaced(by: value, at: stamp, clocks.fields.withLock { $0 })
-            }
-            rows.keep(row, of: key)
+            if isNewer { rows.keep(row, of: key) }
+            return isNewer
         }
-        rowChanged(key, &state, &effects)
-    }
-
-    /// Other places show the row too, and so do observers of the key while it loads (E6).
-    private func rowChanged(_ key: BoxedKey, _ state: inout EngineState, _ effects: inout Effects) {
+        guard isNewer else { return }
         clocks.own.count()
         if let forgotten = state.links?.log.append(key) { effects.leftovers.append(forgotten) }
         effects.marks.append(LinkMark(engine: self, key: key, isRead: false))

@@ -184,17 +184,17 @@ extension StoreEngine {
         _ param: BoxedKey, _ record: inout CacheRecord<BoxedContent>, _ linked: inout LinkedBook<BoxedContent>, _ turn: LinkTurn
     ) -> Bool {
         guard let row = clocks.rows.withLock({ $0[param] }) else { return false }
-        if row.stamp > linked.stamp {
+        if let content = row.content, row.stamp > linked.stamp {
             turn.discard(record.content)
-            (record.content, linked.stamp, linked.parts) = (row.content, row.stamp, row.parts)
+            (record.content, linked.stamp, linked.parts) = (content, row.stamp, row.parts.mapValues(\.stamp))
             if let validator = record.validator { record.validator = validator.withoutVersion }
             return true
         }
         var isChanged = false
         for (name, field) in clocks.fields.withLock({ $0 }) {
-            guard let part = row.parts[name], part > max(linked.stamp, linked.parts[name] ?? 0) else { continue }
-            field.set(&record.content, field.get(row.content))
-            linked.parts[name] = part
+            guard let part = row.parts[name], part.stamp > max(linked.stamp, linked.parts[name] ?? 0) else { continue }
+            field.set(&record.content, part.value)
+            linked.parts[name] = part.stamp
             isChanged = true
         }
         return isChanged
@@ -320,8 +320,8 @@ extension StoreEngine {
         if let stated = entity.content.flatMap(link.identity), stated != entity.key ?? key { return [] }
         var value = candidates[newest]
         // The first places alone: a longer content would displace its own rows, and offer them again without an end.
-        if entity.content == nil, link.isFull, entity.removal == nil, positions[0] < EntityRows.share {
-            entity = link.entities.offer(value, for: key, at: places.stamps[positions[newest]], turn)
+        if entity.content == nil, entity.removal == nil, positions[0] < EntityRows.share {
+            entity = link.entities.offer(value, of: link, for: key, at: places.stamps[positions[newest]], turn)
         }
         let parts: [Stamp?] = link.fields?.map { entity.parts[$0.name] } ?? [nil]
         let decision = PlaceDecision(
@@ -335,6 +335,10 @@ extension StoreEngine {
             // With equal stamps, the entity may have changed with entities that it shows itself.
             let copied = decision.copied.isEmpty && decision.merged.isEmpty ? Array(parts.indices) : decision.copied
             if !copied.isEmpty { value = link.value(value, with: copied, of: content) }
+        } else if let fields = link.fields, !decision.copied.isEmpty {
+            var values = value.value(as: [any Sendable].self)
+            for part in decision.copied { if let newer = entity.fields[fields[part].name] { values[part] = newer } }
+            value = BoxedContent(values)
         }
         var outcome: LinkOutcome = []
         let shown = link.pendingValue(of: entity, over: value)

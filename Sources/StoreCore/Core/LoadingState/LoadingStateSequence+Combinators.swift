@@ -11,6 +11,13 @@ extension LoadingStateSequence {
     public func mapContent<Other: Sendable>(
         _ transform: @escaping @Sendable (Content) -> Other
     ) -> LoadingStateSequence<Other> {
+        mapState { $0.map(transform) }
+    }
+
+    /// Other states in place of these.
+    func mapState<Other: Sendable>(
+        _ transform: @escaping @Sendable (LoadingState<Content>) -> LoadingState<Other>
+    ) -> LoadingStateSequence<Other> {
         LoadingStateSequence<Other> { MappedSource(self, transform) }
     }
 
@@ -70,15 +77,15 @@ extension LoadingState {
 /// Transforms each state of a sequence.
 private final class MappedSource<Input: Sendable, Output: Sendable>: LoadingStateSource {
     private var upstream: LoadingStateSequence<Input>.Iterator
-    private let transform: @Sendable (Input) -> Output
+    private let transform: @Sendable (LoadingState<Input>) -> LoadingState<Output>
 
-    init(_ sequence: LoadingStateSequence<Input>, _ transform: @escaping @Sendable (Input) -> Output) {
+    init(_ sequence: LoadingStateSequence<Input>, _ transform: @escaping @Sendable (LoadingState<Input>) -> LoadingState<Output>) {
         upstream = sequence.makeAsyncIterator()
         self.transform = transform
     }
 
     func next() async -> LoadingState<Output>? {
-        await upstream.next()?.map(transform)
+        await upstream.next().map(transform)
     }
 }
 

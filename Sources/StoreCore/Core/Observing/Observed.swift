@@ -165,6 +165,26 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
         }
     }
 
+    /// Follows one element of a list: observes the list, and shows the states of the element, until the task is canceled.
+    ///
+    /// The element makes no request of its own, and a row that follows it is updated when the element changes, and not when other rows do. If
+    /// the list is linked to the store of the elements (``EntityLink``), the row shows every change of its entity. A list that has
+    /// no such element any longer is an error of code ``StoreError/Code/removed``.
+    ///
+    /// Cost: an observer of the list, and one pass over the list up to the element for each state of the list.
+    ///
+    /// - Parameters:
+    ///   - list: The handle on the list. The model holds it only during the call.
+    ///   - id: The identity of the element.
+    public func follow<Param>(_ list: PaginationStoreFlowable<Param, Content>, element id: Content.ID) async
+    where Content: Identifiable, Content.ID: Sendable {
+        await follow(
+            list.publish(element: id),
+            Following(
+                key: Subject(ElementOfList(list: list.param, id: id), of: list.engine), state: list.list.stateInMemory?.element(id),
+                requestPage: nil))
+    }
+
     private func follow(
         _ states: LoadingStateSequence<Content>, _ following: Following, onState: (LoadingState<Content>) -> Void = { _ in }
     ) async {
@@ -223,6 +243,18 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     public func state<Param, Element>(for list: PaginationStoreFlowable<Param, Element>) -> LoadingState<Content>
     where Content == [Element] {
         state(for: Subject(list.param, of: list.engine), otherwise: list.list.stateInMemory)
+    }
+
+    /// The state of an element of a list: the state from `follow` if the element is followed, otherwise the element in memory.
+    ///
+    /// - Parameters:
+    ///   - list: The handle on the list.
+    ///   - id: The identity of the element.
+    /// - Returns: The state to show.
+    public func state<Param>(for list: PaginationStoreFlowable<Param, Content>, element id: Content.ID) -> LoadingState<Content>
+    where Content: Identifiable {
+        state(
+            for: Subject(ElementOfList(list: list.param, id: id), of: list.engine), otherwise: list.list.stateInMemory?.element(id))
     }
 
     /// The state of a key; loading without content until the key is followed.
@@ -323,7 +355,38 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     }
 }
 
+/// The key of an element that a model follows.
+private struct ElementOfList<Param: Hashable, ID: Hashable>: Hashable {
+    let list: Param
+    let id: ID
+}
+
+extension PaginationStoreFlowable where Element: Identifiable, Element.ID: Sendable {
+    /// The states of one element of the list; its iterators observe the list.
+    ///
+    /// States that show the same element as the state before are left out if the element is `Equatable`. A list that has no such element
+    /// any longer is an error of code ``StoreError/Code/removed``.
+    ///
+    /// - Parameter id: The identity of the element.
+    /// - Returns: A sequence; its iterators observe the list, starting at their first `next()`.
+    public func publish(element id: Element.ID) -> LoadingStateSequence<Element> {
+        publish().mapState { $0.element(id) }.removeDuplicates(by: isUnchanged)
+    }
+}
+
 extension LoadingState {
+    /// The state of one element of a list.
+    fileprivate func element<Element: Identifiable>(_ id: Element.ID) -> LoadingState<Element> where Content == [Element] {
+        let element = content?.first { $0.id == id }
+        switch self {
+        case .loading: return .loading(content: element)
+        case .error(let error, _): return .error(rawError: error, content: element)
+        case .completed:
+            guard let element else { return .error(rawError: StoreError.missingElement, content: nil) }
+            return .completed(content: element, next: .none, prev: .none)
+        }
+    }
+
     /// The state of the pages in one direction; `.none` unless the list is completed.
     fileprivate func pages(_ direction: PageDirection) -> AdditionalLoadingState {
         guard case .completed(content: _, let next, let prev) = self else { return .none }

@@ -10,7 +10,7 @@
 ///
 /// The rules of ``Store`` apply here too. The content of a key is the part of the list that is loaded.
 public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable>: Sendable {
-    @usableFromInline let lists: Store<Param, [Element]>
+    @usableFromInline package let lists: Store<Param, [Element]>
 
     /// Creates a store.
     ///

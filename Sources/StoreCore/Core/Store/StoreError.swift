@@ -78,7 +78,7 @@ public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
         public static let fetchTimedOut = Code(rawValue: "fetchTimedOut")
         /// The key is temporary, and the command that creates its entity has failed or was taken back.
         public static let entityNotCreated = Code(rawValue: "entityNotCreated")
-        /// The entity of the key was removed, so that only `refresh()` fetches it again.
+        /// The entity of the key was removed, so that only `refresh()` fetches it again; or an observed list no longer has the element.
         public static let removed = Code(rawValue: "removed")
         /// The store, the outbox, or its scope was closed.
         public static let closed = Code(rawValue: "closed")

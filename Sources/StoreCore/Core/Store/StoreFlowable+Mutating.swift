@@ -65,8 +65,7 @@ extension StoreFlowable {
         element id: Element.ID, optimistically patch: @escaping @Sendable (_ element: inout Element) -> Void,
         perform: () async throws -> Result
     ) async throws -> Result where Content == [Element], Element.ID: Sendable {
-        // The element of a full place is the entity, so the change is one of the entity (E5).
-        if let entities = engine.links.first(where: { $0.elementType == ObjectIdentifier(Element.self) })?.entities {
+        if let entities = engine.entities(of: Element.self) {
             return try await entities.mutate(
                 BoxedKey(id), { content in content.change(as: Element.self, patch) }, perform: perform,
                 response: { result in
@@ -85,7 +84,7 @@ extension StoreFlowable {
 
 extension Array where Element: Identifiable {
     /// Changes the first element with an identity; does nothing if the list has no such element.
-    fileprivate mutating func change(_ id: Element.ID, _ change: (inout Element) -> Void) {
+    package mutating func change(_ id: Element.ID, _ change: (inout Element) -> Void) {
         guard let place = firstIndex(where: { $0.id == id }) else { return }
         change(&self[place])
     }

@@ -14,9 +14,13 @@ struct CookieSnippets {
             sharedDomains: ["example.com"], scope: scope)
         let api = RemoteHost("api.example.com").with { $0.cookies = jar }
         #expect(api.cookies === jar)
+        let (id, page) = ("1", try #require(URL(string: "https://api.example.com/login")))
+        try await jar.set(["sid=\(id); Path=/; Secure; HttpOnly"], from: page)
+        #expect(try await jar.cookies().count == 1)
         for cookie in try await jar.cookies() where cookie.name == "sid" {
             jar.remove(cookie)
         }
+        #expect(try await jar.cookies().isEmpty)
         try await jar.waitUntilSaved()
         try await scope.close(clearing: true)
         #expect(try await jar.cookies().isEmpty)

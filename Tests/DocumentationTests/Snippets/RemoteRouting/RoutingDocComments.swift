@@ -228,6 +228,20 @@ private func traced() {
     print(api)
 }
 
+private func rules() {
+    var github = RemoteHost("api.github.com")
+    github.retryRules.advisedStatuses = [403]  // the secondary rate limit
+    github.retryRules.methods = [.get, .head]
+    _ = github
+}
+
+private func absent(_ api: RemoteHost, id: Int) async throws {
+    struct User: Decodable, Sendable {}
+    let user: User? = try await api.send(
+        Route(path: "/users/\(id)"), nilFor: [404, 410])
+    _ = user
+}
+
 private func missing(_ api: RemoteHost, id: Int) async throws {
     struct User: Decodable {}
     var user: User?

@@ -1,4 +1,4 @@
-internal import Foundation
+public import Foundation
 internal import RemoteHTTP
 public import StoreCore
 
@@ -92,6 +92,34 @@ public final class CookieJar: Sendable {
             state.storage.removeExpired(now)
             return state.storage.cookies.sorted { $0.key < $1.key }.flatMap(\.value)
         }
+    }
+
+    /// Sets cookies as if a server had sent them, for example those of a web view in which the user has signed in.
+    ///
+    /// ```swift
+    /// try await jar.set(["sid=\(id); Path=/; Secure; HttpOnly"], from: page)
+    /// ```
+    ///
+    /// All rules for received cookies apply, so a cookie that the server could not set is ignored.
+    ///
+    /// - Parameters:
+    ///   - lines: Values of `Set-Cookie` fields.
+    ///   - url: The address that the cookies belong to.
+    /// - Throws: ``RemoteError/Code/invalidRoute`` for an address that is neither http nor https; `StoreError.Code.closed` if the scope is
+    ///   closed; `CancellationError` if the task is canceled while the cookies load.
+    public func set(_ lines: [String], from url: URL) async throws {
+        guard let request = CookieRequest(url) else {
+            throw RemoteError(
+                .build, .invalidRoute, operation: "setting cookies", "the address is neither http nor https; pass the address of the page")
+        }
+        let generation = state.read { $0.generation }
+        try await load(request)
+        let now = time.date
+        let isClosed = update { state in
+            if state.generation == generation, !state.isClosed { state.storage.receive(lines, from: request, now: now) }
+            return state.isClosed
+        }
+        if isClosed { throw StoreError(.closed, "setting cookies: the scope of the jar is closed; make a new jar") }
     }
 
     /// Removes a cookie from memory at once and from the cacher soon after; does nothing if the jar does not contain it.

@@ -1,0 +1,272 @@
+import Foundation
+import StoreCoreTesting
+import Testing
+import Trials
+
+@testable import StoreCore
+@testable import StoreFiles
+@testable import StoreOutbox
+
+/// Commands that change one element in every list of a store (O18).
+@Suite(.timeLimit(.minutes(hangMinutes)))
+struct OutboxElementTests {
+    struct Row: Hashable, Codable, Identifiable, Sendable {
+        var id: Int
+        var likes = 0
+    }
+
+    struct Like: Command, Hashable {
+        static let name = "like"
+        var row: Int
+    }
+
+    /// Lists of rows over files, an outbox beside them, and an origin for each.
+    final class Bench: Sendable {
+        let directory: TemporaryDirectory
+        let time = ManualTime()
+        let lists: PaginationStore<String, Row>
+        let pages = ScriptedPaginationFetcher<String, Row>()
+        let origin: ScriptedDeliveries<Like, Row?>
+        let outbox: Outbox
+
+        init(
+            in directory: TemporaryDirectory? = nil, links: [EntityLink<[Row]>] = [],
+            origin: ScriptedDeliveries<Like, Row?> = ScriptedDeliveries { _ in .success(nil) }
+        ) throws {
+            let directory = try directory ?? TemporaryDirectory()
+            self.directory = directory
+            self.origin = origin
+            lists = PaginationStore(
+                cacher: TieredCacher(over: FileCacher(directory: directory.file("lists"))), fetcher: pages, links: links, time: time)
+            outbox = try Outbox(directory: directory.file("outbox"), time: time)
+        }
+
+        func register(_ others: [CommandPatch<Like>] = []) async {
+            await outbox.register(Like.self, patching: lists, element: \.row, and: others) { _, row in
+                row.likes += 1
+            } perform: { [origin] command, delivery in
+                _ = try await origin.perform(command, delivery)
+            }
+        }
+
+        /// Loads a list from the origin.
+        func load(_ list: String, _ ids: [Int], nextKey: String? = nil) async throws {
+            pages.enqueue(.page(ids.map { Row(id: $0) }, nextKey: nextKey))
+            _ = try await lists[list].requireData()
+        }
+
+        func likes(_ list: String) async throws -> [Int] { try await lists[list].requireData().map(\.likes) }
+
+        func saved(_ list: String) async throws -> [Int]? {
+            try await FileCacher<String, [Row]>(directory: directory.file("lists")).load(param: list)?.content.map(\.likes)
+        }
+
+        /// The files of the lists with their numbers; a file that is saved again has another number.
+        func files() throws -> Set<Int> {
+            let names = try FileManager.default.contentsOfDirectory(atPath: directory.file("lists").path)
+            return try Set(
+                names.compactMap { name in
+                    try FileManager.default.attributesOfItem(atPath: directory.file("lists").appending(path: name).path)[.systemFileNumber]
+                        as? Int
+                })
+        }
+
+        func settled() async throws {
+            try await until("the outbox is empty") { await self.outbox.core.isEmpty }
+            try await lists.waitUntilSaved()
+        }
+    }
+
+    @Test func `O18: a command shows in every list that has the element, now and later, and a cancellation takes it back`() async throws {
+        let bench = try Bench()
+        await bench.register()
+        try await bench.load("feed", [1, 5], nextKey: "2")
+        try await bench.load("search", [5, 9])
+        try await bench.load("other", [3])
+        let observer = RecordingObserver(bench.lists["feed"].publish())
+        let id = try await bench.outbox.submit(Like(row: 5))
+        #expect(try await bench.likes("feed") == [0, 1])
+        #expect(try await bench.likes("search") == [1, 0])
+        #expect(try await bench.likes("other") == [0])
+        _ = try await observer.next { $0.content?.last?.likes == 1 }
+        // A list that is loaded later, and a page.
+        try await bench.load("later", [5])
+        #expect(try await bench.likes("later") == [1])
+        bench.pages.enqueue(.page([Row(id: 7)]))
+        _ = await bench.lists["feed"].requestNextData()
+        #expect(try await bench.likes("feed") == [0, 1, 0])
+        #expect(try await bench.outbox.cancel(id) == .canceled)
+        for list in ["feed", "search", "later"] { #expect(try await bench.likes(list).max() == 0) }
+        try await bench.settled()
+        #expect(try await bench.saved("search") == [0, 0])
+    }
+
+    @Test func `O18: a page that brings the element later shows the change`() async throws {
+        let bench = try Bench()
+        await bench.register()
+        try await bench.load("feed", [1], nextKey: "2")
+        try await bench.outbox.submit(Like(row: 5))
+        bench.pages.enqueue(.page([Row(id: 5)]))
+        _ = await bench.lists["feed"].requestNextData()
+        #expect(try await bench.likes("feed") == [0, 1])
+    }
+
+    @Test func `O18: a search that contains the element shows its change after a restart`() async throws {
+        let directory = try TemporaryDirectory()
+        do {
+            let bench = try Bench(in: directory)
+            await bench.register()
+            try await bench.load("search", [4, 5])
+            try await bench.outbox.submit(Like(row: 5))
+            try await bench.lists.close()
+            try await bench.outbox.close()
+        }
+        let bench = try Bench(in: directory)
+        await bench.register()
+        #expect(try await bench.saved("search") == [0, 0])
+        #expect(try await bench.likes("search") == [0, 1])
+        #expect(bench.pages.startedCount == 0)
+        bench.outbox.start()
+        try await bench.settled()
+        #expect(try await bench.likes("search") == [0, 1])
+        #expect(try await bench.saved("search") == [0, 1])
+        #expect(bench.pages.startedCount == 0)
+        // The next launch does not apply the change again.
+        let again = try Bench(in: directory)
+        await again.register()
+        #expect(try await again.likes("search") == [0, 1])
+    }
+
+    @Test func `O18: a delivered change is saved in each list with the element, and in no other`() async throws {
+        let bench = try Bench()
+        await bench.register()
+        try await bench.load("feed", [1, 5])
+        try await bench.load("search", [5])
+        try await bench.load("other", [3])
+        try await bench.lists.waitUntilSaved()
+        let before = try bench.files()
+        bench.outbox.start()
+        for _ in 1...3 { try await bench.outbox.submit(Like(row: 5)) }
+        try await bench.settled()
+        #expect(try await bench.saved("feed") == [0, 3])
+        #expect(try await bench.saved("search") == [3])
+        #expect(bench.pages.startedCount == 3)
+        #expect(try bench.files().subtracting(before).count == 2)
+        #expect(bench.lists.lists.engine.state.withLock { $0.elementCommands.isEmpty && $0.live.count == 0 })
+    }
+
+    @Test func `O18: the change is in a hit in memory of a list at rest`() async throws {
+        let bench = try Bench()
+        await bench.register()
+        try await bench.load("feed", [5])
+        try await bench.lists.waitUntilSaved()
+        try await until("the list is at rest") { bench.lists.lists.engine.state.withLock { $0.live.count == 0 } }
+        let id = try await bench.outbox.submit(Like(row: 5))
+        #expect(try await bench.likes("feed") == [1])
+        _ = try await bench.outbox.cancel(id)
+        #expect(try await bench.likes("feed") == [0])
+    }
+
+    @Test func `O18: a response from before the delivery does not bring the element back as it was`() async throws {
+        let bench = try Bench()
+        await bench.register()
+        try await bench.load("feed", [1], nextKey: "2")
+        bench.pages.hold()
+        let request = Task { await bench.lists["feed"].requestNextData() }
+        let search = Task { try await bench.lists["search"].requireData() }
+        try await bench.pages.started(count: 3)
+        bench.outbox.start()
+        try await bench.outbox.submit(Like(row: 5))
+        try await bench.origin.ended(count: 1)
+        try await until("the delivery has ended") { await bench.outbox.core.state(of: nil).commands.isEmpty }
+        // The requests of before were canceled; those that follow see the origin as it is now.
+        for _ in 1...4 { bench.pages.enqueue(.page([Row(id: 5, likes: 1)])) }
+        bench.pages.release()
+        _ = await request.value
+        #expect(try await search.value.map(\.likes) == [1])
+        #expect(try await bench.likes("feed") == [0, 1])
+    }
+
+    @Test func `O18: a refused command disappears from every list, and those behind it are saved`() async throws {
+        let bench = try Bench(
+            origin: ScriptedDeliveries { delivery in
+                if delivery.command.row == 1 { throw Refusal() }
+                return .success(nil)
+            })
+        await bench.register()
+        try await bench.load("feed", [1, 5])
+        bench.origin.hold()
+        bench.outbox.start()
+        let refused = try await bench.outbox.submit(Like(row: 1))
+        try await bench.outbox.submit(Like(row: 5))
+        #expect(try await bench.likes("feed") == [1, 1])
+        bench.origin.release()
+        try await until("one command has failed") { await bench.outbox.core.state(of: nil).failedCount == 1 }
+        #expect(try await bench.likes("feed") == [0, 1])
+        _ = try await bench.outbox.discard(refused)
+        try await bench.settled()
+        #expect(try await bench.saved("feed") == [0, 1])
+    }
+
+    @Test func `O18: the element that the origin returns replaces the change`() async throws {
+        let bench = try Bench(origin: ScriptedDeliveries { .success(Row(id: $0.command.row, likes: 40)) })
+        await bench.outbox.register(Like.self, patching: bench.lists, element: \.row) { _, row in
+            row.likes += 1
+        } perform: { [origin = bench.origin] command, delivery in
+            try await origin.perform(command, delivery) ?? Row(id: 0)
+        }
+        try await bench.load("feed", [1, 5])
+        bench.outbox.start()
+        try await bench.outbox.submit(Like(row: 5))
+        try await bench.settled()
+        #expect(try await bench.likes("feed") == [0, 40])
+        #expect(try await bench.saved("feed") == [0, 40])
+    }
+
+    @Test func `O18: a command for an element of a linked list changes the entity`() async throws {
+        let directory = try TemporaryDirectory()
+        let rows = Store<Int, Row>(cacher: MemoryCacher()) { Row(id: $0) }
+        let bench = try Bench(in: directory, links: [.elements(of: rows)])
+        await bench.register()
+        await rows[5].update(Row(id: 5))
+        try await bench.load("feed", [1, 5])
+        let id = try await bench.outbox.submit(Like(row: 5))
+        #expect(try await rows[5].requireData().likes == 1)
+        #expect(try await bench.likes("feed") == [0, 1])
+        _ = try await bench.outbox.cancel(id)
+        #expect(try await rows[5].requireData().likes == 0)
+        #expect(try await bench.likes("feed") == [0, 0])
+    }
+
+    @Test func `O18: a command changes an element of other lists beside its own content`() async throws {
+        let bench = try Bench()
+        let rows = Store<Int, Row>(cacher: MemoryCacher()) { Row(id: $0) }
+        await bench.outbox.register(
+            Like.self, patching: rows, at: \.row, and: [CommandPatch(bench.lists, element: \.row) { _, row in row.likes += 1 }]
+        ) { _, row in
+            row.likes += 1
+        } perform: { [origin = bench.origin] command, delivery in
+            _ = try await origin.perform(command, delivery)
+        }
+        await rows[5].update(Row(id: 5))
+        try await bench.load("feed", [5, 5 + 1])
+        bench.outbox.start()
+        try await bench.outbox.submit(Like(row: 5))
+        #expect(try await bench.likes("feed") == [1, 0])
+        try await bench.settled()
+        #expect(try await rows[5].requireData().likes == 1)
+        #expect(try await bench.saved("feed") == [1, 0])
+    }
+
+    @Test func `O18: clearing the lists keeps the changes of pending commands`() async throws {
+        let bench = try Bench()
+        await bench.register()
+        try await bench.load("feed", [5])
+        try await bench.outbox.submit(Like(row: 5))
+        try await bench.lists.clear()
+        try await bench.load("feed", [5])
+        #expect(try await bench.likes("feed") == [1])
+        await bench.lists["feed"].update([Row(id: 5, likes: 7)])
+        #expect(try await bench.likes("feed") == [8])
+    }
+}
