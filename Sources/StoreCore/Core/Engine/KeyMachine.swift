@@ -179,7 +179,8 @@ extension KeyMachine {
     var automaticFetchDue: MonotonicInstant? {
         guard desk.observers > 0, origin.isKnown, origin.flight == nil else { return nil }
         if wakes.triggerPending { return automaticFetchAllowed(after: max(.zero, rules.policy.minimumInterval)) }
-        guard wakes.refetchesAtDeadline, let held = book.held else { return nil }
+        // A stream that waits connects again anyway.
+        guard wakes.refetchesAtDeadline, !origin.isStreaming, let held = book.held else { return nil }
         // Fetched content may expire at once, so the interval bounds the rate. A trigger has its own pace.
         return max(held.deadline, automaticFetchAllowed(after: rules.policy.boundedInterval))
     }
