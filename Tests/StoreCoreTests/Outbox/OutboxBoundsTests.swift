@@ -220,7 +220,10 @@ struct OutboxBoundsTests {
         let text = String(repeating: "a", count: 300_000)
         let store = Store(cacher: MemoryCacher<String, String>()) { (key: String) in key }
         var outbox = try Outbox(directory: directory.url, policy: .default)
-        await outbox.register(AppendText.self, patching: store, at: \.note) { $1 += $0.text } perform: { _, _ in }
+        await outbox.register(AppendText.self, patching: store, at: \.note) {
+            $1 += $0.text
+        } perform: { _, _ in
+        }
         for _ in 0..<20 { _ = try await outbox.cancel(outbox.submit(AppendText(note: "a", text: text))) }
         #expect(await outbox.core.log.byteCount < OutboxCore.compactedSize + 2 * text.utf8.count)
         // Commands that still count are not written again and again.

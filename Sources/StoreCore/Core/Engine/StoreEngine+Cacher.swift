@@ -88,7 +88,8 @@ extension StoreEngine {
         _ param: BoxedKey, from backing: any Cacher<BoxedKey, BoxedContent>
     ) async -> Result<HeldRecord<BoxedContent>?, any Error> {
         do {
-            guard var record = try await calling({ try await backing.load(param: param) }), !state.withLock({ $0.queue.isCleared(record.fetchedAt) })
+            guard var record = try await calling({ try await backing.load(param: param) }),
+                !state.withLock({ $0.queue.isCleared(record.fetchedAt) })
             else { return .success(nil) }
             if record.details?.fields.commands != nil { forgetRetiredCommands(in: &record) }
             return .success(date(record, param, backing))
