@@ -118,7 +118,7 @@ extension KeyMachine {
                 transition.isWriting = true
                 book.patches[position].isConfirmed = true
                 foldConfirmed(&transition)
-                if book.patches.isEmpty { wakes.owesFetch = false }
+                if book.patches.isEmpty { wakes.refetchesAfterMutations = false }
                 applyInvalidation(&transition)
                 endTransition(&transition)
             } else {

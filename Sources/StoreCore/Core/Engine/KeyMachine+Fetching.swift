@@ -121,7 +121,7 @@ extension KeyMachine {
             accept(
                 CacheRecord(content: content, fetchedAt: date, details: fetched.details), at: arrival, .fetched(over: flight.base),
                 &transition)
-            wakes.owesFetch = false
+            wakes.refetchesAfterMutations = false
         } else {
             guard flight.revalidates, var record = book.held?.record else {
                 flightFailed(

@@ -147,7 +147,7 @@ extension KeyMachine {
     private mutating func valueAccepted(_ transition: inout Transition) {
         let revision = book.revision
         origin.changeStream { ($0.last, $0.revision) = (.accepted, revision) }
-        if wakes.owesFetch { wakes.owesFetch = false }
+        if wakes.refetchesAfterMutations { wakes.refetchesAfterMutations = false }
         if desk.fetchCallers > 0 { answerAfterFetch(&transition) }
     }
 

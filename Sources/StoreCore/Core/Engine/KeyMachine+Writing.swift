@@ -110,7 +110,7 @@ extension KeyMachine {
         if let old = book.held?.record.content { transition.discarded.append(old) }
         (book.held, book.isStandIn) = (nil, false)
         book.epoch = transition.tickets.next()
-        wakes.owesFetch = false
+        wakes.refetchesAfterMutations = false
         forgetFailures(into: &transition.leftovers)
         sides?.mergeIndex = nil
         // The commands of an outbox will still be delivered.
@@ -214,7 +214,8 @@ extension KeyMachine {
             }
         }
         desk.observers = 0
-        (desk.forceRefreshPending, wakes.triggerPending, wakes.refetchesAtDeadline, wakes.owesFetch) = (false, false, false, false)
+        (desk.forceRefreshPending, wakes.triggerPending, wakes.refetchesAtDeadline) = (false, false, false)
+        wakes.refetchesAfterMutations = false
         dropFlight(&transition)
         supersedePages(&transition)
         // Not folded: an outbox still has the commands of these patches, and the next store gets them again.
