@@ -112,7 +112,8 @@ extension OutboxCore {
                     }
                     return [entry(item, pending)] + rewrites(after: item, replacement)
                 }
-                if isLogged { report(event, id) } else { responses[id] = nil }
+                report(isLogged ? event : .resultDropped(result.map { _ in }), id)
+                if !isLogged { responses[id] = nil }
                 fact = nil
             } catch {
                 report(.logFault(error), id)

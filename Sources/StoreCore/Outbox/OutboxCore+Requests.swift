@@ -260,12 +260,12 @@ extension OutboxCore {
     ///
     /// - Returns: The number of commands.
     func empty() throws -> Int {
-        var count = 0
+        var dropped: Int?
         do {
-            try log.compact { news in
+            // The directory may have been deleted, and must not come back.
+            try log.compact(creating: false) { news in
                 take(news)
-                count = machine.pendingCount + machine.failedCount
-                machine.clear()
+                dropped = dropAll()
                 return []
             }
         } catch {
@@ -273,12 +273,18 @@ extension OutboxCore {
             carryOut()
             throw error
         }
+        let count = dropped ?? dropAll()
         (foreign, recordCount, responses, unsettled, latest) = ([], 0, [:], [:], nil)
         for key in moving.keys { moving[key] = [] }
         carryOut()
         report(.cleared(count: count), nil)
         for task in attempts.current.values { task.cancel() }
         return count
+    }
+
+    private func dropAll() -> Int {
+        defer { machine.clear() }
+        return machine.pendingCount + machine.failedCount
     }
 
     /// Waits for the attempts that are running now, up to the limit of the policy.

@@ -44,6 +44,8 @@ actor OutboxCore {
     var foreign: [Data]
     /// The number of records in the log.
     var recordCount: Int
+    /// The size in bytes of a log that could not be compacted.
+    private var uncompacted = 0
     var events: UInt64 = 0
     var lease: DeliveryLease?
     var leasing: Task<Void, Never>?
@@ -199,14 +201,26 @@ actor OutboxCore {
     /// Replaces the log by a shorter one when most of its records are outdated.
     func compactIfNeeded() {
         let kept = machine.items.count + machine.replacements.count + foreign.count
-        guard !isClosed, recordCount > 1_024, recordCount > 4 * kept else { return }
+        let size = log.byteCount
+        // Few commands may be large.
+        let isLarge = size > uncompacted + Self.compactedSize && size > 4 * keptSize
+        guard !isClosed, isLarge || (recordCount > 1_024 && recordCount > 4 * kept) else { return }
         do {
             try compact()
+            uncompacted = 0
         } catch {
             report(.logFault(error), nil)
-            // The next attempt follows when the log has grown by as many records again.
-            recordCount = 0
+            // The next attempt follows when the log has grown by as much again.
+            (recordCount, uncompacted) = (0, size)
         }
+    }
+
+    /// The size from which a log is compacted, in bytes.
+    static let compactedSize = 1 << 20
+
+    /// An estimate of the bytes of a compacted log.
+    private var keptSize: Int {
+        machine.byteCount + foreign.reduce(0) { $0 + $1.count } + 256 * (machine.items.count + machine.replacements.count)
     }
 
     func compact() throws {

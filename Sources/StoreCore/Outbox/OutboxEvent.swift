@@ -26,8 +26,10 @@ public struct OutboxEvent: Sendable {
         case superseded
         /// The attempt with this number began; the first attempt is 1.
         case attemptBegan(Int)
-        /// An attempt has passed its deadline and was canceled; its lane waits until the attempt returns.
+        /// An attempt has passed its deadline and was canceled; its lane waits until the attempt returns, or the command is discarded.
         case attemptOverdue
+        /// An attempt has ended after its command was discarded, replaced or cleared, so its result has no effect.
+        case resultDropped(Result<Void, any Error>)
         /// An attempt failed, and another one follows after `delay`.
         case deferred(attempt: Int, delay: Duration, any Error)
         /// The origin has performed the command.
@@ -77,6 +79,8 @@ extension OutboxEvent.Kind: CustomStringConvertible {
         case .superseded: "superseded"
         case .attemptBegan(let number): "attempt \(number) began"
         case .attemptOverdue: "attempt is overdue"
+        case .resultDropped(.success): "dropped a late success"
+        case .resultDropped(.failure(let error)): "dropped a late failure: \(error)"
         case .deferred(let attempt, let delay, let error): "attempt \(attempt) failed, retrying in \(delay.inWords): \(error)"
         case .delivered: "delivered"
         case .failed(let error): "failed: \(error)"

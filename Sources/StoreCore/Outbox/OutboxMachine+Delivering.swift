@@ -76,7 +76,7 @@ extension OutboxMachine {
         guard let key = running.removeValue(forKey: id) else { return }
         if lanes[key]?.active == id { lanes[key]?.active = nil }
         if let delay { items[id]?.notBefore = now.advanced(by: delay) }
-        if let lane = lanes[key], lane.ids.isEmpty, !lane.isQueued { lanes[key] = nil }
+        if let lane = lanes[key], lane.ids.isEmpty, lane.active == nil, !lane.isQueued { lanes[key] = nil }
         review(key)
         // Replacing its identifiers may have moved the command to another lane.
         if let lane = items[id]?.lane, lane != key { review(lane) }

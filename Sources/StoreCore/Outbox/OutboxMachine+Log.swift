@@ -36,6 +36,8 @@ extension OutboxMachine {
         case .discarded:
             // Another process may have discarded a command that is being delivered here. The result of the delivery is dropped.
             guard let item = items[id], item.status != .delivered else { break }
+            // A delivery that has passed its deadline may never return, so its lane continues without it.
+            if overdue.contains(id), let lane = running[id], lanes[lane]?.active == id { lanes[lane]?.active = nil }
             takeBack(id)
         case .retried:
             retried(id)

@@ -142,6 +142,36 @@ struct ClosingTests {
         #expect(await Task { try await bench.store[1].requireData() }.outcome == "StoreError")
     }
 
+    @Test(arguments: ["save", "accepts"], [false, true])
+    func `C23: a call inside a call of the own cacher closes the store, and throws instead of waiting for itself`(
+        _ place: String, _ clearing: Bool
+    ) async throws {
+        let cacher = GatedCacher<Int, Int>()
+        cacher.put(CacheRecord(content: 1, fetchedAt: .now, validator: Validator(notes: "old")), param: 1)
+        let error = WatchedState<StoreError?>(nil)
+        let store = WatchedState<Store<Int, Int>?>(nil)
+        let close: @Sendable () async -> Void = {
+            do {
+                try await store.current?.close(clearing: clearing)
+            } catch let thrown as StoreError {
+                error.update { $0 = thrown }
+            } catch {
+                Issue.record(error)
+            }
+        }
+        let scope = CacheScope()
+        let closing = ClosingCacher(base: cacher, onSave: place == "save" ? close : nil)
+        let created = Store(cacher: closing, fetcher: AcceptingFetcher(onAccept: close), scope: scope)
+        store.update { $0 = created }
+        defer { store.update { $0 = nil } }
+        if place == "save" { await created[1].update(5) } else { _ = await created[1].getData() }
+        #expect(error.current?.code == .reentrantFetch)
+        await #expect(throws: StoreError.self) { try await created[1].requireData() }
+        // Outside, the call waits for everything.
+        try await scope.close(clearing: clearing)
+        #expect(cacher.record(of: 1)?.content == (clearing ? nil : place == "save" ? 5 : 1))
+    }
+
     @Test func `C23: a canceled call closes the store, and only its wait ends`() async throws {
         let bench = Bench(.tiered, fetcher: .counting(cancellation: .ignored))
         bench.fetcher.hold()
@@ -412,4 +442,34 @@ private final class ScanningCacher: NoticingCacher {
     func observeNotices(_ observer: @escaping @Sendable (CacherNotice<Int>) -> Void) {}
 
     func settle() async { try? await isScanning.wait { $0 ? nil : () } }
+}
+
+/// A cacher that runs a closure at the end of each save.
+private struct ClosingCacher: Cacher {
+    let base: GatedCacher<Int, Int>
+    let onSave: (@Sendable () async -> Void)?
+
+    var expiry: Expiry { base.expiry }
+
+    func load(param: Int) async throws -> CacheRecord<Int>? { try await base.load(param: param) }
+
+    func save(_ record: CacheRecord<Int>, param: Int) async throws {
+        try await base.save(record, param: param)
+        await onSave?()
+    }
+
+    func remove(param: Int) async throws { try await base.remove(param: param) }
+    func removeAll() async throws { try await base.removeAll() }
+}
+
+/// A fetcher that runs a closure before it accepts a saved version.
+private struct AcceptingFetcher: Fetcher {
+    let onAccept: @Sendable () async -> Void
+
+    func fetch(param: Int) async throws -> Int { param }
+
+    func accepts(_ validator: Validator, param: Int) async -> Bool {
+        await onAccept()
+        return true
+    }
 }

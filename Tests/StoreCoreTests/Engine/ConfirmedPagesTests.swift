@@ -91,6 +91,19 @@ struct ConfirmedPagesTests {
         #expect(try await list.requireData() == [-100, 0, 100])
     }
 
+    @Test(arguments: [(nil, "1"), ("", "1"), ("7", "7")], [0, 1])
+    func `C25: a confirmation without a page key keeps the key, and one with a key replaces it`(
+        _ keys: (stated: String?, expected: String), _ furtherPages: Int
+    ) async throws {
+        let list = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: ConfirmingFetcher(nextKey: keys.stated))[1]
+        #expect(try await list.requireData() == [0])
+        for _ in 0..<furtherPages { #expect(await list.requestNextData() == .loaded) }
+        await list.refresh()
+        #expect(try await list.requireData() == [0])
+        #expect(await list.requestNextData() == .loaded)
+        #expect(try await list.requireData() == [0, Int(keys.expected)])
+    }
+
     @Test func `C25: a confirmed list of one page stays, and is dated anew`() async throws {
         let (shelf, time) = (Shelf(), ManualTime())
         let list = lists(shelf, expiry: .after(.seconds(60)), time: time)[1]
@@ -305,5 +318,21 @@ struct ConfirmedPagesTests {
         try await list.waitUntilSaved()
         #expect(try await list.requireData() == [-1, 100])
         #expect(try await saved.load(param: 1) == nil)
+    }
+}
+
+/// An origin that confirms its initial page with this key of the next page. Each page has its key as its row.
+private struct ConfirmingFetcher: PaginationFetcher {
+    let nextKey: String?
+
+    func fetch(param: Int) async throws -> Page<Int> { throw Offline() }
+    func fetchNext(nextKey: String, param: Int) async throws -> Page<Int> { throw Offline() }
+
+    func respond(to request: OriginRequest<Int>) async throws -> OriginResponse<[Int]> {
+        switch request {
+        case .content(_, revalidating: nil): OriginResponse(.modified([0], .unspecified, Validator(entityTag: "1")), nextKey: "1")
+        case .content: OriginResponse(.notModified(), nextKey: nextKey)
+        case .page(_, let key, _): OriginResponse(.modified([Int(key) ?? -1]), nextKey: "2")
+        }
     }
 }

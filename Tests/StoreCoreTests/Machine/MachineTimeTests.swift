@@ -76,6 +76,17 @@ struct MachineTimeTests {
         #expect(world.machine.nextWake == nil)
     }
 
+    @Test(arguments: [false, true])
+    func `C10: content that expires after a stream is over is fetched, also if a caller has joined the waiting stream`(joins: Bool) throws {
+        let setting = try #require(ModelSetting.streamThemes.first { $0.name == "streaming over time" })
+        var world = ModelWorld(setting)
+        for event in [ModelEvent.join, .read, .pushed(.content), .streamEnds(fails: true)] { world.apply(event) }
+        if joins { world.apply(.arrive(.freshness)) }
+        for event in [ModelEvent.tick, .timer, .streamEnds(fails: true), .tick, .timer] { world.apply(event) }
+        #expect(world.moment.begun.count == 1)
+        #expect(world.violations == [])
+    }
+
     @Test(arguments: [
         MachinePlay(name: "valid content", events: [.join, .read, .trigger], shows: "loading(old)", begins: 1),
         MachinePlay(name: "while a fetch runs", events: [.force, .read, .trigger], shows: "loading(old)"),

@@ -1,3 +1,4 @@
+internal import Foundation
 import Testing
 import Trials
 
@@ -104,6 +105,23 @@ struct MachineWritingTests {
         while let event = [ModelEvent.emptied, .saved].first(where: world.possibleEvents.contains) { world.apply(event) }
         #expect(world.stored == nil && world.machine.isIdle)
         #expect(world.violations == [])
+    }
+
+    @Test(arguments: [[], [ModelEvent.saved(succeeds: true)], [.saved(succeeds: false)]])
+    func `O8: content that stands in for that of the origin is not saved, whatever becomes of an earlier removal`(
+        endings: [ModelEvent]
+    ) throws {
+        let setting = ModelSetting.table { $0.minimumInterval = .zero }
+        let record = CacheRecord(content: [1], fetchedAt: ModelWorld(setting).date)
+        var world = ModelWorld(setting, stored: record)
+        for event in [ModelEvent.arrive(.acceptedContent), .read, .clear] + endings { world.apply(event) }
+        var transition = ModelWorld.Transition(time: StandingTime(now: instant(100), date: world.date), tickets: world.tickets)
+        _ = world.machine.commandCreated(UUID(number: 1), .unknown, shown: [2], isObserved: false, [], &transition)
+        #expect(world.machine.content == [2])
+        // Any later call of the cacher is the removal, or another attempt of it.
+        world.machine.saveFinished(nil, removing: true, &transition)
+        world.machine.otherKeyWasSaved(&transition)
+        #expect(world.machine.saveBegan().record == nil)
     }
 
     @Test(arguments: [

@@ -6,7 +6,7 @@ import Trials
 
 /// Checks the laws in each state and transition of the machine, over every interleaving of its events up to a depth.
 ///
-/// `STOREHOUSE_SEEDS=N` searches N times as many states.
+/// `STOREHOUSE_SEEDS=N` searches N times as many states, and walks N random histories in each setting; `STOREHOUSE_SEED=7` a single one.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct ModelCheckTests {
     @Test(arguments: ModelSetting.wholes)
@@ -37,6 +37,21 @@ struct ModelCheckTests {
     @Test(arguments: ModelSetting.streamThemes)
     func `L1 to L7: every reachable state of a few events of a stream keeps the laws`(setting: ModelSetting) async {
         await check(setting)
+    }
+
+    @Test(
+        arguments: [
+            ModelSetting.wholes, ModelSetting.themes, ModelSetting.confirmedLists, ModelSetting.commands, ModelSetting.streams,
+            ModelSetting.streamThemes,
+        ].flatMap(\.self))
+    func `C1 to C25, L1 to L7, O2, O7: random histories of 60 events keep the laws`(setting: ModelSetting) async {
+        let walk = ModelWalk(setting)
+        for seed in seeds(100 as UInt64, quick: 10) {
+            await Task.yield()
+            guard let failure = walk.failure(seed: seed) else { continue }
+            Issue.record("seed \(seed), \(failure.law), \(walk.description(of: failure))")
+            return
+        }
     }
 
     private func check(_ setting: ModelSetting, preludes: [[ModelEvent]] = []) async {

@@ -226,13 +226,20 @@ struct ObservedListTests {
         await task.value
     }
 
-    @Test func `V3: loading ends after twenty pages without a row`() async throws {
-        let (list, task) = try await followed()
-        for _ in 1...50 { script.enqueue(.page([], nextKey: "more")) }
+    @Test(arguments: [nil, 1, 3])
+    func `V3: loading ends after twenty pages without a row`(_ window: Int?) async throws {
+        let fetcher = ScriptedPaginationFetcher<Int, Int> { $0.pageKey == nil ? .page([1], nextKey: "n") : .page([], nextKey: "more") }
+        let cacher = MemoryCacher<Int, [Int]>()
+        let lists =
+            window.map { PaginationStore(cacher: cacher, fetcher: fetcher, paging: PagingPolicy(maximumPages: $0)) }
+            ?? PaginationStore(cacher: cacher, fetcher: fetcher)
+        let list = ObservedList<Int>()
+        let task = Task { await list.follow(lists[1]) }
+        try await until("the list is shown") { list.content == [1] }
         #expect(await list.loadNext() == .loaded)
-        #expect(script.startedCount == 21)
+        #expect(fetcher.startedCount == 21)
         #expect(await list.loadNext() == .loaded, "the next call continues")
-        #expect(script.startedCount == 41)
+        #expect(fetcher.startedCount == 41)
         task.cancel()
         await task.value
     }

@@ -4,6 +4,7 @@ import Trials
 import StoreCoreTesting
 
 @testable import StoreCore
+@testable import StoreFiles
 @testable import StoreOutbox
 
 /// The bounds of delays, of recursion, of what is forgotten, and of what a delivery that does not end can hold up.
@@ -212,6 +213,26 @@ struct OutboxBoundsTests {
         #expect(performed.current == ["real-t0 late", "real-t0 shown", "real-t0 restored"])
         // Replaced keys alone are no reason to write the log again at every step.
         #expect(await outbox.core.recordCount > count)
+    }
+
+    @Test func `O14: a log of few large commands is compacted by its size`() async throws {
+        let directory = try TemporaryDirectory()
+        let text = String(repeating: "a", count: 300_000)
+        let store = Store(cacher: MemoryCacher<String, String>()) { (key: String) in key }
+        var outbox = try Outbox(directory: directory.url, policy: .default)
+        await outbox.register(AppendText.self, patching: store, at: \.note) {
+            $1 += $0.text
+        } perform: { _, _ in
+        }
+        for _ in 0..<20 { _ = try await outbox.cancel(outbox.submit(AppendText(note: "a", text: text))) }
+        #expect(await outbox.core.log.byteCount < OutboxCore.compactedSize + 2 * text.utf8.count)
+        // Commands that still count are not written again and again.
+        for _ in 0..<10 { try await outbox.submit(AppendText(note: "a", text: text)) }
+        #expect(await outbox.core.log.byteCount > 10 * text.utf8.count)
+        await outbox.core.shutDown()
+        outbox = try Outbox(directory: directory.url, policy: .default)
+        #expect(await outbox.core.machine.pendingCount == 10)
+        await outbox.core.shutDown()
     }
 
     @Test func `O8: a new process forgets the oldest replaced keys, except those that commands name`() {

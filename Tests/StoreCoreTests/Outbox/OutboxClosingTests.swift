@@ -239,14 +239,21 @@ struct OutboxClosingTests {
         #expect(await next.state.commands.count == 1)
     }
 
-    @Test func `C23: closing again leaves a removed directory alone`() async throws {
-        let scope = CacheScope()
-        let bench = try bench(scope: scope)
+    @Test(arguments: [false, true])
+    func `C23: closing again leaves a removed directory alone`(_ clearing: Bool) async throws {
+        let directory = try TemporaryDirectory()
+        let scope = CacheScope(directory: directory.url)
+        let bench = try bench(in: directory, scope: scope)
+        await bench.fill()
         await bench.register()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
-        try await bench.outbox.close(clearing: true)
+        try await bench.outbox.close(clearing: clearing)
+        try await bench.store.close(clearing: clearing)
         try FileManager.default.removeItem(at: bench.directory.url)
         try await bench.outbox.close(clearing: true)
+        #expect(!FileManager.default.fileExists(atPath: bench.directory.url.path))
+        try await bench.store.close(clearing: true)
+        #expect(!FileManager.default.fileExists(atPath: bench.directory.url.path))
         try await scope.close(clearing: true)
         #expect(!FileManager.default.fileExists(atPath: bench.directory.url.path))
     }

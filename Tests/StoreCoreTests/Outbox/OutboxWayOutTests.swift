@@ -88,8 +88,12 @@ struct OutboxWayOutTests {
         try await bench.events.first("attempt is overdue")
         #expect(try await bench.outbox.discard(id) == .perhapsPerformed)
         #expect(try await bench.value() == 7)
+        // The lane continues although the attempt has not ended.
+        try await bench.origin.started(count: 2, timeout: .seconds(600))
+        #expect(bench.origin.endedCount == 0)
         // The late result is dropped.
         bench.origin.release()
+        try await bench.events.first("dropped a late success")
         try await bench.settled()
         #expect(try await bench.value() == 7)
         #expect(bench.origin.commands.map(\.amount) == [5, 7])

@@ -118,7 +118,7 @@ extension KeyMachine {
                 transition.isWriting = true
                 book.patches[position].isConfirmed = true
                 foldConfirmed(&transition)
-                if book.patches.isEmpty { wakes.owesFetch = false }
+                if book.patches.isEmpty { wakes.refetchesAfterMutations = false }
                 applyInvalidation(&transition)
                 endTransition(&transition)
             } else {
@@ -301,21 +301,20 @@ extension KeyMachine {
         return book.foldedCommands.contains(id) ? book.foldedCommands : book.foldedCommands + [id]
     }
 
-    /// Shows content that only stands in for that of the origin: it is out of date, and is not saved.
+    /// Shows content that only stands in for that of the origin: it is out of date, and is not saved. An earlier removal continues.
     private mutating func showUntilFetched(_ content: Content, isObserved: Bool, _ transition: inout Transition) {
         transition.isWriting = true
         book.held = HeldRecord(CacheRecord(content: content, fetchedAt: transition.date, details: nil), deadline: .distantPast)
         book.held?.invalidate()
+        book.isStandIn = true
         transition.noteChanged(from: nil)
         settleLinks(&transition)
         wakes.refetchesAtDeadline = false
         book.contentNumber += 1
         sides?.mergeIndex = nil
-        book.revision = transition.tickets.next()
         rebuildOverlay(&transition)
         mirror(&transition)
         transition.publishes = true
-        saveEnded(book.revision, failure: nil, &transition)
         if origin.flight == nil, desk.wantsFetch || isObserved { startFlight(forceRefresh: false, &transition) }
         // The observers of the temporary key join later, and until then nothing else keeps the content.
         if isObserved { origin.changeFlight { $0.isPromised = true } }

@@ -28,9 +28,7 @@ extension KeyMachine {
         let forceRefresh = forceRefresh || desk.refreshCallers > 0 || desk.forceRefreshPending
         if forceRefresh { supersedePages(&transition) } else { interruptPages(&transition) }
         let ticket = transition.tickets.next()
-        wakes.triggerPending = false
-        // Expired content causes one automatic fetch, even if that fails (C10).
-        if let held = book.held, !held.isValid(at: transition.now) { wakes.refetchesAtDeadline = false }
+        automaticFetchBegins(&transition)
         let resets = forceRefresh && rules.policy.refreshScope == .firstPage
         let pages = resets || !rules.isList ? PageCounts() : loadedPages
         // A validator confirms the initial page alone. A list of several pages is fetched anew as a whole.
@@ -52,6 +50,12 @@ extension KeyMachine {
     mutating func startFlightUnlessHeldOff(_ transition: inout Transition) {
         if origin.flight == nil, origin.holdsOff(at: transition.now) { return }
         startFlight(forceRefresh: false, &transition)
+    }
+
+    /// Any fetch serves a trigger. Expired content causes one automatic fetch, even if that fails (C10).
+    mutating func automaticFetchBegins(_ transition: inout Transition) {
+        wakes.triggerPending = false
+        if let held = book.held, !held.isValid(at: transition.now) { wakes.refetchesAtDeadline = false }
     }
 
     /// Cancels the running fetch. Its result is dropped (C5).
@@ -117,7 +121,7 @@ extension KeyMachine {
             accept(
                 CacheRecord(content: content, fetchedAt: date, details: fetched.details), at: arrival, .fetched(over: flight.base),
                 &transition)
-            wakes.owesFetch = false
+            wakes.refetchesAfterMutations = false
         } else {
             guard flight.revalidates, var record = book.held?.record else {
                 flightFailed(

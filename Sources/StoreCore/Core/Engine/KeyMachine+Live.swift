@@ -21,8 +21,6 @@ extension KeyMachine {
             cancelStream(&transition)
             return false
         }
-        // Otherwise the timer of expired content would fire again at once.
-        wakes.refetchesAtDeadline = false
         report(.coalesced, &transition)
         return true
     }
@@ -43,7 +41,7 @@ extension KeyMachine {
             case .overtaken(_, let validator): validator
             }
         if last == nil { forgetValue(&transition) }
-        wakes.triggerPending = false
+        automaticFetchBegins(&transition)
         let flight = Flight(ticket: ticket, forceRefresh: desk.refreshCallers > 0, revalidates: last != nil)
         origin.changeStream { $0.connection = .connecting(flight) }
         transition.actions.append(.fetch(ticket, .values(after: last)))
@@ -149,7 +147,7 @@ extension KeyMachine {
     private mutating func valueAccepted(_ transition: inout Transition) {
         let revision = book.revision
         origin.changeStream { ($0.last, $0.revision) = (.accepted, revision) }
-        if wakes.owesFetch { wakes.owesFetch = false }
+        if wakes.refetchesAfterMutations { wakes.refetchesAfterMutations = false }
         if desk.fetchCallers > 0 { answerAfterFetch(&transition) }
     }
 

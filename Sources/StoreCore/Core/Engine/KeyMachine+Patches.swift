@@ -32,7 +32,7 @@ extension KeyMachine {
             guard origin.isKnown else { return }
             book.epoch = transition.tickets.next()
             restart(dropOlderFetches(&transition), &transition)
-            oweFetch()
+            requestFetchAfterMutations()
             fetchAfterLastPatch(&transition)
             endTransition(&transition)
             return
@@ -45,7 +45,7 @@ extension KeyMachine {
             isFresh = accept(response, inPlaceOfPatchAt: position, &transition)
         } else {
             book.patches[position].isConfirmed = true
-            oweFetch()
+            requestFetchAfterMutations()
         }
         foldConfirmed(&transition)
         restart(dropped, isFresh: isFresh, &transition)
@@ -82,7 +82,7 @@ extension KeyMachine {
             var record = CacheRecord(content: content, fetchedAt: transition.date, details: nil)
             if book.held?.record.details != nil { record.fields = fields(after: content, .kept) }
             accept(record, .confirmed, &transition)
-            wakes.owesFetch = false
+            wakes.refetchesAfterMutations = false
             if desk.hasCallersOfContent { answerAfterUpdate(&transition) }
             return true
         case .part(let replace):
@@ -105,7 +105,7 @@ extension KeyMachine {
         // A failure starts no epoch, but a fetch that revalidates the record must not confirm content that includes a folded patch. The
         // fetch begins again after the fold, so that it does not send the old validator.
         let dropped = book.patches.first?.isConfirmed == true && origin.flight?.revalidates == true ? dropOlderFetches(&transition) : nil
-        oweFetch()
+        requestFetchAfterMutations()
         foldConfirmed(&transition)
         restart(dropped, &transition)
         fetchAfterLastPatch(&transition)
@@ -151,7 +151,7 @@ extension KeyMachine {
         if dropped.forceRefresh || hasContentCallers || (desk.observers > 0 && content == nil) {
             startFlight(forceRefresh: dropped.forceRefresh, &transition)
         } else if desk.observers > 0, !isFresh {
-            wakes.owesFetch = true
+            wakes.refetchesAfterMutations = true
         }
     }
 
@@ -167,15 +167,15 @@ extension KeyMachine {
     }
 
     /// A mutation that is settled without the origin's response may leave content that differs from the origin's.
-    private mutating func oweFetch() {
+    private mutating func requestFetchAfterMutations() {
         // An origin that pushes also pushes the result of the mutation.
-        if rules.policy.revalidatesAfterMutation, !origin.isStreaming { wakes.owesFetch = true }
+        if rules.policy.revalidatesAfterMutation, !origin.isStreaming { wakes.refetchesAfterMutations = true }
     }
 
     /// Begins the one fetch after the last mutation. It is automatic, so a failure may hold it off (C12).
     private mutating func fetchAfterLastPatch(_ transition: inout Transition) {
-        guard book.patches.isEmpty, wakes.owesFetch else { return }
-        wakes.owesFetch = false
+        guard book.patches.isEmpty, wakes.refetchesAfterMutations else { return }
+        wakes.refetchesAfterMutations = false
         guard desk.observers > 0 else { return }
         if origin.flight == nil, origin.holdsOff(at: transition.now) {
             wakes.triggerPending = true

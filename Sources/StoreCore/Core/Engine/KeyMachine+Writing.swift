@@ -108,9 +108,9 @@ extension KeyMachine {
         supersedePages(&transition)
         origin.becomeKnown()
         if let old = book.held?.record.content { transition.discarded.append(old) }
-        book.held = nil
+        (book.held, book.isStandIn) = (nil, false)
         book.epoch = transition.tickets.next()
-        wakes.owesFetch = false
+        wakes.refetchesAfterMutations = false
         forgetFailures(into: &transition.leftovers)
         sides?.mergeIndex = nil
         // The commands of an outbox will still be delivered.
@@ -162,7 +162,7 @@ extension KeyMachine {
         _ record: consuming CacheRecord<Content>, keepingContent: Bool = false, at arrival: MonotonicInstant? = nil,
         _ change: ContentChange, _ transition: inout Transition
     ) {
-        book.epoch = transition.tickets.next()
+        (book.epoch, book.isStandIn) = (transition.tickets.next(), false)
         if origin.isStreaming { keepValue() }
         var accepted = HeldRecord(record, expiry: rules.expiry, jitter: rules.policy.expiryJitter, now: arrival ?? transition.now)
         if origin.isConnected { accepted.deadline = .distantFuture }
@@ -214,7 +214,8 @@ extension KeyMachine {
             }
         }
         desk.observers = 0
-        (desk.forceRefreshPending, wakes.triggerPending, wakes.refetchesAtDeadline, wakes.owesFetch) = (false, false, false, false)
+        (desk.forceRefreshPending, wakes.triggerPending, wakes.refetchesAtDeadline) = (false, false, false)
+        wakes.refetchesAfterMutations = false
         dropFlight(&transition)
         supersedePages(&transition)
         // Not folded: an outbox still has the commands of these patches, and the next store gets them again.

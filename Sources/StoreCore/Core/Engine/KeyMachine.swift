@@ -13,7 +13,8 @@ internal import Foundation
 /// ``Desk`` observers and callers, ``Sides`` pages, ``Wakes`` pending work. This file derives properties from them. `+Reading` handles
 /// observers, callers, and the cache read; `+Fetching` fetches of the content; `+Pages` pages and their window; `+Writing` updates, clearing,
 /// invalidation, closing, and the step that all changes share; `+Saving` saves; `+Sharing` the changes of other users of a shared cacher;
-/// `+Patches` optimistic mutations; `+Commands` the changes of an outbox's commands; `+Live` streams of an origin that pushes.
+/// `+Patches` optimistic mutations; `+Commands` the changes of an outbox's commands; `+Live` streams of an origin that pushes. The layer of
+/// linked stores is in `LinkedBook.swift`.
 struct KeyMachine<Content: Sendable> {
     // The part that each change writes comes first, and the others are written only when they change: then two cores that alternate on a key
     // exchange few cache lines.
@@ -179,7 +180,8 @@ extension KeyMachine {
     var automaticFetchDue: MonotonicInstant? {
         guard desk.observers > 0, origin.isKnown, origin.flight == nil else { return nil }
         if wakes.triggerPending { return automaticFetchAllowed(after: max(.zero, rules.policy.minimumInterval)) }
-        guard wakes.refetchesAtDeadline, let held = book.held else { return nil }
+        // A stream that waits connects again anyway.
+        guard wakes.refetchesAtDeadline, !origin.isStreaming, let held = book.held else { return nil }
         // Fetched content may expire at once, so the interval bounds the rate. A trigger has its own pace.
         return max(held.deadline, automaticFetchAllowed(after: rules.policy.boundedInterval))
     }

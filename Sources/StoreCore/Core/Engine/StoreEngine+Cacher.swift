@@ -10,6 +10,16 @@ typealias ClearReply = Reply<Result<Void, any Error>>
 typealias KeysReply = Reply<Result<[BoxedKey]?, any Error>>
 
 extension StoreEngine {
+    /// The call of a cacher in this task, which its `close()` cannot wait for: the store, and whether the call runs.
+    @TaskLocal static var cacherCall: (store: ObjectIdentifier, isRunning: WatchedState<Bool>)?
+
+    /// Calls the cacher.
+    func calling<Result>(_ body: () async throws -> Result) async rethrows -> Result {
+        let isRunning = WatchedState(true)
+        defer { isRunning.update { $0 = false } }
+        return try await Self.$cacherCall.withValue((ObjectIdentifier(self), isRunning), operation: body)
+    }
+
     /// Starts the calls that the queue has released, in tasks of the store: the cancellation of a caller does not reach them.
     func startCalls(_ state: inout EngineState) {
         if !state.idleWaiters.isEmpty { resumeIdleWaiters(&state) }
@@ -39,7 +49,7 @@ extension StoreEngine {
             case .keys(let id):
                 guard let reply = state.listings.removeValue(forKey: id) else { continue }
                 Task.detached(priority: Task.currentPriority) { [self] in
-                    do { reply.put(.success(try await backing.keys())) } catch { reply.put(.failure(error)) }
+                    do { reply.put(.success(try await calling { try await backing.keys() })) } catch { reply.put(.failure(error)) }
                     self.state.withLock { state in
                         state.queue.listingEnded()
                         startCalls(&state)
@@ -78,7 +88,8 @@ extension StoreEngine {
         _ param: BoxedKey, from backing: any Cacher<BoxedKey, BoxedContent>
     ) async -> Result<HeldRecord<BoxedContent>?, any Error> {
         do {
-            guard var record = try await backing.load(param: param), !state.withLock({ $0.queue.isCleared(record.fetchedAt) })
+            guard var record = try await calling({ try await backing.load(param: param) }),
+                !state.withLock({ $0.queue.isCleared(record.fetchedAt) })
             else { return .success(nil) }
             if record.details?.fields.commands != nil { forgetRetiredCommands(in: &record) }
             return .success(date(record, param, backing))
@@ -89,7 +100,7 @@ extension StoreEngine {
 
     private func failure(of body: () async throws -> Void) async -> (any Error)? {
         do {
-            try await body()
+            try await calling(body)
             return nil
         } catch {
             return error

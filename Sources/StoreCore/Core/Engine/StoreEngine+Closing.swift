@@ -7,6 +7,7 @@ extension StoreEngine {
     /// - Throws: The cacher's failure, after everything has ended; `CancellationError` if the task is canceled, which ends only the wait.
     package func close(clearing: Bool) async throws {
         shut()
+        if let call = Self.cacherCall, call.store == ObjectIdentifier(self), call.isRunning.current { throw StoreError.closedInsideCall }
         try await ClosingCall.wait { [self] in
             var failure: (any Error)?
             do {
@@ -94,5 +95,13 @@ extension StoreError {
     /// The error of every request to a closed store.
     static var closedStore: StoreError {
         StoreError(.closed, "the store was closed, so it neither fetches nor saves; create a new store")
+    }
+
+    /// The error of a call that would wait for itself.
+    fileprivate static var closedInsideCall: StoreError {
+        StoreError(
+            .reentrantFetch,
+            "waiting for the end of a closed store: the call comes from its own cacher or from accepts(_:param:), which must return first; "
+                + "call close() again outside")
     }
 }

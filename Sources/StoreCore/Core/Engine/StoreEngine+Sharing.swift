@@ -42,10 +42,10 @@ extension StoreEngine {
     ) {
         Task.detached(priority: Task.currentPriority) { [self] in
             do {
-                let outcome =
-                    if let record { try await shared.save(record, param: param, over: base) } else {
-                        try await shared.remove(param: param, over: base)
-                    }
+                let outcome = try await calling {
+                    if let record { return try await shared.save(record, param: param, over: base) }
+                    return try await shared.remove(param: param, over: base)
+                }
                 switch outcome {
                 case .saved(let revision):
                     callEnded(param, hasWritten: true) { key, transition in

@@ -7,5 +7,5 @@ struct Wakes {
     /// Whether a trigger came too early and waits for its time.
     var triggerPending = false
     /// Whether an observed key is fetched when the last mutation is settled.
-    var owesFetch = false
+    var refetchesAfterMutations = false
 }

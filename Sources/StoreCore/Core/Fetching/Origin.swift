@@ -21,7 +21,7 @@ public protocol Origin<Param, Content>: Sendable {
     /// Returns whether a version that was saved earlier may be used for a key; otherwise it counts as missing.
     ///
     /// A store asks for each record with ``Validator/notes`` that it reads from its cacher. The default accepts all. The read waits for the
-    /// answer, so the method must not call a method of the store that waits for the read, such as `close()`.
+    /// result, so the method must not call a method of the store that waits for the read. `close()` detects this, closes, and throws.
     ///
     /// - Parameters:
     ///   - validator: The validator of the saved version.
@@ -47,9 +47,9 @@ public enum OriginRequest<Param: Hashable & Sendable>: Hashable, Sendable {
 public struct OriginResponse<Content: Sendable>: Sendable {
     /// The content, or confirmation that the store's version is current.
     public var result: FetchResult<Content>
-    /// The key of the page after this one; `nil` or empty if there is none.
+    /// The key of the page after this one; `nil` or empty if there is none, or if a confirmation leaves it unchanged (C25).
     public var nextKey: String?
-    /// The key of the page before this one; `nil` or empty if there is none.
+    /// The key of the page before this one; `nil` or empty if there is none, or if a confirmation leaves it unchanged.
     public var prevKey: String?
     /// The reason for which the origin's list is taken as complete without a next key; `nil` if the origin states its end.
     public var guessedEnd: GuessedEnd?

@@ -55,8 +55,8 @@ extension Observed where Content: RandomAccessCollection {
     /// appearance would request the next one. The method therefore continues until a page adds an element or there is no page, but
     /// requests at most 20 pages.
     ///
-    /// - Returns: The outcome of the last request; `.notLoadedYet` if no task follows a list. `.failed(CancellationError())` as soon as the task
-    ///   is canceled.
+    /// - Returns: The outcome of the last request: `.loaded` also after 20 pages that added nothing, so that the next call continues;
+    ///   `.notLoadedYet` if no task follows a list. `.failed(CancellationError())` as soon as the task is canceled.
     @discardableResult
     public func loadNext() async -> PageRequest { await requestPage(.next) }
 

@@ -189,7 +189,8 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     ///
     /// - Parameter clearing: Whether the cacher is emptied. Otherwise the call first saves everything accepted so far.
     /// - Throws: ``StoreError/Code/cacherFailed`` if the cacher failed, after everything has ended. `CancellationError` if the task is
-    ///   canceled; the store is closed even then, and only the wait ends early. Call the method again to wait.
+    ///   canceled, and ``StoreError/Code/reentrantFetch`` inside a call of the store's own cacher or of ``Origin/accepts(_:param:)``; the store
+    ///   is closed even then, and only the wait ends early. Call the method again to wait.
     public func close(clearing: Bool = false) async throws {
         try await engine.close(clearing: clearing)
     }

@@ -149,24 +149,27 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
 
     /// Replaces the log in one step.
     ///
-    /// - Parameter keep: Receives the unread entries, which count as read from then on, and returns all entries of the new log. It must not
-    ///   call the log.
+    /// - Parameters:
+    ///   - creating: Whether to create a missing log. Otherwise nothing happens if it is missing, and `keep` is not called.
+    ///   - keep: Receives the unread entries, which count as read from then on, and returns all entries of the new log. It must not call the
+    ///     log.
     /// - Throws: The errors of ``read()``; the error of `keep`. The old log then remains, unless only the synchronization of the directory
     ///   failed.
-    package func compact(_ keep: (News) throws -> [Entry]) throws {
-        try transact(keep) { transaction, entries throws(StoreError) in try transaction.replace(by: entries) }
+    package func compact(creating: Bool = true, _ keep: (News) throws -> [Entry]) throws {
+        try transact(creating: creating, keep) { transaction, entries throws(StoreError) in try transaction.replace(by: entries) }
     }
 
     /// Keeps the error of a user's closure apart from the errors of the log.
     private func transact(
-        _ decide: (News) throws -> [Entry], _ write: (inout Transaction, [Entry]) throws(StoreError) -> Void
+        creating: Bool = true, _ decide: (News) throws -> [Entry], _ write: (inout Transaction, [Entry]) throws(StoreError) -> Void
     ) throws {
-        let result: Result<Void, any Error> = try transact { transaction throws(StoreError) in
+        let result: Result<Void, any Error>? = try transact(creating: creating) { transaction throws(StoreError) in
             let entries: [Entry]
             do { entries = try decide(transaction.news) } catch { return .failure(error) }
             return .success(try write(&transaction, entries))
         }
-        try result.get()
+        if result == nil, creating { throw removedAgain }
+        try result?.get()
     }
 
     // MARK: Transactions

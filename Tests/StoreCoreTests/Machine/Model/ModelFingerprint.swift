@@ -69,7 +69,7 @@ struct ModelFingerprint: Hashable {
         add(tag: accepted.tag)
         if !accepted.names.isEmpty { for name in oracleNames { add(accepted.names.contains(name)) } }
         add(accepted.loaded.next * 4 + accepted.loaded.prev)
-        for page in accepted.pages { add(page.count) }
+        for page in accepted.pages { add(page.storage == .forbidden ? page.count + 128 : page.count) }
         if setting.window != nil {
             for page in accepted.pages { add(page.direction == nil, page.direction == .next, page.key != nil, page.returnKey != nil) }
         }

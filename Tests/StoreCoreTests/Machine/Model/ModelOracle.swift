@@ -66,13 +66,19 @@ struct ModelOracle {
         /// The pages that a fetch loads again: from the initial page, or else from the first page with its key (C18).
         func refetched(_ window: Int?) -> PageCounts {
             let most = window.map { $0 - 1 } ?? .max
+            var pages = pages
+            // A fetch in a window need not reach empty pages at the ends.
+            if window != nil {
+                if pages.count > 1, pages.emptyEnd(.next) != nil { pages.removeLast() }
+                if pages.count > 1, pages.emptyEnd(.prev) != nil { pages.removeFirst() }
+            }
             if let first = pages.first, let direction = first.direction, let key = first.key,
                 !pages.contains(where: { $0.direction == nil })
             {
                 return PageCounts(next: min(most, pages.count - 1), start: .page(direction, key: key))
             }
-            let next = min(most, loaded.next)
-            return PageCounts(next: next, prev: min(most - next, loaded.prev))
+            let next = min(most, pages.count { $0.direction == .next })
+            return PageCounts(next: next, prev: min(most - next, pages.count { $0.direction == .prev }))
         }
 
         /// Whether a confirmation of the initial page can be applied: the page is part of the list (C25).
@@ -86,6 +92,7 @@ struct ModelOracle {
             content = Array(content[start..<start + pages[place].count])
             if let key = front.last?.key { prevKey = key }
             if let key = back.first?.key { nextKey = key }
+            isForbidden = pages[place].storage == .forbidden
             pages = []
         }
 
@@ -109,16 +116,25 @@ struct ModelOracle {
             return true
         }
 
-        /// Replaces the content; its elements belong to the first page.
+        /// Replaces the content; its elements belong to the first page that had elements.
         mutating func replace(_ new: [Int]) {
             content = new
-            for place in pages.indices { pages[place].count = place == 0 ? new.count : 0 }
+            let owner = pages.firstIndex { $0.count > 0 } ?? pages.count - 1
+            for place in pages.indices { pages[place].count = place == owner ? new.count : 0 }
+            spreadStorage()
         }
 
         /// Appends elements; they belong to the last page.
         mutating func append(_ more: [Int]) {
             content += more
             if let last = pages.indices.last { pages[last].count += more.count }
+            spreadStorage()
+        }
+
+        /// Elements of a page that must not be stored may have moved to any other page (C25).
+        private mutating func spreadStorage() {
+            guard pages.contains(where: { $0.storage == .forbidden }) else { return }
+            for place in pages.indices { pages[place].storage = .forbidden }
         }
     }
 
@@ -179,7 +195,8 @@ extension ModelOracle {
     func due(_ setting: ModelSetting) -> Int? {
         guard isKnown else { return nil }
         if triggerWaits { return automaticFetch(setting) }
-        guard isArmed, let deadline = deadline(setting) else { return nil }
+        // A stream that waits connects again anyway.
+        guard isArmed, stream?.isWaiting != true, let deadline = deadline(setting) else { return nil }
         return max(deadline, automaticFetch(setting))
     }
 
@@ -298,20 +315,31 @@ extension ModelOracle {
         owesFetch = false
     }
 
-    mutating func append(_ page: [Int], _ direction: PageDirection, asked: String?, key: String?, window: Int?) {
+    mutating func append(
+        _ page: [Int], _ storage: Freshness.Storage, _ direction: PageDirection, asked: String?, key: String?, window: Int?
+    ) {
         failedSides[direction] = nil
         for place in patches.indices { patches[place].isBeforePage = true }
         guard var longer = accepted else { return }
-        if longer.pages.isEmpty { longer.pages = [LoadedPage(count: longer.content.count)] }
+        if longer.pages.isEmpty { longer.pages = [LoadedPage(longer.isForbidden ? .forbidden : .allowed, count: longer.content.count)] }
+        var described = LoadedPage(direction: direction, storage, key: asked, returnKey: "x", count: page.count)
         if let window {
             let side: PageDirection = direction == .next ? .prev : .next
-            while longer.pages.count >= window, longer.dropPage(at: side) {
+            // An empty page takes no room, and is merged with the next page at its end (C18).
+            let empty = longer.pages.emptyEnd(direction)
+            while longer.pages.count >= (empty == nil ? window : window + 1), longer.dropPage(at: side) {
                 failedSides[side] = nil
                 hasDropped = true
             }
+            if hasDropped { longer.isForbidden = longer.pages.contains { $0.storage == .forbidden } }
+            if let empty {
+                (described.key, described.returnKey) = (empty.key, empty.returnKey)
+                if empty.storage == .forbidden { described.storage = .forbidden }
+                longer.pages.remove(at: direction == .next ? longer.pages.count - 1 : 0)
+            }
         }
-        let described = LoadedPage(direction: direction, key: asked, returnKey: "x", count: page.count)
         longer.pages.insert(described, at: direction == .next ? longer.pages.count : 0)
+        if storage == .forbidden { longer.isForbidden = true }
         switch direction {
         case .next:
             longer.content += page

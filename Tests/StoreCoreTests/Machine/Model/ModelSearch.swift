@@ -103,22 +103,29 @@ struct ModelSearch {
             place = steps[place].before
         }
         var world = origins[steps[place].origin]
-        world.log.violations = []
-        var lines = [
-            "\(setting.name): the cacher holds \((world.stored ?? world.front?.record).map { "\(ModelOracle.Accepted($0))" } ?? "nothing")"
-        ]
-        for event in events {
-            world.apply(event)
-            let actions = world.moment.begun.isEmpty ? "" : ", a fetch begins"
-            lines.append("  \(event) → \(ModelShown(world.machine.state).map(\.description) ?? "no state")\(actions)")
-            lines += world.violations.map { "    ✗ \($0)" }
-            if !world.violations.isEmpty { break }
-        }
-        return lines.joined(separator: "\n")
+        world.separate()
+        return world.history(of: events)
     }
 }
 
 extension ModelWorld {
+    /// Plays the events up to the violation of a law.
+    ///
+    /// - Returns: A description of them, with the state after each.
+    mutating func history(of events: [ModelEvent]) -> String {
+        var lines = [
+            "\(setting.name): the cacher holds \((stored ?? front?.record).map { "\(ModelOracle.Accepted($0))" } ?? "nothing")"
+        ]
+        for event in events {
+            apply(event)
+            let actions = moment.begun.isEmpty ? "" : ", a fetch begins"
+            lines.append("  \(event) → \(ModelShown(machine.state).map(\.description) ?? "no state")\(actions)")
+            lines += violations.map { "    ✗ \($0)" }
+            if !violations.isEmpty { break }
+        }
+        return lines.joined(separator: "\n")
+    }
+
     /// Ends all running work successfully: every caller must then have a result. Then lets all observers and callers leave: then the
     /// key must be idle.
     func settled() -> (world: ModelWorld, events: [ModelEvent]) {

@@ -65,7 +65,7 @@ extension ModelSetting {
     /// Settings of an origin that pushes, with few events.
     static let streamThemes: [ModelSetting] = [
         live("streaming", [.failures, .late, .validators], needs: [.content, .refresh]) { $0.retry = steady(attempts: 2) },
-        live("streaming over time", expiry: 2, [.failures, .time], needs: [.content, .cached], observers: 1) {
+        live("streaming over time", expiry: 2, [.failures, .time], needs: [.content, .freshness], observers: 1) {
             $0.retry = steady(attempts: 2)
             $0.idleTimeout = .seconds(2)
             $0.revalidatesOnExpiry = true

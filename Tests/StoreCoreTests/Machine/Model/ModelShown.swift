@@ -100,13 +100,13 @@ struct ModelFetch {
         if case .page(_, let key) = order { key } else { nil }
     }
 
-    /// The pages of the list that it returns; the first page has the only element.
-    var loaded: [LoadedPage] {
+    /// The pages of the list that it returns; `storage` is that of the page with which it begins.
+    func loaded(_ storage: Freshness.Storage) -> [LoadedPage] {
         guard pages != PageCounts() else { return [] }
-        let further = (0..<pages.next).map { _ in LoadedPage(direction: .next, key: "n", count: 0) }
+        let further = (0..<pages.next).map { _ in LoadedPage(direction: .next, key: "n", count: 1) }
         if case .page(let direction, let key) = pages.start {
-            return [LoadedPage(direction: direction, key: key, returnKey: "x", count: 1)] + further
+            return [LoadedPage(direction: direction, storage, key: key, returnKey: "x", count: 1)] + further
         }
-        return (0..<pages.prev).map { _ in LoadedPage(direction: .prev, key: "p", count: 0) } + [LoadedPage(count: 1)] + further
+        return (0..<pages.prev).map { _ in LoadedPage(direction: .prev, key: "p", count: 1) } + [LoadedPage(storage, count: 1)] + further
     }
 }

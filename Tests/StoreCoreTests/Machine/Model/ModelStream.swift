@@ -51,8 +51,8 @@ extension ModelWorld {
             var stream = ModelStream(ticket: ticket, epoch: oracle.streamEpoch)
             if let sent, let accepted = oracle.accepted { stream.own = ModelStream.Own(content: accepted.content, tag: sent) }
             oracle.stream = stream
-            if !oracle.isValid(setting) { oracle.isArmed = false }
         }
+        if !oracle.isValid(setting) { oracle.isArmed = false }
         let end = silenceEnd
         oracle.stream?.silenceEnds = end
         oracle.triggerWaits = false
@@ -204,10 +204,6 @@ extension ModelWorld {
             connectionEnds(failure: -1, after: StorePolicy.shortestInterval)
         }
         moment.mustReconnect = isWanted && stream.reconnectsAt.map { $0 <= instant(oracle.now) } == true
-        // Expired content of a stream that waits needs no other fetch.
-        if isWaiting, !moment.mustReconnect, !oracle.triggerWaits, observers > 0, let due = oracle.due(setting), due <= oracle.now {
-            oracle.isArmed = false
-        }
     }
 
     // MARK: Saves

@@ -24,7 +24,10 @@ extension ModelWorld {
             new.isForbidden = outcome == .unstorable
             new.tag = setting.world.contains(.validators) ? lastNumber : nil
             (new.nextKey, new.prevKey) = (response.nextKey, response.prevKey)
-            new.pages = fetch.loaded
+            new.pages = fetch.loaded(outcome == .unstorable ? .forbidden : .allowed)
+            // Each page of a list has one element.
+            for _ in new.pages.dropFirst() { new.content.append(nextNumber("row")) }
+            let content = new.content
             oracle.owesFetch = false
             oracle.failedSides = [:]
             // The fetch began after these patches were confirmed, so its result contains them.
@@ -33,7 +36,7 @@ extension ModelWorld {
                 oracle.patches[place].command?.isBeforeFetch = true
             }
             acceptFetched(new)
-            var fetched = Fetched(response) { $0 }
+            var fetched = Fetched(response) { _ in content }
             if !new.pages.isEmpty {
                 var fields = fetched.details?.fields ?? RecordDetails.Fields()
                 fields.pages = LoadedPages(new.pages)
@@ -47,7 +50,7 @@ extension ModelWorld {
                 confirmed.fetchedAt = oracle.now
                 if confirmed.pages.count > 1 { oracle.failedSides = [:] }
                 confirmed.keepInitialPage()
-                (confirmed.isInvalidated, confirmed.isForbidden) = (false, false)
+                confirmed.isInvalidated = false
                 acceptFetched(confirmed)
             } else {
                 fail(-1)
@@ -93,9 +96,8 @@ extension ModelWorld {
             let name = direction == .next ? "n" : "p"
             let key: String? = (loaded ?? 0) > 0 ? nil : name
             let page = [nextNumber("page")]
-            oracle.append(page, direction, asked: fetch.key, key: key, window: setting.window)
-            if outcome == .unstorable { oracle.accepted?.isForbidden = true }
             let freshness = Freshness(storage: outcome == .unstorable ? .forbidden : .allowed)
+            oracle.append(page, freshness.storage, direction, asked: fetch.key, key: key, window: setting.window)
             // The key that a page returns for the other direction counts only after a page was dropped.
             let (next, prev): (String?, String?) = direction == .next ? (key, "x") : ("x", key)
             let response = OriginResponse(.modified(page, freshness), nextKey: next, prevKey: prev)

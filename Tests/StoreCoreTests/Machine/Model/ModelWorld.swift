@@ -39,9 +39,9 @@ struct ModelWorld {
     // MARK: Results
 
     var moment = Moment()
-    let log: Log
+    private(set) var log: Log
 
-    /// The broken laws. All copies of a world share them, because a search ends with the first violation.
+    /// The broken laws. The copies of a world share them, because a search ends with the first violation.
     final class Log {
         var violations: [String] = []
         /// The names of numbers, for tests that print them.
@@ -132,6 +132,9 @@ struct ModelWorld {
     var flight: ModelFetch? { running.first { $0.isOfContent } }
     var violations: [String] { log.violations }
     var isWanted: Bool { observers > 0 || callers.contains { $0.wantsFetch } }
+
+    /// Shares the broken laws with no earlier copy.
+    mutating func separate() { log = Log() }
 
     /// Returns a number not used before.
     mutating func nextNumber(_ name: String = "") -> Int {
