@@ -46,6 +46,7 @@ struct Show {
         case .sourceList: parts = ["reading the list"] + (progress.doneItems > 0 ? ["\(progress.doneItems) so far"] : [])
         case .localInventory: parts = ["scanning the directory"]
         case .plan, .safetyGate, .prepare: parts = ["comparing"]
+        case .moves: parts = ["moving", "\(progress.doneItems)/\(progress.totalItems)"]
         case .previews, .contents: parts = ["downloading", "\(progress.doneItems)/\(progress.totalItems)"]
         case .removals: parts = ["removing", "\(progress.doneItems)/\(progress.totalItems)"]
         }

@@ -271,7 +271,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         if plan.isDryRun { return plan.downloads }
         let session = try session()
         try session.places.verify()
-        session.willRemove(plan.removals.lazy.map(\.local))
+        session.willRemove((plan.removals + plan.moves.compactMap(\.removal)).lazy.map(\.local))
         try session.forgetVanished()
         // Items that began to download while the list was read are no longer among the plan's downloads, but the next pass resumes one that
         // has failed.
@@ -319,6 +319,37 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         }
     }
 
+    /// Returns the downloads whose digest and size a file of another path has, as far as the journal records it.
+    ///
+    /// - Throws: `StoreError` if the disk fails.
+    @concurrent
+    public func moves(in plan: SyncPlan<Item>) async throws -> [SyncPlan<Item>.Move] {
+        guard !plan.removals.isEmpty || !plan.updates.isEmpty else { return [] }
+        if let session = callingSession { return session.journal.moves(in: plan, digest: Self.digest) }
+        guard let root = try DirectoryHandle(opening: place) else { return [] }
+        return try journal(in: root).moves(in: plan, digest: Self.digest)
+    }
+
+    /// Gives a file a second name in the target's own directory, unless the file has changed or the disk has no hard links.
+    @concurrent
+    public func holdContent(of move: SyncPlan<Item>.Move) async throws -> Bool {
+        try session().hold(move.from.key, for: move.item.key)
+    }
+
+    /// Gives a held file its new name.
+    @concurrent
+    public func move(_ move: SyncPlan<Item>.Move) async throws {
+        let session = try session()
+        let path = try RelativePath(move.item.key)
+        do {
+            try await session.installHeld(move.item, as: path)
+            try session.places.verify()
+        } catch {
+            if (error as? SyncError)?.code != .targetVanished { try session.places.verify(after: error, at: path) }
+            throw error
+        }
+    }
+
     /// Installs the staged updates, unless most of them would receive the same content.
     ///
     /// - Returns: The files that were not replaced. If more than half of at least 20 changed files share one digest, all of them are
@@ -334,6 +365,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     public func remove(_ keys: Set<PathKey>) async throws {
         let session = try session()
         try session.places.verify()
+        try await session.flushMoves()
         for key in keys.sorted() {
             let path = try RelativePath(existing: key)
             try session.places.whileThere(at: path) { try session.remove(path, key: key) }

@@ -36,6 +36,10 @@ final class TargetSession: Sendable {
         var stageable: Set<PathKey> = []
         var staged: [PathKey: StagedUpdate] = [:]
         var replaced: Set<PathKey> = []
+        /// The files with a second name in the directory of parts, by their new keys.
+        var held: [PathKey: HeldFile] = [:]
+        /// Whether a moved file has a new name that may not be on the disk yet.
+        var hasUnflushedMoves = false
         /// Whether the journal records everything that the pass has done as flushed.
         var isSettled = false
     }
@@ -219,6 +223,9 @@ final class TargetSession: Sendable {
             try places.probe?(.renames(key.path))
             // Checked last, because writing the journal may have waited for the disk.
             try verify(name, in: directory, key: key)
+            if whole.file == nil, try places.parts.status(of: whole.name).map({ FileStamp($0) }) != whole.stamp {
+                throw SyncError.changedLocally(.moves)
+            }
             try (whole.directory ?? places.parts).rename(whole.name, to: directory, as: name)
             try places.probe?(.renamed(key.path))
         } catch {
@@ -336,6 +343,8 @@ final class TargetSession: Sendable {
         defer { lockFile.unlock() }
         // A failure is harmless, because the directory then counts as any other.
         if !isComplete { try? places.removeEmptyMadeDirectories() }
+        // The next pass discards what cannot be removed now.
+        try? releaseHeld()
         try await settle(isComplete: isComplete)
         try state.withLock { state throws in
             guard state.journal.isMostlyStale else { return }

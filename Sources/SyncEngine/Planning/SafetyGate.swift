@@ -65,13 +65,16 @@ enum SafetyGate {
 extension SyncPlan {
     /// The counts of this plan that the gate examines.
     ///
+    /// A move counts as no removal, and as an update only if it replaces content that is then nowhere.
+    ///
     /// A foreign item that is not an edit counts neither as a local item nor as an update. No version of it is known, so the source cannot
     /// have changed it.
     fileprivate var gateCounts: SafetyGate.Counts {
-        let unknown = updates.count { $0.local.map { $0.isForeign && !$0.isEdited } ?? false }
+        let replacing = replacingMoves
+        let unknown = [updates, replacing].joined().count { $0.local.map { $0.isForeign && !$0.isEdited } ?? false }
         return SafetyGate.Counts(
             source: sourceCount, local: localCount - unknown, removals: removals.count,
-            updates: updates.count - unknown + refusedUpdateCount)
+            updates: updates.count + replacing.count - unknown + refusedUpdateCount)
     }
 }
 

@@ -52,6 +52,7 @@ struct Planning<Processor: SyncProcessor>: Sendable {
             let downloads = plan.additions.map(\.item) + plan.updates.map(\.item)
             // Passes all items, because each may be in the way of another.
             if !downloads.isEmpty { plan.refuse(try await processor.refusals(among: downloads)) }
+            if !downloads.isEmpty, options.downloadsContents { plan.take(try await processor.moves(in: plan)) }
             return plan
         }
     }
