@@ -41,6 +41,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     public let foreignFiles: ForeignFiles
     /// The permissions of the files and directories that a pass creates.
     public let modes: FileModes
+    /// The files that take no part in a pass; a pass neither downloads nor removes them.
+    public let filter: FileFilter
 
     private let transfer: Transfer
     private let makeList: @Sendable () async throws -> Source
@@ -67,31 +69,39 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     ///   - durability: The failures that installed files survive.
     ///   - foreignFiles: The treatment of foreign files.
     ///   - modes: The permissions of the files and directories that a pass creates; by default, the umask decides.
+    ///   - filter: The files that take no part in a pass; none by default.
     ///   - list: Returns the remote list.
     public convenience init(
         directory: URL, transfer: Transfer, durability: Durability = .power, foreignFiles: ForeignFiles = .keep,
-        modes: FileModes = FileModes(), list: @escaping @Sendable () async throws -> Source
+        modes: FileModes = FileModes(), filter: FileFilter = FileFilter(), list: @escaping @Sendable () async throws -> Source
     ) {
         self.init(
-            directory: directory, transfer: transfer, durability: durability, foreignFiles: foreignFiles, modes: modes, folding: nil,
-            list: list)
+            directory: directory, transfer: transfer, durability: durability, foreignFiles: foreignFiles, modes: modes, filter: filter,
+            folding: nil, list: list)
     }
 
     init(
         directory: URL, transfer: Transfer, durability: Durability, foreignFiles: ForeignFiles, modes: FileModes = FileModes(),
-        folding: NameFolding?, probe: (@Sendable (TargetStep) throws -> Void)? = nil, list: @escaping @Sendable () async throws -> Source
+        filter: FileFilter = FileFilter(), folding: NameFolding?, probe: (@Sendable (TargetStep) throws -> Void)? = nil, list: @escaping @Sendable () async throws -> Source
     ) {
         self.directory = directory
         self.transfer = transfer
         self.durability = durability
         self.foreignFiles = foreignFiles
         self.modes = modes
+        self.filter = filter
         self.folding = folding
         self.probe = probe
         makeList = list
     }
 
     // MARK: The pass
+
+    /// The test of the filter; `nil` without patterns.
+    public var excludes: (@Sendable (PathKey) -> Bool)? {
+        guard !filter.isEmpty else { return nil }
+        return { [filter] key in filter.excludes(key.path) }
+    }
 
     /// Locks the directory for this pass and reads the journal.
     ///

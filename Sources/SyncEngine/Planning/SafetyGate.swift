@@ -19,7 +19,14 @@ enum SafetyGate {
     ///   - overrides: The refusals that are overridden for this run.
     /// - Returns: `nil` if the plan may be carried out.
     static func refusal(of plan: SyncPlan<some SyncItem>, options: SyncOptions, overrides: SyncOverrides) -> SyncError? {
-        refusal(of: plan.gateCounts, removalLimit: options.removalLimit, updateLimit: options.updateLimit, overrides: overrides)
+        if plan.sourceCount == 0, plan.excludedCount > 0, !overrides.contains(.emptySource) {
+            return SyncError(
+                .everythingExcluded,
+                "cannot carry out the plan: the filter excludes all of \(counted(plan.excludedCount, "item")) in the remote list; nothing was "
+                    + "changed; correct the patterns, or call sync(overriding: .emptySource)",
+                stage: .safetyGate)
+        }
+        return refusal(of: plan.gateCounts, removalLimit: options.removalLimit, updateLimit: options.updateLimit, overrides: overrides)
     }
 
     static func refusal(
@@ -91,7 +98,7 @@ public struct SyncOverrides: OptionSet, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// Lets an empty remote list remove every local item.
+    /// Lets an empty remote list remove every local item, and a filter exclude every item of the list.
     public static let emptySource = SyncOverrides(rawValue: 1 << 0)
     /// Lets a run remove more than `removalLimit` allows.
     public static let removalLimit = SyncOverrides(rawValue: 1 << 1)

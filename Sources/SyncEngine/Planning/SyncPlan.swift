@@ -100,6 +100,8 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     var refusedUpdateCount = 0
     /// The number of items in the source, without duplicates.
     public internal(set) var sourceCount = 0
+    /// The number of items in the source that the processor excludes.
+    public internal(set) var excludedCount = 0
     /// The number of local items that belong to the sync, without foreign ones.
     public internal(set) var localCount = 0
     /// The number of items that the source lacks and no sync has installed, as far as is known; a pass leaves them alone.

@@ -54,6 +54,11 @@ public protocol SyncProcessor<Item>: Sendable {
 
     // MARK: Optional
 
+    /// Returns whether an item takes no part in a pass, by its key: it is neither downloaded nor removed. `nil` excludes nothing.
+    ///
+    /// The function is applied to the items of both sides. It must return the same result for a key during the whole pass.
+    var excludes: (@Sendable (Item.Key) -> Bool)? { get }
+
     /// Begins a pass, before any other call; `syncDidEnd(_:)` is always called afterwards, even if this method throws.
     ///
     /// - Throws: An error that prevents the pass.
@@ -151,6 +156,8 @@ public protocol SyncProcessor<Item>: Sendable {
 }
 
 extension SyncProcessor {
+    /// The default: excludes no item.
+    public var excludes: (@Sendable (Item.Key) -> Bool)? { nil }
     /// The default: does nothing before a pass.
     public func syncWillBegin() async throws {}
     /// The default: does nothing at the end of a pass without failures.

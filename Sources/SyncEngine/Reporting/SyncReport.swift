@@ -16,6 +16,8 @@ public struct SyncReport: Sendable {
     ///
     /// After the loss of a directory's journal, they include the files that an earlier pass has installed.
     public internal(set) var foreignCount = 0
+    /// The number of items in the remote list that the processor excludes.
+    public internal(set) var excludedCount = 0
     /// The changes of the plan, including those not made.
     public internal(set) var planned = Planned()
     /// The number of downloaded items that were missing locally.
@@ -81,6 +83,7 @@ public struct SyncReport: Sendable {
         if !leftOut.isEmpty { parts.append("\(leftOut.count) left out") }
         if !pendingRemovals.isEmpty { parts.append("\(pendingRemovals.count) removals pending") }
         if !localEdits.isEmpty { parts.append("\(localEdits.count) edited locally") }
+        if excludedCount > 0 { parts.append("\(excludedCount) excluded") }
         if foreignCount > 0 { parts.append("\(foreignCount) foreign") }
         if !skipped.isEmpty { parts.append("\(skipped.count) skipped") }
         return parts.joined(separator: ", ")

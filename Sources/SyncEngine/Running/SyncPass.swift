@@ -246,6 +246,7 @@ extension SyncReport {
         localCount = plan.localCount
         unchangedCount = plan.unchangedCount
         foreignCount = plan.foreignCount
+        excludedCount = plan.excludedCount
         planned = Planned(
             additions: plan.additions.count, updates: plan.updates.count, removals: plan.removals.count, moves: plan.moves.count)
         pendingDownloadCount = downloadsContents ? plan.additions.count + plan.updates.count + plan.refusals.count : 0
