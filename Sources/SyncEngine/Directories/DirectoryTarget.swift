@@ -41,8 +41,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     public let foreignFiles: ForeignFiles
     /// The permissions of the files and directories that a pass creates.
     public let modes: FileModes
-    /// The files that take no part in a pass; a pass neither downloads nor removes them.
-    public let filter: FileFilter
+    /// The parts of a mirror that are off by default: a filter, a backup, a reserve of space, and a check of all contents.
+    public let layers: MirrorLayers
 
     private let transfer: Transfer
     private let makeList: @Sendable () async throws -> Source
@@ -59,7 +59,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         var unreadable = UnreadablePaths()
     }
 
-    private var place: Directory { Directory(path: directory.path(percentEncoded: false)) }
+    var place: Directory { Directory(path: directory.path(percentEncoded: false)) }
 
     /// Creates a target without touching the directory; a pass creates a missing directory when it begins.
     ///
@@ -69,27 +69,28 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     ///   - durability: The failures that installed files survive.
     ///   - foreignFiles: The treatment of foreign files.
     ///   - modes: The permissions of the files and directories that a pass creates; by default, the umask decides.
-    ///   - filter: The files that take no part in a pass; none by default.
+    ///   - layers: The filter, the backup, the reserve of space and the check of contents; all of them are off by default.
     ///   - list: Returns the remote list.
     public convenience init(
         directory: URL, transfer: Transfer, durability: Durability = .power, foreignFiles: ForeignFiles = .keep,
-        modes: FileModes = FileModes(), filter: FileFilter = FileFilter(), list: @escaping @Sendable () async throws -> Source
+        modes: FileModes = FileModes(), layers: MirrorLayers = MirrorLayers(), list: @escaping @Sendable () async throws -> Source
     ) {
         self.init(
-            directory: directory, transfer: transfer, durability: durability, foreignFiles: foreignFiles, modes: modes, filter: filter,
+            directory: directory, transfer: transfer, durability: durability, foreignFiles: foreignFiles, modes: modes, layers: layers,
             folding: nil, list: list)
     }
 
     init(
         directory: URL, transfer: Transfer, durability: Durability, foreignFiles: ForeignFiles, modes: FileModes = FileModes(),
-        filter: FileFilter = FileFilter(), folding: NameFolding?, probe: (@Sendable (TargetStep) throws -> Void)? = nil, list: @escaping @Sendable () async throws -> Source
+        layers: MirrorLayers = MirrorLayers(), folding: NameFolding?, probe: (@Sendable (TargetStep) throws -> Void)? = nil,
+        list: @escaping @Sendable () async throws -> Source
     ) {
         self.directory = directory
         self.transfer = transfer
         self.durability = durability
         self.foreignFiles = foreignFiles
         self.modes = modes
-        self.filter = filter
+        self.layers = layers
         self.folding = folding
         self.probe = probe
         makeList = list
@@ -97,19 +98,14 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
 
     // MARK: The pass
 
-    /// The test of the filter; `nil` without patterns.
-    public var excludes: (@Sendable (PathKey) -> Bool)? {
-        guard !filter.isEmpty else { return nil }
-        return { [filter] key in filter.excludes(key.path) }
-    }
-
     /// Locks the directory for this pass and reads the journal.
     ///
     /// - Throws: ``SyncError/Code/targetLocked`` if another synchronizer has locked the directory; `StoreError` if the disk fails.
     @concurrent
     public func syncWillBegin() async throws {
         do {
-            let session = try TargetSession(place, durability: durability, modes: modes, folding: folding, probe: probe)
+            let session = try TargetSession(
+                place, durability: durability, modes: modes, folding: folding, backup: layers.backup, probe: probe)
             state.withLock { $0.session = session }
         } catch {
             state.withLock { $0.failedBegins.append(PassMark.all) }
@@ -147,8 +143,9 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         let session = callingSession
         guard let root = try session?.places.root ?? DirectoryHandle(opening: place) else { return LocalInventory([]) }
         let journal = try session?.journal ?? journal(in: root)
-        let scan = try DirectoryScan(
+        var scan = try DirectoryScan(
             of: root, journal: journal, folding: try knownFolding(), keepsForeign: foreignFiles == .keep, probe: probe)
+        scan.markDamaged(try await damagedRows(scan, journal, in: root), journal)
         let unreadable = UnreadablePaths(scan.unreadable)
         state.withLock { $0.unreadable = unreadable }
         // With a session, the journal keeps changing, and a second reference would make each change copy it.
@@ -160,7 +157,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         // While a lost journal is rebuilt, a file without a record may come from an earlier sync. It is compared but never removed. In a
         // first run it is the user's: it counts as edited, and is not removed either.
         let mayRemove = foreignFiles == .remove && !isRebuilding && !journal.isBeginning
-        var inventory = LocalInventory<Item>(order: .unsorted) {
+        var inventory = LocalInventory<Item>(order: .unsorted) { [scan] in
             var rows = scan.unchanged
             var rest: [DirectoryScan.Entry]? = scan.entries
             return {

@@ -12,6 +12,8 @@ final class TargetSession: Sendable {
     let places: TargetPlaces
     /// The name variants that the disk treats as equal.
     let folding: NameFolding
+    /// Receives the files that the pass replaces or removes; `nil` without a backup.
+    private let backup: BackupPlace?
     private let lockFile: WritableFile
     let state: Lock<State>
     let flushes = GroupedFlush()
@@ -51,7 +53,7 @@ final class TargetSession: Sendable {
     ///
     /// - Throws: ``SyncError/Code/targetLocked`` if another pass has locked it.
     init(
-        _ directory: Directory, durability: Durability, modes: FileModes = FileModes(), folding: NameFolding?,
+        _ directory: Directory, durability: Durability, modes: FileModes = FileModes(), folding: NameFolding?, backup: URL? = nil,
         probe: (@Sendable (TargetStep) throws -> Void)? = nil
     ) throws {
         let places = try TargetPlaces(directory, durability: durability, modes: modes, probe: probe)
@@ -59,6 +61,7 @@ final class TargetSession: Sendable {
         lockFile = try Self.takeLock(places, of: directory)
         try lockFile.truncate(to: 0)
         try Array("\(processNumber)".utf8).withUnsafeBytes { [lockFile] in try lockFile.write($0, at: 0) }
+        self.backup = try backup.map { try BackupPlace(Directory(path: $0.path(percentEncoded: false)), of: places, modes: modes) }
         try places.findLeftovers()
         let folding = try folding ?? NameFolding.probe(places.own)
         self.folding = folding
@@ -194,7 +197,7 @@ final class TargetSession: Sendable {
     @discardableResult
     private func install(_ whole: FilePart.Whole, as path: RelativePath, of item: some FileItem, isMaking: Bool) throws -> Bool {
         try places.inDirectory(of: path, isMaking: isMaking) { directory, name in
-            try rename(whole, to: directory, as: name, of: item)
+            try rename(whole, to: directory, as: name, path, of: item)
             places.touch(path)
             return true
         } ?? false
@@ -209,7 +212,9 @@ final class TargetSession: Sendable {
         }
     }
 
-    private func rename(_ whole: FilePart.Whole, to directory: DirectoryHandle, as name: String, of item: some FileItem) throws {
+    private func rename(
+        _ whole: FilePart.Whole, to directory: DirectoryHandle, as name: String, _ path: RelativePath, of item: some FileItem
+    ) throws {
         let key = item.key
         let record = FileRecord(version: item.version, digest: whole.digest, stamp: whole.stamp)
         let (before, number) = try state.withLock { state throws in
@@ -226,6 +231,7 @@ final class TargetSession: Sendable {
             if whole.file == nil, try places.parts.status(of: whole.name).map({ FileStamp($0) }) != whole.stamp {
                 throw SyncError.changedLocally(.moves)
             }
+            try backup?.store(name, in: directory, as: path)
             try (whole.directory ?? places.parts).rename(whole.name, to: directory, as: name)
             try places.probe?(.renamed(key.path))
         } catch {
@@ -253,6 +259,8 @@ final class TargetSession: Sendable {
                 guard state.withLock({ $0.knows(FileStamp(found), of: key) }) else { throw SyncError.changedLocally(stage) }
             }
             places.touch(path)
+            // The content of a moved file is under its new name.
+            if stage != .moves { try backup?.store(name, in: directory, as: path) }
             try directory.remove(name)
         }
         // The record goes last: if the process ends before, the next pass removes the directories of the missing file.

@@ -116,6 +116,12 @@ public protocol SyncProcessor<Item>: Sendable {
     /// - Throws: Any error; its `FailureAdvising` kind decides whether it is retried, reported, or ends the pass.
     func move(_ move: SyncPlan<Item>.Move) async throws
 
+    /// Returns a reason why a plan must not be carried out, in addition to the rules of the safety gate; `nil` lets the plan pass.
+    ///
+    /// - Parameter plan: The plan of a pass or of a dry run.
+    /// - Throws: An error that prevents the decision; the pass then changes nothing.
+    func refusal(of plan: SyncPlan<Item>) async throws -> SyncError?
+
     /// Chooses the downloads and their order, after the safety gate and before all downloads.
     ///
     /// ``OneWaySynchronizer/plan()`` calls it too, so that it shows what a pass would do. ``SyncPlan/isDryRun`` is then true, a pass may
@@ -176,6 +182,8 @@ extension SyncProcessor {
     public func holdContent(of move: SyncPlan<Item>.Move) async throws -> Bool { false }
     /// The default: moves nothing, because no content is held.
     public func move(_ move: SyncPlan<Item>.Move) async throws {}
+    /// Returns `nil`: the safety gate alone decides.
+    public func refusal(of plan: SyncPlan<Item>) async throws -> SyncError? { nil }
     /// Installs nothing, because nothing is held back.
     public func installDownloads(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<Item.Key>] { [] }
     /// The default: downloads nothing; called only if `SyncOptions.downloadsPreviews` is set.

@@ -47,6 +47,7 @@ struct Planning<Processor: SyncProcessor>: Sendable {
             }
         }
         plan.skipped = skipped
+        plan.removesFirst = options.removalTiming == .beforeDownloads
         plan.excludedCount = exclusion?.count ?? 0
         board?.enter(.plan, items: .exactly(plan.sourceCount))
         return try await stage(.plan) {

@@ -59,6 +59,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         board.enter(.safetyGate)
         board.change { $0.take(plan, downloadsContents: options.downloadsContents) }
         if let refusal = SafetyGate.refusal(of: plan, options: options, overrides: overrides) { throw refusal }
+        if let refusal = try await processor.refusal(of: plan) { throw refusal }
         defer { noteRemovals(plan.removals) }
         for refusal in plan.refusals {
             board.failed(

@@ -39,10 +39,11 @@ final class DirectoryBench: Sendable {
     var transferred: Int { origin.withLock { $0.transferred } }
 
     func target(
-        foreignFiles: ForeignFiles = .keep, filter: FileFilter = FileFilter(), folding: NameFolding? = nil, durability: Durability = .crash
+        foreignFiles: ForeignFiles = .keep, layers: MirrorLayers = MirrorLayers(), folding: NameFolding? = nil,
+        durability: Durability = .crash
     ) -> DirectoryTarget<ListedSource<ListedFile>, BenchTransfer> {
         DirectoryTarget(
-            directory: url, transfer: BenchTransfer(bench: self), durability: durability, foreignFiles: foreignFiles, filter: filter,
+            directory: url, transfer: BenchTransfer(bench: self), durability: durability, foreignFiles: foreignFiles, layers: layers,
             folding: folding,
             probe: { [unowned self] step in try probe.withLock { $0 }?(step) }
         ) { [self] in
@@ -60,7 +61,7 @@ final class DirectoryBench: Sendable {
     @discardableResult
     func sync(
         _ overrides: SyncOverrides = [], localEdits: LocalEdits = .overwrite, foreignFiles: ForeignFiles = .keep,
-        filter: FileFilter = FileFilter(), folding: NameFolding? = nil, durability: Durability = .crash, stopsOnError: Bool = false,
+        layers: MirrorLayers = MirrorLayers(), folding: NameFolding? = nil, durability: Durability = .crash, stopsOnError: Bool = false,
         concurrency: Int = 0,
         removalTiming: RemovalTiming = .afterDownloads
     ) async throws -> SyncReport {
@@ -69,7 +70,7 @@ final class DirectoryBench: Sendable {
             removalLimit: .unlimited, updateLimit: .unlimited, retry: .never,
             localEdits: localEdits)
         return try await OneWaySynchronizer(
-            processor: target(foreignFiles: foreignFiles, filter: filter, folding: folding, durability: durability), options: options
+            processor: target(foreignFiles: foreignFiles, layers: layers, folding: folding, durability: durability), options: options
         )
         .sync(overriding: overrides)
     }

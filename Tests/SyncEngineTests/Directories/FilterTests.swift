@@ -117,13 +117,19 @@ struct FilePatternTests {
 struct FilterTests {
     private let filter = FileFilter(["*.log", "/cache/"])
 
+    private func layers(_ filter: FileFilter) -> MirrorLayers {
+        var layers = MirrorLayers()
+        layers.filter = filter
+        return layers
+    }
+
     @Test func `S21: excluded files are neither downloaded nor removed, and directories with them stay`() async throws {
         let bench = try DirectoryBench(["a": "1", "d/a.log": "2", "cache/x": "3"])
         #expect(try await bench.sync().addedCount == 3)
         bench.origin.withLock { $0.contents = ["a": "1", "new.log": "4", "cache/y": "5", "b": "6"] }
-        let plan = try await OneWaySynchronizer(processor: bench.target(filter: filter)).plan()
+        let plan = try await OneWaySynchronizer(processor: bench.target(layers: layers(filter))).plan()
         #expect((plan.additions.count, plan.removals.count, plan.unchangedCount, plan.excludedCount) == (1, 0, 1, 2))
-        let report = try await bench.sync(filter: filter)
+        let report = try await bench.sync(layers: layers(filter))
         #expect((report.addedCount, report.removedCount, report.excludedCount) == (1, 0, 2))
         #expect(report.summary.contains("2 excluded"))
         #expect(try bench.files == ["a": "1", "b": "6", "d/a.log": "2", "cache/x": "3"])
@@ -136,7 +142,7 @@ struct FilterTests {
         let bench = try DirectoryBench(["a": "1"])
         try await bench.sync()
         for path in ["mine", "mine.log", "cache/mine"] { try bench.write("mine", path) }
-        try await bench.sync(foreignFiles: .remove, filter: filter)
+        try await bench.sync(foreignFiles: .remove, layers: layers(filter))
         #expect(try bench.files == ["a": "1", "mine.log": "mine", "cache/mine": "mine"])
     }
 
@@ -147,7 +153,7 @@ struct FilterTests {
             origin.contents = ["a.log": "1", "b": "2", "z": "z"]
             origin.transfers = []
         }
-        let report = try await bench.sync(filter: filter)
+        let report = try await bench.sync(layers: layers(filter))
         #expect((report.movedCount, report.addedCount, report.removedCount) == (0, 1, 1))
         #expect(bench.origin.withLock { $0.transfers } == ["b"])
         #expect(try bench.files == ["b": "2", "b.log": "2", "z": "z"])
@@ -158,16 +164,17 @@ struct FilterTests {
         let bench = try DirectoryBench(["a": "1", "d/b": "2"])
         if !isFirst { try await bench.sync() }
         let filter = FileFilter(["*"])
-        #expect(try await OneWaySynchronizer(processor: bench.target(filter: filter)).plan().gateRefusal?.code == .everythingExcluded)
-        #expect(await syncError { try await bench.sync(filter: filter) }?.code == .everythingExcluded)
+        #expect(
+            try await OneWaySynchronizer(processor: bench.target(layers: layers(filter))).plan().gateRefusal?.code == .everythingExcluded)
+        #expect(await syncError { try await bench.sync(layers: layers(filter)) }?.code == .everythingExcluded)
         #expect(try bench.files.count == (isFirst ? 0 : 2))
-        #expect(try await bench.sync(.emptySource, filter: filter).excludedCount == 2)
+        #expect(try await bench.sync(.emptySource, layers: layers(filter)).excludedCount == 2)
         #expect(try bench.files.count == (isFirst ? 0 : 2), "local files are excluded too")
     }
 
     @Test func `S2, S21: the count of a list includes excluded items`() async throws {
         let bench = try DirectoryBench(["a": "1"])
-        let target = DirectoryTarget(directory: bench.url, transfer: BenchTransfer(bench: bench), filter: filter) {
+        let target = DirectoryTarget(directory: bench.url, transfer: BenchTransfer(bench: bench), layers: layers(filter)) {
             ListedSource([ListedFile(path: "a", sha256: digest("1")), ListedFile(path: "b.log", sha256: digest("2"))], expectedCount: 2)
         }
         #expect(try await OneWaySynchronizer(processor: target).sync().sourceCount == 1)

@@ -151,6 +151,23 @@ private func mirror(url: URL, api: FileClient, digest: String) async throws {
     print(file, report, shared)
 }
 
+private func rated(client: FileClient, part: FilePart) async throws {
+    let response = try await client.get("films/7.mp4", range: nil)
+    let rate = try TransferRate(bytesPerSecond: 500_000)
+    for try await piece in response.body {
+        try await rate.take(piece.count)
+        try part.append(piece)
+    }
+}
+
+private func filtered() -> [FileFilter] {
+    let filter = FileFilter(["*.tmp", "/cache/", "!keep.tmp"])
+    var layers = MirrorLayers()
+    layers.filter = FileFilter(["*.tmp"])
+    layers.backup = URL(filePath: "/var/backups/films")
+    return [filter, layers.filter]
+}
+
 private func keys() {
     let key: PathKey = "films/1927/metropolis.mp4"
     print(key.path)
