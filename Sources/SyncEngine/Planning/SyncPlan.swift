@@ -96,6 +96,8 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     public internal(set) var refusals: [SyncRefusal<Item.Key>] = []
     /// Local files and directories that cannot be read, or not be removed as foreign; a pass leaves them alone.
     public internal(set) var skipped: [SyncRefusal<Item.Key>] = []
+    /// The list's function to call after the pass.
+    var whenApplied: (@Sendable () async throws -> Void)?
     /// Whether the removals free their space before the downloads.
     var removesFirst = false
     /// The number of refused items that exist locally in another version; they count as updates for the safety gate.

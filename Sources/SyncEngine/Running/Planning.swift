@@ -47,6 +47,7 @@ struct Planning<Processor: SyncProcessor>: Sendable {
             }
         }
         plan.skipped = skipped
+        plan.whenApplied = source.whenApplied
         plan.removesFirst = options.removalTiming == .beforeDownloads
         plan.excludedCount = exclusion?.count ?? 0
         board?.enter(.plan, items: .exactly(plan.sourceCount))
@@ -117,6 +118,8 @@ struct ListReading<Reader: SourceReader> {
     private var count = 0
     private var pageCount = 0
     private var hasEnded = false
+    /// The last page's function to call after the pass.
+    private(set) var whenApplied: (@Sendable () async throws -> Void)?
 
     init(reader: Reader, limit: Int = .max, board: ProgressBoard?) {
         self.reader = reader
@@ -147,6 +150,7 @@ struct ListReading<Reader: SourceReader> {
         board?.listed(items: page.items.count)
         if case .complete(let expected) = page.end {
             hasEnded = true
+            whenApplied = page.whenApplied
             if let expected, expected != count {
                 throw SyncError(
                     .incompleteList,

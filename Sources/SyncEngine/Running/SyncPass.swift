@@ -83,7 +83,12 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         try Task.checkCancellation()
         // The processor can detect a replaced target here, before the report claims success.
         if board.report.failures.isEmpty {
-            do { try await processor.syncWillEnd() } catch { throw StageFailure(stage: .end, error: error) }
+            do {
+                try await processor.syncWillEnd()
+                try await plan.whenApplied?()
+            } catch {
+                throw StageFailure(stage: .end, error: error)
+            }
         }
         let failures = board.report.failures
         if let first = failures.first {

@@ -18,16 +18,29 @@ enum MovedFiles {
         }
     }
 
-    /// Runs a pass over the list of a generation; prints each transfer.
-    static func synchronize(_ count: Int, generation: Int, in directory: URL, durability: Durability) async throws {
+    private static func list(_ count: Int, generation: Int) -> [ListedFile] {
+        (0..<count).map { number in
+            let content = content(number)
+            return ListedFile(
+                path: path(number, generation: generation, count: count), version: "\(number)", byteCount: Int64(content.count),
+                sha256: SHA256.digest(of: content).hex)
+        }
+    }
+
+    /// Runs a pass over the list of a generation; prints each transfer, and the generation from which changes are requested.
+    static func synchronize(
+        _ count: Int, generation: Int, in directory: URL, durability: Durability, asChanges: Bool
+    ) async throws {
+        let state = directory.appending(path: ".storehouse/list")
         let target = DirectoryTarget(directory: directory, transfer: Transfer(), durability: durability) {
-            ListedSource(
-                (0..<count).map { number in
-                    let content = content(number)
-                    return ListedFile(
-                        path: path(number, generation: generation, count: count), version: "\(number)", byteCount: Int64(content.count),
-                        sha256: SHA256.digest(of: content).hex)
-                })
+            DeltaSource(saving: state, fullEvery: asChanges ? .max : 0) {
+                (ListedSource(list(count, generation: generation)), token: "\(generation)")
+            } changes: { token in
+                say("since \(token)")
+                let new = list(count, generation: generation)
+                let old = list(count, generation: Int(token) ?? 0).filter { !Set(new.map(\.path)).contains($0.path) }
+                return ListChanges(old.map { .removed($0.key) } + new.map { .set($0) }, token: "\(generation)", since: token)
+            }
         }
         do {
             let report = try await OneWaySynchronizer(processor: target, options: SyncOptions(retry: .never)).sync()

@@ -65,7 +65,7 @@ struct RateTests {
             }
             // Twenty pieces of half a second: the last one begins after 9.5 seconds.
             let began = time.now
-            while arrived.withLock({ $0 }) < 10_000 {
+            while arrived.current < 10_000 {
                 try await time.sleepers(atLeast: 1)
                 let seconds = began.duration(to: time.now) / .seconds(1)
                 #expect(Double(arrived.current) <= seconds * 1_000 + 500)
