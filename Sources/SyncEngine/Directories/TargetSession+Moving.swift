@@ -9,6 +9,8 @@ internal import StorePlatform
 extension TargetSession {
     /// A file that has a second name in the directory of parts.
     struct HeldFile: Sendable {
+        /// The key of the file under its old name.
+        var origin: PathKey
         var digest: SHA256.Digest
         var stamp: FileStamp
     }
@@ -33,7 +35,7 @@ extension TargetSession {
             try places.parts.remove(name)
             return false
         }
-        state.withLock { $0.held[destination] = HeldFile(digest: record.digest, stamp: record.stamp) }
+        state.withLock { $0.held[destination] = HeldFile(origin: key, digest: record.digest, stamp: record.stamp) }
         return true
     }
 
@@ -48,6 +50,7 @@ extension TargetSession {
         try places.parts.remove(name)
         state.withLock { state in
             state.held[item.key] = nil
+            state.moved.insert(held.origin)
             state.hasUnflushedMoves = true
         }
     }

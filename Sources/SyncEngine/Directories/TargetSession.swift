@@ -40,6 +40,8 @@ final class TargetSession: Sendable {
         var replaced: Set<PathKey> = []
         /// The files with a second name in the directory of parts, by their new keys.
         var held: [PathKey: HeldFile] = [:]
+        /// The old keys of the files that have their new names.
+        var moved: Set<PathKey> = []
         /// Whether a moved file has a new name that may not be on the disk yet.
         var hasUnflushedMoves = false
         /// Whether the journal records everything that the pass has done as flushed.
@@ -260,7 +262,7 @@ final class TargetSession: Sendable {
             }
             places.touch(path)
             // The content of a moved file is under its new name.
-            if stage != .moves { try backup?.store(name, in: directory, as: path) }
+            if !state.withLock({ $0.moved.contains(key) }) { try backup?.store(name, in: directory, as: path) }
             try directory.remove(name)
         }
         // The record goes last: if the process ends before, the next pass removes the directories of the missing file.
