@@ -105,8 +105,9 @@ public struct ListChanges<Item: SyncItem>: Sendable {
     public var changes: [Change]
     /// The token of the state after the changes.
     public var token: String
-    /// The token of the state before the changes, as the origin states it; `nil` if it states none. With another token than the requested
-    /// one, the changes do not fit, and the whole list is requested.
+    /// The token of the state before the changes, as the origin states it; `nil` if it states none.
+    ///
+    /// With another token than the requested one, the changes do not fit, and the whole list is requested.
     public var since: String?
 
     /// Creates changes.
