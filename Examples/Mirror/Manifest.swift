@@ -8,6 +8,9 @@ import SyncEngine
 struct Origin: FileTransfer {
     let manifest: URL
     let retries: Int
+    var rate: TransferRate?
+    /// Fields of requests to the origin of the manifest.
+    var fields: [(name: String, value: String)] = []
 
     /// Files up to this size are requested at once; larger ones are worth resuming.
     private static let resumableSize: Int64 = 256 * 1024
@@ -24,6 +27,7 @@ struct Origin: FileTransfer {
 
     func transfer(_ file: ListedFile, into part: FilePart) async throws {
         let (host, route) = try reach(file.url ?? Self.address(of: file.path))
+        if let rate { return try await stream(host, route, into: part, canResume: file.byteCount != nil, rate) }
         if let size = file.byteCount, size <= Self.resumableSize { return try part.append(try await host.data(for: route)) }
         // The download keeps its own part beside the file, resumes from it, and hashes the bytes as they arrive. The target checks size and
         // digest.
@@ -31,6 +35,28 @@ struct Origin: FileTransfer {
             SyncProgress.reached(progress.bytes)
         } onDigest: { digest in
             part.adoptWorkingFile(sha256: digest)
+        }
+    }
+
+    /// Downloads a file piece by piece, each as soon as the rate allows it.
+    private func stream(_ host: RemoteHost, _ route: Route, into part: FilePart, canResume: Bool, _ rate: TransferRate) async throws {
+        var route = route
+        let point = canResume ? part.resumePoint : nil
+        if let point {
+            route.headers.append("Range", "bytes=\(point.offset)-")
+            route.headers.append("If-Range", point.validator)
+        }
+        let bytes = try await host.bytes(for: route)
+        let isPartial = bytes.response.status == 206
+        if isPartial, bytes.response.fields["Content-Range"]?.hasPrefix("bytes \(point?.offset ?? 0)-") != true {
+            throw Options.Mistake(description: "the server sent another part of the file than was requested")
+        }
+        // A weak validator does not prove that the bytes are the same (RFC 9110 §8.8.1).
+        let tag = bytes.response.fields["ETag"].flatMap { $0.hasPrefix("W/") ? nil : $0 }
+        try part.begin(at: isPartial ? point?.offset ?? 0 : 0, validator: tag)
+        for try await piece in bytes {
+            try await rate.take(piece.count)
+            try part.append(piece)
         }
     }
 
@@ -47,6 +73,10 @@ struct Origin: FileTransfer {
         else { throw Self.invalid(address) }
         var route = Route(path: "/")
         do { route.options.target = .page(try OriginReference(chosen: resolved)) } catch { throw Self.invalid(address) }
+        // Another host must not see the secrets of this one.
+        if let own = manifest.scheme?.lowercased(), scheme == own, base.host() == manifest.host(), base.port == manifest.port {
+            for field in fields { route.headers.append(field.name, field.value) }
+        }
         let host = RemoteHost(HostConfiguration(name, scheme: scheme == "http" ? .http : .https, port: base.port))
         return (host.with { $0.retry = .exponential(attempts: retries + 1) }, route)
     }

@@ -18,6 +18,7 @@ struct Mirror {
         do {
             let options = try Options(CommandLine.arguments.dropFirst())
             if options.helps { return print(Options.usage) }
+            if let directory = options.made { return try Make.run(directory, options) }
             guard let manifest = options.manifest, let directory = options.directory else { exit(try await Demo.run(options)) }
             exit(try await run(options, manifest: manifest, directory: directory))
         } catch let mistake as Options.Mistake {
@@ -33,8 +34,8 @@ struct Mirror {
     static func synchronizer(
         _ options: Options, manifest: URL, directory: URL
     ) -> OneWaySynchronizer<some SyncProcessor<ListedFile>> {
-        let origin = Origin(manifest: manifest, retries: options.retries)
-        let target = DirectoryTarget(directory: directory, transfer: origin) { origin.list() }
+        let origin = Origin(manifest: manifest, retries: options.retries, rate: options.rate, fields: options.fields)
+        let target = DirectoryTarget(directory: directory, transfer: origin, layers: options.layers) { origin.list() }
         return OneWaySynchronizer(
             processor: target,
             options: SyncOptions(
@@ -50,6 +51,11 @@ struct Mirror {
     static func run(_ options: Options, manifest: URL, directory: URL) async throws -> Int32 {
         let show = Show(options)
         let synchronizer = synchronizer(options, manifest: manifest, directory: directory)
+        if options.verifies {
+            let damaged = try await synchronizer.plan().updates.filter { $0.reason == .unknownVersion }
+            try show.damaged(damaged)
+            return damaged.isEmpty ? 0 : 1
+        }
         if options.isDryRun {
             try show.plan(try await synchronizer.plan())
             return 0
@@ -86,7 +92,10 @@ struct Mirror {
             default: break
             }
             Show.complain(Show.words(of: error))
-            return [.emptySource, .removalLimit, .updateLimit, .everythingChanged, .sharedContent].contains(error.code) ? 2 : 3
+            let refusals: Set<SyncError.Code> = [
+                .emptySource, .removalLimit, .updateLimit, .everythingChanged, .sharedContent, .everythingExcluded, .noSpace,
+            ]
+            return refusals.contains(error.code) ? 2 : 3
         }
     }
 

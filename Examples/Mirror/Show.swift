@@ -1,5 +1,6 @@
 import Console
 import Foundation
+import RemoteRouting
 import StoreCore
 import SyncEngine
 
@@ -46,6 +47,7 @@ struct Show {
         case .sourceList: parts = ["reading the list"] + (progress.doneItems > 0 ? ["\(progress.doneItems) so far"] : [])
         case .localInventory: parts = ["scanning the directory"]
         case .plan, .safetyGate, .prepare: parts = ["comparing"]
+        case .moves: parts = ["moving", "\(progress.doneItems)/\(progress.totalItems)"]
         case .previews, .contents: parts = ["downloading", "\(progress.doneItems)/\(progress.totalItems)"]
         case .removals: parts = ["removing", "\(progress.doneItems)/\(progress.totalItems)"]
         }
@@ -65,18 +67,22 @@ struct Show {
             return try json(
                 Plan(
                     additions: plan.additions.map(\.item.path), updates: plan.updates.map(\.item.path),
-                    removals: plan.removals.map(\.local.key.path), refused: plan.refusals.map { "\($0.error)" },
+                    moves: plan.moves.map { [$0.from.key.path, $0.item.path] }, removals: plan.removals.map(\.local.key.path),
+                    refused: plan.refusals.map { "\($0.error)" },
                     skipped: plan.skipped.map(\.key.path), unchanged: plan.unchangedCount,
                     bytes: plan.downloadBytes, gate: plan.gateRefusal?.message))
         }
         for download in plan.additions { line("add     \(download.item.path)") }
         for download in plan.updates { line("update  \(download.item.path)  (\(download.reason.words))") }
+        for move in plan.moves { line("move    \(move.from.key.path) → \(move.item.path)") }
         for removal in plan.removals { line("remove  \(removal.local.key.path.escapedForDisplay())  (\(removal.reason.words))") }
         for refusal in plan.refusals { line("refuse  \(refusal.error)") }
         for skip in plan.skipped { line("skip    \(skip.error)") }
         if let gate = plan.gateRefusal { line("stop    \(Show.words(of: gate))") }
         line(
-            "\(plan.additions.count) to add, \(plan.updates.count) to update, \(plan.removals.count) to remove, \(plan.unchangedCount) unchanged"
+            "\(plan.additions.count) to add, \(plan.updates.count) to update, \(plan.removals.count) to remove, "
+                + (plan.moves.isEmpty ? "" : "\(plan.moves.count) to move, ") + "\(plan.unchangedCount) unchanged"
+                + (plan.excludedCount == 0 ? "" : ", \(plan.excludedCount) excluded")
         )
     }
 
@@ -88,6 +94,8 @@ struct Show {
         case .updateLimit: "\(reason(of: error)); check with --dry-run, then use --max-update <count>"
         case .sharedContent: "\(reason(of: error)); if the manifest is right, use --allow-same-content"
         case .everythingChanged: "\(reason(of: error)); check with --dry-run, then use --allow-all-changed"
+        case .everythingExcluded: "\(reason(of: error)); correct --exclude, or use --allow-empty"
+        case .noSpace: "\(reason(of: error)); free space, or lower --keep-free"
         case .listLimit: "\(reason(of: error)); correct the manifest, or use --max-files <count>"
         case .stageFailed:
             "the stage “\(error.stage?.description ?? "begin")” failed, and later stages were skipped: \(error.underlyingError ?? error)"
@@ -100,11 +108,32 @@ struct Show {
         error.message.components(separatedBy: "; ").prefix(2).joined(separator: "; ")
     }
 
+    /// The number of failures that are shown in full.
+    private static let mostFailures = 10
+
+    /// The remaining failures in one line, by their reasons.
+    private static func summary(of failures: ArraySlice<SyncFailure>) -> String {
+        let reasons = failures.map {
+            ($0.error as? SyncError)?.code.rawValue ?? (($0.error as? RemoteError)?.code).map { "\($0)" } ?? "other"
+        }
+        let counts = Dictionary(grouping: reasons) { $0 }.mapValues(\.count).sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+        return "failed  and \(failures.count) more: " + counts.map { "\($0.value) × \($0.key)" }.joined(separator: ", ")
+            + "; all with --json"
+    }
+
+    /// Shows the files with other content than was installed.
+    func damaged(_ files: [SyncPlan<ListedFile>.Download]) throws {
+        if isJSON { return try json(["damaged": files.map(\.item.path)]) }
+        for file in files { line("damaged \(file.item.path)") }
+        line(files.isEmpty ? "every installed file has its content" : "\(files.count) damaged; use --repair to download them again")
+    }
+
     func report(_ report: SyncReport, error: SyncError?) throws {
         if isJSON {
             return try json(
                 Summary(
-                    added: report.addedCount, updated: report.updatedCount, removed: report.removedCount, unchanged: report.unchangedCount,
+                    added: report.addedCount, updated: report.updatedCount, removed: report.removedCount, moved: report.movedCount,
+                    unchanged: report.unchangedCount, excluded: report.excludedCount,
                     foreign: report.foreignCount, editedLocally: report.localEdits.map(\.description),
                     bytes: report.downloadedBytes, seconds: report.duration / .seconds(1), failures: report.failures.map(\.description),
                     skipped: report.skipped.map(\.description),
@@ -112,21 +141,24 @@ struct Show {
         }
         // A refused run changes nothing, so its error is the whole report.
         guard error == nil || error?.code == .incomplete || error?.code == .cancelled else { return }
-        for failure in report.failures { line("failed  \(failure)") }
+        for failure in report.failures.prefix(Self.mostFailures) { line("failed  \(failure)") }
+        if report.failures.count > Self.mostFailures { line(Self.summary(of: report.failures[Self.mostFailures...])) }
         for skip in report.skipped { line("skipped \(skip)") }
         if error?.code == .cancelled { line("stopped; the next run resumes here") }
         line("\(report.summary)  (\(Show.bytes(report.downloadedBytes)) in \(String(format: "%.1f", report.duration / .seconds(1))) s)")
     }
 
     private struct Plan: Encodable {
-        var additions, updates, removals, refused, skipped: [String]
+        var additions, updates: [String]
+        var moves: [[String]]
+        var removals, refused, skipped: [String]
         var unchanged: Int
         var bytes: Int64?
         var gate: String?
     }
 
     private struct Summary: Encodable {
-        var added, updated, removed, unchanged, foreign: Int
+        var added, updated, removed, moved, unchanged, excluded, foreign: Int
         var editedLocally: [String]
         var bytes: Int64
         var seconds: Double
@@ -144,7 +176,7 @@ struct Show {
         write(text.joined() + "\n")
     }
 
-    private static func bytes(_ count: Int64) -> String {
+    static func bytes(_ count: Int64) -> String {
         count < 10_000 ? "\(count) B" : count < 10_000_000 ? "\(count / 1000) kB" : "\(count / 1_000_000) MB"
     }
 

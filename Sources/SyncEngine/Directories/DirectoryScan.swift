@@ -10,7 +10,7 @@ struct DirectoryScan: Sendable {
         var version: String?
         var size: Int
         var isEdited: Bool
-        /// Whether a sync installed the file and a power loss damaged it.
+        /// Whether a sync installed the file and its content was damaged, for example by a power loss.
         var isTorn = false
         /// Whether the process lacks permission to read the file, so that its origin is unknown.
         var isUnreadable = false
@@ -69,6 +69,15 @@ struct DirectoryScan: Sendable {
         }.sorted()
         // A removed directory looks empty. Accepting that would download every file into an unlinked directory.
         if root.isRemoved { throw SyncError.vanished(root.path) }
+    }
+
+    /// Records that files with known stamps have other content than their records.
+    mutating func markDamaged(_ rows: [Int], _ journal: TargetJournal) {
+        for row in rows {
+            guard let path = journal.records.path(at: row) else { continue }
+            unchanged.remove(row)
+            entries.append(Entry(path: path, version: nil, size: journal.records.record(at: row).stamp.size, isEdited: false, isTorn: true))
+        }
     }
 
     /// The paths of all files that exist.
@@ -225,6 +234,10 @@ struct RowSet: Sendable {
         if row >> 6 >= words.count { words += Array(repeating: 0, count: (row >> 6) + 1 - words.count) }
         words[row >> 6] |= 1 << UInt64(row & 63)
         return true
+    }
+
+    mutating func remove(_ row: Int) {
+        if contains(row) { words[row >> 6] &= ~(1 << UInt64(row & 63)) }
     }
 
     /// Returns the next rows in ascending order.

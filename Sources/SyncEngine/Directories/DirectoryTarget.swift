@@ -41,6 +41,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     public let foreignFiles: ForeignFiles
     /// The permissions of the files and directories that a pass creates.
     public let modes: FileModes
+    /// The parts of a mirror that are off by default: a filter, a backup, a reserve of space, and a check of all contents.
+    public let layers: MirrorLayers
 
     private let transfer: Transfer
     private let makeList: @Sendable () async throws -> Source
@@ -57,7 +59,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         var unreadable = UnreadablePaths()
     }
 
-    private var place: Directory { Directory(path: directory.path(percentEncoded: false)) }
+    var place: Directory { Directory(path: directory.path(percentEncoded: false)) }
 
     /// Creates a target without touching the directory; a pass creates a missing directory when it begins.
     ///
@@ -67,25 +69,28 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     ///   - durability: The failures that installed files survive.
     ///   - foreignFiles: The treatment of foreign files.
     ///   - modes: The permissions of the files and directories that a pass creates; by default, the umask decides.
+    ///   - layers: The filter, the backup, the reserve of space and the check of contents; all of them are off by default.
     ///   - list: Returns the remote list.
     public convenience init(
         directory: URL, transfer: Transfer, durability: Durability = .power, foreignFiles: ForeignFiles = .keep,
-        modes: FileModes = FileModes(), list: @escaping @Sendable () async throws -> Source
+        modes: FileModes = FileModes(), layers: MirrorLayers = MirrorLayers(), list: @escaping @Sendable () async throws -> Source
     ) {
         self.init(
-            directory: directory, transfer: transfer, durability: durability, foreignFiles: foreignFiles, modes: modes, folding: nil,
-            list: list)
+            directory: directory, transfer: transfer, durability: durability, foreignFiles: foreignFiles, modes: modes, layers: layers,
+            folding: nil, list: list)
     }
 
     init(
         directory: URL, transfer: Transfer, durability: Durability, foreignFiles: ForeignFiles, modes: FileModes = FileModes(),
-        folding: NameFolding?, probe: (@Sendable (TargetStep) throws -> Void)? = nil, list: @escaping @Sendable () async throws -> Source
+        layers: MirrorLayers = MirrorLayers(), folding: NameFolding?, probe: (@Sendable (TargetStep) throws -> Void)? = nil,
+        list: @escaping @Sendable () async throws -> Source
     ) {
         self.directory = directory
         self.transfer = transfer
         self.durability = durability
         self.foreignFiles = foreignFiles
         self.modes = modes
+        self.layers = layers
         self.folding = folding
         self.probe = probe
         makeList = list
@@ -99,7 +104,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     @concurrent
     public func syncWillBegin() async throws {
         do {
-            let session = try TargetSession(place, durability: durability, modes: modes, folding: folding, probe: probe)
+            let session = try TargetSession(
+                place, durability: durability, modes: modes, folding: folding, backup: layers.backup, probe: probe)
             state.withLock { $0.session = session }
         } catch {
             state.withLock { $0.failedBegins.append(PassMark.all) }
@@ -137,8 +143,9 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         let session = callingSession
         guard let root = try session?.places.root ?? DirectoryHandle(opening: place) else { return LocalInventory([]) }
         let journal = try session?.journal ?? journal(in: root)
-        let scan = try DirectoryScan(
+        var scan = try DirectoryScan(
             of: root, journal: journal, folding: try knownFolding(), keepsForeign: foreignFiles == .keep, probe: probe)
+        scan.markDamaged(try await damagedRows(scan, journal, in: root), journal)
         let unreadable = UnreadablePaths(scan.unreadable)
         state.withLock { $0.unreadable = unreadable }
         // With a session, the journal keeps changing, and a second reference would make each change copy it.
@@ -150,7 +157,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         // While a lost journal is rebuilt, a file without a record may come from an earlier sync. It is compared but never removed. In a
         // first run it is the user's: it counts as edited, and is not removed either.
         let mayRemove = foreignFiles == .remove && !isRebuilding && !journal.isBeginning
-        var inventory = LocalInventory<Item>(order: .unsorted) {
+        var inventory = LocalInventory<Item>(order: .unsorted) { [scan] in
             var rows = scan.unchanged
             var rest: [DirectoryScan.Entry]? = scan.entries
             return {
@@ -271,7 +278,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         if plan.isDryRun { return plan.downloads }
         let session = try session()
         try session.places.verify()
-        session.willRemove(plan.removals.lazy.map(\.local))
+        session.willRemove((plan.removals + plan.moves.compactMap(\.removal)).lazy.map(\.local))
         try session.forgetVanished()
         // Items that began to download while the list was read are no longer among the plan's downloads, but the next pass resumes one that
         // has failed.
@@ -319,6 +326,37 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         }
     }
 
+    /// Returns the downloads whose digest and size a file of another path has, as far as the journal records it.
+    ///
+    /// - Throws: `StoreError` if the disk fails.
+    @concurrent
+    public func moves(in plan: SyncPlan<Item>) async throws -> [SyncPlan<Item>.Move] {
+        guard !plan.removals.isEmpty || !plan.updates.isEmpty else { return [] }
+        if let session = callingSession { return session.journal.moves(in: plan, digest: Self.digest) }
+        guard let root = try DirectoryHandle(opening: place) else { return [] }
+        return try journal(in: root).moves(in: plan, digest: Self.digest)
+    }
+
+    /// Gives a file a second name in the target's own directory, unless the file has changed or the disk has no hard links.
+    @concurrent
+    public func holdContent(of move: SyncPlan<Item>.Move) async throws -> Bool {
+        try session().hold(move.from.key, for: move.item.key)
+    }
+
+    /// Gives a held file its new name.
+    @concurrent
+    public func move(_ move: SyncPlan<Item>.Move) async throws {
+        let session = try session()
+        let path = try RelativePath(move.item.key)
+        do {
+            try await session.installHeld(move.item, as: path)
+            try session.places.verify()
+        } catch {
+            if (error as? SyncError)?.code != .targetVanished { try session.places.verify(after: error, at: path) }
+            throw error
+        }
+    }
+
     /// Installs the staged updates, unless most of them would receive the same content.
     ///
     /// - Returns: The files that were not replaced. If more than half of at least 20 changed files share one digest, all of them are
@@ -334,6 +372,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     public func remove(_ keys: Set<PathKey>) async throws {
         let session = try session()
         try session.places.verify()
+        try await session.flushMoves()
         for key in keys.sorted() {
             let path = try RelativePath(existing: key)
             try session.places.whileThere(at: path) { try session.remove(path, key: key) }

@@ -187,7 +187,8 @@ public final class FilePart: Sendable {
         var name: String
         var digest: SHA256.Digest
         var stamp: FileStamp
-        var file: WritableFile
+        /// The open file; `nil` for a moved file, which is only linked.
+        var file: WritableFile?
     }
 
     /// Checks size and digest.

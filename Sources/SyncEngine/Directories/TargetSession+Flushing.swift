@@ -15,10 +15,11 @@ extension TargetSession {
 
     /// Waits until the bytes of a file are on the disk, if `durability` requires it.
     func settle(_ whole: FilePart.Whole, of key: PathKey) async throws {
-        guard places.durability == .power else { return }
+        // A moved file was flushed before it got its old name.
+        guard places.durability == .power, let file = whole.file else { return }
         guard whole.stamp.size < Self.largeSize, places.flushesFileSystem else {
             try places.probe?(.synchronizes(key.path))
-            return try whole.file.synchronize()
+            return try file.synchronize()
         }
         ItemMeter.current?.giveUpSlot()
         try await flush()

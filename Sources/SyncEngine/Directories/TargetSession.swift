@@ -12,6 +12,8 @@ final class TargetSession: Sendable {
     let places: TargetPlaces
     /// The name variants that the disk treats as equal.
     let folding: NameFolding
+    /// Receives the files that the pass replaces or removes; `nil` without a backup.
+    private let backup: BackupPlace?
     private let lockFile: WritableFile
     let state: Lock<State>
     let flushes = GroupedFlush()
@@ -36,6 +38,12 @@ final class TargetSession: Sendable {
         var stageable: Set<PathKey> = []
         var staged: [PathKey: StagedUpdate] = [:]
         var replaced: Set<PathKey> = []
+        /// The files with a second name in the directory of parts, by their new keys.
+        var held: [PathKey: HeldFile] = [:]
+        /// The old keys of the files that have their new names.
+        var moved: Set<PathKey> = []
+        /// Whether a moved file has a new name that may not be on the disk yet.
+        var hasUnflushedMoves = false
         /// Whether the journal records everything that the pass has done as flushed.
         var isSettled = false
     }
@@ -47,7 +55,7 @@ final class TargetSession: Sendable {
     ///
     /// - Throws: ``SyncError/Code/targetLocked`` if another pass has locked it.
     init(
-        _ directory: Directory, durability: Durability, modes: FileModes = FileModes(), folding: NameFolding?,
+        _ directory: Directory, durability: Durability, modes: FileModes = FileModes(), folding: NameFolding?, backup: URL? = nil,
         probe: (@Sendable (TargetStep) throws -> Void)? = nil
     ) throws {
         let places = try TargetPlaces(directory, durability: durability, modes: modes, probe: probe)
@@ -55,6 +63,7 @@ final class TargetSession: Sendable {
         lockFile = try Self.takeLock(places, of: directory)
         try lockFile.truncate(to: 0)
         try Array("\(processNumber)".utf8).withUnsafeBytes { [lockFile] in try lockFile.write($0, at: 0) }
+        self.backup = try backup.map { try BackupPlace(Directory(path: $0.path(percentEncoded: false)), of: places, modes: modes) }
         try places.findLeftovers()
         let folding = try folding ?? NameFolding.probe(places.own)
         self.folding = folding
@@ -190,7 +199,7 @@ final class TargetSession: Sendable {
     @discardableResult
     private func install(_ whole: FilePart.Whole, as path: RelativePath, of item: some FileItem, isMaking: Bool) throws -> Bool {
         try places.inDirectory(of: path, isMaking: isMaking) { directory, name in
-            try rename(whole, to: directory, as: name, of: item)
+            try rename(whole, to: directory, as: name, path, of: item)
             places.touch(path)
             return true
         } ?? false
@@ -205,7 +214,9 @@ final class TargetSession: Sendable {
         }
     }
 
-    private func rename(_ whole: FilePart.Whole, to directory: DirectoryHandle, as name: String, of item: some FileItem) throws {
+    private func rename(
+        _ whole: FilePart.Whole, to directory: DirectoryHandle, as name: String, _ path: RelativePath, of item: some FileItem
+    ) throws {
         let key = item.key
         let record = FileRecord(version: item.version, digest: whole.digest, stamp: whole.stamp)
         let (before, number) = try state.withLock { state throws in
@@ -219,6 +230,10 @@ final class TargetSession: Sendable {
             try places.probe?(.renames(key.path))
             // Checked last, because writing the journal may have waited for the disk.
             try verify(name, in: directory, key: key)
+            if whole.file == nil, try places.parts.status(of: whole.name).map({ FileStamp($0) }) != whole.stamp {
+                throw SyncError.changedLocally(.moves)
+            }
+            try backup?.store(name, in: directory, as: path)
             try (whole.directory ?? places.parts).rename(whole.name, to: directory, as: name)
             try places.probe?(.renamed(key.path))
         } catch {
@@ -246,6 +261,8 @@ final class TargetSession: Sendable {
                 guard state.withLock({ $0.knows(FileStamp(found), of: key) }) else { throw SyncError.changedLocally(stage) }
             }
             places.touch(path)
+            // The content of a moved file is under its new name.
+            if !state.withLock({ $0.moved.contains(key) }) { try backup?.store(name, in: directory, as: path) }
             try directory.remove(name)
         }
         // The record goes last: if the process ends before, the next pass removes the directories of the missing file.
@@ -336,6 +353,8 @@ final class TargetSession: Sendable {
         defer { lockFile.unlock() }
         // A failure is harmless, because the directory then counts as any other.
         if !isComplete { try? places.removeEmptyMadeDirectories() }
+        // The next pass discards what cannot be removed now.
+        try? releaseHeld()
         try await settle(isComplete: isComplete)
         try state.withLock { state throws in
             guard state.journal.isMostlyStale else { return }

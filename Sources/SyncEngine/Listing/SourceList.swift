@@ -41,6 +41,11 @@ public struct SourcePage<Item: SyncItem>: Sendable {
     /// The end of the list; `nil` if more pages follow.
     public var end: SourceEnd?
 
+    /// The last page's function that is called once after a pass has made the local side equal to the list.
+    ///
+    /// Not called after a failure or for a dry run. If it throws, the pass fails in the stage ``SyncStage/end``.
+    public var whenApplied: (@Sendable () async throws -> Void)?
+
     /// Creates a page.
     ///
     /// - Parameters:

@@ -19,7 +19,14 @@ enum SafetyGate {
     ///   - overrides: The refusals that are overridden for this run.
     /// - Returns: `nil` if the plan may be carried out.
     static func refusal(of plan: SyncPlan<some SyncItem>, options: SyncOptions, overrides: SyncOverrides) -> SyncError? {
-        refusal(of: plan.gateCounts, removalLimit: options.removalLimit, updateLimit: options.updateLimit, overrides: overrides)
+        if plan.sourceCount == 0, plan.excludedCount > 0, !overrides.contains(.emptySource) {
+            return SyncError(
+                .everythingExcluded,
+                "cannot carry out the plan: the filter excludes all of \(counted(plan.excludedCount, "item")) in the remote list; nothing was "
+                    + "changed; correct the patterns, or call sync(overriding: .emptySource)",
+                stage: .safetyGate)
+        }
+        return refusal(of: plan.gateCounts, removalLimit: options.removalLimit, updateLimit: options.updateLimit, overrides: overrides)
     }
 
     static func refusal(
@@ -65,13 +72,16 @@ enum SafetyGate {
 extension SyncPlan {
     /// The counts of this plan that the gate examines.
     ///
+    /// A move counts as no removal, and as an update only if it replaces content that is then nowhere.
+    ///
     /// A foreign item that is not an edit counts neither as a local item nor as an update. No version of it is known, so the source cannot
     /// have changed it.
     fileprivate var gateCounts: SafetyGate.Counts {
-        let unknown = updates.count { $0.local.map { $0.isForeign && !$0.isEdited } ?? false }
+        let replacing = replacingMoves
+        let unknown = [updates, replacing].joined().count { $0.local.map { $0.isForeign && !$0.isEdited } ?? false }
         return SafetyGate.Counts(
             source: sourceCount, local: localCount - unknown, removals: removals.count,
-            updates: updates.count - unknown + refusedUpdateCount)
+            updates: updates.count + replacing.count - unknown + refusedUpdateCount)
     }
 }
 
@@ -88,7 +98,7 @@ public struct SyncOverrides: OptionSet, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// Lets an empty remote list remove every local item.
+    /// Lets an empty remote list remove every local item, and a filter exclude every item of the list.
     public static let emptySource = SyncOverrides(rawValue: 1 << 0)
     /// Lets a run remove more than `removalLimit` allows.
     public static let removalLimit = SyncOverrides(rawValue: 1 << 1)

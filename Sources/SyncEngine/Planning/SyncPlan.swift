@@ -45,12 +45,41 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
         case editedLocally
     }
 
+    /// An item with content that exists locally under another key, so that it needs no download.
+    ///
+    /// The item may have been renamed, or have traded its content with another one. A move counts neither as a download nor as a removal.
+    public struct Move: Sendable {
+        /// The download that the move replaces: the item under its new key, with the local item that it replaces.
+        public let download: Download
+        /// The local item that has the content, under its old key.
+        public let from: LocalEntry<Item>
+        /// The removal of the old item, which is part of the move; `nil` if the source gives its key another content.
+        var removal: Removal?
+
+        /// The item of the remote list, under its new key.
+        public var item: Item { download.item }
+        /// The local item that has the new key and is replaced; `nil` if the key is new.
+        public var local: LocalEntry<Item>? { download.local }
+
+        /// Creates a move.
+        ///
+        /// - Parameters:
+        ///   - download: A download of the plan.
+        ///   - from: A local item with the same content, which the plan removes or replaces.
+        public init(_ download: Download, from: LocalEntry<Item>) {
+            self.download = download
+            self.from = from
+        }
+    }
+
     /// Items that do not exist locally, in the source's order.
     public internal(set) var additions: [Download] = []
     /// Items to replace, in the source's order.
     public internal(set) var updates: [Download] = []
     /// Local items that the source no longer has.
     public internal(set) var removals: [Removal] = []
+    /// Items with content that exists locally under another key; they are neither downloads nor removals.
+    public internal(set) var moves: [Move] = []
     /// The additions and updates in download order, without those that the processor leaves out.
     public internal(set) var downloads: [Download] = []
     /// Items that `prepareDownload(_:)` left out of the downloads.
@@ -67,10 +96,16 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     public internal(set) var refusals: [SyncRefusal<Item.Key>] = []
     /// Local files and directories that cannot be read, or not be removed as foreign; a pass leaves them alone.
     public internal(set) var skipped: [SyncRefusal<Item.Key>] = []
+    /// The list's function to call after the pass.
+    var whenApplied: (@Sendable () async throws -> Void)?
+    /// Whether the removals free their space before the downloads.
+    var removesFirst = false
     /// The number of refused items that exist locally in another version; they count as updates for the safety gate.
     var refusedUpdateCount = 0
     /// The number of items in the source, without duplicates.
     public internal(set) var sourceCount = 0
+    /// The number of items in the source that the processor excludes.
+    public internal(set) var excludedCount = 0
     /// The number of local items that belong to the sync, without foreign ones.
     public internal(set) var localCount = 0
     /// The number of items that the source lacks and no sync has installed, as far as is known; a pass leaves them alone.
@@ -83,7 +118,7 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     init() {}
 
     /// Whether the plan contains no changes and no refusals.
-    public var isEmpty: Bool { additions.isEmpty && updates.isEmpty && removals.isEmpty && refusals.isEmpty }
+    public var isEmpty: Bool { additions.isEmpty && updates.isEmpty && removals.isEmpty && moves.isEmpty && refusals.isEmpty }
 
     /// The size of all downloads in bytes; `nil` if the size of an item is unknown.
     public var downloadBytes: Int64? { Self.sum(downloads.lazy.map(\.item.byteCount)) }

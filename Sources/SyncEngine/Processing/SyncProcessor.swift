@@ -54,6 +54,11 @@ public protocol SyncProcessor<Item>: Sendable {
 
     // MARK: Optional
 
+    /// Returns whether an item takes no part in a pass, by its key: it is neither downloaded nor removed. `nil` excludes nothing.
+    ///
+    /// The function is applied to the items of both sides. It must return the same result for a key during the whole pass.
+    var excludes: (@Sendable (Item.Key) -> Bool)? { get }
+
     /// Begins a pass, before any other call; `syncDidEnd(_:)` is always called afterwards, even if this method throws.
     ///
     /// - Throws: An error that prevents the pass.
@@ -88,6 +93,34 @@ public protocol SyncProcessor<Item>: Sendable {
     /// - Returns: The refused items with their reasons; the report names them.
     /// - Throws: An error that prevents the decision; the pass then changes nothing.
     func refusals(among items: [Item]) async throws -> [SyncRefusal<Item.Key>]
+
+    /// Returns the downloads whose content exists locally under another key, in the plan's removals or updates.
+    ///
+    /// Called for a pass and for a dry run, which must not change anything.
+    ///
+    /// - Parameter plan: The additions, updates and removals.
+    /// - Returns: The moves; each download and each local item is used at most once, and any other move is ignored.
+    /// - Throws: An error that prevents the decision; the pass then changes nothing.
+    func moves(in plan: SyncPlan<Item>) async throws -> [SyncPlan<Item>.Move]
+
+    /// Holds the content of a move, so that it survives the replacement of the old item; all contents are held before the first move.
+    ///
+    /// - Parameter move: A move of `moves(in:)`; its old item is unchanged.
+    /// - Returns: `false` if the content cannot be held; the item is then downloaded, and the old one removed.
+    /// - Throws: An error, which counts as `false` unless its kind is fatal.
+    func holdContent(of move: SyncPlan<Item>.Move) async throws -> Bool
+
+    /// Installs a held content under its new key, completely or not at all; `remove(_:)` removes the old item later.
+    ///
+    /// - Parameter move: A move with held content.
+    /// - Throws: Any error; its `FailureAdvising` kind decides whether it is retried, reported, or ends the pass.
+    func move(_ move: SyncPlan<Item>.Move) async throws
+
+    /// Returns a reason why a plan must not be carried out, in addition to the rules of the safety gate; `nil` lets the plan pass.
+    ///
+    /// - Parameter plan: The plan of a pass or of a dry run.
+    /// - Throws: An error that prevents the decision; the pass then changes nothing.
+    func refusal(of plan: SyncPlan<Item>) async throws -> SyncError?
 
     /// Chooses the downloads and their order, after the safety gate and before all downloads.
     ///
@@ -129,6 +162,8 @@ public protocol SyncProcessor<Item>: Sendable {
 }
 
 extension SyncProcessor {
+    /// The default: excludes no item.
+    public var excludes: (@Sendable (Item.Key) -> Bool)? { nil }
     /// The default: does nothing before a pass.
     public func syncWillBegin() async throws {}
     /// The default: does nothing at the end of a pass without failures.
@@ -141,6 +176,14 @@ extension SyncProcessor {
     public func refusals(among items: [Item]) async throws -> [SyncRefusal<Item.Key>] { [] }
     /// Returns all downloads in the order of the options.
     public func prepareDownload(_ plan: SyncPlan<Item>) async throws -> [SyncPlan<Item>.Download] { plan.downloads }
+    /// The default: finds no moves, so every new or changed item is downloaded.
+    public func moves(in plan: SyncPlan<Item>) async throws -> [SyncPlan<Item>.Move] { [] }
+    /// Returns `false`: the item is downloaded.
+    public func holdContent(of move: SyncPlan<Item>.Move) async throws -> Bool { false }
+    /// The default: moves nothing, because no content is held.
+    public func move(_ move: SyncPlan<Item>.Move) async throws {}
+    /// Returns `nil`: the safety gate alone decides.
+    public func refusal(of plan: SyncPlan<Item>) async throws -> SyncError? { nil }
     /// Installs nothing, because nothing is held back.
     public func installDownloads(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<Item.Key>] { [] }
     /// The default: downloads nothing; called only if `SyncOptions.downloadsPreviews` is set.

@@ -77,6 +77,8 @@ public struct SyncError: LocalizedError, Sendable, CustomStringConvertible {
         public static let duplicateKeys = Code(rawValue: "duplicateKeys")
         /// The remote list is empty, but the local side is not.
         public static let emptySource = Code(rawValue: "emptySource")
+        /// The filter excludes every item of the remote list.
+        public static let everythingExcluded = Code(rawValue: "everythingExcluded")
         /// The plan would remove more than `removalLimit` allows.
         public static let removalLimit = Code(rawValue: "removalLimit")
         /// The plan would replace more than `updateLimit` allows.

@@ -16,6 +16,8 @@ public struct SyncReport: Sendable {
     ///
     /// After the loss of a directory's journal, they include the files that an earlier pass has installed.
     public internal(set) var foreignCount = 0
+    /// The number of items in the remote list that the processor excludes.
+    public internal(set) var excludedCount = 0
     /// The changes of the plan, including those not made.
     public internal(set) var planned = Planned()
     /// The number of downloaded items that were missing locally.
@@ -24,6 +26,8 @@ public struct SyncReport: Sendable {
     public internal(set) var updatedCount = 0
     /// The number of local items removed because the list no longer has them.
     public internal(set) var removedCount = 0
+    /// The number of items that were moved instead of downloaded, because their content existed under another key.
+    public internal(set) var movedCount = 0
     /// The number of previews downloaded; 0 unless the options ask for previews.
     public internal(set) var previewCount = 0
     /// The size of all downloaded items in bytes, as the remote list gives it; 0 if the list has no sizes.
@@ -56,6 +60,8 @@ public struct SyncReport: Sendable {
         public internal(set) var updates = 0
         /// The number of local items that the list no longer has.
         public internal(set) var removals = 0
+        /// The number of items with content that exists locally under another key.
+        public internal(set) var moves = 0
     }
 
     /// Whether the pass went through all of its stages; a pass that was refused, canceled, or failed before its plan has nothing pending.
@@ -71,11 +77,13 @@ public struct SyncReport: Sendable {
     /// The counts in one line: additions, updates, removals and unchanged items always, all others unless they are zero.
     public var summary: String {
         var parts = ["\(addedCount) added", "\(updatedCount) updated", "\(removedCount) removed", "\(unchangedCount) unchanged"]
+        if movedCount > 0 { parts.append("\(movedCount) moved") }
         if !failures.isEmpty { parts.append("\(failures.count) failed") }
         if pendingDownloadCount > 0 { parts.append("\(pendingDownloadCount) not downloaded") }
         if !leftOut.isEmpty { parts.append("\(leftOut.count) left out") }
         if !pendingRemovals.isEmpty { parts.append("\(pendingRemovals.count) removals pending") }
         if !localEdits.isEmpty { parts.append("\(localEdits.count) edited locally") }
+        if excludedCount > 0 { parts.append("\(excludedCount) excluded") }
         if foreignCount > 0 { parts.append("\(foreignCount) foreign") }
         if !skipped.isEmpty { parts.append("\(skipped.count) skipped") }
         return parts.joined(separator: ", ")

@@ -14,6 +14,8 @@ public enum SyncStage: Int, Hashable, Sendable, CaseIterable, Comparable, Custom
     case safetyGate
     /// The processor chooses the downloads and their order.
     case prepare
+    /// Items are moved if their content exists locally under another key.
+    case moves
     /// Previews are downloaded, all of them before the first content.
     case previews
     /// Contents are downloaded and installed, except items left out.
@@ -35,6 +37,7 @@ public enum SyncStage: Int, Hashable, Sendable, CaseIterable, Comparable, Custom
         case .plan: "plan"
         case .safetyGate: "safety gate"
         case .prepare: "prepare"
+        case .moves: "moves"
         case .previews: "previews"
         case .contents: "contents"
         case .removals: "removals"

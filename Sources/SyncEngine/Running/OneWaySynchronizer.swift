@@ -56,7 +56,8 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
     /// Returns what `sync(overriding:)` would do now, with the reasons; changes nothing.
     ///
     /// The method calls only ``SyncProcessor/sourceList()``, ``SyncProcessor/localInventory()``, ``SyncProcessor/shouldUpdate(_:over:)``,
-    /// ``SyncProcessor/refusals(among:)`` and ``SyncProcessor/prepareDownload(_:)``. These calls may overlap with those of a running pass.
+    /// ``SyncProcessor/refusals(among:)``, ``SyncProcessor/moves(in:)``, ``SyncProcessor/refusal(of:)`` and
+    /// ``SyncProcessor/prepareDownload(_:)``. These calls may overlap with those of a running pass.
     ///
     /// - Returns: The plan; ``SyncPlan/gateRefusal`` contains the error if the safety gate would refuse it.
     /// - Throws: ``SyncError``; `CancellationError` if the task is canceled, as soon as the processor's call returns.
@@ -72,6 +73,7 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
     private func makePlan() async throws -> SyncPlan<Processor.Item> {
         var plan = try await Planning(processor: processor, options: options, time: time, board: nil).plan()
         plan.gateRefusal = SafetyGate.refusal(of: plan, options: options, overrides: [])
+        if plan.gateRefusal == nil { plan.gateRefusal = try await processor.refusal(of: plan) }
         plan.isDryRun = true
         plan.arrangeDownloads(by: options.order)
         if !plan.isEmpty {

@@ -26,19 +26,20 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         board?.enter(.sourceList, items: .atLeast(0))
         let list = try await stage(.sourceList) { try await processor.sourceList() }
         var source = ListReading(reader: list.makeReader(), limit: options.listLimit, board: board)
+        let exclusion = processor.excludes.map { Exclusion<Item>($0) }
         var plan: SyncPlan<Item>
         var skipped: [SyncRefusal<Item.Key>] = []
         if list.order == .sortedByKey {
             let inventory = try await stage(.localInventory) { try await processor.localInventory() }
             skipped = inventory.skipped
             if inventory.order == .sortedByKey {
-                plan = try await merge(&source, inventory)
+                plan = try await merge(&source, inventory, exclusion)
             } else {
-                plan = try await hash(&source) { inventory }
+                plan = try await hash(&source, exclusion) { inventory }
             }
         } else {
             // Reads the list first, so that the inventory is the more recent of the two.
-            plan = try await hash(&source) {
+            plan = try await hash(&source, exclusion) {
                 board?.enter(.localInventory, items: .atLeast(0))
                 let inventory = try await stage(.localInventory) { try await processor.localInventory() }
                 skipped = inventory.skipped
@@ -46,37 +47,50 @@ struct Planning<Processor: SyncProcessor>: Sendable {
             }
         }
         plan.skipped = skipped
+        plan.whenApplied = source.whenApplied
+        plan.removesFirst = options.removalTiming == .beforeDownloads
+        plan.excludedCount = exclusion?.count ?? 0
         board?.enter(.plan, items: .exactly(plan.sourceCount))
         return try await stage(.plan) {
             try await plan.settleUpdates(localEdits: options.localEdits) { try await processor.shouldUpdate($0, over: $1) }
             let downloads = plan.additions.map(\.item) + plan.updates.map(\.item)
             // Passes all items, because each may be in the way of another.
             if !downloads.isEmpty { plan.refuse(try await processor.refusals(among: downloads)) }
+            if !downloads.isEmpty, options.downloadsContents { plan.take(try await processor.moves(in: plan)) }
             return plan
         }
     }
 
     private func merge(
-        _ source: inout ListReading<Processor.Source.Reader>, _ inventory: LocalInventory<Item>
+        _ source: inout ListReading<Processor.Source.Reader>, _ inventory: LocalInventory<Item>, _ exclusion: Exclusion<Item>?
     ) async throws -> SyncPlan<Item> {
         var diff = MergeDiff<Item>(localEdits: options.localEdits, duplicates: options.duplicates)
         let nextLocal = inventory.makePages()
         while true {
             switch diff.advance() {
-            case .source: try diff.take(source: try await stage(.sourceList) { try await source.next() })
-            case .local: try diff.take(local: try await stage(.localInventory) { try await nextLocal() })
+            case .source:
+                let items = try await stage(.sourceList) { try await source.next() }
+                try diff.take(source: items.map { exclusion?.remaining($0) ?? $0 })
+            case .local:
+                let entries = try await stage(.localInventory) { try await nextLocal() }
+                try diff.take(local: entries.map { exclusion?.remaining($0) ?? $0 })
             case .nothing: return try diff.finish()
             }
         }
     }
 
     private func hash(
-        _ source: inout ListReading<Processor.Source.Reader>, inventory: () async throws -> LocalInventory<Item>
+        _ source: inout ListReading<Processor.Source.Reader>, _ exclusion: Exclusion<Item>?,
+        inventory: () async throws -> LocalInventory<Item>
     ) async throws -> SyncPlan<Item> {
         var diff = HashedDiff<Item>(localEdits: options.localEdits, duplicates: options.duplicates)
-        while let items = try await stage(.sourceList, { try await source.next() }) { diff.take(source: items) }
+        while let items = try await stage(.sourceList, { try await source.next() }) {
+            diff.take(source: exclusion?.remaining(items) ?? items)
+        }
         let nextLocal = try await inventory().makePages()
-        while let entries = try await stage(.localInventory, { try await nextLocal() }) { try diff.take(local: entries) }
+        while let entries = try await stage(.localInventory, { try await nextLocal() }) {
+            try diff.take(local: exclusion?.remaining(entries) ?? entries)
+        }
         return try diff.finish()
     }
 
@@ -104,6 +118,8 @@ struct ListReading<Reader: SourceReader> {
     private var count = 0
     private var pageCount = 0
     private var hasEnded = false
+    /// The last page's function to call after the pass.
+    private(set) var whenApplied: (@Sendable () async throws -> Void)?
 
     init(reader: Reader, limit: Int = .max, board: ProgressBoard?) {
         self.reader = reader
@@ -134,6 +150,7 @@ struct ListReading<Reader: SourceReader> {
         board?.listed(items: page.items.count)
         if case .complete(let expected) = page.end {
             hasEnded = true
+            whenApplied = page.whenApplied
             if let expected, expected != count {
                 throw SyncError(
                     .incompleteList,

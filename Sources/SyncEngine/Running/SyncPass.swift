@@ -59,8 +59,8 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         board.enter(.safetyGate)
         board.change { $0.take(plan, downloadsContents: options.downloadsContents) }
         if let refusal = SafetyGate.refusal(of: plan, options: options, overrides: overrides) { throw refusal }
-        let removals = plan.removals
-        defer { noteRemovals(removals) }
+        if let refusal = try await processor.refusal(of: plan) { throw refusal }
+        defer { noteRemovals(plan.removals) }
         for refusal in plan.refusals {
             board.failed(
                 SyncFailure(stage: .plan, key: SyncKey(refusal.key), error: refusal.error),
@@ -75,6 +75,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
             board.change { $0.leaveOut(leftOut, downloadsContents: options.downloadsContents) }
             // A removed item may be the previous form of a refused one.
             if options.removalTiming == .beforeDownloads, mayRemove(despite: plan.refusals.count) { try await remove(plan) }
+            try await move(&plan)
             try await download(plan)
         }
         // A removed item may be the previous form of a failed one.
@@ -82,7 +83,12 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         try Task.checkCancellation()
         // The processor can detect a replaced target here, before the report claims success.
         if board.report.failures.isEmpty {
-            do { try await processor.syncWillEnd() } catch { throw StageFailure(stage: .end, error: error) }
+            do {
+                try await processor.syncWillEnd()
+                try await plan.whenApplied?()
+            } catch {
+                throw StageFailure(stage: .end, error: error)
+            }
         }
         let failures = board.report.failures
         if let first = failures.first {
@@ -96,7 +102,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
 
     // MARK: Downloading
 
-    private var workers: ItemWorkers { ItemWorkers(options: options, time: time, board: board) }
+    var workers: ItemWorkers { ItemWorkers(options: options, time: time, board: board) }
 
     private func download(_ plan: SyncPlan<Item>) async throws {
         let downloads = plan.downloads
@@ -172,26 +178,27 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         }
     }
 
-    private func remove(_ removals: ArraySlice<SyncPlan<Item>.Removal>) async throws {
+    /// Removes items, each after a check; the old items of moves are removed in the stage of the moves, and do not count.
+    func remove(_ removals: ArraySlice<SyncPlan<Item>.Removal>, in stage: SyncStage = .removals) async throws {
         var keys: Set<Item.Key> = []
         for removal in removals where !board.mustStop {
             let key = removal.local.key
             do throws(Retries.Failure) {
                 try await retries {
-                    guard try await processor.isUnchanged(key, since: removal.local) else { throw SyncError.changedLocally(.removals) }
+                    guard try await processor.isUnchanged(key, since: removal.local) else { throw SyncError.changedLocally(stage) }
                 }
                 keys.insert(key)
             } catch {
-                try judge(error, of: key)
+                try judge(error, of: key, in: stage)
             }
         }
         guard !keys.isEmpty, !board.mustStop else { return }
         do throws(Retries.Failure) {
             try await retries { try await processor.remove(keys) }
-            noteRemoved(keys)
+            noteRemoved(keys, in: stage)
         } catch {
             guard keys.count > 1, error.kind != .fatal else {
-                for key in keys.sorted() where !board.mustStop { try judge(error, of: key) }
+                for key in keys.sorted() where !board.mustStop { try judge(error, of: key, in: stage) }
                 return
             }
             try Task.checkCancellation()
@@ -201,15 +208,16 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
             for key in keys.sorted() where !board.mustStop {
                 do throws(Retries.Failure) {
                     try await retries { try await processor.remove([key]) }
-                    noteRemoved([key])
+                    noteRemoved([key], in: stage)
                 } catch {
-                    try judge(error, of: key)
+                    try judge(error, of: key, in: stage)
                 }
             }
         }
     }
 
-    private func noteRemoved(_ keys: Set<Item.Key>) {
+    private func noteRemoved(_ keys: Set<Item.Key>, in stage: SyncStage) {
+        guard stage == .removals else { return }
         removed.withLock { $0.formUnion(keys) }
         board.advance(items: keys.count) { $0.removedCount += keys.count }
     }
@@ -223,10 +231,10 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
     }
 
     /// Records a failed removal; throws if the pass was canceled.
-    private func judge(_ failure: Retries.Failure, of key: Item.Key) throws {
+    private func judge(_ failure: Retries.Failure, of key: Item.Key, in stage: SyncStage) throws {
         try Task.checkCancellation()
         board.failed(
-            SyncFailure(stage: .removals, key: SyncKey(key), error: failure.error, attempts: failure.attempts),
+            SyncFailure(stage: stage, key: SyncKey(key), error: failure.error, attempts: failure.attempts),
             stops: options.stopsOnError || failure.kind == .fatal)
     }
 }
@@ -244,12 +252,15 @@ extension SyncReport {
         localCount = plan.localCount
         unchangedCount = plan.unchangedCount
         foreignCount = plan.foreignCount
-        planned = Planned(additions: plan.additions.count, updates: plan.updates.count, removals: plan.removals.count)
+        excludedCount = plan.excludedCount
+        planned = Planned(
+            additions: plan.additions.count, updates: plan.updates.count, removals: plan.removals.count, moves: plan.moves.count)
         pendingDownloadCount = downloadsContents ? plan.additions.count + plan.updates.count + plan.refusals.count : 0
         duplicates = plan.duplicates.map { SyncKey($0) }
         skipped = plan.skipped.map { SyncFailure(stage: .localInventory, key: SyncKey($0.key), error: $0.error) }
         localEdits =
-            plan.keptEdits.map { SyncKey($0) } + plan.updates.filter { $0.reason == .editedLocally }.map { SyncKey($0.item.key) }
+            plan.keptEdits.map { SyncKey($0) }
+            + (plan.updates + plan.moves.map(\.download)).filter { $0.reason == .editedLocally }.map { SyncKey($0.item.key) }
             + plan.removals.filter { $0.reason == .editedLocally }.map { SyncKey($0.local.key) }
     }
 }

@@ -13,6 +13,8 @@ import Trials
 /// - `unprivileged`: drops root privileges first, and continues after failures.
 /// - `protected`: as `unprivileged`, with files that not even their owner may write, and a list without digests and sizes.
 /// - `plan`: only makes a plan without root privileges, and prints the number of unchanged files.
+/// - `moves`: gives files of constant content other paths in each generation.
+/// - `deltas`: the same, with a list that is requested as the changes since the generation of the last pass.
 /// - `fill`: only writes many small files.
 /// - `idle`: runs a pass over these files without downloads, and prints the process's peak memory.
 @main
@@ -28,6 +30,10 @@ struct SyncCrashWriter {
         if mode == "limited" { limitFileSize(65_536) }
         if mode == "unprivileged" || mode == "protected" || mode == "plan" { becomeNobody() }
         if mode == "fill" { return try SmallFiles.write(count, to: directory) }
+        if mode == "moves" || mode == "deltas" {
+            return try await MovedFiles.synchronize(
+                count, generation: generation, in: directory, durability: durability, asChanges: mode == "deltas")
+        }
         if mode == "idle" { return try await SmallFiles.synchronize(count, in: directory) }
         let target = DirectoryTarget(
             directory: directory, transfer: MadeUpTransfer(holds: holds), durability: durability,

@@ -118,7 +118,7 @@ struct DirectoryAttackTests {
         let bench = try DirectoryBench(["readme": "one", "d/caf\u{E9}": "two", "same": "s"])
         try await bench.sync(folding: .all)
         bench.origin.withLock { [url = bench.url] origin in
-            origin.contents = ["README": "one", "d/cafe\u{301}": "new", "same": "s"]
+            origin.contents = ["README": "changed", "d/cafe\u{301}": "new", "same": "s"]
             guard how == "edited" else { return }
             origin.onTransfer = { path in
                 if path == "README" { try Data("edited".utf8).write(to: url.appending(path: "readme")) }

@@ -39,10 +39,12 @@ final class DirectoryBench: Sendable {
     var transferred: Int { origin.withLock { $0.transferred } }
 
     func target(
-        foreignFiles: ForeignFiles = .keep, folding: NameFolding? = nil, durability: Durability = .crash
+        foreignFiles: ForeignFiles = .keep, layers: MirrorLayers = MirrorLayers(), folding: NameFolding? = nil,
+        durability: Durability = .crash
     ) -> DirectoryTarget<ListedSource<ListedFile>, BenchTransfer> {
         DirectoryTarget(
-            directory: url, transfer: BenchTransfer(bench: self), durability: durability, foreignFiles: foreignFiles, folding: folding,
+            directory: url, transfer: BenchTransfer(bench: self), durability: durability, foreignFiles: foreignFiles, layers: layers,
+            folding: folding,
             probe: { [unowned self] step in try probe.withLock { $0 }?(step) }
         ) { [self] in
             ListedSource(
@@ -59,7 +61,8 @@ final class DirectoryBench: Sendable {
     @discardableResult
     func sync(
         _ overrides: SyncOverrides = [], localEdits: LocalEdits = .overwrite, foreignFiles: ForeignFiles = .keep,
-        folding: NameFolding? = nil, durability: Durability = .crash, stopsOnError: Bool = false, concurrency: Int = 0,
+        layers: MirrorLayers = MirrorLayers(), folding: NameFolding? = nil, durability: Durability = .crash, stopsOnError: Bool = false,
+        concurrency: Int = 0,
         removalTiming: RemovalTiming = .afterDownloads
     ) async throws -> SyncReport {
         let options = SyncOptions(
@@ -67,7 +70,7 @@ final class DirectoryBench: Sendable {
             removalLimit: .unlimited, updateLimit: .unlimited, retry: .never,
             localEdits: localEdits)
         return try await OneWaySynchronizer(
-            processor: target(foreignFiles: foreignFiles, folding: folding, durability: durability), options: options
+            processor: target(foreignFiles: foreignFiles, layers: layers, folding: folding, durability: durability), options: options
         )
         .sync(overriding: overrides)
     }

@@ -1,5 +1,6 @@
 import Foundation
 import StoreCore
+import StorePlatform
 import Testing
 import Trials
 @testable import SyncEngine
@@ -75,6 +76,76 @@ struct DirectoryCrashTests {
             )
             for number in 0..<Self.fileCount { #expect(try bytes(number) == content(number, generation: round), context) }
         }
+    }
+
+    @Test(arguments: ["moves", "deltas"])
+    func `S9, S20, S26: kill -9 at a random moment of moves and changes loses and tears nothing, and the next run downloads nothing`(
+        mode: String
+    ) async throws {
+        let count = 60
+        let contents = (0..<count).map { [UInt8](repeating: UInt8($0), count: 1_000 + $0) }
+        let path = bench.url.path(percentEncoded: false)
+        func start(_ generation: Int, _ durability: Durability) throws -> ChildProcess {
+            try ChildProcess("SyncCrashWriter", [path, "\(generation)", "\(count)", durability == .power ? "power" : "crash", mode])
+        }
+        func lines(_ child: ChildProcess) -> [String] {
+            var lines: [String] = []
+            while let line = child.readLine() { lines.append(line) }
+            return lines
+        }
+        #expect(lines(try start(0, .crash)).last == "done 0")
+        let first = Int.random(in: 1...1_000_000)
+        var killed = 0
+        for round in seeds(100, quick: 10, sanitized: 2) {
+            var chance = SplitMix(seed: first + round)
+            let durability: Durability = Bool.random(using: &chance) ? .power : .crash
+            let context = Comment(rawValue: "seed \(first + round), round \(round), \(durability)")
+            let child = try start(round, durability)
+            // Each move adds lines of about 170 bytes to the journal, after all files have got a second name among the parts.
+            let (names, growth) = (Int.random(in: 0...count, using: &chance), Int.random(in: -8_000...12_000, using: &chance))
+            let size = try journalSize
+            while child.isRunning {
+                if growth < 0 ? try partNames.count > names : try journalSize > size + growth || journalSize < size { break }
+            }
+            if child.isRunning { killed += 1 }
+            child.kill()
+            _ = lines(child)
+            let installed = try bench.keys.map { try Data(contentsOf: bench.url.appending(path: $0.path)) }
+            let parts = try partNames.map { try Data(contentsOf: bench.url.appending(path: ".storehouse/parts/\($0)")) }
+            #expect(Set(contents.map { Data($0) }).isSuperset(of: installed), "torn; \(context)")
+            #expect(Set(installed + parts).isSuperset(of: contents.map { Data($0) }), "lost; \(context)")
+            var next = lines(try start(round, durability))
+            if mode == "deltas" {
+                // The changes are requested again, or the killed process has saved their token after it has applied all of them.
+                let token = next.removeFirst()
+                #expect(token == "since \(round - 1)" || token == "since \(round)" && next == ["done 0"], "\(token), \(next); \(context)")
+            }
+            #expect(next.count == 1 && next.last?.hasPrefix("done") == true, "\(next); \(context)")
+            #expect(try bench.keys.count == count, context)
+            for (number, content) in contents.enumerated() {
+                let path = movedPath(number, generation: round, count: count)
+                #expect(try Array(Data(contentsOf: bench.url.appending(path: path))) == content, "\(path); \(context)")
+            }
+        }
+        #expect(killed > 0)
+    }
+
+    /// The path of a file, by the helper's rule.
+    private func movedPath(_ number: Int, generation: Int, count: Int) -> String {
+        switch number % 4 {
+        case 0: "cycle/\((number / 4 + generation) % ((count + 3) / 4))"
+        case 1: "chain/\(number / 4 + generation)"
+        case 2: "directory-\(generation)/\(number)"
+        default: generation % 2 == 0 ? "shape/\(number)" : "shape/\(number)/inner"
+        }
+    }
+
+    private var partNames: [String] {
+        get throws { try FileManager.default.contentsOfDirectory(atPath: bench.url.path(percentEncoded: false) + "/.storehouse/parts") }
+    }
+
+    private var journalSize: Int {
+        get throws { try FileStatus.of(path: bench.url.path(percentEncoded: false) + "/.storehouse/journal")?.size ?? 0 }
     }
 
     @Test func `S9: a file size limit fails the pass, tears no file, and the next run completes`() async throws {

@@ -125,6 +125,19 @@ package final class DirectoryHandle: Sendable {
         }
     }
 
+    /// Gives a file a second name on the same disk; a symbolic link is linked itself, not what it points to.
+    ///
+    /// - Parameters:
+    ///   - name: The file's name in this directory.
+    ///   - target: The directory of the second name.
+    ///   - targetName: The second name, which must be free.
+    /// - Throws: ``StoreError/Code/fileSystem``; with `EXDEV`, `EPERM` or `EOPNOTSUPP` where the file cannot have two names.
+    package func link(_ name: String, to target: DirectoryHandle, as targetName: String) throws(StoreError) {
+        guard linkat(descriptor, name, target.descriptor, targetName, 0) == 0 else {
+            throw .fileSystem("linking a file to", path: target.path(of: targetName), errno: errno)
+        }
+    }
+
     /// Removes the file under a name; a symbolic link is removed itself, not what it points to.
     ///
     /// - Returns: Whether there was one.

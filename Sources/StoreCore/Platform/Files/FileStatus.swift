@@ -82,6 +82,14 @@ package struct FileStatus: Hashable, Sendable {
         throw .fileSystem("examining", path: path, errno: errno)
     }
 
+    /// Returns the number of bytes that this process may still write to the disk of a directory; `nil` if that cannot be determined.
+    package static func freeSpace(of directory: DirectoryHandle) -> Int64? {
+        var info = statvfs()
+        guard fstatvfs(directory.descriptor, &info) == 0 else { return nil }
+        let (bytes, overflow) = Int64(clamping: info.f_bavail).multipliedReportingOverflow(by: Int64(clamping: info.f_frsize))
+        return overflow ? .max : bytes
+    }
+
     /// Returns whether a path still names the file opened at it; `false` if that cannot be determined.
     package static func isNamed(_ path: String, _ descriptor: Int32) -> Bool {
         var opened = stat()

@@ -60,4 +60,67 @@ struct MirrorTests {
         #expect(try String(contentsOf: directory.appending(path: "1927/metropolis.txt"), encoding: .utf8) == "frame 1")
         #expect(transport.requests.map { $0.url.path() } == ["/films.ndjson", "/films/1927/metropolis.txt"])
     }
+
+    /// The host of two films, and the directory of their copies.
+    private func films() -> (films: Films, directory: URL) {
+        let transport = MemoryTransport { request in
+            request.url.path() == "/films.ndjson"
+                ? .init(
+                    body: Data("{\"path\": \"a.tmp\", \"version\": \"1\"}\n{\"path\": \"b\", \"version\": \"1\"}\n{\"count\": 2}\n".utf8))
+                : .init(body: Data("frame 1".utf8))
+        }
+        return (Films(host: RemoteHost("films.example.com", transport: transport)), temporaryURL())
+    }
+
+    @Test func `a plan shows moves`() async throws {
+        let (films, directory) = films()
+        let target = DirectoryTarget(directory: directory, transfer: films) { films.list() }
+        let printed = Printed()
+        try await Printed.$page.withValue(printed) {
+            let plan = try await OneWaySynchronizer(processor: target).plan()
+            for move in plan.moves { print("\(move.from.key) → \(move.item.key)") }
+        }
+        #expect(printed.lines == [])
+    }
+
+    @Test func `a filter leaves files out`() async throws {
+        let (films, directory) = films()
+        var layers = MirrorLayers()
+        layers.filter = FileFilter(["*.tmp", "/cache/", "!keep.tmp"])
+        let target = DirectoryTarget(
+            directory: directory, transfer: films, layers: layers
+        ) {
+            films.list()
+        }
+        let report = try await OneWaySynchronizer(processor: target).sync()
+        #expect((report.addedCount, report.excludedCount) == (1, 1))
+    }
+
+    @Test func `backups and a reserve of space are layers`() async throws {
+        let (films, directory) = films()
+        let backups = temporaryURL()
+        var layers = MirrorLayers()
+        layers.backup = backups
+        layers.freeSpace = 1_000_000_000
+        let target = DirectoryTarget(
+            directory: directory, transfer: films, layers: layers
+        ) {
+            films.list()
+        }
+        #expect(try await OneWaySynchronizer(processor: target).plan().additions.count == 2)
+    }
+
+    @Test func `a plan with a check of contents shows damaged files`() async throws {
+        let (films, directory) = films()
+        var check = MirrorLayers()
+        check.verification = .digests(
+            at: try TransferRate(bytesPerSecond: 50_000_000))
+        let target = DirectoryTarget(
+            directory: directory, transfer: films, layers: check
+        ) {
+            films.list()
+        }
+        let damaged = try await OneWaySynchronizer(processor: target).plan().updates
+        #expect(damaged.isEmpty)
+    }
 }

@@ -151,6 +151,47 @@ private func mirror(url: URL, api: FileClient, digest: String) async throws {
     print(file, report, shared)
 }
 
+private struct ChangesAPI: Sendable {
+    func allFiles() async throws -> (files: [ListedFile], token: String) { ([], "1") }
+    func changes(since token: String) async throws -> ListChanges<ListedFile>? { nil }
+}
+
+private func changing(directory: URL, stateFile: URL, api: ChangesAPI, transfer: HTTPTransfer) -> [any SourceList] {
+    let list = DeltaSource(saving: stateFile) {
+        let answer = try await api.allFiles()
+        return (ListedSource(answer.files), token: answer.token)
+    } changes: { token in
+        try await api.changes(since: token)
+    }
+    let target = DirectoryTarget(directory: directory, transfer: transfer) {
+        DeltaSource(saving: stateFile) {
+            let answer = try await api.allFiles()
+            return (ListedSource(answer.files), token: answer.token)
+        } changes: { token in
+            try await api.changes(since: token)
+        }
+    }
+    print(target.directory)
+    return [list]
+}
+
+private func rated(client: FileClient, part: FilePart) async throws {
+    let response = try await client.get("films/7.mp4", range: nil)
+    let rate = try TransferRate(bytesPerSecond: 500_000)
+    for try await piece in response.body {
+        try await rate.take(piece.count)
+        try part.append(piece)
+    }
+}
+
+private func filtered() -> [FileFilter] {
+    let filter = FileFilter(["*.tmp", "/cache/", "!keep.tmp"])
+    var layers = MirrorLayers()
+    layers.filter = FileFilter(["*.tmp"])
+    layers.backup = URL(filePath: "/var/backups/films")
+    return [filter, layers.filter]
+}
+
 private func keys() {
     let key: PathKey = "films/1927/metropolis.mp4"
     print(key.path)

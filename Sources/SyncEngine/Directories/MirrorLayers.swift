@@ -1,0 +1,129 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+internal import StoreCore
+internal import StorePlatform
+
+/// The parts of a mirror that are off by default: a filter, a backup directory, a reserve of free space, and a check of all contents.
+///
+/// ```swift
+/// var layers = MirrorLayers()
+/// layers.filter = FileFilter(["*.tmp"])
+/// layers.backup = URL(filePath: "/var/backups/films")
+/// ```
+public struct MirrorLayers: Sendable {
+    /// The files that take no part in a pass; a pass neither downloads nor removes them.
+    public var filter = FileFilter()
+    /// The directory that receives each file before it is replaced or removed, under its own path; `nil` keeps no backup.
+    ///
+    /// It may be inside of the target: a pass then neither lists nor removes anything in it. An earlier backup of a path is replaced.
+    public var backup: URL?
+    /// The number of bytes that a pass must leave free on the target's disk; a pass that cannot is refused. `nil` checks nothing.
+    public var freeSpace: Int64?
+    /// The check of the installed files; by default, only files with a changed stamp are read.
+    public var verification = Verification.stamps
+
+    /// Creates layers that are all off.
+    public init() {}
+
+    /// The way in which a pass detects changed files.
+    public enum Verification: Sendable {
+        /// Files are read if their size, time or inode has changed.
+        case stamps
+        /// Every installed file is read and compared with its digest, at most at a rate. A damaged file is an update.
+        case digests(at: TransferRate?)
+    }
+}
+
+extension DirectoryTarget {
+    /// Returns a refusal if the disk of the target has too little space for the pass.
+    ///
+    /// - Throws: `StoreError` if the disk fails.
+    @concurrent
+    public func refusal(of plan: SyncPlan<Item>) async throws -> SyncError? {
+        guard let reserve = layers.freeSpace, let root = try DirectoryHandle(opening: place), let free = FileStatus.freeSpace(of: root)
+        else {
+            return nil
+        }
+        let downloads = plan.additions + plan.updates
+        // The old file exists until the new one is complete, for one file at least.
+        let largest = plan.updates.lazy.compactMap(\.local?.byteCount).max() ?? 0
+        var needed = downloads.reduce(largest) { sum, download in
+            sum.saturatingAdd(max(0, download.item.byteCount ?? 0)).saturatingAdd(-(download.local?.byteCount ?? 0))
+        }
+        if plan.removesFirst { needed = needed.saturatingAdd(-(plan.removalBytes ?? 0)) }
+        guard needed > 0, needed.saturatingAdd(max(0, reserve)) > free else { return nil }
+        // Only now, because each part costs a call.
+        let parts = try root.directory(RelativePath.reserved)?.directory(TargetPlaces.partsName)
+        for download in downloads {
+            let size = try parts?.status(of: PartNames(path: download.item.path).bytes)?.size ?? 0
+            needed = needed.saturatingAdd(-min(Int64(size), max(0, download.item.byteCount ?? 0)))
+        }
+        guard needed.saturatingAdd(max(0, reserve)) > free else { return nil }
+        return SyncError(
+            .noSpace,
+            "cannot carry out the plan: it needs \(needed) bytes, and \(max(0, reserve)) must stay free, but the disk of \(place.path.shownSafely) "
+                + "has \(free); nothing was changed; free space, or choose another disk",
+            stage: .safetyGate)
+    }
+
+    /// The paths that take no part in a pass; `nil` if there are none.
+    public var excludes: (@Sendable (PathKey) -> Bool)? {
+        let inside = backupPathInside.map { ($0 + "/").utf8 }
+        guard inside != nil || !layers.filter.isEmpty else { return nil }
+        return { [filter = layers.filter] key in
+            if let inside, key.path.utf8.starts(with: inside) { return true }
+            return filter.excludes(key.path)
+        }
+    }
+
+    /// The path of the backup directory in the target; `nil` if it is elsewhere.
+    private var backupPathInside: String? {
+        guard let backup = layers.backup else { return nil }
+        let (outer, inner) = (directory.resolvingSymlinksInPath().pathComponents, backup.resolvingSymlinksInPath().pathComponents)
+        return inner.count > outer.count && inner.starts(with: outer) ? inner[outer.count...].joined(separator: "/") : nil
+    }
+
+    /// Reads every file that matches its record.
+    ///
+    /// - Returns: The rows of the files with other content.
+    func damagedRows(_ scan: DirectoryScan, _ journal: TargetJournal, in root: DirectoryHandle) async throws -> [Int] {
+        guard case .digests(let rate) = layers.verification else { return [] }
+        var (rows, damaged) = (scan.unchanged, [Int]())
+        while let row = rows.takeFirst(1).first {
+            guard let key = journal.records.path(at: row), !(excludes?(key) ?? false) else { continue }
+            try Task.checkCancellation()
+            let record = journal.records.record(at: row)
+            var current: DirectoryHandle? = root
+            for part in key.parts.dropLast() { current = try current?.directory(part) }
+            guard let directory = current, let name = key.parts.last else { continue }
+            do {
+                if try await digest(of: name, in: directory, rate) != record.digest { damaged.append(row) }
+            } catch  where error.isDenial {
+                // A file that cannot be read is as its stamp says.
+                continue
+            }
+        }
+        return damaged
+    }
+
+    private func digest(of name: String, in directory: DirectoryHandle, _ rate: TransferRate?) async throws -> SHA256.Digest? {
+        guard let file = try OpenFile(reading: name, in: directory), try file.status().kind == .regular else { return nil }
+        var hash = SHA256()
+        var offset = 0
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = try buffer.withUnsafeMutableBytes { buffer in
+                let count = try file.read(into: buffer, at: offset)
+                hash.update(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer).prefix(count)))
+                return count
+            }
+            guard count > 0 else { return hash.digest() }
+            offset += count
+            try await rate?.take(count)
+        }
+    }
+}

@@ -1,0 +1,198 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+internal import StoreCore
+
+/// A remote list that is requested once as a whole, and afterward as the changes since a token.
+///
+/// ```swift
+/// let list = DeltaSource(saving: stateFile) {
+///     let answer = try await api.allFiles()
+///     return (ListedSource(answer.files), token: answer.token)
+/// } changes: { token in
+///     try await api.changes(since: token)
+/// }
+/// ```
+///
+/// A file keeps the list and its token. Both are replaced in one step, after a pass has made the local side equal to the list. A pass that
+/// fails or is killed leaves the old token with its list, and the next pass requests the same changes again. The engine always compares the
+/// whole list, so a change that comes twice, or removes an unknown item, does no harm.
+public struct DeltaSource<Full: SourceList>: SourceList where Full.Item: Codable {
+    /// An item of the list.
+    public typealias Item = Full.Item
+
+    private let file: URL
+    private let interval: Int
+    private let full: @Sendable () async throws -> (list: Full, token: String)
+    private let changes: @Sendable (String) async throws -> ListChanges<Item>?
+
+    /// Creates a list without reading anything.
+    ///
+    /// - Parameters:
+    ///   - file: The file that keeps the list and its token. If it is missing or damaged, the whole list is requested.
+    ///   - interval: The whole list is requested in every pass of this number, counted from the last whole list; 0 or 1 for every pass.
+    ///   - full: Requests the whole list and the token of its state.
+    ///   - changes: Requests the changes since a token; returns `nil` if the token has expired.
+    public init(
+        saving file: URL, fullEvery interval: Int = 20, full: @escaping @Sendable () async throws -> (list: Full, token: String),
+        changes: @escaping @Sendable (_ token: String) async throws -> ListChanges<Item>?
+    ) {
+        self.file = file
+        self.interval = interval
+        self.full = full
+        self.changes = changes
+    }
+
+    /// Creates a reader that requests the changes or the whole list.
+    public func makeReader() -> Reader { Reader(source: self) }
+
+    /// A reader that returns the whole list as one page, or the pages of the whole list and an empty one.
+    public struct Reader: SourceReader {
+        private let source: DeltaSource
+        private var whole: Full.Reader?
+        private var state: SavedList<Item>?
+        private var hasEnded = false
+
+        fileprivate init(source: DeltaSource) {
+            self.source = source
+        }
+
+        /// Requests the changes, or reads the next page of the whole list.
+        ///
+        /// - Throws: ``SyncError/Code/incompleteList`` if the whole list ends without a mark; any error of the requests.
+        public mutating func next() async throws -> SourcePage<Item>? {
+            guard !hasEnded else { return nil }
+            if whole == nil {
+                if var saved = await SavedList<Item>(reading: source.file), saved.passes + 1 < source.interval,
+                    let changes = try await source.changes(saved.token), changes.since.map({ $0 == saved.token }) ?? true
+                {
+                    saved.apply(changes)
+                    return end(with: saved.items, saved, .complete(count: saved.items.count))
+                }
+                let (list, token) = try await source.full()
+                whole = list.makeReader()
+                state = SavedList(token: token, passes: 0, items: [])
+            }
+            guard let page = try await whole?.next() else { return nil }
+            state?.items += page.items
+            guard let mark = page.end, let state else { return page }
+            return end(with: page.items, state, mark)
+        }
+
+        private mutating func end(with items: [Item], _ state: SavedList<Item>, _ mark: SourceEnd) -> SourcePage<Item> {
+            hasEnded = true
+            var page = SourcePage(items, end: mark)
+            page.whenApplied = { [file = source.file] in try await state.write(to: file) }
+            return page
+        }
+    }
+}
+
+/// The changes of a remote list since a token, in the order of the origin.
+public struct ListChanges<Item: SyncItem>: Sendable {
+    /// A change of one item.
+    public enum Change: Sendable {
+        /// The item is new, or replaces the one with its key.
+        case set(Item)
+        /// The list no longer has the item with this key.
+        case removed(Item.Key)
+    }
+
+    /// The changes; of several with one key, the last one counts.
+    public var changes: [Change]
+    /// The token of the state after the changes.
+    public var token: String
+    /// The token of the state before the changes, as the origin states it; `nil` if it states none.
+    ///
+    /// With another token than the requested one, the changes do not fit, and the whole list is requested.
+    public var since: String?
+
+    /// Creates changes.
+    ///
+    /// - Parameters:
+    ///   - changes: The changes, in the order of the origin.
+    ///   - token: The token of the state after them.
+    ///   - since: The token of the state before them, if the origin states it.
+    public init(_ changes: [Change], token: String, since: String? = nil) {
+        self.changes = changes
+        self.token = token
+        self.since = since
+    }
+}
+
+/// A list and its token, as the file of a `DeltaSource` keeps them: a line with the token, and the list in lines with its end marker.
+struct SavedList<Item: SyncItem & Codable>: Sendable {
+    var token: String
+    /// The number of passes since the whole list was requested.
+    var passes: Int
+    var items: [Item]
+
+    private struct Head: Codable {
+        var token: String
+        var passes: Int
+    }
+
+    init(token: String, passes: Int, items: [Item]) {
+        self.token = token
+        self.passes = passes
+        self.items = items
+    }
+
+    /// Reads the file; `nil` if it is missing or damaged.
+    @concurrent
+    init?(reading file: URL) async {
+        guard let data = try? Data(contentsOf: file), let end = data.firstIndex(of: 10),
+            let head = try? JSONDecoder().decode(Head.self, from: data[..<end])
+        else { return nil }
+        let list = StreamedSource<Item> { ListBytes(Once(data: Data(data[(end + 1)...])), length: nil) }
+        var reading = ListReading(reader: list.makeReader(), board: nil)
+        items = []
+        // A file without its end marker was cut.
+        do { while let page = try await reading.next() { items += page } } catch { return nil }
+        (token, passes) = (head.token, head.passes)
+    }
+
+    /// The rest of the file as one piece.
+    private struct Once: AsyncSequence, AsyncIteratorProtocol, Sendable {
+        var data: Data?
+        func makeAsyncIterator() -> Once { self }
+        mutating func next() async -> Data? {
+            defer { data = nil }
+            return data
+        }
+    }
+
+    /// Replaces the file in one step.
+    @concurrent
+    func write(to file: URL) async throws {
+        let encoder = JSONEncoder()
+        var text = try encoder.encode(Head(token: token, passes: passes)) + Data([10])
+        for item in items { text += try encoder.encode(item) + Data([10]) }
+        text += Data("{\"count\":\(items.count)}\n".utf8)
+        try text.write(to: file, options: .atomic)
+    }
+
+    /// Applies changes: each item is there once, in the order of its first appearance.
+    mutating func apply(_ delta: ListChanges<Item>) {
+        token = delta.token
+        passes += 1
+        var last: [Item.Key: Item?] = [:]
+        var order: [Item.Key] = []
+        for change in delta.changes {
+            switch change {
+            case .set(let item):
+                if last.updateValue(item, forKey: item.key) == nil { order.append(item.key) }
+            case .removed(let key):
+                if last.updateValue(nil, forKey: key) == nil { order.append(key) }
+            }
+        }
+        items = items.compactMap { item in
+            guard let change = last.removeValue(forKey: item.key) else { return item }
+            return change
+        }
+        items += order.compactMap { last[$0] ?? nil }
+    }
+}

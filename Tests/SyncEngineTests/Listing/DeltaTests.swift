@@ -1,0 +1,215 @@
+import Foundation
+import StoreCore
+import Testing
+import Trials
+@testable import SyncEngine
+
+/// S26: lists that are requested as changes since a token.
+struct DeltaTests {
+    /// An origin with numbered states, and a record of what is requested of it.
+    private final class Origin: Sendable {
+        struct State: Sendable {
+            /// The files of each state; the token of a state is its number.
+            var states: [[String: String]] = [[:]]
+            var requests: [String] = []
+            var expired: Set<String> = []
+            /// Replaces the answer for a token.
+            var answer: (@Sendable (String) -> ListChanges<ListedFile>?)?
+        }
+
+        let state = Lock(State())
+
+        func publish(_ files: [String: String]) { state.withLock { $0.states.append(files) } }
+        func takeRequests() -> [String] {
+            state.withLock { state in
+                defer { state.requests = [] }
+                return state.requests
+            }
+        }
+
+        static func file(_ path: String, _ text: String) -> ListedFile {
+            ListedFile(path: path, sha256: digest(text), byteCount: Int64(text.utf8.count))
+        }
+
+        func full() -> (list: ListedSource<ListedFile>, token: String) {
+            state.withLock { state in
+                state.requests.append("full")
+                let files = (state.states.last ?? [:]).map { Self.file($0, $1) }.sorted { $0.path < $1.path }
+                return (ListedSource(files, expectedCount: files.count), "\(state.states.count - 1)")
+            }
+        }
+
+        func changes(since token: String) -> ListChanges<ListedFile>? {
+            state.withLock { state in
+                state.requests.append("since \(token)")
+                if let answer = state.answer { return answer(token) }
+                guard !state.expired.contains(token), let number = Int(token), number < state.states.count else { return nil }
+                let (before, after) = (state.states[number], state.states.last ?? [:])
+                var changes = after.filter { before[$0.key] != $0.value }.map { ListChanges.Change.set(Self.file($0, $1)) }
+                changes += before.keys.filter { after[$0] == nil }.map { .removed(PathKey($0)) }
+                return ListChanges(changes, token: "\(state.states.count - 1)", since: token)
+            }
+        }
+    }
+
+    private let bench: DirectoryBench
+    private let place: TemporaryDirectory
+    private let origin = Origin()
+    private var file: URL { place.url.appending(path: "list") }
+
+    init() throws {
+        bench = try DirectoryBench()
+        place = try TemporaryDirectory()
+    }
+
+    private func synchronizer(
+        every interval: Int = 20
+    ) -> OneWaySynchronizer<DirectoryTarget<DeltaSource<ListedSource<ListedFile>>, BenchTransfer>> {
+        let target = DirectoryTarget(directory: bench.url, transfer: BenchTransfer(bench: bench), durability: .crash) { [origin, file] in
+            DeltaSource(saving: file, fullEvery: interval) {
+                origin.full()
+            } changes: {
+                origin.changes(since: $0)
+            }
+        }
+        return OneWaySynchronizer(
+            processor: target, options: SyncOptions(stopsOnError: false, removalLimit: .unlimited, updateLimit: .unlimited, retry: .never))
+    }
+
+    @discardableResult
+    private func sync(_ files: [String: String], every interval: Int = 20) async throws -> SyncReport {
+        origin.publish(files)
+        bench.origin.withLock { $0.contents = files }
+        let report = try await synchronizer(every: interval).sync()
+        #expect(try bench.files == files)
+        return report
+    }
+
+    @Test func `S26: after a whole list, passes request the changes since its token`() async throws {
+        try await sync(["a": "1", "b": "2"])
+        #expect(origin.takeRequests() == ["full"])
+        let report = try await sync(["a": "1", "c": "3", "b": "2 new"])
+        #expect(origin.takeRequests() == ["since 1"])
+        #expect((report.addedCount, report.updatedCount, report.unchangedCount, report.sourceCount) == (1, 1, 1, 3))
+        #expect(try await sync(["a": "1"]).removedCount == 2)
+        #expect(origin.takeRequests() == ["since 2"])
+    }
+
+    @Test func `S26: an expired token means a whole list, and so does every pass of a number`() async throws {
+        try await sync(["a": "1"])
+        origin.state.withLock { $0.expired = ["1"] }
+        try await sync(["b": "1"])
+        #expect(origin.takeRequests() == ["full", "since 1", "full"])
+        for number in 0..<6 { try await sync(["a": "\(number)"], every: 3) }
+        #expect(origin.takeRequests() == ["since 2", "since 3", "full", "since 5", "since 6", "full"])
+        for number in 0..<2 { try await sync(["b": "\(number)"], every: 0) }
+        #expect(origin.takeRequests() == ["full", "full"])
+    }
+
+    @Test func `S26: the token is saved only after a pass has applied its changes`() async throws {
+        try await sync(["a": "1"])
+        let files = ["a": "1", "b": "2", "c": "3"]
+        origin.publish(files)
+        bench.origin.withLock { origin in
+            origin.contents = files
+            origin.onTransfer = { if $0 == "b" { throw Trouble.lasting } }
+        }
+        _ = origin.takeRequests()
+        #expect(await syncError { try await synchronizer().sync() }?.code == .incomplete)
+        // A dry run saves nothing either.
+        #expect(try await synchronizer().plan().additions.map(\.item.path) == ["b"])
+        bench.origin.withLock { $0.onTransfer = nil }
+        #expect(try await synchronizer().sync().addedCount == 1)
+        #expect(try await synchronizer().sync().unchangedCount == 3)
+        #expect(origin.takeRequests() == ["since 1", "since 1", "since 1", "since 2"])
+    }
+
+    @Test func `S2, S26: a whole list that was cut saves no token`() async throws {
+        let target = DirectoryTarget(directory: bench.url, transfer: BenchTransfer(bench: bench), durability: .crash) { [file] in
+            DeltaSource(saving: file) {
+                let list = PagedSource { (_: Int?) in PagedSource.Step([Origin.file("a", "1")], then: .cut) }
+                return (list, token: "1")
+            } changes: { _ in
+                nil
+            }
+        }
+        #expect(await syncError { try await OneWaySynchronizer(processor: target).sync() }?.code == .incompleteList)
+        #expect(!FileManager.default.fileExists(atPath: file.path(percentEncoded: false)))
+    }
+
+    // The answer of the origin to the token of {a, b}; the files after it.
+    @Test(
+        arguments: [
+            ("removes what was never there", [.removed("x"), .removed("a/b")], ["a": "1", "b": "2"]),
+            (
+                "comes twice", [.set(Origin.file("c", "3")), .removed("a"), .set(Origin.file("c", "3")), .removed("a")],
+                ["b": "2", "c": "3"]
+            ),
+            ("removes and adds", [.removed("a"), .set(Origin.file("a", "3"))], ["a": "3", "b": "2"]),
+            ("adds and removes", [.set(Origin.file("c", "3")), .removed("c")], ["a": "1", "b": "2"]),
+            ("is empty", [], ["a": "1", "b": "2"]),
+        ] as [(String, [ListChanges<ListedFile>.Change], [String: String])])
+    func `S26: changes that do not fit do no harm`(
+        what: String, changes: [ListChanges<ListedFile>.Change], after: [String: String]
+    ) async throws {
+        try await sync(["a": "1", "b": "2"])
+        bench.origin.withLock { $0.contents = after }
+        origin.state.withLock { $0.answer = { _ in ListChanges(changes, token: "next") } }
+        // The same changes arrive twice, with two tokens.
+        for _ in 0..<2 {
+            try await synchronizer().sync()
+            #expect(try bench.files == after)
+        }
+        #expect(origin.takeRequests() == ["full", "since 1", "since next"])
+    }
+
+    @Test func `S26: changes since another token are not applied, and the whole list is requested`() async throws {
+        try await sync(["a": "1"])
+        origin.state.withLock { $0.answer = { _ in ListChanges([.removed("a")], token: "7", since: "6") } }
+        try await sync(["a": "1", "b": "2"])
+        #expect(origin.takeRequests() == ["full", "since 1", "full"])
+    }
+
+    @Test func `S3, S26: changes that remove everything meet the safety gate`() async throws {
+        try await sync(["a": "1", "b": "2"])
+        origin.publish([:])
+        #expect(await syncError { try await synchronizer().sync() }?.code == .emptySource)
+        #expect(try bench.files.count == 2)
+    }
+
+    @Test func `S26: a damaged file of the list means a whole list`() async throws {
+        try await sync(["a": "1", "b": "2"])
+        let whole = try Data(contentsOf: file)
+        for length in 0..<whole.count {
+            try whole.prefix(length).write(to: file)
+            let saved = await SavedList<ListedFile>(reading: file)
+            // Without its last line break, a line may have been cut.
+            #expect(saved == nil || length == whole.count - 1, "\(length)")
+        }
+        try whole.prefix(whole.count / 2).write(to: file)
+        _ = origin.takeRequests()
+        try await sync(["a": "1"])
+        #expect(origin.takeRequests() == ["full"])
+    }
+
+    @Test func `S26: random changes give the list that the origin has`() {
+        let first = UInt64.random(in: 1...1_000_000)
+        for round in seeds(300 as UInt64) {
+            var chance = SplitMix(seed: first + round)
+            var model: [String: String] = [:]
+            var saved = SavedList<ListedFile>(token: "0", passes: 0, items: [])
+            for number in 1...10 {
+                var changes: [ListChanges<ListedFile>.Change] = []
+                for _ in 0..<Int.random(in: 0...8, using: &chance) {
+                    let path = ["a", "b", "c", "d/e", "d/f"].randomElement(using: &chance) ?? "a"
+                    let text: String? = Bool.random(using: &chance) ? "\(Int.random(in: 0..<3, using: &chance))" : nil
+                    model[path] = text
+                    changes.append(text.map { .set(Origin.file(path, $0)) } ?? .removed(PathKey(path)))
+                }
+                saved.apply(ListChanges(changes, token: "\(number)"))
+                #expect(Set(saved.items) == Set(model.map { Origin.file($0, $1) }), "seed \(first + round)")
+                #expect(saved.items.count == model.count, "seed \(first + round)")
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+import Trials
+@testable import SyncEngine
+
+#if os(macOS) || os(Linux)
+
+/// `mirror make`, and the options of `mirror` for filters, rates, backups, checks and tokens.
+struct MirrorMakeTests {
+    private let published: DirectoryBench
+    private let copy: DirectoryBench
+    private let origin: LoopbackOrigin
+
+    init() throws {
+        published = try DirectoryBench()
+        copy = try DirectoryBench()
+        for (path, text) in ["a.txt": "one", "d/b é.txt": "two", "d/c.tmp": "three", ".hidden": "four"] { try published.write(text, path) }
+        // A server of files, as any web server is one.
+        origin = try LoopbackOrigin { [root = published.url] request in
+            let path = String(request.path.dropFirst()).removingPercentEncoding ?? ""
+            guard let data = try? Data(contentsOf: root.appending(path: path)) else { return .notFound(for: request) }
+            return .data(data).tagged().ranged(by: request)
+        }
+    }
+
+    private func run(_ arguments: [String], environment: String = "") async throws -> (code: Int32, output: String) {
+        let script = environment + #" exec "$0" "$@" 2>&1"#
+        let child = try ChildProcess("/bin/sh", ["-c", script, try ChildProcess.path(of: "mirror")] + arguments)
+        let code = try await child.ending()
+        return (code, child.rest)
+    }
+
+    private func path(_ url: URL) -> String { url.path(percentEncoded: false) }
+
+    private func make(_ options: String...) async throws {
+        let (code, output) = try await run(["make", path(published.url), path(published.url.appending(path: "list.ndjson"))] + options)
+        #expect(code == 0, "\(output)")
+    }
+
+    private func mirror(_ options: String..., query: String = "", environment: String = "") async throws -> (code: Int32, output: String) {
+        try await run(
+            [origin.url.appending(path: "list.ndjson").absoluteString + query, path(copy.url), "--plain"] + options,
+            environment: environment)
+    }
+
+    @Test func `mirror make writes a list that mirror reads, with moves and without its own list`() async throws {
+        try await make()
+        #expect(try await mirror().code == 0)
+        let expected = ["a.txt": "one", "d/b é.txt": "two", "d/c.tmp": "three", ".hidden": "four"]
+        #expect(try copy.files == expected)
+        try FileManager.default.moveItem(at: published.url.appending(path: "d"), to: published.url.appending(path: "e"))
+        try FileManager.default.createSymbolicLink(
+            at: published.url.appending(path: "link"), withDestinationURL: URL(filePath: "/etc/passwd"))
+        try await make()
+        let plan = try await mirror("--dry-run")
+        #expect(plan.output.contains("move    d/c.tmp → e/c.tmp"))
+        origin.forget()
+        let (code, output) = try await mirror()
+        #expect(code == 0 && output.contains("2 moved"), "\(output)")
+        #expect(origin.requests.map(\.path) == ["/list.ndjson"])
+        #expect(try copy.files["e/b é.txt"] == "two")
+        let list = try String(contentsOf: published.url.appending(path: "list.ndjson"), encoding: .utf8)
+        #expect(list.hasSuffix("{\"count\":4}\n") && !list.contains("link") && !list.contains("list.ndjson"))
+        #expect(try await run(["make", path(published.url) + "/nothing"]).code == 64)
+    }
+
+    @Test func `S21: both sides leave files out by patterns`() async throws {
+        try await make("--exclude", "*.tmp")
+        let (code, output) = try await mirror("--exclude", ".hidden")
+        #expect(code == 0 && output.contains("1 excluded"), "\(output)")
+        #expect(try copy.files == ["a.txt": "one", "d/b é.txt": "two"])
+        let all = try await mirror("--exclude", "*")
+        #expect(all.code == 2 && all.output.contains("--exclude"), "\(all.output)")
+    }
+
+    @Test func `S22: a rate streams every file, and a rate of zero is refused`() async throws {
+        try await make()
+        #expect(try await mirror("--limit-rate", "0").code == 64)
+        #expect(try await mirror("--limit-rate", "5x").code == 64)
+        #expect(try await mirror("--limit-rate", "2M").code == 0)
+        #expect(try copy.files.count == 4)
+    }
+
+    @Test func `S24, S25: mirror keeps backups, and finds and repairs damaged files`() async throws {
+        try await make()
+        #expect(try await mirror().code == 0)
+        try published.write("one more", "a.txt")
+        try await make()
+        let backup = try DirectoryBench()
+        #expect(try await mirror("--backup-dir", path(backup.url)).code == 0)
+        #expect(try backup.files == ["a.txt": "one"])
+        let fine = try await mirror("--verify")
+        #expect(fine.code == 0 && fine.output.contains("every installed file has its content"), "\(fine.output)")
+        let file = copy.url.appending(path: "a.txt")
+        let shell = #"touch -r "$0" "$0.time"; printf X | dd of="$0" conv=notrunc 2>/dev/null; touch -r "$0.time" "$0"; rm "$0.time""#
+        #expect(try ChildProcess("/bin/sh", ["-c", shell, path(file)]).wait())
+        let damaged = try await mirror("--verify")
+        #expect(damaged.code == 1 && damaged.output.contains("damaged a.txt"), "\(damaged.output)")
+        #expect(try copy.files["a.txt"] == "Xne more")
+        #expect(try await mirror("--repair").code == 0)
+        #expect(try copy.files["a.txt"] == "one more")
+    }
+
+    @Test(arguments: ["file", "environment", "header"])
+    func `a token reaches the host of the list only, and no output`(way: String) async throws {
+        let other = try LoopbackOrigin { _ in .data(Data("elsewhere".utf8)) }
+        let line = #"{"path":"x","url":"\#(other.url.appending(path: "x").absoluteString)","version":"1"}"#
+        try published.write(
+            line + "\n{\"path\":\"missing\",\"version\":\"1\"}\n{\"path\":\"a.txt\",\"version\":\"1\"}\n{\"count\":3}\n", "list.ndjson")
+        let secrets = try DirectoryBench()
+        try secrets.write(way == "header" ? "Authorization: Bearer s3cret\nX-Own: 1\n" : "s3cret\n", "secret")
+        let secret = path(secrets.url.appending(path: "secret"))
+        let result =
+            switch way {
+            case "file": try await mirror("--token-file", secret, query: "?signature=hidd3n")
+            case "header": try await mirror("--header-file", secret, query: "?signature=hidd3n")
+            default: try await mirror(query: "?signature=hidd3n", environment: "MIRROR_TOKEN=s3cret")
+            }
+        #expect(result.code == 1 && result.output.contains("missing"), "\(result.output)")
+        #expect(!result.output.contains("s3cret") && !result.output.contains("hidd3n"), "\(result.output)")
+        #expect(try copy.files == ["a.txt": "one", "x": "elsewhere"])
+        #expect(origin.requests.allSatisfy { $0.headers["Authorization"] == "Bearer s3cret" })
+        #expect(other.requests.count == 1 && other.requests.allSatisfy { $0.headers["Authorization"] == nil && $0.headers["X-Own"] == nil })
+    }
+}
+
+#endif
