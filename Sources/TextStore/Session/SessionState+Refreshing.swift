@@ -380,9 +380,9 @@ extension SessionState {
             if let expiry = expiry(ofUnversioned: identifier, at: moment) { add(expiry) }
         }
         if let identifiers {
-            for identifier in identifiers where observers[identifier] != nil { add(identifier) }
+            for identifier in identifiers where isObserved(identifier) { spoken(identifier).forEach(add) }
         } else {
-            for identifier in observers.keys { add(identifier) }
+            for identifier in observers.keys { spoken(identifier).forEach(add) }
         }
         return next
     }
