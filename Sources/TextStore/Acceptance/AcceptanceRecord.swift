@@ -90,7 +90,7 @@ public struct AcceptanceRecord: Hashable, Codable, Sendable {
             switch scalar {
             case "\"", "\\": result += "\\\(scalar)"
             // Some readers of lines end a line at these, too.
-            case "\u{0}"..<" ", "\u{7F}", "\u{85}", "\u{2028}", "\u{2029}":
+            case "\u{0}"..<" ", "\u{7F}", "\u{85}", "\u{2028}", "\u{2029}", "\u{FEFF}":
                 let digits = String(scalar.value, radix: 16)
                 result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
             default: result.unicodeScalars.append(scalar)

@@ -38,7 +38,7 @@ final class EvidenceLog: Sendable {
 
     private let log: SharedLog<Entry>
     private let durability: Durability
-    /// Guards what is known about the records.
+    /// Guards the facts about the records that were read.
     private let state = Lock(State())
 
     init(_ directory: Directory, _ options: FileWriteOptions) {

@@ -54,7 +54,7 @@ extension TextStore {
     /// - Parameters:
     ///   - text: The text as the user sees it; pass the same one to ``accept(_:account:)``.
     ///   - granularity: The size of a change that requires another acceptance.
-    ///   - account: The account whose acceptances count; those of other accounts, and of no account, do not.
+    ///   - account: The account of the acceptances that count; those of other accounts, and of no account, do not.
     public func needsAcceptance(
         of text: VersionedText, granularity: Acceptance.Granularity = .any, account: String? = nil
     ) async -> Bool {
@@ -75,7 +75,7 @@ extension TextStore {
     /// - Parameters:
     ///   - provider: The text.
     ///   - granularity: The size of a change that requires another acceptance.
-    ///   - account: The account whose acceptances count.
+    ///   - account: The account of the acceptances that count.
     /// - Throws: ``TextStoreError/Code/unknownIdentifier``, ``TextStoreError/Code/notAvailable``.
     public func needsAcceptance(
         of provider: some TextSourceProvider, granularity: Acceptance.Granularity = .any, account: String? = nil
@@ -88,7 +88,7 @@ extension TextStore {
     /// - Parameters:
     ///   - identifier: The identifier of a registered text.
     ///   - granularity: The size of a change that requires another acceptance.
-    ///   - account: The account whose acceptances count.
+    ///   - account: The account of the acceptances that count.
     /// - Throws: ``TextStoreError/Code/unknownIdentifier``, ``TextStoreError/Code/notAvailable``.
     public func needsAcceptance(
         of identifier: String, granularity: Acceptance.Granularity = .any, account: String? = nil

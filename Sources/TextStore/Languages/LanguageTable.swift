@@ -131,8 +131,8 @@ extension SessionState {
 
     // MARK: Members
 
-    /// Returns the members whose state is that of a text: the shown one, and the better ones that are missing. A text in one language is
-    /// its own member.
+    /// Returns the members that make up the state of a text: the shown one, and the better ones that are missing. A text in one language
+    /// is its own member.
     func spoken(_ identifier: String) -> [String] {
         guard let languages, let chain = languages.chain(of: identifier), !chain.isEmpty else { return [identifier] }
         return Array(chain.prefix((chain.firstIndex { resolved[$0] != nil } ?? chain.count - 1) + 1))

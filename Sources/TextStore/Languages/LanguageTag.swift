@@ -35,10 +35,13 @@ struct LanguageTag: Hashable, Sendable, CustomStringConvertible {
         if text.utf8.count > 128 { return "it has more than 128 bytes" }
         if text.contains("_") { return "it is written with an underscore instead of a hyphen" }
         let subtags = text.split(separator: "-", omittingEmptySubsequences: false)
-        let isPlain = subtags.allSatisfy { (1...8).contains($0.utf8.count) && $0.utf8.allSatisfy { $0 &- 0x30 <= 9 || $0 | 0x20 &- 0x61 < 26 } }
+        let isPlain = subtags.allSatisfy { subtag in
+            (1...8).contains(subtag.utf8.count) && subtag.utf8.allSatisfy { $0 &- 0x30 <= 9 || $0 | 0x20 &- 0x61 < 26 }
+        }
         guard isPlain, let first = subtags.first, let last = subtags.last else { return "a subtag is not one to eight letters and digits" }
         guard first.utf8.count > 1, isAlphabetic(first) else { return "it does not begin with a language" }
-        return last.utf8.count == 1 ? "its last subtag is a single letter" : nil
+        let isPrivate = subtags.dropLast().contains { $0 == "x" || $0 == "X" }
+        return last.utf8.count == 1 && !isPrivate ? "its last subtag is a single letter" : nil
     }
 
     /// The language without script and region.

@@ -2,9 +2,10 @@
 ///
 /// ```swift
 /// let languages = TextLanguages(
-///     ["en": .init(bundleFile: BundleFile(fileName: "eula-en", fileExtension: "txt")),
-///      "de": .init(bundleFile: BundleFile(fileName: "eula-de", fileExtension: "txt"))],
-///     development: "en")
+///     [
+///         "en": TextLanguages.Files(bundleFile: BundleFile(fileName: "eula-en")),
+///         "de": TextLanguages.Files(bundleFile: BundleFile(fileName: "eula-de")),
+///     ], development: "en")
 /// let eula = TextSource(identifier: "eula", languages: languages)
 /// ```
 ///

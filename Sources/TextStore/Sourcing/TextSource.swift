@@ -204,6 +204,8 @@ public struct VersionSource: Hashable, Sendable {
     public var mode: SemanticVersion.Mode
     /// Whether pre-releases from the server are accepted.
     public var preReleases: PreReleases
+    /// The facts that conditions in the server's manifest ask for; `nil` to take no text with conditions.
+    public var audience: TextAudience?
 
     /// Whether pre-releases from the server are accepted.
     public enum PreReleases: Hashable, Sendable {
@@ -220,10 +222,12 @@ public struct VersionSource: Hashable, Sendable {
     ///   - remoteFile: The manifest of the texts on the server.
     ///   - mode: The strictness of parsing versions.
     ///   - preReleases: Whether pre-releases from the server are accepted.
+    ///   - audience: The facts that conditions in the server's manifest ask for.
     public init(
         bundleFile: BundleFile? = nil, remoteFile: RemoteFile? = nil, mode: SemanticVersion.Mode = .strict,
-        preReleases: PreReleases = .refused
+        preReleases: PreReleases = .refused, audience: TextAudience? = nil
     ) {
+        self.audience = audience
         self.bundleFile = bundleFile
         self.remoteFile = remoteFile
         self.mode = mode
