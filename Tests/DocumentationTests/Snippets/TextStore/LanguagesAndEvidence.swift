@@ -5,6 +5,10 @@ internal import Testing
 internal import TextStore
 internal import Trials
 
+#if canImport(CryptoKit)
+internal import CryptoKit
+#endif
+
 // The examples of the articles about languages and evidence, run with a directory and an origin that is down.
 
 func localized(_ name: String, at server: URL) -> TextSource {
@@ -31,10 +35,46 @@ func marked(_ words: [TextDifference.Word]) -> String {
     }.joined()
 }
 
+func versions(at server: URL) -> VersionSource {
+    VersionSource(
+        bundleFile: BundleFile(
+            fileName: "versions", fileExtension: "json"),
+        remoteFile: RemoteFile(
+            url: server.appending(path: "versions.json")),
+        audience: TextAudience(
+            appVersion: SemanticVersion("3.1", mode: .lenient),
+            platform: "ios"))
+}
+
 private func make(_ policy: TextStorePolicy) -> TextStorePolicy {
     var policy = policy
     policy.acceptedLanguages = .together
     return policy
+}
+
+#if canImport(CryptoKit)
+func signedBy(_ pem: String) throws -> TextVerifier {
+    struct Forged: Error {}
+    let key = try P256.Signing.PublicKey(pemRepresentation: pem)
+    let verifier = TextVerifier { verification in
+        // The digests of a signed manifest cover the texts that it lists.
+        if verification.identifier != nil, verification.version != nil { return }
+        let field = verification.headers["x-signature"] ?? ""
+        guard let bytes = Data(base64Encoded: field),
+            let signature = try? P256.Signing.ECDSASignature(
+                derRepresentation: bytes),
+            key.isValidSignature(signature, for: Data(verification.bytes))
+        else { throw Forged() }
+    }
+    return verifier
+}
+#endif
+
+func published(at server: URL) -> (TextSource, VersionSource) {
+    let terms = TextSource(identifier: "eula")
+    let manifest = VersionSource(
+        remoteFile: RemoteFile(url: server.appending(path: "versions.json")))
+    return (terms, manifest)
 }
 
 struct LanguagesAndEvidenceTests {
