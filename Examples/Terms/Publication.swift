@@ -250,19 +250,27 @@ struct Publication: Equatable {
             guard percent.isFinite, (0...100).contains(percent) else {
                 throw Refusal("--percent \(identifier) is not from 0 to 100; correct it")
             }
-            // The text of the other devices is that of the last manifest without conditions.
-            guard var rest = usual, rest.when == nil, SemanticVersion(rest.version).map({ $0 < version }) ?? false else {
+            // The other devices keep the entries of the last manifest.
+            let rest = last.filter { SemanticVersion($0.version).map { $0 < version } ?? false }
+            guard let lowest = rest.last, lowest.when == nil else {
                 throw Refusal(
                     "--percent \(identifier) needs a lower version that the other devices keep, and the last manifest has none; publish that "
                         + "version to all devices first")
             }
-            rest.group = entry.group
             entries[0].when = ManifestFile.Entry.Conditions(percent: percent, draw: identifier.split(separator: "/").first.map(String.init))
-            entries.append(rest)
+            entries += rest.map { old in
+                var old = old
+                old.group = entry.group
+                return old
+            }
             let before = last.first { $0.version == entry.version }?.when?.percent
             if let before, before > percent {
                 notes.append("\(identifier): devices of the larger share of \(before) % keep \(version), and report the lower entry")
             }
+        }
+        if let before = last.first, before.version == entry.version, before.when?.percent != entries[0].when?.percent {
+            notes.append(
+                "\(identifier) \(version): offered to \(entries[0].when?.percent.map { "\($0) % of the" } ?? "all") devices from now on")
         }
         manifest.texts[identifier] = ManifestFile.Entries(entries)
         let old = last.first { $0.version != entry.version }?.version

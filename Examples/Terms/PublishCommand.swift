@@ -122,7 +122,10 @@ struct PublishCommand {
 
     private func sources() throws -> [Publication.Source] {
         let root = directory.resolvingSymlinksInPath().path(percentEncoded: false)
-        guard let found = FileManager.default.enumerator(atPath: root) else {
+        var isDirectory: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: root, isDirectory: &isDirectory), isDirectory.boolValue,
+            let found = FileManager.default.enumerator(atPath: root)
+        else {
             throw Mistake(description: "there is no directory \(directory.path(percentEncoded: false))")
         }
         var sources: [Publication.Source] = []

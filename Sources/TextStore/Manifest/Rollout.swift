@@ -122,7 +122,7 @@ extension VersionManifest {
 }
 
 extension TextEngine {
-    /// Returns a manifest without the entries that its source refuses or whose conditions are not met.
+    /// Returns a manifest without the entries that its source refuses, and without those with unmet conditions.
     func taken(_ manifest: VersionManifest, by source: VersionSource) async -> VersionManifest {
         guard !manifest.variants.isEmpty else { return manifest.taken(by: source) }
         let device = source.audience == nil ? nil : await shelf.device()

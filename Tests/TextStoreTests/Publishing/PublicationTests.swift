@@ -97,7 +97,10 @@ struct PublicationTests {
         let more = try publish(["eula@2.1.0.txt": "three"], after: next) { $0.percents = ["eula": 50] }.manifest
         #expect(more.texts["eula"]?.all.map(\.version) == ["2.1.0", "1.0.0"] && more.texts["eula"]?.all.first?.when?.percent == 50)
         let fewer = try publish(["eula@2.1.0.txt": "three"], after: more) { $0.percents = ["eula": 20] }
-        #expect(fewer.notes.count == 1)
+        #expect(fewer.notes.count == 2)
+        // The devices of the larger share keep the version between.
+        let newer = try publish(["eula@2.2.0.txt": "four"], after: more) { $0.percents = ["eula": 10] }.manifest
+        #expect(newer.texts["eula"]?.all.map(\.version) == ["2.2.0", "2.1.0", "1.0.0"])
         let all = try publish(["eula@2.1.0.txt": "three"], after: more).manifest
         #expect(all.texts["eula"]?.all.map(\.version) == ["2.1.0"] && all.texts["eula"]?.all.first?.when == nil)
         #expect(try VersionManifest(parsing: more.bytes()).problems == [])

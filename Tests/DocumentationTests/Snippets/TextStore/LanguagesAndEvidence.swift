@@ -120,11 +120,12 @@ struct LanguagesAndEvidenceTests {
                 case .changed(let words): print("~ \(marked(words))")
                 }
             }
-            let words = try await texts.changes(since: accepted).lines.compactMap { line in
-                if case .changed(let words) = line { marked(words) } else { nil }
-            }
-            #expect(words == ["Terms in [-de-]{+en+}"])
         }
+        let accepted = try #require(try await texts.acceptance(of: "eula", account: "ada"))
+        let words = try await texts.changes(since: accepted).lines.compactMap { line in
+            if case .changed(let words) = line { marked(words) } else { nil }
+        }
+        #expect(words == ["Terms in [-de-]{+en+}"])
         try await texts.withdrawAcceptances(of: "eula", account: "ada")
         let lines = try await texts.exportAcceptances(as: .jsonLines)
         let table = try await texts.exportAcceptances(as: .csv)
