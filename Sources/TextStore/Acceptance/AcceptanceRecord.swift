@@ -89,6 +89,7 @@ public struct AcceptanceRecord: Hashable, Codable, Sendable {
         for scalar in text.unicodeScalars {
             switch scalar {
             case "\"", "\\": result += "\\\(scalar)"
+            case "\n": result += "\\n"
             // Some readers of lines end a line at these, too.
             case "\u{0}"..<" ", "\u{7F}", "\u{85}", "\u{2028}", "\u{2029}", "\u{FEFF}":
                 let digits = String(scalar.value, radix: 16)

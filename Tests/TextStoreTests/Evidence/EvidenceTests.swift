@@ -44,6 +44,7 @@ struct EvidenceTests {
         #expect(try await !next.withdrawAcceptances(of: "eula", account: "ada"))
         #expect(try await !next.withdrawAcceptances(of: "eula", account: "eve"))
         try await next.accept(next.text(for: "privacy"), account: "ada")
+        try await next.clear()
         let expected = [
             "accepted eula 1.0.0 -: Terms 1\nBe kind.", "accepted eula 1.0.0 -: Terms 1\nBe kind.",
             "accepted eula 1.0.0 ada: Terms 1\nBe kind.",

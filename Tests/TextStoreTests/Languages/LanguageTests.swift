@@ -235,6 +235,24 @@ struct LanguageTests {
         }
     }
 
+    @Test func `T18, T20: the changes since an acceptance are those of the accepted language`() async throws {
+        serve(["eula/en": "2.0.0", "eula/de": "2.0.0"])
+        let store = try bench.store(bundle: bundle(), policy: TextStorePolicy(evidence: .allAcceptances))
+        try await store.setLanguages(["de"])
+        try await store.register(source("eula", ["en", "de", "fr"]))
+        try await store.accept(store.text(for: "eula"))
+        await store.setVersionSource(bench.versions)
+        try await store.refresh()
+        try await store.setLanguages(["en"])
+        let accepted = try #require(try await store.acceptance(of: "eula"))
+        #expect(try await store.changes(since: accepted) == TextDifference(from: "Bundled eula in de", to: "Remote eula/de 2.0.0"))
+        let next = try bench.store(bundle: bundle(), policy: TextStorePolicy(evidence: .allAcceptances))
+        try await next.setLanguages(["en"])
+        try await next.register(source("eula", ["en", "de", "fr"]))
+        let error = await #expect(throws: TextStoreError.self) { try await next.changes(since: accepted) }
+        #expect(error?.code == .unknownIdentifier)
+    }
+
     /// Observers, fetches, failures, restarts, and switches in random order. After each step that waits, the shown text is the best
     /// available language, in the highest version that its device has seen.
     @Test func `T18: random histories of languages, fetches, and restarts show the best language and no lower version`() async throws {
