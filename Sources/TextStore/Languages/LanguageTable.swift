@@ -152,6 +152,11 @@ extension SessionState {
         return nil
     }
 
+    func forEachSpoken(_ identifier: String, _ body: (String) -> Void) {
+        guard languages != nil else { return body(identifier) }
+        spoken(identifier).forEach(body)
+    }
+
     /// Returns why another language is shown than the best one that the newest manifest lists; `nil` if it is shown.
     func missingLanguage(of identifier: String) -> TextStoreError? {
         guard languages != nil, case let spoken = spoken(identifier),

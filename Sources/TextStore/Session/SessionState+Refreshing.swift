@@ -381,9 +381,9 @@ extension SessionState {
             if let expiry = expiry(ofUnversioned: identifier, at: moment) { add(expiry) }
         }
         if let identifiers {
-            for identifier in identifiers where isObserved(identifier) { spoken(identifier).forEach(add) }
+            for identifier in identifiers where isObserved(identifier) { forEachSpoken(identifier, add) }
         } else {
-            for identifier in observers.keys { spoken(identifier).forEach(add) }
+            for identifier in observers.keys { forEachSpoken(identifier, add) }
         }
         return next
     }
