@@ -23,8 +23,9 @@ public struct Acceptance: Hashable, Codable, Sendable {
     public enum Languages: Hashable, Sendable {
         /// Only the accepted one, so each language is asked about.
         case each
-        /// All of them: a version that was accepted in one language is accepted in all. An acceptance of an unverified text covers no other
-        /// language of its version.
+        /// All of them: a version that was accepted in one language is accepted in all.
+        ///
+        /// An acceptance of an unverified text covers no other language of its version.
         case together
     }
 

@@ -13,7 +13,7 @@
 public struct TextLanguages: Hashable, Sendable {
     /// The files by the tags of their languages, such as `de` and `de-AT`.
     public var files: [String: Files]
-    /// The language that is used if none of the preferred ones exists; one of the languages of ``files``.
+    /// The language that is used if none of the preferred ones exists; it must have files.
     public var development: String
     /// The languages that replace a missing language before the development language does, such as `gsw` by `de`.
     public var fallbacks: [String: String]

@@ -304,4 +304,66 @@ struct LanguageTests {
             observer?.cancel()
         }
     }
+
+    /// A set of two texts in two languages: publications, some of them incomplete, switches, acceptances, and restarts in random order.
+    @Test func `T18, T7, T13: random histories of a set never mix versions, and keep acceptances over languages and restarts`() async throws
+    {
+        for seed in seeds(UInt64(30), quick: 5) {
+            var dice = SplitMix(seed: seed)
+            let session = "set-\(seed)", members = ["eula/en", "eula/de", "privacy/en", "privacy/de"]
+            var published = 1, accepted: UInt64 = 0, preferred = ["de"]
+            func publish(without missing: String?) {
+                published += 1
+                let entries = members.map { [published] member in
+                    let text = "Remote \(member) \(published)"
+                    return #""\(member)":{"version":"\(published).0.0","sha256":"\(sha256(text))"}"#
+                }
+                bench.serve(manifest: #"{"revision":\#(published),"texts":{\#(entries.joined(separator: ","))}}"#)
+                for member in members {
+                    let name = member.replacing("/", with: "-")
+                    if member == missing {
+                        bench.origin.on(.get, "/\(name).txt") { _ in .status(503) }
+                    } else {
+                        bench.serve(name, "Remote \(member) \(published)")
+                    }
+                }
+            }
+            func open() async throws -> TextStore {
+                let policy = TextStorePolicy(checkInterval: .zero, acceptedLanguages: .together, evidence: .allAcceptances)
+                let store = try bench.store(session, bundle: bundle(), policy: policy)
+                try await store.setLanguages(preferred)
+                try await store.register(["eula", "privacy"].map { source($0, ["en", "de"], group: "legal") })
+                await store.setVersionSource(bench.versions)
+                return store
+            }
+            publish(without: nil)
+            var store = try await open()
+            for step in 0..<12 {
+                switch Int.random(in: 0..<5, using: &dice) {
+                case 0: publish(without: Bool.random(using: &dice) ? members.randomElement(using: &dice) : nil)
+                case 1:
+                    preferred = Bool.random(using: &dice) ? ["de"] : ["en"]
+                    let current = store
+                    async let refresh: Void? = try? current.refresh()
+                    try await current.setLanguages(preferred)
+                    _ = await refresh
+                case 2: store = try await open()
+                case 3:
+                    let text = try await store.text(for: "eula")
+                    try await store.accept(text)
+                    accepted = max(accepted, text.version?.major ?? 0)
+                default: break
+                }
+                // The two reads below are not one step, so no fetch may be in flight.
+                _ = try? await store.refresh()
+                let (eula, privacy) = (try await store.text(for: "eula"), try await store.text(for: "privacy"))
+                #expect(eula.language == preferred[0] && privacy.language == preferred[0], "seed \(seed), step \(step)")
+                #expect(eula.version == privacy.version, "seed \(seed), step \(step): a mixed set")
+                let isNeeded = await store.needsAcceptance(of: eula, granularity: .digest)
+                #expect(
+                    isNeeded == (eula.version?.major ?? 0 > accepted) || eula.version?.major ?? 0 < accepted, "seed \(seed), step \(step)")
+                #expect(await store.needsAcceptance(of: eula) == (eula.version?.major ?? 0 > accepted), "seed \(seed), step \(step)")
+            }
+        }
+    }
 }
