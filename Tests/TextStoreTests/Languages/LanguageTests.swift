@@ -316,7 +316,7 @@ struct LanguageTests {
                 published += 1
                 let entries = members.map { [published] member in
                     let text = "Remote \(member) \(published)"
-                    return #""\(member)":{"version":"\(published).0.0","sha256":"\(sha256(text))"}"#
+                    return #""\#(member)":{"version":"\#(published).0.0","sha256":"\#(sha256(text))"}"#
                 }
                 bench.serve(manifest: #"{"revision":\#(published),"texts":{\#(entries.joined(separator: ","))}}"#)
                 for member in members {
