@@ -195,7 +195,7 @@ let package = Package(
             name: "TextStoreTests",
             dependencies: [
                 "StoreCoreTesting", "TextStore", "StoreCore", "StoreFiles", "StorePlatform", "RemoteHTTP", "LoopbackOrigin",
-                "TextCrashWriter", "Trials", "TestWidth",
+                "TextCrashWriter", "terms", "Trials", "TestWidth",
             ],
             swiftSettings: settings),
         .testTarget(

@@ -59,7 +59,7 @@ struct Screen {
         return ["y", "yes"].contains(readLine()?.lowercased() ?? "")
     }
 
-    func complain(_ text: String) { FileHandle.standardError.write(Data("terms: \(text)\n".utf8)) }
+    func complain(_ text: String) { FileHandle.standardError.write(Data((console.wrapped("terms: \(text)") + "\n").utf8)) }
 
     func write(_ text: String) { FileHandle.standardOutput.write(Data(console.wrapped(text).utf8)) }
 }

@@ -6,6 +6,7 @@ struct Terms {
     static func main() async {
         var options = Gate.Options()
         var isPlain = false
+        if CommandLine.arguments.dropFirst().first == "publish" { publish(Array(CommandLine.arguments.dropFirst(2))) }
         var unknown: [String] = []
         for argument in CommandLine.arguments.dropFirst() {
             switch argument {
@@ -32,8 +33,24 @@ struct Terms {
         }
     }
 
+    /// Runs `terms publish`, and ends.
+    private static func publish(_ arguments: [String]) -> Never {
+        let screen = Screen(isPlain: arguments.contains("--plain"))
+        if arguments.contains("--help") || arguments.contains("-h") {
+            print(PublishCommand.usage)
+            exit(0)
+        }
+        do {
+            exit(try PublishCommand(arguments.filter { $0 != "--plain" }).run(screen))
+        } catch {
+            screen.complain("\(error); see terms publish --help")
+            exit(64)
+        }
+    }
+
     private static let help = """
         usage: terms [--accept] [--offline] [--fresh] [--plain]
+               terms publish <directory> (see terms publish --help)
 
         Starts with bundled terms, finds newer ones at an origin in this process, shows
         the changes, and asks for an acceptance, which is saved for later starts.

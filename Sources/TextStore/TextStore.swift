@@ -105,6 +105,17 @@ public final class TextStore: Sendable {
     /// - Parameter source: The manifests.
     public func setVersionSource(_ source: VersionSource) async { await engine.setVersionSource(source) }
 
+    /// Sets the preferred languages, the best first, and switches all texts in several languages in one step; the last call counts.
+    ///
+    /// Observers see the switch at once, also offline: from the cache or the bundle, whichever is newer. Texts of a language that was not
+    /// preferred before are then fetched. Without a call, the languages of `Locale.preferredLanguages` are preferred. The store saves no
+    /// languages, so call this method at each start if the app has a setting of its own.
+    ///
+    /// - Parameter languages: Tags of BCP 47, such as `de-AT`; 1 000 at most. A text that has no file for `de-AT` falls back to `de`, then
+    ///   to the next preferred language, and at last to its development language.
+    /// - Throws: ``TextStoreError/Code/invalidLanguage`` for an empty list or a malformed tag; the languages are then unchanged.
+    public func setLanguages(_ languages: [String]) async throws { try await engine.setLanguages(languages) }
+
     // MARK: Reading
 
     /// Returns the best available text.
@@ -181,82 +192,4 @@ public final class TextStore: Sendable {
     ///
     /// - Throws: ``TextStoreError/Code/fileSystem`` if the disk fails; all texts then remain.
     public func clear() async throws { try await engine.clear() }
-
-    // MARK: Acceptance
-
-    /// Saves the user's acceptance of a text.
-    ///
-    /// An acceptance never replaces one of another version or wording, so a store that still shows an older text loses no newer acceptance.
-    ///
-    /// - Parameter text: The text exactly as the user has seen it: one that a store has returned or published.
-    /// - Throws: ``TextStoreError/Code/notShown`` for a text made by its initializer; ``TextStoreError/Code/fileSystem`` if the disk fails.
-    ///   The text then remains unaccepted.
-    public func accept(_ text: VersionedText) async throws {
-        // Only a store's texts have their digest already.
-        guard text.knownDigest != nil else {
-            throw TextStoreError(
-                .notShown, identifier: text.identifier,
-                "cannot accept the text: no store has shown it; accept the text that the store has returned")
-        }
-        try await save(Acceptance(of: text, at: engine.time.date))
-    }
-
-    /// Saves an acceptance, of any text.
-    package func save(_ acceptance: Acceptance) async throws {
-        for fault in try await engine.acceptances.accept(acceptance) { engine.report(.fault(fault)) }
-    }
-
-    /// Returns the newest acceptance of a text: of its highest accepted version, and the last one among equal versions.
-    ///
-    /// - Parameter provider: The text.
-    /// - Returns: The acceptance; `nil` if the text was never accepted.
-    /// - Throws: ``TextStoreError/Code/damagedFile`` or ``TextStoreError/Code/fileSystem`` if the acceptances cannot be read.
-    public func acceptance(of provider: some TextSourceProvider) async throws -> Acceptance? {
-        try await acceptance(of: provider.textIdentifier)
-    }
-
-    /// Returns the newest acceptance of the text of an identifier, as the method with a provider does.
-    ///
-    /// - Parameter identifier: The identifier of the text.
-    /// - Throws: ``TextStoreError/Code/damagedFile`` or ``TextStoreError/Code/fileSystem`` if the acceptances cannot be read.
-    public func acceptance(of identifier: String) async throws -> Acceptance? {
-        try await engine.acceptances.history(of: identifier).newest
-    }
-
-    /// Returns whether a shown text needs acceptance, because no acceptance of the same or a higher version covers it.
-    ///
-    /// If the acceptances cannot be read, the text needs acceptance, and the fault is reported as an event.
-    ///
-    /// - Parameters:
-    ///   - text: The text as the user sees it; pass the same one to ``accept(_:)``.
-    ///   - granularity: The size of a change that requires another acceptance.
-    public func needsAcceptance(of text: VersionedText, granularity: Acceptance.Granularity = .any) async -> Bool {
-        do { return try await engine.acceptances.history(of: text.identifier).isNeeded(for: text, granularity) } catch {
-            // An unnecessary request for acceptance is harmless; a missing one is not.
-            engine.report(.fault(.wrapping(error, .damagedFile, "cannot read the acceptances; the text counts as not accepted")))
-            return true
-        }
-    }
-
-    /// Returns whether the best text at this moment needs acceptance, for a badge or a menu.
-    ///
-    /// A gate passes the ``VersionedText`` that it shows to the other method, because the best text may change between two calls.
-    ///
-    /// - Parameters:
-    ///   - provider: The text.
-    ///   - granularity: The size of a change that requires another acceptance.
-    /// - Throws: ``TextStoreError/Code/unknownIdentifier``, ``TextStoreError/Code/notAvailable``.
-    public func needsAcceptance(of provider: some TextSourceProvider, granularity: Acceptance.Granularity = .any) async throws -> Bool {
-        try await needsAcceptance(of: provider.textIdentifier, granularity: granularity)
-    }
-
-    /// Returns whether the best text of an identifier needs acceptance at this moment, for a badge or a menu.
-    ///
-    /// - Parameters:
-    ///   - identifier: The identifier of a registered text.
-    ///   - granularity: The size of a change that requires another acceptance.
-    /// - Throws: ``TextStoreError/Code/unknownIdentifier``, ``TextStoreError/Code/notAvailable``.
-    public func needsAcceptance(of identifier: String, granularity: Acceptance.Granularity = .any) async throws -> Bool {
-        await needsAcceptance(of: try await text(for: identifier), granularity: granularity)
-    }
 }

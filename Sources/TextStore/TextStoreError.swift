@@ -93,6 +93,8 @@ public struct TextStoreError: LocalizedError, Sendable, Equatable, CustomStringC
         public static let unknownIdentifier = Code(rawValue: "unknownIdentifier")
         /// The identifier, session, directory, or header field cannot be used.
         public static let invalidName = Code(rawValue: "invalidName")
+        /// A language is not a tag of BCP 47, or the languages of a text cannot be used together.
+        public static let invalidLanguage = Code(rawValue: "invalidLanguage")
         /// The identifier is registered with another source.
         public static let conflictingSource = Code(rawValue: "conflictingSource")
         /// Neither cache nor bundle has the text, and the origin did not deliver it.

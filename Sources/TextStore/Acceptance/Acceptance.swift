@@ -1,6 +1,4 @@
 public import Foundation
-import StoreCore
-internal import StorePlatform
 
 /// A record that the user has accepted a text.
 public struct Acceptance: Hashable, Codable, Sendable {
@@ -16,6 +14,20 @@ public struct Acceptance: Hashable, Codable, Sendable {
     ///
     /// Otherwise the text may be older than its version, and the acceptance covers no other wording of the same version.
     public var isVerified: Bool
+    /// The language of the accepted text, such as `de-AT`; `nil` for a text in one language.
+    public var language: String?
+    /// The account that has accepted the text; `nil` for the user of the device.
+    public var account: String?
+
+    /// The languages that an acceptance covers.
+    public enum Languages: Hashable, Sendable {
+        /// Only the accepted one, so each language is asked about.
+        case each
+        /// All of them: a version that was accepted in one language is accepted in all.
+        ///
+        /// An acceptance of an unverified text covers no other language of its version.
+        case together
+    }
 
     /// The size of a change that requires another acceptance.
     public enum Granularity: Hashable, Sendable {
@@ -30,11 +42,17 @@ public struct Acceptance: Hashable, Codable, Sendable {
     }
 
     /// Makes the acceptance of a text.
-    package init(of text: VersionedText, at date: Date) {
-        self.init(identifier: text.identifier, version: text.version, digest: text.digest, date: date, isVerified: text.isVerified)
+    package init(of text: VersionedText, by account: String? = nil, at date: Date) {
+        self.init(
+            identifier: text.identifier, version: text.version, digest: text.digest, date: date, isVerified: text.isVerified,
+            language: text.language, account: account)
     }
 
-    init(identifier: String, version: SemanticVersion?, digest: String, date: Date, isVerified: Bool = true) {
+    init(
+        identifier: String, version: SemanticVersion?, digest: String, date: Date, isVerified: Bool = true, language: String? = nil,
+        account: String? = nil
+    ) {
+        (self.language, self.account) = (language, account)
         self.identifier = identifier
         self.version = version
         self.digest = digest
@@ -50,6 +68,8 @@ public struct Acceptance: Hashable, Codable, Sendable {
         digest = try values.decode(String.self, forKey: .digest)
         date = try values.decode(Date.self, forKey: .date)
         isVerified = try values.decodeIfPresent(Bool.self, forKey: .isVerified) ?? true
+        language = try values.decodeIfPresent(String.self, forKey: .language)
+        account = try values.decodeIfPresent(String.self, forKey: .account)
     }
 
     /// Returns whether this acceptance covers a shown text, so that no other one is needed.
@@ -60,7 +80,11 @@ public struct Acceptance: Hashable, Codable, Sendable {
     /// - Parameters:
     ///   - text: The shown text.
     ///   - granularity: The size of a change that requires another acceptance.
-    func covers(_ text: VersionedText, _ granularity: Granularity) -> Bool {
+    ///   - languages: The languages that an acceptance covers.
+    func covers(_ text: VersionedText, _ granularity: Granularity, _ languages: Languages = .each) -> Bool {
+        let isTranslated = language != text.language
+        // The same bytes are accepted, also if the text had no languages then.
+        if isTranslated, languages == .each { return version == text.version && digest == text.digest }
         guard let version, let shown = text.version else { return digest == text.digest }
         // The accepted bytes may be those of an older version, which the origin replaced after it had published the version.
         if !isVerified, version == shown, digest != text.digest { return false }
@@ -69,7 +93,7 @@ public struct Acceptance: Hashable, Codable, Sendable {
         case .major: return version >= shown || version.agrees(with: shown, upTo: .major)
         case .minor: return version >= shown || version.agrees(with: shown, upTo: .minor)
         // The store shows a text below its floor only because the newer one is missing, so its wording is not new.
-        case .digest: return digest == text.digest || (text.isBelowFloor && version > shown)
+        case .digest: return digest == text.digest || (text.isBelowFloor && version > shown) || (isTranslated && version == shown)
         }
     }
 }
@@ -78,89 +102,34 @@ public struct Acceptance: Hashable, Codable, Sendable {
 struct AcceptanceHistory: Hashable, Codable, Sendable {
     private(set) var all: [Acceptance] = []
 
-    /// The newest acceptance: that of the highest version, and the last one among equal versions.
-    var newest: Acceptance? {
-        all.reduce(nil) { best, next in
+    /// The newest acceptance of an account: that of the highest version, and the last one among equal versions.
+    func newest(by account: String? = nil) -> Acceptance? {
+        all.lazy.filter { $0.account == account }.reduce(nil) { best, next in
             guard let best, Rank(version: next.version) < Rank(version: best.version) else { return next }
             return best
         }
     }
 
-    /// Adds an acceptance in place of one with the same wording and version.
+    /// Adds an acceptance in place of one by the same account, with the same wording, version, and language.
     mutating func add(_ acceptance: Acceptance) {
         var acceptance = acceptance
         all.removeAll { old in
-            guard old.version?.description == acceptance.version?.description, old.digest == acceptance.digest else { return false }
+            guard old.version?.description == acceptance.version?.description, old.digest == acceptance.digest,
+                old.language == acceptance.language, old.account == acceptance.account
+            else { return false }
             acceptance.isVerified = acceptance.isVerified || old.isVerified
             return true
         }
         all.append(acceptance)
     }
 
-    /// Returns whether a shown text needs acceptance.
-    func isNeeded(for text: VersionedText, _ granularity: Acceptance.Granularity) -> Bool {
-        !all.contains { $0.covers(text, granularity) }
-    }
-}
+    /// Removes all acceptances of an account.
+    mutating func withdraw(_ account: String?) { all.removeAll { $0.account == account } }
 
-/// The acceptances of a session; each is saved before it counts.
-actor AcceptanceLedger {
-    private let file: KeptValue<[String: AcceptanceHistory]>
-    private let lock: SessionLock
-    private let executor = DiskExecutor()
-    /// The acceptances as last read or saved, with the files' statuses at that time.
-    private var known: (histories: [String: AcceptanceHistory], serial: UInt64, statuses: [FileStatus?])?
-
-    init(directory: Directory, options: FileWriteOptions, patience: Duration = SessionLock.usualPatience) {
-        file = KeptValue(name: "accepted", directory: directory, options: options)
-        lock = SessionLock(directory: directory, patience: patience)
-    }
-
-    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
-
-    /// Returns the acceptances of a text.
-    ///
-    /// - Throws: ``TextStoreError/Code/damagedFile`` if the acceptances cannot be read; callers then treat the text as not accepted.
-    func history(of identifier: String) throws(TextStoreError) -> AcceptanceHistory {
-        try load().histories[identifier] ?? AcceptanceHistory()
-    }
-
-    /// Saves an acceptance beside the earlier ones.
-    ///
-    /// Reading, comparing, and writing are one critical section under the session's lock, so no other store's acceptance is lost.
-    func accept(_ acceptance: Acceptance) throws(TextStoreError) -> [TextStoreError] {
-        try file.makeDirectory()
-        let held = try lock.take()
-        defer { withExtendedLifetime(held) {} }
-        // Another store may have saved acceptances since the last read, perhaps without a visible change of the files' statuses.
-        known?.statuses = []
-        var histories: [String: AcceptanceHistory] = [:]
-        var serial: UInt64 = 0
-        do throws(TextStoreError) { (histories, serial) = try load(keepsUnreadable: true) } catch {
-            // A damaged file must not prevent acceptance, so it is replaced. An unreadable file may be intact and stays.
-            guard error.code == .damagedFile else { throw error }
-        }
-        histories[acceptance.identifier, default: AcceptanceHistory()].add(acceptance)
-        serial += 1
-        let faults = try file.save(histories, serial: serial)
-        known = (histories, serial, file.statuses)
-        return faults
-    }
-
-    /// Reads the acceptances.
-    ///
-    /// - Parameter keepsUnreadable: Whether to throw if a file cannot be read, rather than to use what this process knows.
-    private func load(keepsUnreadable: Bool = false) throws(TextStoreError) -> (histories: [String: AcceptanceHistory], serial: UInt64) {
-        // Read before the content: a save in between changes the status, and the next call reads again.
-        let statuses = file.statuses
-        if let known, known.statuses == statuses { return (known.histories, known.serial) }
-        let (copies, faults) = file.load()
-        if copies.isEmpty, keepsUnreadable, let fault = faults.first(where: { $0.code == .fileSystem }) { throw fault }
-        // Damage or removal of the files loses no acceptance that this process knows.
-        if copies.isEmpty, let known { return (known.histories, known.serial) }
-        if copies.isEmpty, let fault = faults.first(where: { $0.code == .fileSystem }) ?? faults.first { throw fault }
-        let found = (copies.first?.value ?? [:], copies.first?.serial ?? 0)
-        known = (found.0, found.1, statuses)
-        return found
+    /// Returns whether a shown text needs acceptance by an account.
+    func isNeeded(
+        for text: VersionedText, _ granularity: Acceptance.Granularity, by account: String? = nil, _ languages: Acceptance.Languages = .each
+    ) -> Bool {
+        !all.contains { $0.account == account && $0.covers(text, granularity, languages) }
     }
 }

@@ -31,6 +31,8 @@ public struct VersionManifest: Hashable, Sendable {
     public var expires: Date?
     /// The entries that cannot be used, with the reasons.
     public var problems: [Problem]
+    /// The entries of texts with conditions, in the order of preference. A source chooses one of each text for ``entries``.
+    var variants: [String: [Entry]] = [:]
 
     /// The version of one text at the origin, and the facts about its file.
     public struct Entry: Hashable, Sendable {
@@ -46,6 +48,8 @@ public struct VersionManifest: Hashable, Sendable {
         public var group: String?
         /// Whether the manifest intends the version even though it is older than an earlier one.
         public var isRollback: Bool
+        /// The conditions under which the entry counts; `nil` for none.
+        var conditions: Conditions?
 
         /// Makes an entry.
         ///
@@ -74,7 +78,7 @@ public struct VersionManifest: Hashable, Sendable {
         /// Returns whether both are written identically; versions of equal precedence may differ in their build metadata.
         public static func == (lhs: Entry, rhs: Entry) -> Bool {
             lhs.version.isIdentical(to: rhs.version) && lhs.url == rhs.url && lhs.sha256 == rhs.sha256 && lhs.length == rhs.length
-                && lhs.group == rhs.group && lhs.isRollback == rhs.isRollback
+                && lhs.group == rhs.group && lhs.isRollback == rhs.isRollback && lhs.conditions == rhs.conditions
         }
     }
 
@@ -140,12 +144,14 @@ public struct VersionManifest: Hashable, Sendable {
         for member in texts {
             guard seen.insert(member.name).inserted else {
                 // Neither duplicate can be preferred.
-                let group = entries.removeValue(forKey: member.name)?.group ?? Self.group(of: member.value)
+                let earlier = entries.removeValue(forKey: member.name) ?? variants.removeValue(forKey: member.name)?.first
+                let group = earlier?.group ?? Self.group(of: member.value)
                 problems.append(Problem(identifier: member.name, reason: "the manifest lists it more than once", group: group))
                 continue
             }
-            switch Self.entry(member.value, mode: mode, revision: revision) {
-            case .success(let entry): entries[member.name] = entry
+            switch Self.variants(member.value, mode: mode, revision: revision) {
+            case .success(let found):
+                if let entry = found.first, entry.conditions == nil { entries[member.name] = entry } else { variants[member.name] = found }
             case .failure(let refusal):
                 problems.append(Problem(identifier: member.name, reason: refusal.reason, group: Self.group(of: member.value)))
             }
@@ -164,6 +170,7 @@ public struct VersionManifest: Hashable, Sendable {
 
     /// Returns the group that an entry names, even if the entry is malformed, because the set must not switch without this text.
     private static func group(of value: JSONValue) -> String? {
+        if case .array(let values) = value { return values.lazy.compactMap { group(of: $0) }.first }
         guard case .object(let members) = value else { return nil }
         for case .string(let group) in members.lazy.filter({ $0.name == "group" }).map(\.value) where !group.isEmpty { return group }
         return nil
@@ -187,7 +194,23 @@ public struct VersionManifest: Hashable, Sendable {
         return found.first?.value
     }
 
-    private struct Refusal: Error { let reason: String }
+    struct Refusal: Error { let reason: String }
+
+    /// Reads the entry of a text, or its entries with conditions; only the last one may have none.
+    private static func variants(
+        _ value: JSONValue, mode: SemanticVersion.Mode, revision: UInt64?
+    ) -> Result<[Entry], Refusal> {
+        Result { () throws(Refusal) in
+            guard case .array(let values) = value else { return [try entry(value, mode: mode, revision: revision).get()] }
+            var entries: [Entry] = []
+            for value in values {
+                if let last = entries.last, last.conditions == nil { throw Refusal(reason: "an entry without conditions is not the last") }
+                entries.append(try entry(value, mode: mode, revision: revision).get())
+            }
+            guard !entries.isEmpty else { throw Refusal(reason: "its list of entries is empty") }
+            return entries
+        }
+    }
 
     private static func entry(_ value: JSONValue, mode: SemanticVersion.Mode, revision: UInt64?) -> Result<Entry, Refusal> {
         Result { () throws(Refusal) in
@@ -242,6 +265,7 @@ public struct VersionManifest: Hashable, Sendable {
             entry.isRollback = true
         case .some(let other): throw Refusal(reason: "its “rollback” is \(other.kind) instead of true or false")
         }
+        if let conditions = try value("when") { entry.conditions = try Conditions.read(conditions).get() }
         if entry.group?.isEmpty == true { throw Refusal(reason: "its group has an empty name") }
         return entry
     }

@@ -34,7 +34,9 @@ enum BundleReading {
         guard let file = source.bundleFile else { return (nil, nil) }
         do throws(TextStoreError) {
             // The app's own file needs no limit, and the app could not raise one.
-            return (try VersionManifest(parsing: try data(of: file, in: bundle), mode: source.mode, limit: .max), nil)
+            let manifest = try VersionManifest(parsing: try data(of: file, in: bundle), mode: source.mode, limit: .max)
+            // The bundle is for all devices of its app version, so conditions there are a mistake.
+            return (manifest.chosen(for: nil, on: nil, at: .distantPast), nil)
         } catch {
             return (
                 nil,

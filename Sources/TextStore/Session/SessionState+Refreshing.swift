@@ -58,7 +58,8 @@ extension SessionState {
             if let entry = manifest.entries[identifier] {
                 return Offer(rank: floor?.rankOfOffered(entry, edition: manifest.edition) ?? Rank(version: entry.version), entry: entry)
             }
-            guard unusable[identifier] == nil else { return nil }
+            // A language that the manifest does not list is not translated yet.
+            guard unusable[identifier] == nil, languages?.owner(of: identifier) == nil else { return nil }
         }
         // An unversioned text is older than every version, so it is no offer for a text that once had a version.
         guard floor == nil, sources[identifier]?.remoteFile != nil, bundledManifest?.entries[identifier] == nil else { return nil }
@@ -380,9 +381,9 @@ extension SessionState {
             if let expiry = expiry(ofUnversioned: identifier, at: moment) { add(expiry) }
         }
         if let identifiers {
-            for identifier in identifiers where observers[identifier] != nil { add(identifier) }
+            for identifier in identifiers where isObserved(identifier) { forEachSpoken(identifier, add) }
         } else {
-            for identifier in observers.keys { add(identifier) }
+            for identifier in observers.keys { forEachSpoken(identifier, add) }
         }
         return next
     }

@@ -13,6 +13,7 @@ extension SessionState {
     }
 
     func look(_ identifier: String, at now: Date) -> Sight {
+        let (identifier, _) = shown(identifier)
         if let found = resolved[identifier] {
             return .text(found.text(ifExpired: manifestExpired(at: now)))
         }
@@ -32,7 +33,7 @@ extension SessionState {
 
     /// Returns the state for an observer; `nil` until the first one is known.
     func state(of identifier: String, at now: Date) -> LoadingState<VersionedText>? {
-        let isLoading = manifestFlight != nil || flights[set(of: identifier)] != nil
+        let isLoading = manifestFlight != nil || isInFlight(identifier)
         switch look(identifier, at: now) {
         case .loading: return nil
         case .unknown: return .error(rawError: TextStoreError.unknown(identifier), content: nil)
@@ -47,7 +48,7 @@ extension SessionState {
 
     /// Returns the failure because of which a text may not be the newest; `nil` without a failure.
     func failure(of identifier: String) -> TextStoreError? {
-        failures[set(of: identifier)]?.error ?? manifestFailure
+        firstSpoken(identifier) { failures[set(of: $0)]?.error } ?? manifestFailure
     }
 
     /// Returns why an awaited text may not be the origin's newest; `nil` if the origin confirmed it.
@@ -57,6 +58,8 @@ extension SessionState {
     /// - Parameter start: When the caller began to wait.
     func fallbackReason(of identifier: String, at now: Date, askedSince start: Date, _ awaiting: TextAwaiting) -> TextStoreError? {
         if let failure = failure(of: identifier) { return failure }
+        if let missing = missingLanguage(of: identifier) { return missing }
+        let (identifier, _) = shown(identifier)
         if let date = manifestExpired(at: now), manifest?.entries[identifier] != nil { return .expiredManifest(date) }
         if let doubt = doubt(of: identifier) { return doubt }
         if versionSource?.remoteFile != nil, let record = manifestRecord, record.failures > 0, let checkedAt = record.attemptedAt {
@@ -102,7 +105,7 @@ extension SessionState {
     private mutating func set(_ identifier: String, _ origin: Resolution.Origin?, _ risen: inout [Risen]) {
         let found = origin.flatMap { resolved(identifier, $0) }
         resolved[identifier] = found
-        changed.insert(identifier)
+        note(identifier)
         guard let found, origin == .bundle, found.rank.version != nil else { return }
         let digest = found.text.digestBits
         // A text at the floor may have another wording than the last one, for example after the bundle ordered a rollback.
@@ -178,22 +181,24 @@ extension SessionState {
 
     private func resolved(_ identifier: String, _ origin: Resolution.Origin) -> Resolved? {
         let floor = held[identifier]?.floor
+        let (name, language) = languages?.owner(of: identifier) ?? (identifier, nil)
         var text: VersionedText
         let rank: Rank
         if origin == .cache, let record = record(identifier) {
             let isFetched = fetched[identifier] == record.facts.digest
             text = VersionedText(
-                identifier: identifier, text: record.text, version: record.facts.version, origin: isFetched ? .remote : .cache)
+                identifier: name, text: record.text, version: record.facts.version, origin: isFetched ? .remote : .cache)
             text.isVerified = record.facts.isVerified
             text.knownDigest = record.facts.digest
             rank = record.rank
         } else if let found = bundled[identifier] {
             rank = rankOfBundled(identifier)
-            text = VersionedText(identifier: identifier, text: found.text, version: rank.version, origin: .bundle)
+            text = VersionedText(identifier: name, text: found.text, version: rank.version, origin: .bundle)
             text.knownDigest = found.digest
         } else {
             return nil
         }
+        if language != nil { text.language = language }
         text.isBelowFloor = floor.map { rank < $0.rank } ?? false
         if !isConfirmed(identifier, rank, origin) { text.staleSince = manifestRecord?.receivedAt }
         return Resolved(text: text, rank: rank)

@@ -6,6 +6,8 @@ internal import StorePlatform
 struct SessionState: Sendable {
     // MARK: Known state
     var sources: [String: TextSource] = [:]
+    /// The texts in several languages; `nil` without any.
+    var languages: LanguageTable?
     /// The registered texts with files that have been read; only these are shown and fetched.
     var loaded: Set<String> = []
     var bundled: [String: BundledText] = [:]
@@ -92,6 +94,7 @@ struct SessionState: Sendable {
                     "cannot register it: the identifier already has another source; choose another identifier for one of them")
             }
         }
+        try speak(new)
         sources.reserveCapacity(sources.count + places.count)
         for source in new { sources[source.identifier] = source }
     }
@@ -105,7 +108,7 @@ struct SessionState: Sendable {
             }
         }
         loaded.formUnion(identifiers)
-        for identifier in identifiers { changed.insert(identifier) }
+        for identifier in identifiers { note(identifier) }
     }
 
     /// Takes over the shelf's records of some texts.
@@ -264,7 +267,7 @@ struct SessionState: Sendable {
     /// Marks the texts of a set as changed and ends their quiet periods.
     private mutating func invalidateResolutions(ofSet set: String) {
         for identifier in members(of: set) {
-            changed.insert(identifier)
+            note(identifier)
             if let found = resolved[identifier], found.quiet != nil { resolved[identifier] = found.with(nil) }
         }
     }
@@ -281,13 +284,14 @@ struct SessionState: Sendable {
     mutating func see(
         _ identifier: String, at moment: SessionMoment
     ) -> (text: VersionedText, isDue: Bool)? {
+        let (identifier, isSecond) = shown(identifier)
         guard let found = resolved[identifier] else { return nil }
         let expiredSince = manifestExpired(at: moment.date)
         let end = endOfQuiet(of: identifier, at: moment)
         let quiet = Quiet(era: era, from: moment.date, until: end, deadline: retryDeadline(of: identifier), expiredSince: expiredSince)
         resolved[identifier] = found.with(quiet)
         let isOver = quiet.deadline.map { $0 <= moment.instant } ?? false
-        return (found.text(ifExpired: expiredSince), isDue: isOver || end <= moment.date)
+        return (found.text(ifExpired: expiredSince), isDue: isOver || isSecond || end <= moment.date)
     }
 }
 

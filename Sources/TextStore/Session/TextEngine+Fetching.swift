@@ -71,9 +71,15 @@ extension TextEngine {
                 throw TextStoreError(
                     .unexpectedStatus, "cannot get the manifest: the origin sent a 304 to an unconditional request; check the server")
             }
-            return nil
+            guard let manifest = try await takenAgain(record, by: source, file),
+                let outcome = try await shelf.accept(
+                    manifest, policy, isVerified: verify != nil, where: { $0.manifestFlight == ticket })
+            else { return nil }
+            report(outcome)
+            return manifest
         case .modified(let response, _, let validator):
-            let manifest = try VersionManifest(parsing: response.bytes, mode: source.mode, limit: file.limit).taken(by: source)
+            let parsed = try VersionManifest(parsing: response.bytes, mode: source.mode, limit: file.limit)
+            let manifest = await taken(parsed, by: source)
             guard let outcome = try await shelf.accept(manifest, policy, isVerified: verify != nil, where: { $0.manifestFlight == ticket })
             else { return nil }
             report(outcome)

@@ -42,7 +42,7 @@ extension TextEngine {
     }
 
     private func waitUntilLoaded(_ identifier: String) async throws {
-        try await session.wait(for: identifier) { $0.loaded.contains(identifier) ? () : nil }
+        try await session.wait(for: identifier) { $0.loaded.contains($0.shown(identifier).0) ? () : nil }
     }
 
     /// Waits until no fetch is in flight for a text.
@@ -61,7 +61,7 @@ extension TextEngine {
             session.update { $0.setExpired(false, ticket, of: identifier) }
         }
         return try await session.wait(for: identifier) { session in
-            if session.manifestFlight == nil, session.flights[session.set(of: identifier)] == nil { return false }
+            if session.manifestFlight == nil, !session.isInFlight(identifier) { return false }
             return session.expired.contains(ticket) ? true : nil
         }
     }

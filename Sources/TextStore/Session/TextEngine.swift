@@ -37,7 +37,7 @@ final class TextEngine: Sendable {
         self.verify = verify
         self.onEvent = onEvent
         shelf = Shelf(directory: directory, options: options, session: session, verifies: verify != nil)
-        acceptances = AcceptanceLedger(directory: directory, options: options)
+        acceptances = AcceptanceLedger(directory: directory, options: options, keepsEvidence: policy.evidence == .allAcceptances)
     }
 
     deinit {
@@ -55,6 +55,13 @@ final class TextEngine: Sendable {
             Result { () throws(TextStoreError) in try session.register(sources) }
         }
         try result.get()
+        let plain = session.read { $0.languages == nil } ? sources : sources.filter { $0.languages == nil }
+        await admit(plain + session.update { $0.missingMembers() })
+        if plain.count < sources.count { await finishSwitch() }
+    }
+
+    /// Reads the files of registered texts.
+    func admit(_ sources: [TextSource]) async {
         let bundled = await BundleReading.texts(of: sources, in: bundle)
         for case .failure(let fault) in bundled.values { report(.refused(fault)) }
         let identifiers = sources.map(\.identifier)
@@ -66,7 +73,7 @@ final class TextEngine: Sendable {
         report(outcome)
         // The version source is usually set next. Without one, the first read of a text begins its refresh.
         let isLookedAt = session.read { session in
-            session.versionSource != nil || identifiers.contains { session.observers[$0] != nil }
+            session.versionSource != nil || identifiers.contains { session.isObserved($0) }
         }
         if isLookedAt { begin(identifiers) }
         if session.read({ !$0.observers.isEmpty }) { updateFollowing() }
@@ -113,7 +120,8 @@ final class TextEngine: Sendable {
         }
         // A saved manifest parses again unless the source's mode is stricter now, and is accepted unless another process has accepted a
         // higher revision. Otherwise it is fetched again.
-        guard let manifest = try? VersionManifest(parsing: body, mode: source.mode, limit: file.limit).taken(by: source),
+        guard let parsed = try? VersionManifest(parsing: body, mode: source.mode, limit: file.limit),
+            case let manifest = await taken(parsed, by: source),
             // The source may be set twice: the first call may accept a newer manifest while the second one verifies this one.
             let outcome = try? await shelf.accept(manifest, policy, isVerified: verify != nil, where: { $0.versionSource != source })
         else { return (nil, nil) }
@@ -142,7 +150,7 @@ final class TextEngine: Sendable {
     ///   - isAwaited: Whether a caller waits for the origin.
     func begin(_ identifiers: [String], isAwaited: Bool = false) {
         let actions = session.update { session in
-            session.begin(Set(identifiers.map { session.set(of: $0) }), isAwaited: isAwaited, at: moment)
+            session.begin(session.sets(of: identifiers), isAwaited: isAwaited, at: moment)
         }
         perform(actions, of: identifiers)
     }

@@ -27,6 +27,19 @@ public struct TextStorePolicy: Sendable {
     /// The largest increase of a manifest's revision without a `revisionJumped` event.
     public var revisionJump: UInt64
 
+    /// The languages that an acceptance covers.
+    public var acceptedLanguages: Acceptance.Languages
+    /// The evidence of acceptances that is kept.
+    public var evidence: Evidence
+
+    /// The evidence of acceptances that a store keeps beside the acceptances themselves.
+    public enum Evidence: Hashable, Sendable {
+        /// None: of equal acceptances, the last one is kept.
+        case none
+        /// Every acceptance and every withdrawal, each with the accepted wording, in a log that only grows.
+        case allAcceptances
+    }
+
     /// The time at which a fetched set becomes active.
     public enum Activation: Hashable, Sendable {
         /// As soon as the whole set has been saved.
@@ -47,11 +60,15 @@ public struct TextStorePolicy: Sendable {
     ///   - durability: The events that saved files survive.
     ///   - acceptedEpoch: The highest epoch that the store accepts without verification.
     ///   - revisionJump: The largest increase of a manifest's revision that causes no event.
+    ///   - acceptedLanguages: The languages that an acceptance covers.
+    ///   - evidence: The evidence of acceptances that is kept.
     public init(
         activation: Activation = .immediately, checkInterval: Duration = .seconds(15 * 60), textExpiry: Duration = .seconds(24 * 3600),
         backOff: RetryPolicy = .exponential(base: .seconds(5), cap: .seconds(3600)), durability: Durability = .crash,
-        acceptedEpoch: UInt64 = 0, revisionJump: UInt64 = 100_000_000
+        acceptedEpoch: UInt64 = 0, revisionJump: UInt64 = 100_000_000, acceptedLanguages: Acceptance.Languages = .each,
+        evidence: Evidence = .none
     ) {
+        (self.acceptedLanguages, self.evidence) = (acceptedLanguages, evidence)
         self.acceptedEpoch = acceptedEpoch
         self.revisionJump = revisionJump
         self.activation = activation

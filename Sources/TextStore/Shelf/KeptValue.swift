@@ -15,6 +15,8 @@ struct KeptValue<Value: Codable & Sendable>: Sendable {
     struct Copy: Codable, Sendable {
         var serial: UInt64
         var value: Value
+        /// The position in a log that the value contains; `nil` without a log.
+        var position: UInt64?
     }
 
     /// Returns the readable copies, the newest first, and the faults of the others.
@@ -38,9 +40,9 @@ struct KeptValue<Value: Codable & Sendable>: Sendable {
     ///
     /// - Returns: The faults of later copies; the value is saved nevertheless.
     /// - Throws: ``TextStoreError/Code/fileSystem`` if the first copy could not be written; the saved value remains unchanged.
-    func save(_ value: Value, serial: UInt64) throws(TextStoreError) -> [TextStoreError] {
+    func save(_ value: Value, serial: UInt64, position: UInt64? = nil) throws(TextStoreError) -> [TextStoreError] {
         let bytes: [UInt8]
-        do { bytes = Array(try JSONEncoder().encode(Copy(serial: serial, value: value))) } catch {
+        do { bytes = Array(try JSONEncoder().encode(Copy(serial: serial, value: value, position: position))) } catch {
             throw TextStoreError(
                 .fileSystem, "cannot encode “\(name)” of the session: this is a defect of the framework; report it", underlyingError: error)
         }

@@ -48,6 +48,8 @@ actor Shelf {
     /// The newest manifest that was accepted in this process; `nil` while none is known.
     var newest: VersionManifest?
     var faults: [TextStoreError] = []
+    /// The device's random number, by which shares of devices are drawn; `nil` until it is needed.
+    var deviceNumber: UInt64?
 
     /// The result of a call, apart from the session's change.
     struct Outcome: Sendable {

@@ -21,6 +21,8 @@ public struct TextSource: Hashable, Sendable, TextSourceProvider {
     public var group: String?
     /// Whether the text may be empty.
     public var emptiness: Emptiness
+    /// The files in several languages; `nil` for a text in one language, which has the files above.
+    public var languages: TextLanguages?
 
     /// Whether a text may be empty.
     public enum Emptiness: Hashable, Sendable {
@@ -47,6 +49,18 @@ public struct TextSource: Hashable, Sendable, TextSourceProvider {
         self.remoteFile = remoteFile
         self.group = group
         self.emptiness = emptiness
+    }
+
+    /// Makes the source of a text in several languages.
+    ///
+    /// - Parameters:
+    ///   - identifier: The name of the text in the session. In manifests, each language is named `identifier/tag`.
+    ///   - languages: The files by language.
+    ///   - group: The set that all languages of the text are fetched and switched with.
+    ///   - emptiness: Whether the text may be empty.
+    public init(identifier: String, languages: TextLanguages, group: String? = nil, emptiness: Emptiness = .refused) {
+        self.init(identifier: identifier, group: group, emptiness: emptiness)
+        self.languages = languages
     }
 
     /// The source itself, so that an app without an enum of its texts can pass it.
@@ -190,6 +204,8 @@ public struct VersionSource: Hashable, Sendable {
     public var mode: SemanticVersion.Mode
     /// Whether pre-releases from the server are accepted.
     public var preReleases: PreReleases
+    /// The facts that conditions in the server's manifest ask for; `nil` to take no text with conditions.
+    public var audience: TextAudience?
 
     /// Whether pre-releases from the server are accepted.
     public enum PreReleases: Hashable, Sendable {
@@ -206,10 +222,12 @@ public struct VersionSource: Hashable, Sendable {
     ///   - remoteFile: The manifest of the texts on the server.
     ///   - mode: The strictness of parsing versions.
     ///   - preReleases: Whether pre-releases from the server are accepted.
+    ///   - audience: The facts that conditions in the server's manifest ask for.
     public init(
         bundleFile: BundleFile? = nil, remoteFile: RemoteFile? = nil, mode: SemanticVersion.Mode = .strict,
-        preReleases: PreReleases = .refused
+        preReleases: PreReleases = .refused, audience: TextAudience? = nil
     ) {
+        self.audience = audience
         self.bundleFile = bundleFile
         self.remoteFile = remoteFile
         self.mode = mode

@@ -28,18 +28,28 @@ public struct VersionedText: Hashable, Sendable {
     /// ``TextStoreError/Code/checkedRecently`` if the store sent no request because the last check is recent,
     /// ``TextStoreError/Code/unconfirmed`` and ``TextStoreError/Code/notActivated`` if the newest manifest lists another text than this one.
     public var fallbackReason: TextStoreError? {
-        get { fallback?.reason }
-        set { fallback = newValue.map(Fallback.init) }
+        get { details?.reason }
+        set { details = Details(reason: newValue, language: language) }
     }
-    /// Stored out of line, because it is rare, and each read copies the text.
-    private var fallback: Fallback?
+    /// The language of a text in several languages, as a tag in its usual case, such as `de-AT`; `nil` for a text in one language.
+    public internal(set) var language: String? {
+        get { details?.language }
+        set { details = Details(reason: fallbackReason, language: newValue) }
+    }
+    /// Stored out of line, because they are rare, and each read copies the text.
+    private var details: Details?
     /// The digest if it is already known.
     var knownDigest: SHA256.Digest?
 
-    private final class Fallback: Sendable {
-        let reason: TextStoreError
+    private final class Details: Sendable {
+        let reason: TextStoreError?
+        let language: String?
 
-        init(_ reason: TextStoreError) { self.reason = reason }
+        /// Makes the details; `nil` if there are none.
+        init?(reason: TextStoreError?, language: String?) {
+            if reason == nil, language == nil { return nil }
+            (self.reason, self.language) = (reason, language)
+        }
     }
 
     /// The place from which the text was taken.
@@ -85,7 +95,7 @@ public struct VersionedText: Hashable, Sendable {
     public static func == (lhs: VersionedText, rhs: VersionedText) -> Bool {
         lhs.identifier == rhs.identifier && lhs.version?.description == rhs.version?.description && lhs.origin == rhs.origin
             && lhs.staleSince == rhs.staleSince && lhs.isVerified == rhs.isVerified && lhs.isBelowFloor == rhs.isBelowFloor
-            && lhs.fallbackReason == rhs.fallbackReason && lhs.text == rhs.text
+            && lhs.fallbackReason == rhs.fallbackReason && lhs.language == rhs.language && lhs.text == rhs.text
     }
 
     /// Hashes identifier, version as written, and text, but none of the facts about the text.

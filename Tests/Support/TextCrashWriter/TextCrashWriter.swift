@@ -10,7 +10,7 @@ import Trials
 /// die (`-` for never). Optional arguments: the comma-separated names of the texts, the stride between versions, the number of versions,
 /// and a mode. The modes restrict the process: `limited` (no file beyond 5 000 bytes), `unprivileged` (no superuser rights). Or they change
 /// its manifests: `locked` (the highest revision), `recovered` (the next epoch, with rollbacks). In the mode `accepting`, the process
-/// accepts each version instead of fetching it. In the mode `clearing`, it deletes all texts. In the mode `following`, it observes the first
+/// accepts each version instead of fetching it, and in the mode `evidence`, an account accepts it, and withdraws each third one. In the mode `clearing`, it deletes all texts. In the mode `following`, it observes the first
 /// text without a server and prints each shown version; in the mode `resting`, it reads that text once. Otherwise, the process prints each
 /// version that it has, and at the end the versions of the next start.
 @main
@@ -35,7 +35,8 @@ enum TextCrashWriter {
         guard let base = URL(string: "http://127.0.0.1:1") else { return }
         let store = try TextStore(
             session: "crash", directory: directory, bundle: .main, fetcher: press,
-            policy: TextStorePolicy(checkInterval: .seconds(3600), acceptedEpoch: 1),
+            policy: TextStorePolicy(
+                checkInterval: .seconds(3600), acceptedEpoch: 1, evidence: mode == "evidence" ? .allAcceptances : .none),
             time: .system, options: options)
         let texts = names.map { name in
             TextSource(identifier: name, remoteFile: RemoteFile(url: base.appending(path: name)), group: group)
@@ -48,6 +49,7 @@ enum TextCrashWriter {
         }
         switch mode {
         case "accepting": return try await accept(names[0], press, count, store)
+        case "evidence": return try await keepEvidence(names[0], press, count, store)
         case "clearing": return try await store.clear()
         case "following", "resting": return try await observe(names[0], store, isFollowing: mode == "following")
         default: break
@@ -85,6 +87,21 @@ extension TextCrashWriter {
             let text = VersionedText(identifier: name, text: "\(name) \(press.version)", version: version)
             try await store.save(Acceptance(of: text, at: Date()))
             say("\(press.version)")
+            press.next()
+        }
+    }
+}
+
+extension TextCrashWriter {
+    /// Accepts one version after another, withdraws each third one, and prints each record's version after its save, negative for a
+    /// withdrawal.
+    private static func keepEvidence(_ name: String, _ press: Press, _ count: Int, _ store: TextStore) async throws {
+        for _ in 0..<count {
+            let (version, account) = (press.version, "\(press.version)")
+            let text = VersionedText(identifier: name, text: "\(name) \(version)", version: SemanticVersion("\(version).0.0"))
+            try await store.save(Acceptance(of: text, by: account, at: Date()), text.text)
+            say("\(version)")
+            if version % 3 == 0, try await store.withdrawAcceptances(of: name, account: account) { say("-\(version)") }
             press.next()
         }
     }

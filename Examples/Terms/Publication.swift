@@ -1,0 +1,292 @@
+import Foundation
+import StoreCore
+import StorePlatform
+import TextStore
+
+/// A manifest as a file, with the entries of each text in their order.
+struct ManifestFile: Codable, Equatable {
+    struct Entry: Codable, Equatable {
+        struct Conditions: Codable, Equatable {
+            var percent: Double?
+            var from: String?
+            var app: String?
+            var platforms: [String]?
+            var draw: String?
+        }
+
+        var version: String
+        var url: String?
+        var sha256: String?
+        var length: Int?
+        var group: String?
+        var rollback: Bool?
+        var when: Conditions?
+    }
+
+    /// One entry, or several with conditions.
+    struct Entries: Codable, Equatable {
+        var all: [Entry]
+
+        init(_ all: [Entry]) { self.all = all }
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            if let version = try? container.decode(String.self) {
+                all = [Entry(version: version)]
+            } else if let list = try? container.decode([Entry].self) {
+                all = list
+            } else {
+                all = [try container.decode(Entry.self)]
+            }
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.singleValueContainer()
+            if all.count == 1 { try container.encode(all[0]) } else { try container.encode(all) }
+        }
+    }
+
+    var epoch: UInt64?
+    var revision: UInt64?
+    var expires: String?
+    var texts: [String: Entries] = [:]
+
+    /// Reads a manifest, also in its plain form.
+    init(reading data: Data) throws {
+        // The store's own reader finds the problems that a decoder ignores, such as a text that is listed twice.
+        let manifest = try VersionManifest(parsing: data)
+        if let problem = manifest.problems.first {
+            throw Refusal("the last manifest has a malformed entry for “\(problem.identifier)”: \(problem.reason); correct it first")
+        }
+        if let plain = try? JSONDecoder().decode([String: String].self, from: data) {
+            texts = plain.mapValues { Entries([Entry(version: $0)]) }
+        } else {
+            self = try JSONDecoder().decode(ManifestFile.self, from: data)
+        }
+    }
+
+    init() {}
+
+    func bytes() throws -> Data {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        return try encoder.encode(self) + Data("\n".utf8)
+    }
+}
+
+/// The reason why a manifest is not published, with the remedy.
+struct Refusal: Error, Equatable, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}
+
+/// The next manifest, as it follows from the last one and the texts of a directory; decided without a file or a clock.
+struct Publication: Equatable {
+    /// A text of the directory.
+    struct Source: Equatable {
+        /// The path below the directory: `eula@2.0.0.txt`, or `eula/de@2.0.0.txt` for a language.
+        var path: String
+        var bytes: Data
+    }
+
+    struct Options: Equatable {
+        var rollbacks: Set<String> = []
+        var removals: Set<String> = []
+        var groups: [String: String] = [:]
+        var percents: [String: Double] = [:]
+        var revision: UInt64?
+        /// Whether to raise the epoch, after a revision that was published too high.
+        var recovers = false
+        var expires: String?
+        var isSigned = false
+    }
+
+    struct Change: Equatable {
+        var identifier: String
+        var from: String?
+        var to: String?
+        /// The path of the old text, for a comparison.
+        var oldPath: String?
+        var newPath: String?
+    }
+
+    var manifest: ManifestFile
+    var changes: [Change]
+    var notes: [String]
+
+    /// The largest increase of a revision that devices take without an event.
+    static let usualJump: UInt64 = 100_000_000
+
+    /// - Throws: ``Refusal``.
+    init(of sources: [Source], after last: ManifestFile?, _ options: Options = Options()) throws {
+        manifest = ManifestFile()
+        (changes, notes) = ([], [])
+        var newest: [String: (version: SemanticVersion, source: Source)] = [:]
+        for source in sources.sorted(by: { $0.path < $1.path }) {
+            let (identifier, version) = try Self.name(of: source.path)
+            try Self.check(source)
+            if let known = newest[identifier] {
+                if known.version == version {
+                    throw Refusal(
+                        "“\(known.source.path)” and “\(source.path)” have equal versions, because build metadata do not count; remove one")
+                }
+                if known.version > version { continue }
+            }
+            newest[identifier] = (version, source)
+        }
+        // A rollback publishes the version that is left when the newer files are gone.
+        guard !newest.isEmpty else { throw Refusal("the directory has no texts; add files such as eula@1.0.0.txt") }
+        for (name, kind) in options.rollbacks.map({ ($0, "--rollback") }) + options.groups.keys.map({ ($0, "--group") })
+            + options.percents.keys.map({ ($0, "--percent") })
+        where newest[name] == nil {
+            throw Refusal("\(kind) names “\(name)”, which is no text of the directory; correct the name")
+        }
+        try setEdition(after: last, options)
+        manifest.expires = options.expires
+        for (identifier, found) in newest.sorted(by: { $0.key < $1.key }) {
+            try add(identifier, found.version, found.source, last?.texts[identifier]?.all ?? [], options)
+        }
+        for identifier in (last?.texts.keys.sorted() ?? []) where newest[identifier] == nil {
+            guard options.removals.contains(identifier) else {
+                throw Refusal(
+                    "the last manifest lists “\(identifier)”, and the directory does not have it; devices would keep it unconfirmed for "
+                        + "ever. Add its file, or pass --remove \(identifier)")
+            }
+            changes.append(Change(identifier: identifier, from: last?.texts[identifier]?.all.first?.version))
+        }
+    }
+
+    /// Reads identifier and version from a path.
+    private static func name(of path: String) throws -> (String, SemanticVersion) {
+        guard path.hasSuffix(".txt") || path.hasSuffix(".md"), let at = path.lastIndex(of: "@"), let end = path.lastIndex(of: "."),
+            at < end, at > path.startIndex
+        else { throw Refusal("“\(path)” is not named as a text; write identifier@version.txt, such as eula@1.0.0.txt") }
+        do {
+            let version = try SemanticVersion(parsing: String(path[path.index(after: at)..<end]))
+            if version.isPreRelease {
+                throw Refusal("“\(path)” is a pre-release, which apps refuse by default; publish the release, or move the file away")
+            }
+            return (String(path[..<at]), version)
+        } catch let error as SemanticVersion.Malformed {
+            throw Refusal("“\(path)” has no version: \(error.reason); write identifier@version.txt, such as eula@1.0.0.txt")
+        }
+    }
+
+    /// Refuses what a store would refuse as a text.
+    private static func check(_ source: Source) throws {
+        func refuse(_ reason: String) -> Refusal { Refusal("“\(source.path)” \(reason)") }
+        guard source.bytes.count <= 1_000_000 else { throw refuse("has more than 1 000 000 bytes, the limit of apps; shorten it") }
+        guard let text = String(validating: source.bytes, as: UTF8.self) else { throw refuse("is not UTF-8; convert it") }
+        if text.utf8.contains(0) { throw refuse("contains NUL, so it is no text; remove it") }
+        if text.allSatisfy(\.isWhitespace) { throw refuse("is empty, and apps keep the old text then; write it") }
+    }
+
+    private mutating func setEdition(after last: ManifestFile?, _ options: Options) throws {
+        let (epoch, revision) = (last?.epoch ?? 0, last?.revision ?? 0)
+        if options.recovers {
+            guard last != nil else {
+                throw Refusal("--recover needs the last manifest, because the new epoch has to exceed its epoch; pass --last")
+            }
+            guard epoch < .max else { throw Refusal("the epoch cannot be raised further; use another address and another session") }
+            manifest.epoch = epoch + 1
+            manifest.revision = options.revision ?? 1
+            notes.append(
+                options.isSigned
+                    ? "epoch \(epoch + 1): apps take it because their verifier accepts its signature"
+                    : "epoch \(epoch + 1) without a signature: apps refuse it until their policy has acceptedEpoch = \(epoch + 1), or their bundle orders it"
+            )
+            return
+        }
+        manifest.epoch = last?.epoch
+        guard revision < .max else {
+            throw Refusal("the last revision is the highest one, so every later manifest would be refused; publish with --recover")
+        }
+        let next = options.revision ?? revision + 1
+        if last != nil, next <= revision {
+            throw Refusal(
+                "revision \(next) is not above the last one, \(revision): devices that have accepted \(revision) refuse it, and a replayed "
+                    + "manifest cannot be told from it. Leave out --revision")
+        }
+        if next - revision > Self.usualJump {
+            throw Refusal(
+                "revision \(next) exceeds the last one by more than \(Self.usualJump): devices would report a jump, and each later revision "
+                    + "would have to exceed it, up to a number that none can exceed. Leave out --revision")
+        }
+        manifest.revision = next
+    }
+
+    private mutating func add(
+        _ identifier: String, _ version: SemanticVersion, _ source: Source, _ last: [ManifestFile.Entry], _ options: Options
+    ) throws {
+        let digest = SHA256.digest(of: Array(source.bytes)).hex
+        var entry = ManifestFile.Entry(
+            version: version.description, url: Self.address(of: source.path), sha256: digest, length: source.bytes.count)
+        let highest = last.compactMap { entry in SemanticVersion(entry.version).map { ($0, entry) } }.max { $0.0 < $1.0 }
+        let usual = last.last
+        entry.group = options.groups[identifier] ?? usual?.group
+        let isRollback = options.rollbacks.contains(identifier)
+        if let highest, version < highest.0 {
+            guard isRollback else {
+                throw Refusal(
+                    "“\(identifier)” would go back from \(highest.0) to \(version): devices that have shown \(highest.0) refuse a lower version. "
+                        + "Publish the old wording with a higher version, or pass --rollback \(identifier)")
+            }
+            entry.rollback = true
+        } else if isRollback {
+            throw Refusal("--rollback \(identifier) has no effect: \(version) is not below the last version; leave it out")
+        }
+        if let same = last.first(where: { SemanticVersion($0.version) == version }) {
+            if let known = same.sha256, known.lowercased() != digest {
+                throw Refusal(
+                    "“\(identifier)” \(version) has other bytes than last time: users have accepted that wording under this version. Give the "
+                        + "new wording a higher version")
+            }
+            // Devices that have not seen the rollback yet need its order in every later manifest.
+            entry.rollback = entry.rollback ?? same.rollback
+        }
+        var entries = [entry]
+        if let percent = options.percents[identifier] {
+            guard percent.isFinite, (0...100).contains(percent) else {
+                throw Refusal("--percent \(identifier) is not from 0 to 100; correct it")
+            }
+            // The other devices keep the entries of the last manifest.
+            let rest = last.filter { SemanticVersion($0.version).map { $0 < version } ?? false }
+            guard let lowest = rest.last, lowest.when == nil else {
+                throw Refusal(
+                    "--percent \(identifier) needs a lower version that the other devices keep, and the last manifest has none; publish that "
+                        + "version to all devices first")
+            }
+            entries[0].when = ManifestFile.Entry.Conditions(percent: percent, draw: identifier.split(separator: "/").first.map(String.init))
+            entries += rest.map { old in
+                var old = old
+                old.group = entry.group
+                return old
+            }
+            let before = last.first { $0.version == entry.version }?.when?.percent
+            if let before, before > percent {
+                notes.append("\(identifier): devices of the larger share of \(before) % keep \(version), and report the lower entry")
+            }
+        }
+        if let before = last.first, before.version == entry.version, before.when?.percent != entries[0].when?.percent {
+            notes.append(
+                "\(identifier) \(version): offered to \(entries[0].when?.percent.map { "\($0) % of the" } ?? "all") devices from now on")
+        }
+        manifest.texts[identifier] = ManifestFile.Entries(entries)
+        let old = last.first { $0.version != entry.version }?.version
+        if last.first?.version != entry.version {
+            changes.append(
+                Change(
+                    identifier: identifier, from: last.isEmpty ? nil : usual?.version ?? old, to: entry.version,
+                    oldPath: usual?.url?.removingPercentEncoding, newPath: source.path))
+        }
+    }
+
+    /// Returns the address of a path, relative to the manifest's.
+    private static func address(of path: String) -> String {
+        var allowed = CharacterSet.urlPathAllowed
+        // A colon would make the first part a scheme.
+        allowed.remove(charactersIn: ":")
+        return path.addingPercentEncoding(withAllowedCharacters: allowed) ?? path
+    }
+}

@@ -1,0 +1,198 @@
+import Foundation
+import StorePlatform
+import TextStore
+
+/// `terms publish`: makes, checks, signs, and compares the manifest of a directory of texts.
+struct PublishCommand {
+    var directory: URL
+    var name = "versions.json"
+    var last: URL?
+    var key: URL?
+    var options = Publication.Options()
+    var isDry = false
+
+    struct Mistake: Error, CustomStringConvertible { let description: String }
+
+    static let usage = """
+        usage: terms publish <directory> [--dry-run] [--key <private-key.pem>]
+                             [--last <manifest>] [--percent <text>=<number>]
+                             [--group <text>=<set>] [--rollback <text>]
+                             [--remove <text>] [--expires <days>] [--recover]
+                             [--revision <number>]
+
+        Writes <directory>/versions.json, the manifest of the newest version of each
+        text. A text is a file identifier@version.txt, such as eula@2.0.0.txt, and a
+        language of a text is a file in a folder, such as eula/de@2.0.0.txt. Keeps the
+        sets of the last manifest, picks the next revision, and shows what changes.
+
+          --dry-run   checks and compares, but writes nothing
+          --key       signs with OpenSSL (P-256 or RSA, SHA-256): versions.json.sig
+          --last      the manifest that devices have; usually versions.json itself
+          --percent   offers the new version to a share of the devices
+          --group     names the set of a text
+          --rollback  orders the way back to an older version
+          --remove    removes a text from the manifest
+          --expires   the days until the manifest expires
+          --recover   raises the epoch, after a revision that was published too high
+          --revision  a revision of your own
+
+        exit codes: 0 the manifest was written, or would be; 1 a file or OpenSSL
+        failed; 2 devices would refuse the manifest; 64 wrong usage.
+        """
+
+    init(_ arguments: [String]) throws {
+        var rest = arguments[...], places: [String] = [], parsed = Publication.Options()
+        var isDryRun = false, keyPath: String?, lastPath: String?
+        func value(of option: String) throws -> String {
+            guard let value = rest.popFirst(), !value.hasPrefix("--") else { throw Mistake(description: "\(option) needs a value") }
+            return value
+        }
+        func pair(of option: String) throws -> (String, String) {
+            let text = try value(of: option)
+            guard let sign = text.lastIndex(of: "="), sign > text.startIndex, text.index(after: sign) < text.endIndex else {
+                throw Mistake(description: "\(option) \(text) is not of the form text=value")
+            }
+            return (String(text[..<sign]), String(text[text.index(after: sign)...]))
+        }
+        while let argument = rest.popFirst() {
+            switch argument {
+            case "--dry-run": isDryRun = true
+            case "--recover": parsed.recovers = true
+            case "--key": keyPath = try value(of: argument)
+            case "--last": lastPath = try value(of: argument)
+            case "--rollback": parsed.rollbacks.insert(try value(of: argument))
+            case "--remove": parsed.removals.insert(try value(of: argument))
+            case "--group":
+                let (text, group) = try pair(of: argument)
+                parsed.groups[text] = group
+            case "--percent":
+                let (text, number) = try pair(of: argument)
+                guard let percent = Double(number) else { throw Mistake(description: "--percent \(number) is not a number") }
+                parsed.percents[text] = percent
+            case "--expires":
+                guard let days = Double(try value(of: argument)), (0.01...36_500).contains(days) else {
+                    throw Mistake(description: "--expires is not a number of days")
+                }
+                parsed.expires = Date(timeIntervalSinceNow: days * 86_400).formatted(.iso8601)
+            case "--revision":
+                guard let revision = UInt64(try value(of: argument)) else { throw Mistake(description: "--revision is not a number") }
+                parsed.revision = revision
+            case _ where argument.hasPrefix("-"): throw Mistake(description: "unknown option \(argument)")
+            default: places.append(argument)
+            }
+        }
+        guard places.count == 1 else { throw Mistake(description: "publish needs one directory") }
+        directory = URL(filePath: places[0], directoryHint: .isDirectory)
+        (isDry, options) = (isDryRun, parsed)
+        (key, last) = (keyPath.map { URL(filePath: $0) }, lastPath.map { URL(filePath: $0) })
+        options.isSigned = key != nil
+    }
+
+    /// Publishes, and returns the exit code.
+    func run(_ screen: Screen) -> Int32 {
+        do {
+            let publication = try Publication(of: try sources(), after: try lastManifest(), options)
+            screen.title("Manifest", "revision \(publication.manifest.revision ?? 0) of epoch \(publication.manifest.epoch ?? 0)")
+            for change in publication.changes { show(change, on: screen) }
+            if publication.changes.isEmpty { screen.note("no text has changed") }
+            for note in publication.notes { screen.warning(note) }
+            guard !isDry else {
+                screen.good("nothing is written: this was a dry run\n")
+                return 0
+            }
+            try write(try publication.manifest.bytes(), on: screen)
+            return 0
+        } catch let refusal as Refusal {
+            screen.complain("refused: \(refusal)")
+            return 2
+        } catch {
+            screen.complain("cannot publish: \((error as? Mistake)?.description ?? error.localizedDescription)")
+            return 1
+        }
+    }
+
+    private var file: URL { directory.appending(path: name) }
+    private var signature: URL { directory.appending(path: name + ".sig") }
+
+    private func lastManifest() throws -> ManifestFile? {
+        let place = last ?? file
+        guard last != nil || FileManager.default.fileExists(atPath: place.path(percentEncoded: false)) else { return nil }
+        return try ManifestFile(reading: try Data(contentsOf: place))
+    }
+
+    private func sources() throws -> [Publication.Source] {
+        let root = directory.resolvingSymlinksInPath().path(percentEncoded: false)
+        var isDirectory: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: root, isDirectory: &isDirectory), isDirectory.boolValue,
+            let found = FileManager.default.enumerator(atPath: root)
+        else {
+            throw Mistake(description: "there is no directory \(directory.path(percentEncoded: false))")
+        }
+        var sources: [Publication.Source] = []
+        for case let path as String in found where !path.split(separator: "/").contains(where: { $0.hasPrefix(".") }) {
+            let place = URL(filePath: root, directoryHint: .isDirectory).appending(path: path)
+            guard try place.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile == true, path != name, path != name + ".sig" else {
+                continue
+            }
+            sources.append(Publication.Source(path: path, bytes: try Data(contentsOf: place)))
+        }
+        return sources
+    }
+
+    private func show(_ change: Publication.Change, on screen: Screen) {
+        guard let to = change.to else { return screen.warning("\(change.identifier) is removed") }
+        screen.good(change.from.map { "\(change.identifier): \($0) → \(to)" } ?? "\(change.identifier): \(to) is new")
+        func text(_ path: String?) -> String? {
+            path.flatMap { try? String(contentsOf: directory.appending(path: $0), encoding: .utf8) }
+        }
+        guard let old = text(change.oldPath), let new = text(change.newPath), change.from != nil else { return }
+        screen.show(LineDifference(from: old, to: new))
+    }
+
+    private func write(_ bytes: Data, on screen: Screen) throws {
+        // A manifest that the store cannot read is a defect of this program, found before any device finds it.
+        guard try VersionManifest(parsing: bytes).problems.isEmpty else {
+            throw Mistake(description: "the new manifest has a malformed entry")
+        }
+        guard let key else {
+            try bytes.write(to: file, options: .atomic)
+            // A signature of the last manifest would not fit.
+            try? FileManager.default.removeItem(at: signature)
+            screen.good("\(name) is written: upload the texts first, and then the manifest\n")
+            return
+        }
+        let folder = FileManager.default.temporaryDirectory.appending(path: "terms-\(UUID().uuidString)", directoryHint: .isDirectory)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let (draft, raw, open) = (folder.appending(path: "manifest"), folder.appending(path: "sig"), folder.appending(path: "public.pem"))
+        try bytes.write(to: draft)
+        try openssl("pkey", "-in", key.path(percentEncoded: false), "-pubout", "-out", open.path(percentEncoded: false))
+        try openssl(
+            "dgst", "-sha256", "-sign", key.path(percentEncoded: false), "-out", raw.path(percentEncoded: false),
+            draft.path(percentEncoded: false))
+        try openssl(
+            "dgst", "-sha256", "-verify", open.path(percentEncoded: false), "-signature", raw.path(percentEncoded: false),
+            draft.path(percentEncoded: false))
+        let encoded = try Data(contentsOf: raw).base64EncodedString()
+        try Data(encoded.utf8).write(to: signature, options: .atomic)
+        try bytes.write(to: file, options: .atomic)
+        screen.good("\(name) and \(name).sig are written: upload the texts first, and then both")
+        screen.note("serve \(name) with the header field of its signature:")
+        screen.write("\nx-signature: \(encoded)\n\n")
+    }
+
+    private func openssl(_ arguments: String...) throws {
+        let process = Process(), output = Pipe()
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        process.arguments = ["openssl"] + arguments
+        process.standardOutput = output
+        process.standardError = output
+        try process.run()
+        let said = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            let reason = said.split(separator: "\n").first.map(String.init) ?? "it is not installed"
+            throw Mistake(description: "openssl \(arguments[0]) failed: \(reason); check the key, which is a private key in PEM")
+        }
+    }
+}

@@ -1,0 +1,145 @@
+internal import Foundation
+import StoreCore
+internal import StoreFiles
+internal import StorePlatform
+
+/// The acceptances of a session; each is saved before it counts.
+///
+/// With evidence, a record is appended to the log first, and the acceptances name the last record that they contain. A process that is
+/// killed in between leaves a record that the next reading adds to the acceptances.
+actor AcceptanceLedger {
+    /// The acceptances by text, with the number of the last record of the evidence that they contain.
+    private typealias State = (histories: [String: AcceptanceHistory], serial: UInt64, position: UInt64)
+
+    private let file: KeptValue<[String: AcceptanceHistory]>
+    private let evidence: EvidenceLog?
+    private let lock: SessionLock
+    private let executor = DiskExecutor()
+    /// The acceptances as last read or saved, with the files' statuses at that time.
+    private var known: (state: State, statuses: [FileStatus?])?
+    private var faults: [TextStoreError] = []
+
+    init(
+        directory: Directory, options: FileWriteOptions, keepsEvidence: Bool = false, patience: Duration = SessionLock.usualPatience
+    ) {
+        file = KeptValue(name: "accepted", directory: directory, options: options)
+        lock = SessionLock(directory: directory, patience: patience)
+        evidence = keepsEvidence ? EvidenceLog(directory, options) : nil
+    }
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    /// Returns the acceptances of a text.
+    ///
+    /// - Throws: ``TextStoreError/Code/damagedFile`` if the acceptances cannot be read; callers then treat the text as not accepted.
+    func history(of identifier: String) throws(TextStoreError) -> AcceptanceHistory {
+        try load().histories[identifier] ?? AcceptanceHistory()
+    }
+
+    /// Saves an acceptance beside the earlier ones.
+    ///
+    /// Reading, comparing, and writing are one critical section under the session's lock, so no other store's acceptance is lost.
+    ///
+    /// - Parameter wording: The accepted text; kept only with evidence.
+    func accept(_ acceptance: Acceptance, _ wording: String = "") throws(TextStoreError) -> [TextStoreError] {
+        try change { _ in AcceptanceRecord(.accepted, acceptance, wording) }.faults
+    }
+
+    /// Withdraws all acceptances of a text by an account.
+    ///
+    /// - Parameter date: The time of the withdrawal.
+    /// - Returns: Whether the account had accepted the text.
+    func withdraw(
+        _ identifier: String, by account: String?, at date: Date
+    ) throws(TextStoreError) -> (hasWithdrawn: Bool, faults: [TextStoreError]) {
+        let (record, faults) = try change { histories in
+            histories[identifier]?.newest(by: account).map { newest in
+                var acceptance = newest
+                acceptance.date = date
+                return AcceptanceRecord(.withdrawn, acceptance, nil)
+            }
+        }
+        return (record != nil, faults)
+    }
+
+    /// Returns all records of the evidence in their order; none without evidence.
+    func records() throws(TextStoreError) -> (records: [AcceptanceRecord], faults: [TextStoreError]) {
+        let records = try evidence?.all() ?? []
+        defer { faults = [] }
+        return (records, faults + (evidence?.takeFaults() ?? []))
+    }
+
+    private func change(
+        _ decide: ([String: AcceptanceHistory]) -> AcceptanceRecord?
+    ) throws(TextStoreError) -> (AcceptanceRecord?, faults: [TextStoreError]) {
+        try file.makeDirectory()
+        let held = try lock.take()
+        defer { withExtendedLifetime(held) {} }
+        // Another store may have saved acceptances since the last read, perhaps without a visible change of the files' statuses.
+        known?.statuses = []
+        var state: State = ([:], 0, 0)
+        do throws(TextStoreError) { state = try load(keepsUnreadable: true) } catch {
+            // A damaged file must not prevent acceptance, so it is replaced. An unreadable file may be intact and stays.
+            guard error.code == .damagedFile else { throw error }
+        }
+        guard let record = decide(state.histories) else { return (nil, takeFaults()) }
+        if let evidence { state.position = try evidence.append(record, after: state.position) }
+        state.histories.take(record)
+        state.serial += 1
+        do throws(TextStoreError) {
+            faults += try file.save(state.histories, serial: state.serial, position: evidence == nil ? nil : state.position)
+            known = (state, file.statuses)
+        } catch {
+            // The evidence is saved, and the next reading adds it to the acceptances.
+            guard evidence != nil else { throw error }
+            faults.append(error)
+            known = (state, [])
+        }
+        return (record, takeFaults())
+    }
+
+    func takeFaults() -> [TextStoreError] {
+        defer { faults = [] }
+        return faults + (evidence?.takeFaults() ?? [])
+    }
+
+    /// Reads the acceptances.
+    ///
+    /// - Parameter keepsUnreadable: Whether to throw if a file cannot be read, rather than to use what this process knows.
+    private func load(keepsUnreadable: Bool = false) throws(TextStoreError) -> State {
+        // Read before the content: a save in between changes the status, and the next call reads again.
+        let statuses = file.statuses
+        if let known, known.statuses == statuses, evidence?.isUpToDate ?? true { return known.state }
+        let (copies, faults) = file.load()
+        if copies.isEmpty, keepsUnreadable, let fault = faults.first(where: { $0.code == .fileSystem }) { throw fault }
+        var state: State = ([:], 0, 0)
+        if let copy = copies.first {
+            state = (copy.value, copy.serial, copy.position ?? 0)
+        } else if let known {
+            // Damage or removal of the files loses no acceptance that this process knows.
+            state = known.state
+        } else if let fault = faults.first(where: { $0.code == .fileSystem }) ?? faults.first {
+            // The evidence contains the acceptances that were saved with it.
+            guard evidence != nil else { throw fault }
+            self.faults.append(fault)
+        }
+        if let evidence {
+            for (number, record) in try evidence.read(after: state.position) {
+                state.histories.take(record)
+                state.position = number
+            }
+        }
+        known = (state, statuses)
+        return state
+    }
+}
+
+extension [String: AcceptanceHistory] {
+    fileprivate mutating func take(_ record: AcceptanceRecord) {
+        let identifier = record.acceptance.identifier
+        switch record.kind {
+        case .accepted: self[identifier, default: AcceptanceHistory()].add(record.acceptance)
+        case .withdrawn: self[identifier]?.withdraw(record.acceptance.account)
+        }
+    }
+}

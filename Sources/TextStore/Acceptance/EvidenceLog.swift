@@ -1,0 +1,141 @@
+internal import Foundation
+import StoreCore
+internal import StoreFiles
+internal import StorePlatform
+
+/// The evidence of a session: a log to which records are appended, and that is never rewritten.
+///
+/// The wording of a text is saved with its first record only. The caller holds the session's lock while it appends.
+final class EvidenceLog: Sendable {
+    private struct Entry: LogEntry {
+        var number: UInt64
+        /// A record as JSON, so that later versions can add members.
+        var content: Data
+
+        init(number: UInt64, content: Data) { (self.number, self.content) = (number, content) }
+
+        init?(reading bytes: UnsafeRawBufferPointer) {
+            var reader = ByteReader(bytes)
+            guard let number = try? reader.number(), let content = try? reader.take(reader.rest) else { return nil }
+            self.init(number: number, content: Data(content))
+        }
+
+        func write(to writer: inout ByteWriter) {
+            writer.put(number)
+            content.withUnsafeBytes { writer.append(Array($0)) }
+        }
+
+        var record: AcceptanceRecord? { try? JSONDecoder().decode(AcceptanceRecord.self, from: content) }
+    }
+
+    private struct State: Sendable {
+        /// The number of the last record.
+        var last: UInt64 = 0
+        /// The digests of the saved wordings.
+        var wordings: Set<String> = []
+        var faults: [TextStoreError] = []
+    }
+
+    private let log: SharedLog<Entry>
+    private let durability: Durability
+    /// Guards the facts about the records that were read.
+    private let state = Lock(State())
+
+    init(_ directory: Directory, _ options: FileWriteOptions) {
+        durability = options.durability
+        var place = SharedLog<Entry>.Options()
+        (place.name, place.lockName, place.durability) = ("evidence", "evidence.lock", options.durability)
+        log = SharedLog(directory, .texts, place)
+    }
+
+    var isUpToDate: Bool { log.isUpToDate }
+
+    func takeFaults() -> [TextStoreError] {
+        state.withLock { state in
+            defer { state.faults = [] }
+            return state.faults
+        }
+    }
+
+    /// Appends a record.
+    ///
+    /// - Parameters:
+    ///   - record: The record.
+    ///   - position: A number that the record's number exceeds.
+    /// - Returns: The record's number.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` or ``TextStoreError/Code/damagedFile``; the record is then not saved.
+    func append(_ record: AcceptanceRecord, after position: UInt64) throws(TextStoreError) -> UInt64 {
+        let durability = durability
+        do throws(StoreError) {
+            return try log.transact { [self] transaction throws(StoreError) in
+                learn(transaction.news)
+                let (last, isKnown) = state.withLock { ($0.last, $0.wordings.contains(record.acceptance.digest)) }
+                var saved = record
+                if isKnown { saved.wording = nil }
+                let number = max(last, position) + 1
+                let entry = Entry(number: number, content: try saved.encoded())
+                try transaction.append([entry], durability: durability)
+                learn(SharedLog.News(entries: [entry]))
+                return number
+            }
+        } catch {
+            throw .saving(error)
+        }
+    }
+
+    /// Returns the records with higher numbers than a position.
+    func read(after position: UInt64) throws(TextStoreError) -> [(UInt64, AcceptanceRecord)] {
+        if isUpToDate, state.withLock({ $0.last }) <= position { return [] }
+        return try entries().filter { $0.number > position }.compactMap { entry in entry.record.map { (entry.number, $0) } }
+    }
+
+    /// Returns all records in their order, each acceptance with its wording.
+    func all() throws(TextStoreError) -> [AcceptanceRecord] {
+        let records = try entries().compactMap(\.record)
+        var wordings: [String: String] = [:]
+        for record in records { if let wording = record.wording { wordings[record.acceptance.digest] = wording } }
+        return records.map { record in
+            var record = record
+            record.wording = wordings[record.acceptance.digest]
+            return record
+        }
+    }
+
+    private func entries() throws(TextStoreError) -> [Entry] {
+        do throws(StoreError) {
+            return try log.transact(creating: false) { [self] transaction throws(StoreError) in
+                learn(transaction.news)
+                return try transaction.all()
+            } ?? []
+        } catch {
+            throw .reading(error)
+        }
+    }
+
+    private func learn(_ news: SharedLog<Entry>.News) {
+        let path = log.path
+        let records = news.entries.map { ($0.number, $0.record) }
+        state.withLock { state in
+            // A wording may have been in a damaged part, so the next acceptance saves it again.
+            if !news.damages.isEmpty || news.wasReplaced { state.wordings = [] }
+            for (number, record) in records {
+                state.last = max(state.last, number)
+                if let record, record.wording != nil { state.wordings.insert(record.acceptance.digest) }
+            }
+            for damage in news.damages {
+                state.faults.append(
+                    TextStoreError(
+                        .damagedFile,
+                        "cannot read the evidence of acceptances: \(path) is damaged at byte \(damage.offset); its other records are used"))
+            }
+        }
+    }
+}
+
+extension AcceptanceRecord {
+    fileprivate func encoded() throws(StoreError) -> Data {
+        do { return try JSONEncoder().encode(self) } catch {
+            throw StoreError(.fileSystem, "cannot encode a record of an acceptance: its date is no number; correct the device's clock")
+        }
+    }
+}

@@ -1,0 +1,209 @@
+internal import Foundation
+import StoreCore
+
+/// The texts in several languages: which languages each has, and which of them are in use.
+///
+/// Each language of a text is a member: a text of its own in the session, named `identifier/tag`. Everything but the choice among the
+/// members is therefore that of any text: versions, floors, records, sets, and refreshes.
+struct LanguageTable: Sendable {
+    private struct Text: Sendable {
+        let source: TextSource
+        let choice: LanguageChoice
+        /// The members in use, the best first; empty until their files have been read.
+        var chain: [String] = []
+    }
+
+    private var preferred: [LanguageTag]
+    /// The ticket of the last call that has set the preferred languages.
+    private var lastCall: UInt64 = 0
+    private var texts: [String: Text] = [:]
+    private var owners: [String: (identifier: String, language: String)] = [:]
+
+    init(preferring preferred: [LanguageTag]) { self.preferred = preferred }
+
+    static func member(_ identifier: String, _ tag: LanguageTag) -> String { "\(identifier)/\(tag)" }
+
+    func owner(of member: String) -> (identifier: String, language: String?)? { owners[member].map { ($0.identifier, $0.language) } }
+
+    /// Returns the members of a text that are in use; `nil` for a text in one language.
+    func chain(of identifier: String) -> [String]? { texts[identifier]?.chain }
+
+    /// Adds a text if it has several languages.
+    ///
+    /// - Parameter sources: The known sources.
+    /// - Throws: ``TextStoreError/Code/invalidLanguage`` or ``TextStoreError/Code/conflictingSource``; the table is then unchanged.
+    mutating func add(_ source: TextSource, beside sources: [String: TextSource]) throws(TextStoreError) {
+        let identifier = source.identifier
+        guard let languages = source.languages, texts[identifier] == nil else { return }
+        guard source.bundleFile == nil, source.remoteFile == nil else {
+            throw TextStoreError(
+                .invalidLanguage, identifier: identifier,
+                "cannot register it: it has languages and files without a language; move the files to the development language")
+        }
+        let choice: LanguageChoice
+        do throws(TextStoreError) { choice = try LanguageChoice(languages) } catch { throw error.about(identifier) }
+        for tag in choice.all.sorted(by: { $0.description < $1.description }) {
+            let member = Self.member(identifier, tag)
+            if sources[member] != nil { throw .occupied(member, by: identifier) }
+            owners[member] = (identifier, tag.description)
+        }
+        texts[identifier] = Text(source: source, choice: choice)
+    }
+
+    /// Returns the sources of the members that are needed for preferred languages.
+    ///
+    /// - Parameter preferred: The languages; `nil` for the current ones.
+    func members(for preferred: [LanguageTag]?) -> [TextSource] {
+        texts.values.flatMap { text in
+            text.choice.chain(for: preferred ?? self.preferred).map { tag in
+                let files = text.choice.files(of: tag)
+                return TextSource(
+                    identifier: Self.member(text.source.identifier, tag), bundleFile: files?.bundleFile, remoteFile: files?.remoteFile,
+                    group: text.source.group, emptiness: text.source.emptiness)
+            }
+        }
+    }
+
+    /// Switches to preferred languages; all their members are loaded.
+    ///
+    /// - Parameter call: The ticket of the call that sets them; `nil` to use the current languages for new texts.
+    /// - Returns: The texts that are switched.
+    mutating func prefer(_ languages: [LanguageTag], of call: UInt64?) -> [String] {
+        if let call {
+            guard call > lastCall else { return [] }
+            (lastCall, preferred) = (call, languages)
+        }
+        var switched: [String] = []
+        for (identifier, text) in texts {
+            let chain = text.choice.chain(for: preferred).map { Self.member(identifier, $0) }
+            guard chain != text.chain else { continue }
+            texts[identifier]?.chain = chain
+            switched.append(identifier)
+        }
+        return switched
+    }
+}
+
+extension SessionState {
+    /// Adds the texts in several languages among new sources.
+    mutating func speak(_ new: [TextSource]) throws(TextStoreError) {
+        guard languages != nil || new.contains(where: { $0.languages != nil }) else { return }
+        var table = languages ?? LanguageTable(preferring: Self.systemLanguages)
+        for source in new { try table.add(source, beside: sources) }
+        // A text may have the name of a language of another text, of the same call or of an earlier one.
+        for source in new where source.languages == nil && sources[source.identifier] == nil {
+            if let owner = table.owner(of: source.identifier) { throw .occupied(source.identifier, by: owner.identifier) }
+        }
+        languages = table
+    }
+
+    /// The languages that the user prefers in the system's settings.
+    static var systemLanguages: [LanguageTag] {
+        Locale.preferredLanguages.prefix(TextLanguages.limit).compactMap { name in
+            // A name such as C is no language, and the next one counts.
+            do throws(TextStoreError) { return try LanguageTag(name) } catch { return nil }
+        }
+    }
+
+    /// Registers the members that preferred languages need, and returns those that are not loaded yet.
+    ///
+    /// - Parameter preferred: The languages; `nil` for the current ones.
+    mutating func missingMembers(for preferred: [LanguageTag]? = nil) -> [TextSource] {
+        guard let languages else { return [] }
+        let missing = languages.members(for: preferred).filter { !loaded.contains($0.identifier) }
+        for member in missing { sources[member.identifier] = member }
+        return missing
+    }
+
+    /// Switches all texts to preferred languages in one step, unless the files of a member have to be read first.
+    ///
+    /// - Parameters:
+    ///   - preferred: The languages; `nil` for the current ones.
+    ///   - call: The ticket of the call that sets them.
+    /// - Returns: The members to read.
+    mutating func prefer(_ preferred: [LanguageTag]?, of call: UInt64?) -> [TextSource] {
+        let missing = missingMembers(for: preferred)
+        guard missing.isEmpty else { return missing }
+        if languages == nil { languages = LanguageTable(preferring: preferred ?? Self.systemLanguages) }
+        for identifier in languages?.prefer(preferred ?? [], of: call) ?? [] { changed.insert(identifier) }
+        return []
+    }
+
+    // MARK: Members
+
+    /// Returns the members that make up the state of a text: the shown one, and the better ones that are missing. A text in one language
+    /// is its own member.
+    func spoken(_ identifier: String) -> [String] {
+        guard let languages, let chain = languages.chain(of: identifier), !chain.isEmpty else { return [identifier] }
+        return Array(chain.prefix((chain.firstIndex { resolved[$0] != nil } ?? chain.count - 1) + 1))
+    }
+
+    /// Returns the member that is shown, or the last one if none can be, and whether a better one is missing.
+    func shown(_ identifier: String) -> (String, isSecond: Bool) {
+        guard languages != nil else { return (identifier, false) }
+        let spoken = spoken(identifier)
+        return (spoken.last ?? identifier, spoken.count > 1)
+    }
+
+    /// Returns the first result for the members of a text.
+    func firstSpoken<Result>(_ identifier: String, _ body: (String) -> Result?) -> Result? {
+        guard languages != nil else { return body(identifier) }
+        for member in spoken(identifier) { if let result = body(member) { return result } }
+        return nil
+    }
+
+    func forEachSpoken(_ identifier: String, _ body: (String) -> Void) {
+        guard languages != nil else { return body(identifier) }
+        spoken(identifier).forEach(body)
+    }
+
+    /// Returns why another language is shown than the best one that the newest manifest lists; `nil` if it is shown.
+    func missingLanguage(of identifier: String) -> TextStoreError? {
+        guard languages != nil, case let spoken = spoken(identifier),
+            let missing = spoken.dropLast().first(where: { offer(for: $0)?.entry != nil })
+        else { return nil }
+        return TextStoreError(
+            .unconfirmed, identifier: missing,
+            "cannot show this language: the newest manifest lists it, and it has not arrived or waits; call refresh(), then activate()")
+    }
+
+    func isInFlight(_ identifier: String) -> Bool { firstSpoken(identifier) { flights[set(of: $0)] } != nil }
+
+    func isObserved(_ identifier: String) -> Bool {
+        observers[identifier] != nil || languages?.owner(of: identifier).map { observers[$0.identifier] != nil } ?? false
+    }
+
+    func sets(of identifiers: [String]) -> Set<String> {
+        guard languages != nil else { return Set(identifiers.map { set(of: $0) }) }
+        return Set(identifiers.flatMap { spoken($0) }.map { set(of: $0) })
+    }
+
+    /// Marks a text as changed, and with it the text that it is a language of.
+    mutating func note(_ identifier: String) {
+        changed.insert(identifier)
+        if let languages, let owner = languages.owner(of: identifier) { changed.insert(owner.identifier) }
+    }
+}
+
+extension TextEngine {
+    func setLanguages(_ names: [String]) async throws {
+        let preferred = try LanguageChoice.preferred(names)
+        let call = session.update { $0.ticket() }
+        await finishSwitch(to: preferred, of: call)
+        begin()
+    }
+
+    /// Reads the files of the members that preferred languages need, and then switches to them.
+    func finishSwitch(to preferred: [LanguageTag]? = nil, of call: UInt64? = nil) async {
+        // Repeated, because a text may be registered meanwhile.
+        while case let missing = session.update({ $0.prefer(preferred, of: call) }), !missing.isEmpty { await admit(missing) }
+    }
+}
+
+extension TextStoreError {
+    fileprivate static func occupied(_ member: String, by identifier: String) -> TextStoreError {
+        TextStoreError(
+            .conflictingSource, identifier: member,
+            "cannot register it: it is the name of a language of “\(identifier)”; choose another identifier for one of them")
+    }
+}

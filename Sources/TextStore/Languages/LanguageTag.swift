@@ -1,0 +1,70 @@
+/// A language tag of BCP 47, such as `de-AT`, in its usual case (RFC 5646 §2.1.1).
+struct LanguageTag: Hashable, Sendable, CustomStringConvertible {
+    let description: String
+
+    /// Parses a tag.
+    ///
+    /// Checks the form of the subtags, but neither their order nor their registration, as a lookup needs neither.
+    ///
+    /// - Throws: ``TextStoreError/Code/invalidLanguage``.
+    init(_ text: String) throws(TextStoreError) {
+        if let flaw = Self.flaw(of: text) {
+            throw TextStoreError(
+                .invalidLanguage, "cannot use “\(text.prefix(64))” as a language: \(flaw); write a tag of BCP 47, such as de or de-AT")
+        }
+        var subtags: [String] = [], isAfterSingleton = false
+        for subtag in text.lowercased().split(separator: "-").map(String.init) {
+            switch subtag.utf8.count {
+            case 2 where !subtags.isEmpty && !isAfterSingleton: subtags.append(subtag.uppercased())
+            case 4 where !subtags.isEmpty && !isAfterSingleton && Self.isAlphabetic(subtag):
+                subtags.append(subtag.prefix(1).uppercased() + subtag.dropFirst())
+            default: subtags.append(subtag)
+            }
+            if subtag.utf8.count == 1 { isAfterSingleton = true }
+        }
+        description = subtags.joined(separator: "-")
+    }
+
+    private init(trusted: some StringProtocol) { description = String(trusted) }
+
+    private static func isAlphabetic(_ text: some StringProtocol) -> Bool { text.utf8.allSatisfy { $0 | 0x20 &- 0x61 < 26 } }
+
+    /// Returns why a text is not a tag; `nil` if it is one.
+    private static func flaw(of text: String) -> String? {
+        if text.isEmpty { return "it is empty" }
+        if text.utf8.count > 128 { return "it has more than 128 bytes" }
+        if text.contains("_") { return "it is written with an underscore instead of a hyphen" }
+        let subtags = text.split(separator: "-", omittingEmptySubsequences: false)
+        let isPlain = subtags.allSatisfy { subtag in
+            (1...8).contains(subtag.utf8.count) && subtag.utf8.allSatisfy { $0 &- 0x30 <= 9 || $0 | 0x20 &- 0x61 < 26 }
+        }
+        guard isPlain, let first = subtags.first, let last = subtags.last else { return "a subtag is not one to eight letters and digits" }
+        guard first.utf8.count > 1, isAlphabetic(first) else { return "it does not begin with a language" }
+        let isPrivate = subtags.dropLast().contains { $0 == "x" || $0 == "X" }
+        return last.utf8.count == 1 && !isPrivate ? "its last subtag is a single letter" : nil
+    }
+
+    /// The language without script and region.
+    var language: Substring { description.prefix { $0 != "-" } }
+
+    /// The tag without its last subtag, and without a single letter before it (RFC 4647 §3.4); `nil` for a bare language.
+    var parent: LanguageTag? {
+        guard var end = description.lastIndex(of: "-") else { return nil }
+        if let before = description[..<end].lastIndex(of: "-"), description.distance(from: before, to: end) == 2 { end = before }
+        return LanguageTag(trusted: description[..<end])
+    }
+
+    /// The tag itself and its parents, the longest first.
+    ///
+    /// A Chinese tag without a script is followed by the tag with the script of its region, because `zh` alone leaves the script open.
+    var lookups: [LanguageTag] {
+        var all = Array(sequence(first: self, next: \.parent))
+        let scripts = ["TW": "Hant", "HK": "Hant", "MO": "Hant", "CN": "Hans", "SG": "Hans", "MY": "Hans"]
+        if language == "zh", let place = all.firstIndex(where: { scripts[String($0.description.dropFirst(3))] != nil }),
+            let script = scripts[String(all[place].description.dropFirst(3))]
+        {
+            all.insert(LanguageTag(trusted: "zh-" + script), at: place + 1)
+        }
+        return all
+    }
+}

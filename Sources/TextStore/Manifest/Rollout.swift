@@ -1,0 +1,164 @@
+internal import Foundation
+import StoreCore
+internal import StorePlatform
+
+/// The facts about an app that the conditions of a manifest ask for.
+///
+/// ```swift
+/// let audience = TextAudience(
+///     appVersion: SemanticVersion("3.1", mode: .lenient), platform: "ios")
+/// ```
+public struct TextAudience: Hashable, Sendable {
+    /// The version of the app; `nil` meets no condition of a version.
+    public var appVersion: SemanticVersion?
+    /// The name of the platform, as the manifest spells it; `nil` meets no condition of a platform.
+    public var platform: String?
+
+    /// Makes the facts about an app.
+    ///
+    /// - Parameters:
+    ///   - appVersion: The version of the app.
+    ///   - platform: The name of the platform, as the manifest spells it.
+    public init(appVersion: SemanticVersion? = nil, platform: String? = nil) {
+        self.appVersion = appVersion
+        self.platform = platform
+    }
+}
+
+/// The conditions of an entry, all of which must be met.
+struct Conditions: Hashable, Sendable {
+    /// The lowest version of the app.
+    var app: SemanticVersion?
+    var platforms: [String]?
+    var from: Date?
+    /// The share of devices, from 0 to 1.
+    var share: Double?
+    /// The name of the draw; entries with the same name reach the same devices.
+    var draw: String?
+
+    /// Returns whether the conditions are met.
+    ///
+    /// - Parameters:
+    ///   - audience: The facts about the app.
+    ///   - name: The name of the draw if the entry names none.
+    ///   - device: The device's random number; `nil` if it cannot be read, so that only a share of all devices contains the device.
+    ///   - now: The time of the check.
+    func areMet(by audience: TextAudience, _ name: String, on device: UInt64?, at now: Date) -> Bool {
+        if let app, audience.appVersion.map({ $0 < app }) ?? true { return false }
+        if let platforms, audience.platform.map({ !platforms.contains($0) }) ?? true { return false }
+        if let from, now < from { return false }
+        guard let share, share < 1 else { return true }
+        return device.map { Self.place(of: $0, in: draw ?? name) < share } ?? false
+    }
+
+    /// Returns a device's place in a draw, from 0 to below 1. A larger share begins with the devices of a smaller one.
+    static func place(of device: UInt64, in draw: String) -> Double {
+        let digest = SHA256.digest(of: Array("\(draw)\n\(device)".utf8))
+        // 53 bits, because a Double has no more below 1.
+        let bits = digest.bytes.prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
+        return Double(bits >> 11) / Double(1 << 53)
+    }
+
+    /// Reads the conditions of an entry.
+    ///
+    /// - Returns: The conditions, or why they cannot be used.
+    static func read(_ value: JSONValue) -> Result<Conditions, VersionManifest.Refusal> {
+        guard case .object(let members) = value else { return .failure(.init(reason: "its “when” is \(value.kind) instead of an object")) }
+        var conditions = Conditions(), seen: Set<String> = []
+        for member in members {
+            guard seen.insert(member.name).inserted else {
+                return .failure(.init(reason: "its “when” has two members “\(member.name)”"))
+            }
+            switch (member.name, member.value) {
+            case ("app", .string(let text)): conditions.app = SemanticVersion(text, mode: .lenient)
+            case ("platforms", .array(let values)):
+                conditions.platforms = values.compactMap { if case .string(let text) = $0 { text } else { nil } }
+                if conditions.platforms?.count != values.count || values.isEmpty { conditions.platforms = nil }
+            case ("from", .string(let text)): conditions.from = RFC3339.date(text)
+            case ("percent", .number(let digits)):
+                conditions.share = Double(digits).flatMap { (0...100).contains($0) ? $0 / 100 : nil }
+            case ("draw", .string(let text)): conditions.draw = text.isEmpty ? nil : text
+            default: break
+            }
+        }
+        let found: [(String, String, Bool)] = [
+            ("app", "a version such as \"3.1.0\"", conditions.app != nil),
+            ("platforms", "a list of names such as [\"ios\"]", conditions.platforms != nil),
+            ("from", "a date and time such as \"2030-01-01T00:00:00Z\"", conditions.from != nil),
+            ("percent", "a number from 0 to 100", conditions.share != nil), ("draw", "a name", conditions.draw != nil),
+        ]
+        for (name, form, isRead) in found where seen.contains(name) && !isRead {
+            return .failure(.init(reason: "its condition “\(name)” is not \(form)"))
+        }
+        // A condition that this version does not know may be meant to hold the text back.
+        if let unknown = seen.subtracting(found.map(\.0)).min() {
+            return .failure(.init(reason: "its condition “\(unknown)” is unknown; update the app"))
+        }
+        return seen.isEmpty ? .failure(.init(reason: "its “when” has no conditions; leave it out")) : .success(conditions)
+    }
+}
+
+extension VersionManifest {
+    /// Returns the manifest with the first variant of each text whose conditions are met.
+    ///
+    /// - Parameters:
+    ///   - audience: The facts about the app; without any, a text with conditions is a problem.
+    ///   - device: The device's random number.
+    ///   - now: The time of the check.
+    func chosen(for audience: TextAudience?, on device: UInt64?, at now: Date) -> VersionManifest {
+        var copy = self
+        for (identifier, found) in variants.sorted(by: { $0.key < $1.key }) {
+            if let audience {
+                copy.entries[identifier] = found.first { entry in
+                    entry.conditions?.areMet(by: audience, entry.group ?? identifier, on: device, at: now) ?? true
+                }
+            } else {
+                let reason = "it has conditions, and the app states nothing about itself; set the audience of the version source"
+                copy.problems.append(Problem(identifier: identifier, reason: reason, group: found.first?.group))
+            }
+        }
+        return copy
+    }
+}
+
+extension TextEngine {
+    /// Returns a manifest without the entries that its source refuses, and without those with unmet conditions.
+    func taken(_ manifest: VersionManifest, by source: VersionSource) async -> VersionManifest {
+        guard !manifest.variants.isEmpty else { return manifest.taken(by: source) }
+        let device = source.audience == nil ? nil : await shelf.device()
+        return manifest.chosen(for: source.audience, on: device, at: time.date).taken(by: source)
+    }
+
+    /// Returns the last manifest as its conditions choose now; `nil` if that has not changed.
+    func takenAgain(
+        _ record: ManifestRecord, by source: VersionSource, _ file: RemoteFile
+    ) async throws(TextStoreError) -> VersionManifest? {
+        let known = session.read { $0.manifest }
+        guard let known, !known.variants.isEmpty, let body = record.body else { return nil }
+        let again = await taken(try VersionManifest(parsing: body, mode: source.mode, limit: file.limit), by: source)
+        return again == known ? nil : again
+    }
+}
+
+extension Shelf {
+    /// Returns the device's random number, which is made at its first use; `nil` if it cannot be read or saved.
+    func device() -> UInt64? {
+        if let deviceNumber { return deviceNumber }
+        let file = KeptValue<UInt64>(name: "device", directory: directory, options: options)
+        do throws(TextStoreError) {
+            try makeDirectory()
+            deviceNumber = try locked { () throws(TextStoreError) in
+                let (copies, found) = file.load()
+                if let copy = copies.first { return copy.value }
+                // A file that cannot be read now may be intact.
+                if let fault = found.first(where: { $0.code == .fileSystem }) { throw fault }
+                let number = UInt64.random(in: .min ... .max)
+                faults += try file.save(number, serial: 1)
+                return number
+            }
+        } catch {
+            faults.append(error)
+        }
+        return deviceNumber
+    }
+}

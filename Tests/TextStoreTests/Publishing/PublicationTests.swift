@@ -1,0 +1,249 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import StoreCoreTesting
+import Testing
+import Trials
+
+@testable import TextStore
+@testable import terms
+
+/// T22: the publisher's tool makes manifests that devices accept, and refuses the others.
+struct PublicationTests {
+    private func sources(_ texts: [String: String]) -> [Publication.Source] {
+        texts.map { Publication.Source(path: $0, bytes: Data($1.utf8)) }
+    }
+
+    private func publish(
+        _ texts: [String: String], after last: ManifestFile? = nil, _ change: (inout Publication.Options) -> Void = { _ in }
+    ) throws -> Publication {
+        var options = Publication.Options()
+        change(&options)
+        return try Publication(of: sources(texts), after: last, options)
+    }
+
+    private func refusal(
+        _ texts: [String: String], after last: ManifestFile? = nil, _ change: (inout Publication.Options) -> Void = { _ in }
+    ) -> String {
+        let error = #expect(throws: Refusal.self) { try publish(texts, after: last, change) }
+        return error?.description ?? ""
+    }
+
+    @Test func `T22: a manifest lists the newest version of each text and language, with digest, length, and the next revision`() throws {
+        let texts = [
+            "eula@1.0.0.txt": "one", "eula@1.10.0.txt": "ten", "eula@1.9.0.txt": "nine", "faq/de@2.0.0.txt": "zwei", "a:b c@1.0.0.md": "x",
+        ]
+        let first = try publish(texts)
+        let eula = try #require(first.manifest.texts["eula"]?.all.first)
+        #expect(eula.version == "1.10.0" && eula.sha256 == sha256("ten") && eula.length == 3 && eula.url == "eula@1.10.0.txt")
+        #expect(first.manifest.texts["faq/de"]?.all.first?.url == "faq/de@2.0.0.txt")
+        #expect(first.manifest.texts["a:b c"]?.all.first?.url == "a%3Ab%20c@1.0.0.md")
+        #expect(first.manifest.revision == 1 && first.manifest.epoch == nil && first.changes.count == 3)
+        // The store reads what the tool writes, and the tool reads it back.
+        let read = try VersionManifest(parsing: first.manifest.bytes())
+        #expect(read.problems == [] && read.entries.count == 3 && read.revision == 1)
+        #expect(try ManifestFile(reading: first.manifest.bytes()) == first.manifest)
+        let next = try publish(texts, after: first.manifest)
+        #expect(next.manifest.revision == 2 && next.changes == [] && next.manifest.texts == first.manifest.texts)
+        #expect(try publish(["eula@2.0.0.txt": "x"], after: ManifestFile(reading: Data(#"{"eula":"1.0.0"}"#.utf8))).manifest.revision == 1)
+    }
+
+    @Test func `T22: what devices would punish is refused with the reason and the remedy`() throws {
+        let last = try publish(["eula@2.0.0.txt": "two"]) { $0.revision = 7 }.manifest
+        var high = last
+        high.revision = .max
+        let cases: [(String, String)] = [
+            (refusal(["eula@2.0.0.txt": "two"], after: last) { $0.revision = 7 }, "is not above the last one"),
+            (refusal(["eula@2.0.0.txt": "two"], after: last) { $0.revision = 3 }, "Leave out --revision"),
+            (refusal(["eula@2.0.0.txt": "two"], after: last) { $0.revision = 200_000_000 }, "would report a jump"),
+            (refusal(["eula@2.0.0.txt": "two"], after: high), "publish with --recover"),
+            (refusal(["eula@1.0.0.txt": "one"], after: last), "pass --rollback eula"),
+            (refusal(["eula@2.0.0.txt": "two"], after: last) { $0.rollbacks = ["eula"] }, "has no effect"),
+            (refusal(["eula@2.0.0.txt": "other"], after: last), "a higher version"),
+            (refusal(["faq@1.0.0.txt": "one"], after: last), "pass --remove eula"),
+            (refusal(["eula@2.0.0.txt": "two"]) { $0.recovers = true }, "needs the last manifest"),
+            (refusal(["eula@3.0.0.txt": "three"], after: last) { $0.percents = ["eula": 120] }, "from 0 to 100"),
+            (refusal(["eula@3.0.0.txt": "three"], after: last) { $0.percents = ["eula": .nan] }, "from 0 to 100"),
+            (refusal(["eula@3.0.0.txt": "three"]) { $0.percents = ["eula": 10] }, "publish that version to all devices first"),
+            (refusal(["eula@3.0.0.txt": "three"], after: last) { $0.percents = ["faq": 10] }, "correct the name"),
+        ]
+        for (message, remedy) in cases { #expect(message.contains(remedy), "\(message)") }
+    }
+
+    @Test(
+        arguments: [
+            "eula.txt", "eula@1.0.txt", "eula@1.0.0", "@1.0.0.txt", "eula@.txt", "eula@1.0.0-rc.1.txt", "eula@01.0.0.txt", "notes.pdf",
+        ])
+    func `T22: a file that is no text of a version is refused by its name`(path: String) {
+        #expect(refusal([path: "text"]).contains("“\(path)”"))
+    }
+
+    @Test func `T22: a text that apps would refuse is not published`() {
+        for text in ["", " \n", "a\u{0}b", String(repeating: "x", count: 1_000_001)] { #expect(!refusal(["eula@1.0.0.txt": text]).isEmpty) }
+        let bytes = Publication.Source(path: "eula@1.0.0.txt", bytes: Data([0xC3, 0x28]))
+        #expect(throws: Refusal.self) { try Publication(of: [bytes], after: nil) }
+        #expect(refusal(["eula@1.0.0+a.txt": "a", "eula@1.0.0+b.txt": "b"]).contains("remove one"))
+        #expect(refusal([:]).contains("no texts"))
+    }
+
+    @Test func `T22: a rollback stays ordered until a newer version, and sets and shares go on`() throws {
+        let first = try publish(["eula@2.0.0.txt": "two"]) { $0.groups = ["eula": "legal"] }.manifest
+        let back = try publish(["eula@1.0.0.txt": "one"], after: first) { $0.rollbacks = ["eula"] }.manifest
+        #expect(back.texts["eula"]?.all.first?.rollback == true && back.texts["eula"]?.all.first?.group == "legal")
+        #expect(try publish(["eula@1.0.0.txt": "one"], after: back).manifest.texts["eula"]?.all.first?.rollback == true)
+        let next = try publish(["eula@2.1.0.txt": "three"], after: back) { $0.percents = ["eula": 10] }.manifest
+        let entries = try #require(next.texts["eula"]?.all)
+        #expect(entries.map(\.version) == ["2.1.0", "1.0.0"] && entries[0].when?.percent == 10 && entries[1].rollback == true)
+        let more = try publish(["eula@2.1.0.txt": "three"], after: next) { $0.percents = ["eula": 50] }.manifest
+        #expect(more.texts["eula"]?.all.map(\.version) == ["2.1.0", "1.0.0"] && more.texts["eula"]?.all.first?.when?.percent == 50)
+        let fewer = try publish(["eula@2.1.0.txt": "three"], after: more) { $0.percents = ["eula": 20] }
+        #expect(fewer.notes.count == 2)
+        // The devices of the larger share keep the version between.
+        let newer = try publish(["eula@2.2.0.txt": "four"], after: more) { $0.percents = ["eula": 10] }.manifest
+        #expect(newer.texts["eula"]?.all.map(\.version) == ["2.2.0", "2.1.0", "1.0.0"])
+        let all = try publish(["eula@2.1.0.txt": "three"], after: more).manifest
+        #expect(all.texts["eula"]?.all.map(\.version) == ["2.1.0"] && all.texts["eula"]?.all.first?.when == nil)
+        #expect(try VersionManifest(parsing: more.bytes()).problems == [])
+    }
+
+    @Test func `T22, T16: a recovery raises the epoch, and says what unsigned manifests need`() throws {
+        var high = try publish(["eula@2.0.0.txt": "two"]).manifest
+        high.revision = .max
+        let recovered = try publish(["eula@2.0.0.txt": "two"], after: high) { $0.recovers = true }
+        #expect(recovered.manifest.epoch == 1 && recovered.manifest.revision == 1)
+        #expect(recovered.notes.first?.contains("acceptedEpoch = 1") == true)
+        let signed = try publish(["eula@2.0.0.txt": "two"], after: recovered.manifest) {
+            ($0.recovers, $0.isSigned) = (true, true)
+        }
+        #expect(signed.manifest.epoch == 2 && signed.notes.first?.contains("verifier") == true)
+        #expect(try publish(["eula@2.0.0.txt": "two"], after: signed.manifest).manifest.epoch == 2)
+    }
+
+    /// Random directories and options, one publication after another, to a device that fetches each.
+    @Test func `T22: a device accepts every manifest that the tool publishes, and never goes back without a rollback`() throws {
+        for seed in seeds(UInt64(300), quick: 60) {
+            var dice = SplitMix(seed: seed)
+            var last: ManifestFile?, edition: Edition?, floor: Floor?
+            for _ in 0..<12 {
+                let version = Int.random(in: 1...9, using: &dice)
+                let publication = try? publish(["eula@\(version).0.0.txt": "text \(version)"], after: last) { options in
+                    if Int.random(in: 0..<4, using: &dice) == 0 { options.rollbacks = ["eula"] }
+                    if Int.random(in: 0..<6, using: &dice) == 0 { options.recovers = true }
+                    if Int.random(in: 0..<4, using: &dice) == 0 { options.revision = UInt64.random(in: 0...40, using: &dice) }
+                }
+                guard let publication else { continue }
+                let manifest = try VersionManifest(parsing: publication.manifest.bytes())
+                let found = try #require(manifest.edition)
+                #expect(edition.map { $0 < found } ?? true, "seed \(seed)")
+                let entry = try #require(manifest.entries["eula"])
+                let rank = floor?.rankOfOffered(entry, edition: found) ?? Rank(version: entry.version)
+                #expect(floor.map { $0.rank <= rank } ?? true, "seed \(seed): \(entry.version) is below the floor")
+                floor = Floor(rank: rank, withdrawn: nil, digest: digest("text \(version)"))
+                (last, edition) = (publication.manifest, found)
+            }
+        }
+    }
+}
+
+#if os(macOS) || os(Linux)
+
+/// T22: the tool as a process, and a store that verifies what it has signed.
+@Suite(.serialized)
+struct PublishCommandTests {
+    private let place: TemporaryDirectory
+
+    init() throws {
+        place = try TemporaryDirectory()
+        try write("eula@1.0.0.txt", "Terms one")
+    }
+
+    private func write(_ name: String, _ text: String) throws {
+        let file = place.file("texts/\(name)")
+        try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try Data(text.utf8).write(to: file)
+    }
+
+    private func run(_ program: String, _ arguments: String...) throws -> (code: Int32, output: String) {
+        let process = Process(), pipe = Pipe()
+        process.executableURL = URL(filePath: program)
+        process.arguments = arguments
+        (process.standardOutput, process.standardError) = (pipe, pipe)
+        try process.run()
+        let output = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        return (process.terminationStatus, output)
+    }
+
+    private func publish(_ rest: String...) throws -> (code: Int32, output: String) {
+        let process = Process(), pipe = Pipe()
+        process.executableURL = URL(filePath: try ChildProcess.path(of: "terms"))
+        process.arguments = ["publish", place.file("texts").path(percentEncoded: false), "--plain"] + rest
+        (process.standardOutput, process.standardError) = (pipe, pipe)
+        try process.run()
+        let output = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        return (process.terminationStatus, output)
+    }
+
+    @Test func `T22: exit codes tell written, refused, and wrong usage apart, and lines have at most 80 columns`() throws {
+        let dry = try publish("--dry-run")
+        #expect(dry.code == 0 && !FileManager.default.fileExists(atPath: place.file("texts/versions.json").path))
+        #expect(try publish().code == 0)
+        let manifest = try Data(contentsOf: place.file("texts/versions.json"))
+        try write("eula@1.0.0.txt", "Terms changed")
+        let refused = try publish()
+        #expect(refused.code == 2 && refused.output.contains("refused: ") && refused.output.contains("a higher version"))
+        #expect(try Data(contentsOf: place.file("texts/versions.json")) == manifest)
+        #expect(try publish("--nothing").code == 64 && publish("--percent", "eula").code == 64 && publish("--key").code == 64)
+        #expect(try publish("--last", "/nowhere.json").code == 1)
+        let help = try publish("--help")
+        #expect(help.code == 0 && help.output.split(separator: "\n").allSatisfy { $0.count <= 80 })
+        try write("eula@1.0.0.txt", "Terms one")
+        try write("eula@2.0.0.txt", "Terms two")
+        let next = try publish()
+        #expect(next.code == 0 && next.output.contains("eula: 1.0.0 → 2.0.0") && next.output.contains("+ Terms two"))
+    }
+
+    @Test func `T22: a store with a verifier takes what the tool has signed, and no other manifest`() async throws {
+        let key = place.file("key.pem").path(percentEncoded: false), open = place.file("public.pem").path(percentEncoded: false)
+        let made = try run("/usr/bin/env", "openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key)
+        try #require(made.code == 0, "OpenSSL's command line is needed: \(made.output)")
+        #expect(try run("/usr/bin/env", "openssl", "pkey", "-in", key, "-pubout", "-out", open).code == 0)
+        #expect(try publish("--key", place.file("texts/eula@1.0.0.txt").path(percentEncoded: false)).code == 1)
+        let signed = try publish("--key", key)
+        #expect(signed.code == 0 && signed.output.contains("x-signature: "))
+        let bytes = try Data(contentsOf: place.file("texts/versions.json"))
+        let signature = String(decoding: try Data(contentsOf: place.file("texts/versions.json.sig")), as: UTF8.self)
+        let (folder, text) = (place.file("check").path(percentEncoded: false), place.file("check.sig").path(percentEncoded: false))
+        let verify: @Sendable (TextVerification) async throws -> Void = { verification in
+            // The digests of a signed manifest cover its texts.
+            if verification.identifier != nil, verification.version != nil { return }
+            struct Forged: Error {}
+            guard let field = verification.headers["x-signature"], let raw = Data(base64Encoded: field) else { throw Forged() }
+            try Data(verification.bytes).write(to: URL(filePath: folder))
+            try raw.write(to: URL(filePath: text))
+            let process = Process()
+            process.executableURL = URL(filePath: "/usr/bin/env")
+            process.arguments = ["openssl", "dgst", "-sha256", "-verify", open, "-signature", text, folder]
+            (process.standardOutput, process.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice)
+            try process.run()
+            process.waitUntilExit()
+            guard process.terminationStatus == 0 else { throw Forged() }
+        }
+        for isForged in [false, true] {
+            let bench = try Bench()
+            var served = bytes
+            if isForged { served.append(UInt8(ascii: " ")) }
+            let manifest = String(decoding: served, as: UTF8.self)
+            bench.origin.on(.get, "/versions.json") { _ in .json(literal: manifest).setting("x-signature", to: signature) }
+            bench.origin.on(.get, "/eula@1.0.0.txt") { _ in .text("Terms one") }
+            let store = try bench.store(bundle: bench.bundle([:]), verify: verify)
+            try await store.register(TextSource(identifier: "eula"))
+            await store.setVersionSource(VersionSource(remoteFile: RemoteFile(url: bench.origin.url.appending(path: "versions.json"))))
+            let text = try? await store.text(for: "eula", awaiting: patient)
+            #expect(text?.text == (isForged ? nil : "Terms one"))
+        }
+    }
+}
+
+#endif
