@@ -21,7 +21,7 @@ final class HostSubject: Subject {
         (self.id, self.name, timeline) = (id, name, board.timeline)
         watchedHost = host.with {
             $0.transport = WatchedTransport(
-                transport: host.transport, log: host.log ?? ExchangeLog { _ in }, subject: id, timeline: board.timeline,
+                transport: host.transport, log: host.log ?? ExchangeLog { _ in }, origin: host.snapshot().origin, subject: id, timeline: board.timeline,
                 controls: board.controls)
         }
     }
@@ -60,6 +60,8 @@ private struct WatchedTransport: Transport {
     let transport: any Transport
     /// The log whose redaction applies.
     let log: ExchangeLog
+    /// The origin of the host, which is left out of addresses.
+    let origin: String
     let subject: Int
     let timeline: Timeline
     let controls: Controls
@@ -72,7 +74,9 @@ private struct WatchedTransport: Transport {
     }
 
     func perform(_ request: HTTPRequest, over connection: ConnectionOptions, limits: ExchangeLimits) async throws -> HTTPResponse {
-        let span = timeline.begin(subject, "\(request.method.rawValue) \(log.redacted(request.url.absoluteString))".short(500), "")
+        var address = log.redacted(request.url.absoluteString)
+        if !origin.isEmpty, address.hasPrefix(origin + "/") { address.removeFirst(origin.count) }
+        let span = timeline.begin(subject, "\(request.method.rawValue) \(address)".short(500), "")
         do {
             if !Controls.hasPassed { try await pass() }
             let response = try await transport.perform(request, over: connection, limits: limits)

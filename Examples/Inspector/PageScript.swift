@@ -115,7 +115,8 @@ enum PageScript {
             button.children[0].classList.toggle('gone', subject.gone);
             button.setAttribute('aria-current', String(subject.id === current));
           }
-          if (current === null && overview.subjects.length) choose(overview.subjects[0].id);
+          const first = list.querySelector('button');
+          if (current === null && first) choose(Number(first.dataset.id));
         }
 
         const subjectOf = id => overview.subjects.find(subject => subject.id === id);
@@ -387,7 +388,7 @@ enum PageScript {
           }
           const ticks = Array.from({ length: 5 }, (_, index) => {
             const tick = make('span', index === 4 ? 'now' : `−${duration(range * (4 - index) / 4)}`);
-            tick.style.left = `${index * 25}%`;
+            if (index === 4) tick.style.right = '0'; else tick.style.left = `${index * 25}%`;
             return tick;
           });
           $('axis').replaceChildren(...ticks);

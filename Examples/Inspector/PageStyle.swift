@@ -87,7 +87,7 @@ enum PageStyle {
           border-bottom: 1px solid var(--line);
         }
         #columns, .row { display: grid; gap: 0 14px; align-items: center; height: 28px; padding: 0 16px; min-width: 100%; }
-        .row { position: absolute; left: 0; right: 0; cursor: default; font-variant-numeric: tabular-nums; }
+        .row { position: absolute; left: 0; right: 0; cursor: default; font-size: 13px; font-variant-numeric: tabular-nums; }
         .row:nth-child(even) { background: color-mix(in srgb, var(--raised) 55%, transparent); }
         .row:hover { background: var(--raised); }
         .row[aria-selected="true"] { background: var(--accent-ground); box-shadow: inset 3px 0 var(--accent); }
@@ -115,8 +115,8 @@ enum PageStyle {
         /* The waterfall. */
         .splitter { height: 1px; background: var(--line); }
         .waterfall { flex: 1 1 42%; min-height: 150px; display: flex; flex-direction: column; }
-        #axis { position: relative; height: 18px; margin: 0 16px; margin-left: calc(16px + min(38%, 340px)); font-size: 11px; color: var(--dim); }
-        #axis span { position: absolute; transform: translateX(-50%); font-variant-numeric: tabular-nums; white-space: nowrap; }
+        #axis { position: relative; flex: none; height: 18px; margin-right: 16px; margin-left: calc(16px + min(38% - 12px, 340px)); font-size: 11px; color: var(--dim); }
+        #axis span { position: absolute; font-variant-numeric: tabular-nums; white-space: nowrap; }
         #spans { flex: 1; overflow: auto; padding: 2px 16px 10px; }
         .span { display: grid; grid-template-columns: min(38%, 340px) minmax(0, 1fr); height: 23px; align-items: center; border-radius: 4px; }
         .span:hover { background: var(--raised); }
@@ -124,14 +124,18 @@ enum PageStyle {
         .span .label > * { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
         .span .label .what { font: 12.5px var(--mono); flex: 0 1 auto; }
         .span .label .who { color: var(--dim); font-size: 12px; flex: 0 0 auto; max-width: 40%; }
-        .track { position: relative; height: 100%; border-left: 1px solid var(--line); }
+        /* A line at each quarter of the time. */
+        .track {
+          position: relative; height: 100%; border-left: 1px solid var(--line);
+          background: repeating-linear-gradient(90deg, transparent 0 calc(25% - 1px), var(--line) calc(25% - 1px) 25%);
+        }
         .bar { position: absolute; top: 6px; height: 11px; min-width: 3px; border-radius: 3px; background: var(--good); }
         .bar.unchanged { background: none; border: 2px solid var(--good); }
         .bar.running { background: var(--accent); }
         .bar.failed, .bar.refused { background: var(--bad); }
         .bar.canceled { background: var(--idle); }
         .bar.exchange { top: 8px; height: 7px; }
-        .bar + .time { position: absolute; top: 3px; font-size: 11px; color: var(--dim); padding: 0 6px; white-space: nowrap; font-variant-numeric: tabular-nums; }
+        .bar + .time { position: absolute; top: 3px; font-size: 11px; color: var(--dim); background: var(--ground); margin: 0 5px; padding: 0 2px; white-space: nowrap; font-variant-numeric: tabular-nums; }
 
         /* The details. */
         aside { border-left: 1px solid var(--line); overflow: auto; background: var(--ground); }

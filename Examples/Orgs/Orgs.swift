@@ -1,6 +1,7 @@
 import Foundation
 import Inspector
 import RemoteRouting
+import StoreCore
 
 /// Shows organizations, their repositories in one and in two directions, a user, and the API's metadata, shaped like GitHub's API.
 ///

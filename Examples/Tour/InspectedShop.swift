@@ -1,5 +1,6 @@
 import Foundation
 import Inspector
+import LoopbackOrigin
 import RemoteRouting
 import StoreCore
 import StoreFiles

@@ -35,7 +35,7 @@ struct SnapshotTests {
         let time = ManualTime()
         let gate = WatchedState(false)
         let store = Store(cacher: MemoryCacher<Int, String>(), time: time) { (id: Int) -> String in
-            try await gate.wait { $0 ? true : nil }
+            _ = try await gate.wait { $0 ? true : nil }
             throw Broken()
         }
         let callers = (0..<3).map { _ in Task { try await store[1].requireData() } }
@@ -158,7 +158,7 @@ struct GatedTransport: Transport {
     let gate: WatchedState<Bool>
 
     func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
-        try await gate.wait { $0 ? true : nil }
+        _ = try await gate.wait { $0 ? true : nil }
         let exchange = Exchange(limits: limits)
         exchange.receive(HTTPResponse(status: 200, url: request.url, body: Data("hello".utf8)))
         exchange.finish()
