@@ -245,7 +245,7 @@ let package = Package(
             dependencies: [
                 "PostgresCacher",
                 "RemoteRoutingTesting", "StoreCoreTesting", "StoreCore", "StoreFiles", "StoreOutbox", "StoreResilience", "TextStore",
-                "RemoteRouting", "SyncEngine", "LoopbackOrigin",
+                "RemoteRouting", "SyncEngine", "LoopbackOrigin", "Inspector",
                 "hello", "Trials", "TestWidth",
             ],
             swiftSettings: settings),

@@ -3,7 +3,7 @@ internal import Synchronization
 
 /// The actions of the pages on fetches and exchanges: delays, failures, and the loss of the network. Each ends with its page.
 final class Controls: Sendable {
-    /// A key, or a whole subject, whose next fetch fails.
+    /// A key, or a whole subject, to fail once.
     struct Target: Hashable, Sendable {
         var subject: Int
         var row: Int?

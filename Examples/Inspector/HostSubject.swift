@@ -19,9 +19,10 @@ final class HostSubject: Subject {
 
     init(_ host: RemoteHost, id: Int, name: String, board: Board) {
         (self.id, self.name, timeline) = (id, name, board.timeline)
-        watchedHost = host.with {
-            $0.transport = WatchedTransport(
-                transport: host.transport, log: host.log ?? ExchangeLog { _ in }, origin: host.snapshot().origin, subject: id, timeline: board.timeline,
+        watchedHost = host.with { copy in
+            copy.transport = WatchedTransport(
+                transport: host.transport, log: host.log ?? ExchangeLog { _ in }, origin: host.snapshot().origin, subject: id,
+                timeline: board.timeline,
                 controls: board.controls)
         }
     }
@@ -58,7 +59,7 @@ final class HostSubject: Subject {
 /// Records the exchanges of a transport from their beginning to the head of the response, and delays or fails them.
 private struct WatchedTransport: Transport {
     let transport: any Transport
-    /// The log whose redaction applies.
+    /// The log that redacts the addresses.
     let log: ExchangeLog
     /// The origin of the host, which is left out of addresses.
     let origin: String
@@ -86,7 +87,8 @@ private struct WatchedTransport: Transport {
                 (["\(response.status)"] + fields).joined(separator: " · ").short(500))
             return response
         } catch let failure as TransportFailure {
-            timeline.end(span, failure.code == .cancelled ? "canceled" : "failed", "\(failure.code.rawValue): \(failure.message)".short(500))
+            timeline.end(
+                span, failure.code == .cancelled ? "canceled" : "failed", "\(failure.code.rawValue): \(failure.message)".short(500))
             throw failure
         } catch {
             timeline.end(span, Task.isCancelled ? "canceled" : "failed", "\(type(of: error))")

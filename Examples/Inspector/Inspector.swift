@@ -15,7 +15,7 @@ public import TextStore
 /// print(inspector.url)
 /// ```
 ///
-/// The page is served on 127.0.0.1 alone, at an address with a random token: whoever has the address sees the contents and may act on them.
+/// The page is served on 127.0.0.1 alone, at an address with a random token. The address is the right to see the contents and to act on them.
 /// Credentials of requests never reach the page. An inspector works until it is stopped or released, and retains none of its subjects but
 /// hosts.
 public final class Inspector: Sendable {
@@ -126,7 +126,7 @@ extension Inspector {
     /// - Parameters:
     ///   - host: The host; the fields and query names that its ``ExchangeLog`` redacts stay secret.
     ///   - name: The name on the page; by default that of the origin.
-    /// - Returns: A copy of the host that reports its exchanges, and whose exchanges the page can delay and fail.
+    /// - Returns: A copy of the host that reports its exchanges, which the page can delay and fail.
     public func attach(_ host: RemoteHost, name: String? = nil) -> RemoteHost {
         let subject = board.add { HostSubject(host, id: $0, name: name ?? host.snapshot().origin, board: board) }
         return subject.watchedHost

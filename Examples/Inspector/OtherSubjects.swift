@@ -159,7 +159,8 @@ final class OutboxSubject: Subject {
                     number(of: command.id),
                     [
                         .string(command.name), .string(state), .string(command.lane.short(200)), .int(command.attempts),
-                        .milliseconds(.seconds(Date().timeIntervalSince(command.submittedAt))), .string(command.lastError?.short(500) ?? ""),
+                        .milliseconds(.seconds(Date().timeIntervalSince(command.submittedAt))),
+                        .string(command.lastError?.short(500) ?? ""),
                     ]
                 )
             })

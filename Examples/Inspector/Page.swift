@@ -1,4 +1,4 @@
-/// The page: one HTML file, whose style and script are in this source. It downloads nothing.
+/// The page: one HTML file with its style and its script. It downloads nothing.
 ///
 /// `{{nonce}}` is replaced for each response; the browser runs no script without it.
 enum Page {

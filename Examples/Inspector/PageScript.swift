@@ -398,7 +398,7 @@ enum PageScript {
           for (const span of shown) {
             let row = spanRows.get(span.id);
             if (!row) {
-              row = make('div', null, 'span', make('div', null, 'label', make('span', span.title, 'what'), make('span', '', 'who')),
+              row = make('div', null, 'span', make('div', null, 'label', make('span', span.title, 'what'), make('span', '', 'owner')),
                 make('div', null, 'track', make('div', null, 'bar'), make('span', '', 'time')));
               row.setAttribute('role', 'listitem');
               row.onclick = () => follow(span);
@@ -409,7 +409,7 @@ enum PageScript {
             }
             before = row;
             const subject = subjectOf(span.subject);
-            row.querySelector('.who').textContent = subject?.name ?? '';
+            row.querySelector('.owner').textContent = subject?.name ?? '';
             const left = Math.max(0, (span.began - start) / range), right = Math.min(1, ((span.ended ?? end) - start) / range);
             const bar = row.querySelector('.bar'), time = row.querySelector('.time');
             bar.className = `bar ${span.status} ${subject?.kind === 'host' ? 'exchange' : ''}`;

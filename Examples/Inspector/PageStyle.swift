@@ -123,7 +123,7 @@ enum PageStyle {
         .span .label { display: flex; gap: 8px; min-width: 0; padding-right: 12px; }
         .span .label > * { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
         .span .label .what { font: 12.5px var(--mono); flex: 0 1 auto; }
-        .span .label .who { color: var(--dim); font-size: 12px; flex: 0 0 auto; max-width: 40%; }
+        .span .label .owner { color: var(--dim); font-size: 12px; flex: 0 0 auto; max-width: 40%; }
         /* A line at each quarter of the time. */
         .track {
           position: relative; height: 100%; border-left: 1px solid var(--line);
@@ -175,7 +175,7 @@ enum PageStyle {
           .heading { padding: 8px 12px 6px; }
           #columns, .row { padding: 0 12px; }
           #spans { padding: 2px 12px 8px; }
-          .span .label .who { display: none; }
+          .span .label .owner { display: none; }
         }
         """#
 }

@@ -7,7 +7,8 @@ final class StoreSubject<Param: Hashable & Sendable, Content: Sendable>: Subject
     let kind = "store"
     let name: String
     let columns = [
-        Column(title: "Key"), Column(title: "State", kind: .phase), Column(title: "Age", kind: .age), Column(title: "Expires in", kind: .age),
+        Column(title: "Key"), Column(title: "State", kind: .phase), Column(title: "Age", kind: .age),
+        Column(title: "Expires in", kind: .age),
         Column(title: "Observers", kind: .number), Column(title: "Callers", kind: .number), Column(title: "Work"),
     ]
 
@@ -214,7 +215,8 @@ struct Redactor: Sendable {
 
     /// The names that commonly hold a secret.
     static let usualNames: Set<String> = [
-        "password", "passwd", "pwd", "token", "accesstoken", "access_token", "refreshtoken", "refresh_token", "idtoken", "id_token", "secret",
+        "password", "passwd", "pwd", "token", "accesstoken", "access_token", "refreshtoken", "refresh_token", "idtoken", "id_token",
+        "secret",
         "clientsecret", "client_secret", "apikey", "api_key", "authorization", "cookie", "pin", "cvc", "cvv",
     ]
 

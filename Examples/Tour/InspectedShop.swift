@@ -62,7 +62,8 @@ struct InspectedShop {
         print("The inspector's page: \(inspector.url)\nPress Control-C to end.")
         // The output may be a pipe, which is written in blocks.
         fflush(nil)
-        let observers = (1...6).map { id in Task { for await _ in books[id].publish() {} } } + [Task { for await _ in shelf.flowable.publish() {} }]
+        let observers =
+            (1...6).map { id in Task { for await _ in books[id].publish() {} } } + [Task { for await _ in shelf.flowable.publish() {} }]
         defer { for observer in observers { observer.cancel() } }
         try await work(books: books, shelf: shelf, synchronizer: synchronizer, outbox: outbox)
     }

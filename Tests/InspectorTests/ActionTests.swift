@@ -20,7 +20,11 @@ struct ActionTests {
         (policy.grace, policy.patience, policy.pace) = (.milliseconds(200), .seconds(60), .milliseconds(20))
         inspector = try Inspector.start(policy: policy)
         visitor = Visitor(inspector.url)
-        store = Store(cacher: MemoryCacher<Int, Int>()) { [fetches] _ in fetches.update { $0 += 1; return $0 } }
+        store = Store(cacher: MemoryCacher<Int, Int>()) { [fetches] _ in
+            fetches.update {
+                $0 += 1; return $0
+            }
+        }
         inspector.attach(store)
     }
 
@@ -57,7 +61,8 @@ struct ActionTests {
     }
 
     @Test func `I4: offline fails every fetch and exchange until the page closes`() async throws {
-        let host = inspector.attach(RemoteHost("api.example.com", transport: GatedTransport(gate: WatchedState(true))).with { $0.retry = .never })
+        let host = inspector.attach(
+            RemoteHost("api.example.com", transport: GatedTransport(gate: WatchedState(true))).with { $0.retry = .never })
         let page = try await openPage()
         #expect(try await visitor.act("offline", #""value":1"#) == 204)
         await #expect(throws: InspectionFailure(code: .offline)) { try await store[1].requireData() }

@@ -93,11 +93,12 @@ final class Tab {
     /// Clicks the middle of an element with the mouse.
     func click(_ selector: String) async throws {
         try await wait("document.querySelector(`\(selector)`)")
-        let place = try await evaluate(
-            """
-            (() => { const element = document.querySelector(`\(selector)`); element.scrollIntoView({ block: 'nearest' });
-            const box = element.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; })()
-            """) as? [Double]
+        let place =
+            try await evaluate(
+                """
+                (() => { const element = document.querySelector(`\(selector)`); element.scrollIntoView({ block: 'nearest' });
+                const box = element.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; })()
+                """) as? [Double]
         guard let place, place.count == 2 else { throw Browser.Failure(description: "\(selector) has no place") }
         for type in ["mousePressed", "mouseReleased"] {
             _ = try await browser.call(

@@ -19,7 +19,11 @@ struct BrowserTests {
     init() async throws {
         inspector = try await Inspector.start()
         users = Store(cacher: MemoryCacher<String, User>(limit: 200_000), name: "users") { [fetches] name in
-            User(name: name, fetch: fetches.update { $0 += 1; return $0 })
+            User(
+                name: name,
+                fetch: fetches.update {
+                    $0 += 1; return $0
+                })
         }
         inspector.attach(users)
     }
@@ -40,8 +44,9 @@ struct BrowserTests {
 
     private func select(_ key: String, in tab: Tab) async throws {
         try await tab.wait("Array.from(document.querySelectorAll('.row')).some(row => row.firstChild.textContent === '\(key)')")
-        let id = try await tab.evaluate(
-            "Array.from(document.querySelectorAll('.row')).find(row => row.firstChild.textContent === '\(key)').id") as? String
+        let id =
+            try await tab.evaluate(
+                "Array.from(document.querySelectorAll('.row')).find(row => row.firstChild.textContent === '\(key)').id") as? String
         try await tab.click("#\(id ?? "") span")
         try await tab.wait("document.querySelector('#item h2')?.textContent === '\(key)'")
     }
@@ -117,8 +122,9 @@ struct BrowserTests {
             #expect(found == 0)
             #expect(try await tab.text("#item h2").hasPrefix("<img src=x"))
             // The policy of the page refuses the mistake itself.
-            let refused = try await tab.evaluate(
-                "(() => { try { document.body.innerHTML = '<b>'; return false } catch { return true } })()") as? Bool
+            let refused =
+                try await tab.evaluate(
+                    "(() => { try { document.body.innerHTML = '<b>'; return false } catch { return true } })()") as? Bool
             #expect(refused == true)
         }
     }

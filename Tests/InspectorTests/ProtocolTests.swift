@@ -46,7 +46,8 @@ struct ProtocolTests {
     }
 
     @Test(arguments: [
-        "Origin: http://evil.example", "Origin: null", "Origin: https://127.0.0.1", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site",
+        "Origin: http://evil.example", "Origin: null", "Origin: https://127.0.0.1", "Sec-Fetch-Site: cross-site",
+        "Sec-Fetch-Site: same-site",
     ])
     func `I5: a foreign origin is refused for each method`(field: String) async throws {
         #expect(try await visitor.send("GET", visitor.base, fields: [field])?.status == 403)
@@ -112,7 +113,9 @@ struct ProtocolTests {
         #expect(try await visitor.send("GET", visitor.base)?.status == 200)
     }
 
-    @Test(arguments: ["", "{", "[]", #"{"page":"","action":"offline"}"#, #"{"page":"\#(String(repeating: "p", count: 100))","action":"x"}"#])
+    @Test(arguments: [
+        "", "{", "[]", #"{"page":"","action":"offline"}"#, #"{"page":"\#(String(repeating: "p", count: 100))","action":"x"}"#,
+    ])
     func `I5: a malformed action does nothing`(body: String) async throws {
         #expect(try await visitor.send("POST", visitor.base + "act", body: body)?.status == 400)
     }

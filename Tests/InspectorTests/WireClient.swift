@@ -76,7 +76,9 @@ final class WireClient {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         while true {
             let count = recv(descriptor, &buffer, buffer.count, 0)
-            if count > 0 { pending += buffer.prefix(count) } else {
+            if count > 0 {
+                pending += buffer.prefix(count)
+            } else {
                 if count == 0 || (errno != EAGAIN && errno != EINTR) { isEnded = true }
                 return
             }

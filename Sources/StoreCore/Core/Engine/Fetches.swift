@@ -148,7 +148,9 @@ final class Fetches: Sendable {
 
     private func respondIntercepted(_ request: OriginRequest<BoxedKey>) async throws -> Fetched<BoxedContent> {
         guard interceptor.isSet else { return try await respond(request) }
-        return try await interceptor.run(request.key, request.target) { $0.content == nil ? .notModified : .modified } _: {
+        return try await interceptor.run(request.key, request.target) {
+            $0.content == nil ? .notModified : .modified
+        } _: {
             try await respond(request)
         }
     }

@@ -20,9 +20,10 @@ extension Store {
     /// - Returns: A handle that removes the closure. The closure stays if the handle is discarded.
     @discardableResult
     public func interceptFetches(
-        by intercept: @escaping @Sendable (
-            _ param: Param, _ target: StoreEventKind.Target, _ perform: () async throws -> StoreEventKind.FetchOutcome
-        ) async throws -> Void
+        by intercept:
+            @escaping @Sendable (
+                _ param: Param, _ target: StoreEventKind.Target, _ perform: () async throws -> StoreEventKind.FetchOutcome
+            ) async throws -> Void
     ) -> FetchInterception {
         let slot = engine.fetches.interceptor
         let number = slot.set { key, target, perform in try await intercept(key.value(as: Param.self), target, perform) }

@@ -184,7 +184,8 @@ extension Store {
         switch deadline {
         case .max: break
         // Saved without the store's clock.
-        case .min: snapshot.expiresIn = record.lifetime(expiry: engine.rules.expiry, jitter: engine.rules.policy.expiryJitter).map { $0 - age }
+        case .min:
+            snapshot.expiresIn = record.lifetime(expiry: engine.rules.expiry, jitter: engine.rules.policy.expiryJitter).map { $0 - age }
         default: snapshot.expiresIn = now.duration(to: MonotonicInstant(nanoseconds: deadline))
         }
         return snapshot

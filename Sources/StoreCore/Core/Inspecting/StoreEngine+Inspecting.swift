@@ -42,7 +42,8 @@ extension LiveKey {
         snapshot.content = machine.book.content ?? machine.placeholder
         snapshot.error = machine.origin.failure?.error
         snapshot.phase =
-            flight != nil ? .loading : snapshot.error != nil ? .failed : snapshot.content != nil || machine.origin.isKnown ? .completed : .unread
+            flight != nil
+            ? .loading : snapshot.error != nil ? .failed : snapshot.content != nil || machine.origin.isKnown ? .completed : .unread
         if let held = machine.book.held {
             snapshot.age = Duration(saturating: date.timeIntervalSince(held.record.fetchedAt))
             snapshot.isInvalidated = held.record.isInvalidated
