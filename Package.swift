@@ -36,7 +36,8 @@ let package = Package(
     name: "Storehouse",
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
     // The programs are not products: their targets would then be part of every package that depends on this one, and no target there could
-    // have the name of one of them or of a target that they use. A program of this package runs without a product.
+    // have the name of one of them or of a target that they use. A program of this package runs without a product. The inspector is one, and
+    // brings the server of the test origin, `LoopbackOrigin`.
     products: [
         .library(name: "StoreCore", targets: ["StoreCore", "StoreFiles", "StoreOutbox", "StoreResilience"]),
         .library(name: "StoreCoreTesting", targets: ["StoreCoreTesting"]),
@@ -256,7 +257,7 @@ let package = Package(
             dependencies: [
                 "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin",
                 "Console", "Trials", "CHeapUsage",
-                "SyncCrashWriter", "PostgresCacher", "PostgresShim",
+                "SyncCrashWriter", "PostgresCacher", "PostgresShim", "Inspector",
             ],
             path: "Tests/Benchmarks", exclude: ["README.md", "Peers", "sizes"], swiftSettings: settings),
         .systemLibrary(name: "CHeapUsage", path: "Tests/Support/CHeapUsage"),

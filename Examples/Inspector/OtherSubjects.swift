@@ -87,8 +87,9 @@ final class SyncSubject<Processor: SyncProcessor>: Subject {
         return Summary(count: report.pass, note: note, isBusy: snapshot.isSyncing)
     }
 
-    func rows(_ query: RowQuery) async -> Rows {
-        guard let snapshot = synchronizer?.snapshot(), let report = snapshot.report else { return Rows() }
+    /// The lines of the table: name, state and value.
+    private var lines: [(String, String, String)] {
+        guard let snapshot = synchronizer?.snapshot(), let report = snapshot.report else { return [] }
         let progress = report.progress
         let state = snapshot.isSyncing ? "loading" : snapshot.error == nil ? "completed" : "failed"
         var lines: [(String, String, String)] = [
@@ -104,6 +105,10 @@ final class SyncSubject<Processor: SyncProcessor>: Subject {
             ("waiting", "", "\(snapshot.callers) callers, \(snapshot.observers) observers"),
         ]
         for failure in report.failures.prefix(1_000) { lines.append(("failure", "failed", "\(failure)".short(500))) }
+        return lines
+    }
+
+    func rows(_ query: RowQuery) async -> Rows {
         let text = query.text.lowercased()
         let matching = lines.enumerated().filter { text.isEmpty || "\($0.element)".lowercased().contains(text) }
         return Rows(
@@ -111,6 +116,11 @@ final class SyncSubject<Processor: SyncProcessor>: Subject {
             rows: matching.dropFirst(query.from).prefix(query.count).map { number, line in
                 (number, [.string(line.0), .string(line.1), .string(line.2)])
             })
+    }
+
+    func item(_ row: Int) async -> Item? {
+        let lines = lines
+        return lines.indices.contains(row) ? Item(title: lines[row].0, record: lines[row].2) : nil
     }
 }
 

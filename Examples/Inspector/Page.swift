@@ -52,7 +52,7 @@ enum Page {
             <section class="waterfall" aria-label="Timeline">
               <div class="heading"><h2>Timeline</h2><span id="spanCount" class="dim"></span>
                 <label class="field" for="range"><span>Last</span>
-                  <select id="range"><option value="3000">3 s</option><option value="10000" selected>10 s</option>
+                  <select id="range"><option value="2000">2 s</option><option value="5000" selected>5 s</option><option value="15000">15 s</option>
                     <option value="60000">1 min</option><option value="300000">5 min</option></select></label>
                 <button id="pause" type="button" aria-pressed="false">Pause</button>
               </div>

@@ -398,7 +398,7 @@ enum PageScript {
           for (const span of shown) {
             let row = spanRows.get(span.id);
             if (!row) {
-              row = make('div', null, 'span', make('div', null, 'label', make('span', span.title, 'what'), make('span', '', 'owner')),
+              row = make('div', null, 'span', make('div', null, 'label', make('span', span.note.endsWith(' page') ? `${span.title} · ${span.note}` : span.title, 'what'), make('span', '', 'owner')),
                 make('div', null, 'track', make('div', null, 'bar'), make('span', '', 'time')));
               row.setAttribute('role', 'listitem');
               row.onclick = () => follow(span);

@@ -76,7 +76,7 @@ enum PageStyle {
         nav .number { font: 12px var(--mono); color: var(--dim); align-self: center; }
         nav .gone { opacity: .75; text-decoration: line-through; }
         .center { display: flex; flex-direction: column; min-height: 0; min-width: 0; }
-        .heading { display: flex; align-items: baseline; gap: 12px; padding: 10px 16px 8px; }
+        .heading { display: flex; align-items: center; gap: 12px; padding: 0 16px; min-height: 48px; flex: none; }
         .heading h2 { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
         .heading .field { margin-left: auto; align-self: center; }
 
@@ -172,7 +172,7 @@ enum PageStyle {
           nav h2, nav .note { display: none; }
           nav button { width: auto; flex: none; }
           .center { flex: 1; }
-          .heading { padding: 8px 12px 6px; }
+          .heading { padding: 0 12px; }
           #columns, .row { padding: 0 12px; }
           #spans { padding: 2px 12px 8px; }
           .span .label .owner { display: none; }

@@ -46,7 +46,7 @@ final class StoreSubject<Param: Hashable & Sendable, Content: Sendable>: Subject
         _ param: Param, _ target: StoreEventKind.Target, _ id: Int, _ numbers: KeyNumbers<Param>, _ board: Board,
         _ perform: () async throws -> StoreEventKind.FetchOutcome
     ) async throws {
-        let span = board.timeline.begin(id, "\(param)".short(200), "\(target)")
+        let span = board.timeline.begin(id, title(of: param).short(200), "\(target)")
         do {
             try await board.controls.pass(id, row: numbers.number(of: param))
             let outcome = try await Controls.$hasPassed.withValue(true) { try await perform() }
@@ -89,7 +89,7 @@ final class StoreSubject<Param: Hashable & Sendable, Content: Sendable>: Subject
             while place != nil {
                 // A thousand keys for each time that a lock of the store is taken.
                 let part = store.listedKeys(from: &place, limit: 1_000)
-                keys += text.isEmpty ? part : part.filter { "\($0)".lowercased().contains(text) }
+                keys += text.isEmpty ? part : part.filter { Self.title(of: $0).lowercased().contains(text) }
             }
         } else {
             var page = store.keySnapshots(query.filter, matching: text, limit: 1_000)
@@ -106,8 +106,10 @@ final class StoreSubject<Param: Hashable & Sendable, Content: Sendable>: Subject
         return keys
     }
 
+    private static func title(of param: Param) -> String { param is UnitParam ? "only key" : "\(param)" }
+
     private func cells(of param: Param, _ key: KeySnapshot<Param, Content>?) -> [JSON] {
-        let title = JSON.string("\(param)".short(500))
+        let title = JSON.string(Self.title(of: param).short(500))
         guard let key else { return [title, .string("gone"), .null, .null, .int(0), .int(0), .string("")] }
         return [
             title, .string(phase(of: key)), .milliseconds(key.age), .milliseconds(key.expiresIn), .int(key.observers), .int(key.callers),
@@ -137,7 +139,7 @@ final class StoreSubject<Param: Hashable & Sendable, Content: Sendable>: Subject
 
     func item(_ row: Int) async -> Item? {
         guard let param = numbers.key(row) else { return nil }
-        var item = Item(title: "\(param)".short(2_000), actions: ["refresh", "invalidate", "clear", "fail"])
+        var item = Item(title: Self.title(of: param).short(2_000), actions: ["refresh", "invalidate", "clear", "fail"])
         guard let key = store?.snapshot(of: param) else { return item }
         item.facts = [
             ("state", .string(phase(of: key))), ("age", .milliseconds(key.age)), ("expires in", .milliseconds(key.expiresIn)),

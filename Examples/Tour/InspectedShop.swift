@@ -51,9 +51,9 @@ struct InspectedShop {
         inspector.attach(synchronizer, name: "covers")
 
         let outbox = try Outbox(directory: directory.appending(path: "outbox"))
-        await outbox.register(Reservation.self, lane: { "book \($0.book)" }) { reservation, _ in
+        await outbox.register(Reservation.self, lane: { "book \($0.book)" }) { reservation, delivery in
             try await Task.sleep(for: .seconds(2))
-            if reservation.book % 4 == 0 { throw CocoaError(.userCancelled) }
+            if reservation.book.isMultiple(of: 4), delivery.attempt < 3 { throw CocoaError(.fileReadUnknown) }
         }
         outbox.start()
         inspector.attach(outbox, name: "reservations")
@@ -62,9 +62,18 @@ struct InspectedShop {
         print("The inspector's page: \(inspector.url)\nPress Control-C to end.")
         // The output may be a pipe, which is written in blocks.
         fflush(nil)
-        let observers =
-            (1...6).map { id in Task { for await _ in books[id].publish() {} } } + [Task { for await _ in shelf.flowable.publish() {} }]
-        defer { for observer in observers { observer.cancel() } }
+        // One after the other, so that their fetches are spread over the timeline.
+        let observers = (1...6).map { id in
+            Task {
+                try await Task.sleep(for: .milliseconds(700 * id))
+                for await _ in books[id].publish() {}
+            }
+        }
+        let reader = Task { for await _ in shelf.flowable.publish() {} }
+        defer {
+            for observer in observers { observer.cancel() }
+            reader.cancel()
+        }
         try await work(books: books, shelf: shelf, synchronizer: synchronizer, outbox: outbox)
     }
 
