@@ -81,8 +81,9 @@ struct SnapshotTests {
         let store = Store(cacher: MemoryCacher<Int, Int>(limit: 2)) { $0 }
         await store[1].update(1)
         await store[2].update(2)
-        _ = store.snapshot(of: 1)
         _ = store.keySnapshots()
+        // As a use, this would make the other key the oldest one.
+        _ = store.snapshot(of: 1)
         await store[3].update(3)
         #expect(store.snapshot(of: 1) == nil && store.snapshot(of: 2) != nil)
     }
