@@ -12,11 +12,11 @@ public struct HostSnapshot: Hashable, Sendable {
     public var origin = ""
     /// The calls that exchange a request and a response now, without streams.
     public var openExchanges = 0
-    /// The calls that wait for their turn (``HostLimits/concurrentExchanges``).
+    /// The calls that wait, because the limit on concurrent exchanges is reached.
     public var waitingExchanges = 0
     /// The open streams.
     public var openStreams = 0
-    /// The streams that wait for the end of another one (``HostLimits/concurrentStreams``).
+    /// The streams that wait, because the limit on open streams is reached.
     public var waitingStreams = 0
 }
 

@@ -211,7 +211,9 @@ extension Store {
 }
 
 extension PaginationStore {
-    /// Returns a page of the lists that are live or in memory; see ``Store/keySnapshots(_:matching:after:limit:)``.
+    /// Returns a page of the lists that are live or in memory.
+    ///
+    /// The rules of ``Store/keySnapshots(_:matching:after:limit:)`` apply.
     ///
     /// - Parameters:
     ///   - filter: The lists to return.
@@ -227,7 +229,9 @@ extension PaginationStore {
     /// Returns one list at this moment; `nil` if it is neither live nor in memory.
     public func snapshot(of param: Param) -> KeySnapshot<Param, [Element]>? { lists.snapshot(of: param) }
 
-    /// Counts the contents and the work of the store; see ``Store/snapshot()``.
+    /// Counts the contents and the work of the store.
+    ///
+    /// See ``Store/snapshot()``.
     public func snapshot() -> StoreSnapshot { lists.snapshot() }
 
     /// The store of the lists.
