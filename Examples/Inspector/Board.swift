@@ -8,12 +8,19 @@ final class Board: Sendable {
     let redactor: Redactor
     let policy: Inspector.Policy
 
+    /// A page that follows the events.
+    private struct Page {
+        /// The connections that are open now.
+        var connections = 0
+        /// The connections so far, so that a check after a while notices one in between.
+        var visits = 0
+    }
+
     private struct State {
         var subjects: [any Subject] = []
         var lastID = 0
         var isClosed = false
-        /// The open connections of each page.
-        var pages: [String: Int] = [:]
+        var pages: [String: Page] = [:]
     }
 
     /// Guards the subjects and the pages.
@@ -74,28 +81,29 @@ final class Board: Sendable {
     func pageOpened(_ page: String) -> Bool {
         state.withLock { state in
             guard state.pages[page] != nil || state.pages.count < policy.pages else { return false }
-            state.pages[page, default: 0] += 1
+            state.pages[page, default: Page()].connections += 1
+            state.pages[page]?.visits += 1
             return true
         }
     }
 
     /// A connection of a page has ended: the page closes unless it connects again in time.
     func pageLeft(_ page: String) {
-        let isLast = state.withLock { state in
-            state.pages[page, default: 1] -= 1
-            return state.pages[page] == 0
+        let visits = state.withLock { state -> Int? in
+            state.pages[page]?.connections -= 1
+            return state.pages[page]?.connections == 0 ? state.pages[page]?.visits : nil
         }
-        guard isLast else { return }
+        guard let visits else { return }
         Task.detached { [weak self, grace = policy.grace] in
             // Nothing cancels this task.
             try? await Task.sleep(for: grace)
-            self?.closeIfUnconnected(page)
+            self?.closeIfUnconnected(page, since: visits)
         }
     }
 
-    private func closeIfUnconnected(_ page: String) {
+    private func closeIfUnconnected(_ page: String, since visits: Int) {
         let isClosed = state.withLock { state in
-            guard state.pages[page] == 0 else { return false }
+            guard let known = state.pages[page], known.connections == 0, known.visits == visits else { return false }
             state.pages[page] = nil
             return true
         }

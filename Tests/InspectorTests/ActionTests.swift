@@ -83,6 +83,22 @@ struct ActionTests {
         #expect(try await caller.value == 1)
     }
 
+    @Test func `I4: an action outlasts the reconnections of its page`() async throws {
+        var policy = Inspector.Policy()
+        // Each response comes at once, so that the page is often between two connections.
+        (policy.grace, policy.patience, policy.pace) = (.milliseconds(100), .zero, .milliseconds(1))
+        let inspector = try Inspector.start(policy: policy)
+        inspector.attach(store)
+        let follower = try Follower(Visitor(inspector.url))
+        _ = try await follower.next()
+        try await until("the page is offline") { inspector.board.control("visitor") { $0.setOffline(true, "visitor") } }
+        let began = ContinuousClock.now
+        while began.duration(to: .now) < .milliseconds(600) {
+            _ = try await follower.next()
+            await #expect(throws: InspectionFailure(code: .offline)) { try await store[1].requireData() }
+        }
+    }
+
     @Test func `I4: a page that says that it closes is undone at once`() async throws {
         let page = try await openPage()
         #expect(try await visitor.act("offline", #""value":1"#) == 204)
