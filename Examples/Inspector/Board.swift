@@ -101,7 +101,8 @@ final class Board: Sendable {
         }
     }
 
-    private func closeIfUnconnected(_ page: String, since visits: Int) {
+    /// Closes a page that has had no connection since the end of one.
+    func closeIfUnconnected(_ page: String, since visits: Int) {
         let isClosed = state.withLock { state in
             guard let known = state.pages[page], known.connections == 0, known.visits == visits else { return false }
             state.pages[page] = nil

@@ -84,19 +84,17 @@ struct ActionTests {
     }
 
     @Test func `I4: an action outlasts the reconnections of its page`() async throws {
-        var policy = Inspector.Policy()
-        // Each response comes at once, so that the page is often between two connections.
-        (policy.grace, policy.patience, policy.pace) = (.milliseconds(100), .zero, .milliseconds(1))
-        let inspector = try Inspector.start(policy: policy)
-        inspector.attach(store)
-        let follower = try Follower(Visitor(inspector.url))
-        _ = try await follower.next()
-        try await until("the page is offline") { inspector.board.control("visitor") { $0.setOffline(true, "visitor") } }
-        let began = ContinuousClock.now
-        while began.duration(to: .now) < .milliseconds(600) {
-            _ = try await follower.next()
-            await #expect(throws: InspectionFailure(code: .offline)) { try await store[1].requireData() }
+        let board = Board(secretNames: [], policy: inspector.board.policy)
+        for _ in 1...2 {
+            #expect(board.pageOpened("page"))
+            board.pageLeft("page")
         }
+        #expect(board.control("page") { $0.setOffline(true, "page") })
+        // The end of the first connection is checked while the page is between two others.
+        board.closeIfUnconnected("page", since: 1)
+        await #expect(throws: InspectionFailure(code: .offline)) { try await board.controls.pass(1, row: nil) }
+        board.closeIfUnconnected("page", since: 2)
+        try await board.controls.pass(1, row: nil)
     }
 
     @Test func `I4: a page that says that it closes is undone at once`() async throws {
