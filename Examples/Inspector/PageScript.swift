@@ -39,7 +39,10 @@ enum PageScript {
           return response.json();
         }
 
+        let actedAt = 0;                    // the time of the last action
+
         async function act(action, more) {
+          actedAt = performance.now();
           const body = JSON.stringify({ page, action, ...more });
           const response = await fetch('act', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body });
           if (!response.ok) warn(`The action failed: ${await response.text()}`);
@@ -135,9 +138,11 @@ enum PageScript {
 
         function showControls() {
           const controls = overview.controls, lines = [];
-          // The server ends the actions of a page that it believes closed.
-          if (!controls.offline) $('offline').setAttribute('aria-pressed', 'false');
-          if (!controls.delay) $('delay').value = '0';
+          // The server ends the actions of a page that it believes closed. News from before the last action say nothing about it.
+          if (performance.now() - actedAt > 2000) {
+            if (!controls.offline) $('offline').setAttribute('aria-pressed', 'false');
+            if (!controls.delay) $('delay').value = '0';
+          }
           if (controls.offline) lines.push('Offline: every fetch fails.');
           if (controls.delay) lines.push(`Each fetch waits ${duration(controls.delay)}.`);
           if (controls.failing) lines.push(controls.failing === 1 ? 'The next fetch of one key fails.' : `The next fetch of ${controls.failing} keys fails.`);

@@ -84,7 +84,9 @@ struct ActionTests {
     }
 
     @Test func `I4: an action outlasts the reconnections of its page`() async throws {
-        let board = Board(secretNames: [], policy: inspector.board.policy)
+        var policy = Inspector.Policy()
+        policy.grace = .seconds(3_600)
+        let board = Board(secretNames: [], policy: policy)
         for _ in 1...2 {
             #expect(board.pageOpened("page"))
             board.pageLeft("page")
