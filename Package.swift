@@ -17,6 +17,7 @@ import PackageDescription
 // | RemoteRoutingTesting | RemoteRouting/Testing | StoreCore, RemoteRouting | RemoteRoutingTesting |
 // | TextStore | TextStore | StoreCore, StorePlatform, StoreFiles, RemoteHTTP | TextStore |
 // | SyncEngine | SyncEngine | StoreCore, StorePlatform, StoreFiles | SyncEngine |
+// | Inspector | ../Examples/Inspector | all of these but StorePlatform and StoreFiles; LoopbackOrigin | Inspector |
 //
 // RemoteRouting needs StoreOutbox for `RemoteHost.delivery`, which sends the commands of an outbox.
 
@@ -35,7 +36,8 @@ let package = Package(
     name: "Storehouse",
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
     // The programs are not products: their targets would then be part of every package that depends on this one, and no target there could
-    // have the name of one of them or of a target that they use. A program of this package runs without a product.
+    // have the name of one of them or of a target that they use. A program of this package runs without a product. The inspector is one, and
+    // brings the server of the test origin, `LoopbackOrigin`.
     products: [
         .library(name: "StoreCore", targets: ["StoreCore", "StoreFiles", "StoreOutbox", "StoreResilience"]),
         .library(name: "StoreCoreTesting", targets: ["StoreCoreTesting"]),
@@ -44,6 +46,7 @@ let package = Package(
         .library(name: "RemoteRoutingTesting", targets: ["RemoteRoutingTesting"]),
         .library(name: "SyncEngine", targets: ["SyncEngine"]),
         .library(name: "PostgresCacher", targets: ["PostgresCacher"]),
+        .library(name: "Inspector", targets: ["Inspector"]),
     ],
     dependencies: [],
     targets: [
@@ -85,6 +88,12 @@ let package = Package(
             exclude: ["PostgresShim"], packageAccess: false, swiftSettings: settings),
         .target(name: "PostgresShim", path: "Sources/StoreCore/Postgres/PostgresShim"),
 
+        // A page in the browser that shows a running program. Its server is that of the test origin.
+        .target(
+            name: "Inspector",
+            dependencies: ["StoreCore", "StoreOutbox", "RemoteHTTP", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin"],
+            path: "Examples/Inspector", swiftSettings: settings),
+
         // Examples: programs that a newcomer runs.
         .executableTarget(
             name: "hello", dependencies: ["StoreCore"], path: "Examples/Hello",
@@ -92,13 +101,13 @@ let package = Package(
         .executableTarget(
             name: "tour",
             dependencies: [
-                "StoreCore", "StoreFiles", "StorePlatform", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin",
-                "Console",
+                "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "RemoteRouting", "TextStore", "SyncEngine",
+                "LoopbackOrigin", "Console", "Inspector",
             ],
             path: "Examples/Tour", swiftSettings: settings),
         .executableTarget(
             name: "orgs",
-            dependencies: ["StoreCore", "StoreFiles", "RemoteRouting", "LoopbackOrigin", "Console"],
+            dependencies: ["StoreCore", "StoreFiles", "RemoteRouting", "LoopbackOrigin", "Console", "Inspector"],
             path: "Examples/Orgs",
             swiftSettings: settings),
         .executableTarget(
@@ -223,13 +232,21 @@ let package = Package(
             name: "LoopbackOriginTests",
             dependencies: ["LoopbackOrigin", "StoreCore", "Trials", "TestWidth"],
             swiftSettings: settings),
+        // The inspector, with and without a browser.
+        .testTarget(
+            name: "InspectorTests",
+            dependencies: [
+                "StoreCoreTesting", "Inspector", "StoreCore", "StoreFiles", "StoreOutbox", "RemoteHTTP", "RemoteRouting",
+                "RemoteRoutingTesting", "TextStore", "SyncEngine", "LoopbackOrigin", "tour", "Trials", "TestWidth",
+            ],
+            swiftSettings: settings),
         // The examples of the documentation, compiled and run, and a check that the documentation shows no others.
         .testTarget(
             name: "DocumentationTests",
             dependencies: [
                 "PostgresCacher",
                 "RemoteRoutingTesting", "StoreCoreTesting", "StoreCore", "StoreFiles", "StoreOutbox", "StoreResilience", "TextStore",
-                "RemoteRouting", "SyncEngine", "LoopbackOrigin",
+                "RemoteRouting", "SyncEngine", "LoopbackOrigin", "Inspector",
                 "hello", "Trials", "TestWidth",
             ],
             swiftSettings: settings),
@@ -240,7 +257,7 @@ let package = Package(
             dependencies: [
                 "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin",
                 "Console", "Trials", "CHeapUsage",
-                "SyncCrashWriter", "PostgresCacher", "PostgresShim",
+                "SyncCrashWriter", "PostgresCacher", "PostgresShim", "Inspector",
             ],
             path: "Tests/Benchmarks", exclude: ["README.md", "Peers", "sizes"], swiftSettings: settings),
         .systemLibrary(name: "CHeapUsage", path: "Tests/Support/CHeapUsage"),
@@ -263,5 +280,5 @@ if let names = Context.environment["STOREHOUSE_TARGETS"] {
         }
     }
     package.targets.removeAll { !needed.contains($0.name) }
-    package.products.removeAll { !needed.contains($0.name) }
+    package.products.removeAll { !(($0 as? Product.Library)?.targets.allSatisfy(needed.contains) ?? false) }
 }

@@ -9,6 +9,7 @@ struct Options {
     var middle = 2
     var isPlain = false
     var isFresh = false
+    var inspects = false
     var helps = false
     var directory = Options.defaultDirectory
 
@@ -19,7 +20,7 @@ struct Options {
     static let usage = """
         usage: orgs [<organization>] [--user <login>] [--pages <count>]
                     [--middle <page>] [--host <name>] [--directory <path>] [--fresh]
-                    [--plain]
+                    [--plain] [--inspect]
 
         Shows organizations, the repositories of one of them page by page and from the
         middle in both directions, a user, and the API's metadata. Without --host, an
@@ -36,6 +37,8 @@ struct Options {
                                   100; default 2
           --user <login>          the user to show; default octocat
           --plain                 plain lines, as for output that is not a terminal
+          --inspect               prints the address of a page that shows the stores,
+                                  and runs until interrupted
 
         exit codes: 0 all screens loaded, 1 a screen failed to load, 3 the directory
         cannot be used, 64 invalid arguments.
@@ -61,6 +64,7 @@ struct Options {
             case "--directory": directory = URL(filePath: try value(of: argument), directoryHint: .isDirectory)
             case "--fresh": isFresh = true
             case "--plain": isPlain = true
+            case "--inspect": inspects = true
             case "--help", "-h": helps = true
             case "--pages": pages = try number(of: argument)
             case "--middle": middle = try number(of: argument)

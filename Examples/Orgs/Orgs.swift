@@ -1,5 +1,7 @@
 import Foundation
+import Inspector
 import RemoteRouting
+import StoreCore
 
 /// Shows organizations, their repositories in one and in two directions, a user, and the API's metadata, shaped like GitHub's API.
 ///
@@ -22,6 +24,23 @@ struct Orgs {
         }
     }
 
+    private static func show(_ repository: GitHubRepository, in inspector: Inspector) {
+        inspector.attach(repository.organizations, name: "organizations")
+        inspector.attach(repository.repositories, name: "repositories")
+        inspector.attach(repository.repositoriesAround, name: "around")
+        inspector.attach(repository.users, name: "users")
+        inspector.attach(repository.meta, name: "meta")
+    }
+
+    /// Observes some of the content until the process is interrupted, so that the page has something to show.
+    private static func stay(_ inspector: Inspector, _ repository: GitHubRepository, _ options: Options) async throws {
+        print("The inspector's page: \(inspector.url)\nPress Control-C to end.")
+        fflush(nil)
+        let user = Task { for await _ in repository.users[options.user].publish() {} }
+        defer { user.cancel() }
+        for await _ in repository.repositories[options.organization].publish() {}
+    }
+
     /// Runs all screens and returns whether all of them loaded.
     private static func run(_ options: Options) async throws -> Bool {
         let terminal = Terminal(isPlain: options.isPlain)
@@ -29,13 +48,16 @@ struct Orgs {
         let configuration =
             demo.map { HostConfiguration("127.0.0.1", scheme: .http, port: Int($0.port)) } ?? HostConfiguration(options.host ?? "")
         let traffic = Traffic()
-        let api = GitHub.host(configuration).logging(to: traffic.log(to: terminal))
+        let inspector = options.inspects ? try await Inspector.start() : nil
+        let host = GitHub.host(configuration).logging(to: traffic.log(to: terminal))
+        let api = inspector?.attach(host) ?? host
         // Named by host and not by port, so that a second run of the demo finds the records of the first.
         let directory = options.directory.appending(path: options.host ?? "demo")
         if options.isFresh, FileManager.default.fileExists(atPath: directory.path(percentEncoded: false)) {
             try FileManager.default.removeItem(at: directory)
         }
         let repository = GitHubRepository(api: api, directory: directory)
+        if let inspector { show(repository, in: inspector) }
 
         terminal.title(
             "Organizations on \(options.host ?? "a host inside this process")", "stored in \(directory.path(percentEncoded: false))")
@@ -46,6 +68,7 @@ struct Orgs {
         let hasUser = try await screens.user(options.user)
         let hasMeta = try await screens.meta()
         terminal.summary(traffic.summary)
+        if let inspector { try await stay(inspector, repository, options) }
         return hasOrganizations && hasRepositories && hasMiddle && hasUser && hasMeta
     }
 }

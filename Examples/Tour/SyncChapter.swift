@@ -13,9 +13,7 @@ struct SyncChapter {
         stage.chapter("A one-way sync with progress, one failure, and a refused empty list")
         bookshop.publishCovers(count: 40)
         let album = Album()
-        let shop = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(bookshop.origin.port))).with { $0.retry = .never }
-        let options = SyncOptions(concurrency: 4, retry: .exponential(attempts: 3, base: .milliseconds(20)))
-        let synchronizer = OneWaySynchronizer(processor: CoverProcessor(shop: shop, album: album), options: options)
+        let synchronizer = synchronizer(of: album)
         let watcher = Task {
             var seen = 0
             for await state in synchronizer.publish() {
@@ -42,6 +40,14 @@ struct SyncChapter {
     }
 }
 
+extension SyncChapter {
+    func synchronizer(of album: Album) -> OneWaySynchronizer<CoverProcessor> {
+        let shop = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(bookshop.origin.port))).with { $0.retry = .never }
+        let options = SyncOptions(concurrency: 4, retry: .exponential(attempts: 3, base: .milliseconds(20)))
+        return OneWaySynchronizer(processor: CoverProcessor(shop: shop, album: album), options: options)
+    }
+}
+
 /// A cover in the source list.
 struct Cover: SyncItem, Codable {
     var id: Int
@@ -62,7 +68,7 @@ actor Album {
     func remove(_ ids: Set<Int>) { for id in ids { covers[id] = nil } }
 }
 
-private struct CoverProcessor: SyncProcessor {
+struct CoverProcessor: SyncProcessor {
     let shop: RemoteHost
     let album: Album
 

@@ -31,22 +31,22 @@ struct TextChapter {
         try bookshop.origin.comeBack()
     }
 
-    private var terms: TextSource {
+    var terms: TextSource {
         TextSource(identifier: "terms", bundleFile: BundleFile(fileName: "terms", fileExtension: "txt"))
     }
 
-    private var versions: VersionSource {
+    var versions: VersionSource {
         VersionSource(
             bundleFile: BundleFile(fileName: "versions", fileExtension: "json"),
             remoteFile: RemoteFile(url: bookshop.origin.url.appending(path: "texts/versions.json"), mediaTypes: ["application/json"]))
     }
 
-    private func makeStore(_ bundle: Bundle) throws -> TextStore {
+    func makeStore(_ bundle: Bundle) throws -> TextStore {
         try TextStore(session: "tour", directory: directory.appending(path: "texts"), bundle: bundle)
     }
 
     /// Makes the bundle that the app ships with.
-    private func makeBundle() throws -> Bundle {
+    func makeBundle() throws -> Bundle {
         let place = directory.appending(path: "bundle")
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
         try Data("A book is yours for two weeks.".utf8).write(to: place.appending(path: "terms.txt"))

@@ -9,6 +9,8 @@ struct Tour {
         let stage = Stage(isPlain: arguments.contains("--plain"))
         do {
             switch arguments.filter({ $0 != "--plain" }) {
+            case ["--inspect"]:
+                try await inspect(on: stage)
             case []:
                 exit(try await run(on: stage) ? 0 : 1)
             case let restart where restart.count == 3 && restart[0] == "--restarted":
@@ -27,13 +29,24 @@ struct Tour {
     }
 
     private static let help = """
-        usage: tour [--plain]
+        usage: tour [--plain] [--inspect]
 
         Shows what a store does, over real HTTP against an origin in this process, in a
         few seconds. On a terminal it draws live; elsewhere, or with --plain, it prints
         one line per event. Exits 0 if every check holds, 1 if not, and 64 for wrong
         usage.
+
+        With --inspect, a shop works until it is interrupted, and the address of a page
+        that shows its stores is printed.
         """
+
+    /// Runs a shop with an inspector until the process is interrupted.
+    private static func inspect(on stage: Stage) async throws {
+        let bookshop = try Bookshop(pace: .milliseconds(180))
+        // The system empties the temporary directory, because an interrupted process cannot.
+        let directory = FileManager.default.temporaryDirectory.appending(path: "storehouse-tour-\(UUID().uuidString)")
+        try await InspectedShop(bookshop: bookshop, directory: directory).run(on: stage)
+    }
 
     /// Runs the whole tour.
     ///

@@ -53,6 +53,13 @@ final class SyncHub: Sendable {
 
     var isSyncing: Bool { state.read { $0.lifecycle.phase != .idle } }
 
+    /// Reads the phase, the numbers of callers and observers, and the shown state together.
+    func inspect<Value: Sendable>(
+        _ body: (_ phase: SyncLifecycle.Phase, _ callers: Int, _ observers: Int, _ shown: LoadingState<SyncReport>?) -> Value
+    ) -> Value {
+        state.read { body($0.lifecycle.phase, $0.callers.count, $0.observers.count, $0.shown) }
+    }
+
     /// The number of calls of `sync()` that have not returned.
     var callerCount: Int { state.read { $0.callers.count } }
 

@@ -85,9 +85,11 @@ public final class ChildProcess {
     }
 
     /// Returns the next complete line of output; `nil` at the end.
-    public func readLine() -> String? {
+    ///
+    /// - Parameter separator: The byte that ends a line.
+    public func readLine(endingWith separator: UInt8 = 10) -> String? {
         while true {
-            if let end = pending.firstIndex(of: 10) {
+            if let end = pending.firstIndex(of: separator) {
                 defer { pending = Data(pending[(end + 1)...]) }
                 return String(decoding: pending[..<end], as: UTF8.self)
             }
@@ -98,13 +100,15 @@ public final class ChildProcess {
     }
 
     /// Waits for the next complete line of output; `nil` at the end. Blocks no thread, so that the process may wait for other tasks.
-    public func nextLine() async throws -> String? {
+    ///
+    /// - Parameter separator: The byte that ends a line.
+    public func nextLine(endingWith separator: UInt8 = 10) async throws -> String? {
         let descriptor = output.fileHandleForReading.fileDescriptor
-        try await until("the process writes a line") { [isComplete = pending.contains(10)] in
+        try await until("the process writes a line") { [isComplete = pending.contains(separator)] in
             var input = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             return isComplete || poll(&input, 1, 0) > 0
         }
-        return readLine()
+        return readLine(endingWith: separator)
     }
 
     /// The remaining output until its end.

@@ -9,6 +9,8 @@ final class Fetches: Sendable {
     /// The number of tasks that fetch, canceled ones included.
     let running = WatchedState(0)
     private let respond: Respond
+    /// A closure around each attempt, for tools.
+    let interceptor = FetchInterceptor()
     private let retry: RetryPolicy
     /// The places of the attempts that run at once; `nil` for any number.
     private let places: Permits?
@@ -108,7 +110,7 @@ final class Fetches: Sendable {
         while true {
             do {
                 // Most stores have no limits, and a frame of its own would lengthen each of their fetches.
-                if places != nil || timeLimit != nil { return try await respondWithinLimits(request) }
+                if places != nil || timeLimit != nil || interceptor.isSet { return try await respondWithinLimits(request) }
                 return try await respond(request)
             } catch {
                 try await pause(after: error, attempt, request.target, report)
@@ -123,11 +125,11 @@ final class Fetches: Sendable {
         var place: Permits.Permit?
         if let places { place = try await FetchTurn.take(places, within: nil) }
         defer { place?.release() }
-        guard let timeLimit else { return try await respond(request) }
+        guard let timeLimit else { return try await respondIntercepted(request) }
         let result = Reply<Outcome>()
         // Not a child task, because an attempt that ignores its cancellation is left behind.
-        let attempt = Task { [respond] in
-            do { result.put(.success(try await respond(request))) } catch { result.put(.failure(error)) }
+        let attempt = Task { [self] in
+            do { result.put(.success(try await respondIntercepted(request))) } catch { result.put(.failure(error)) }
         }
         let timer = Task.detached { [time] in
             // A canceled sleep means that the attempt has ended.
@@ -142,6 +144,15 @@ final class Fetches: Sendable {
         }
         defer { timer.cancel() }
         return try await result.value { attempt.cancel() }.get()
+    }
+
+    private func respondIntercepted(_ request: OriginRequest<BoxedKey>) async throws -> Fetched<BoxedContent> {
+        guard interceptor.isSet else { return try await respond(request) }
+        return try await interceptor.run(request.key, request.target) {
+            $0.content == nil ? .notModified : .modified
+        } _: {
+            try await respond(request)
+        }
     }
 
     /// Waits before the next attempt; throws the error if there is none.
@@ -169,6 +180,12 @@ extension FetchOrder {
 }
 
 extension OriginRequest {
+    fileprivate var key: Param {
+        switch self {
+        case .content(let key, revalidating: _), .page(_, key: _, let key): key
+        }
+    }
+
     fileprivate var target: StoreEventKind.Target {
         switch self {
         case .content: .content

@@ -21,7 +21,7 @@ struct LiveKey {
     var repairs: Ticket?
 
     /// The running fetches: of the content and of a page at each side, so at most three. Canceled fetches are removed.
-    var fetches: [(ticket: Ticket, task: Task<Void, Never>)] = []
+    var fetches: [(ticket: Ticket, task: Task<Void, Never>, began: MonotonicInstant)] = []
     /// The start of the last fetch that a fetcher caused by changing this key, or its future start.
     var lastRestart: MonotonicInstant?
     /// The key's identity in the graph of waits; `nil` until its first fetch.

@@ -23,6 +23,9 @@ struct LiveKeys {
     /// All live keys, in no order; each call makes a new array.
     var values: [Key] { taken.compactMap { cells[$0] } }
 
+    /// Returns keys from a place on in the list of all keys, which has no order.
+    func params(from rank: Int, limit: Int) -> [BoxedKey] { taken.dropFirst(rank).prefix(limit).compactMap { params[$0] } }
+
     subscript(param: BoxedKey) -> Key? { find(HashIndex.hash(param)) { $0 == param } }
 
     /// Finds a key by its hash, without a boxed key to compare.

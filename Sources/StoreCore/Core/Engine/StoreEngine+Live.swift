@@ -14,7 +14,7 @@ extension StoreEngine {
         guard let follow else { preconditionFailure("a stream begins in a store without a live fetcher") }
         let report = reporter(for: param)
         // Weak, so that a store without references is released with its streams.
-        let work: FetchStarter.Work = { [weak self, time] in
+        let work: FetchStarter.Work = { [weak self, time, interceptor = fetches.interceptor] in
             defer { scope.end() }
             // Canceled when the stream is no longer wanted.
             if let start, (try? await time.sleep(until: start)) == nil { return }
@@ -23,7 +23,12 @@ extension StoreEngine {
             let accept: @Sendable (LiveValue<BoxedContent>) -> Bool = { [weak self] value in
                 self?.streamYielded(ticket, param, value) ?? false
             }
-            let failure = await scope.run { await Self.failure { try await follow(param, last, accept) } }
+            let failure = await scope.run {
+                await Self.failure {
+                    guard interceptor.isSet else { return try await follow(param, last, accept) }
+                    try await interceptor.run(param, .content, outcome: { _ in .modified }) { try await follow(param, last, accept) }
+                }
+            }
             // Only the store cancels this task, and then its machine has forgotten the connection.
             let isEnded = Task.isCancelled
             let outcome: StoreEventKind.FetchOutcome = isEnded ? .cancelled : failure.map { .init($0) } ?? .modified

@@ -211,7 +211,7 @@ package final class StoreEngine: Sendable {
             } else {
                 task = startFetch(ticket, order, key.param, scope, starter, at: start)
             }
-            key.fetches.append((ticket, task))
+            key.fetches.append((ticket, task, transition.now))
         case .cancel(let ticket):
             if let task = key.takeFetch(ticket) { effects.parcels.append(.cancellation(task)) }
         case .answer(let id, let answer):

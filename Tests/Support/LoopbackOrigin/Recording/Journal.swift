@@ -14,8 +14,12 @@ final class Journal: Sendable {
         var isClosed = false
     }
 
+    /// The number of requests that are kept.
+    private let limit: Int
     /// Guards the record and the waiters together, so that no change occurs between reading the record and waiting.
     private let state = Lock(State())
+
+    init(limit: Int = .max) { self.limit = limit }
 
     var snapshot: (record: LoopbackOrigin.Record, version: Int) {
         state.withLock { ($0.record, $0.version) }
@@ -42,6 +46,7 @@ final class Journal: Sendable {
             state.lastNumber += 1
             request.number = state.lastNumber
             state.record.requests.append(RecordedRequest(request: request))
+            if state.record.requests.count > limit { state.record.requests.removeFirst() }
             return request
         }
     }
@@ -57,7 +62,10 @@ final class Journal: Sendable {
     }
 
     func requestRefused(_ rejection: LoopbackOrigin.Rejection) {
-        change { $0.record.rejections.append(rejection) }
+        change { state in
+            state.record.rejections.append(rejection)
+            if state.record.rejections.count > limit { state.record.rejections.removeFirst() }
+        }
     }
 
     /// Forgets requests and rejections; the connection counters and the request numbers continue.

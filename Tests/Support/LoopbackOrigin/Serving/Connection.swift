@@ -30,7 +30,15 @@ final class Connection {
     private var closesWhenSent = false
 
     /// The time at which the connection continues even if nothing arrives.
-    private(set) var deadline: ContinuousClock.Instant?
+    private var deadline: ContinuousClock.Instant?
+    /// The time at which a connection without progress closes; `nil` without a limit, and while a handler runs.
+    private var idleEnd: ContinuousClock.Instant?
+
+    /// The next time at which the connection has to act.
+    var wake: ContinuousClock.Instant? {
+        guard let deadline, let idleEnd else { return deadline ?? idleEnd }
+        return min(deadline, idleEnd)
+    }
 
     var isClosed: Bool { phase == .closed }
 
@@ -49,6 +57,7 @@ final class Connection {
         self.service = service
         self.mailbox = mailbox
         parser = RequestParser(limits: service.limits)
+        noteProgress()
     }
 }
 
@@ -64,6 +73,9 @@ extension Connection {
     }
 
     func deadlinePassed() {
+        let now = ContinuousClock.now
+        if let idleEnd, idleEnd <= now { return leave(.originLeft) }
+        guard let due = deadline, due <= now else { return }
         deadline = nil
         if phase == .lingering || closesAtDeadline { close() } else { proceed() }
     }
@@ -72,6 +84,7 @@ extension Connection {
     func answered(_ response: LoopbackOrigin.Response, number: Int) {
         guard let current = exchange, current.record.number == number, current.plan == nil else { return }
         exchange?.plan = AnswerPlan(response, to: current.record.request)
+        noteProgress()
         proceed()
     }
 
@@ -113,6 +126,7 @@ extension Connection {
             closesAtDeadline = false
             deadline = nil
         }
+        idleEnd = nil
         let request = service.journal.requestArrived(parsed, on: number)
         guard !closesOnNextRequest else {
             var record = LoopbackOrigin.RecordedRequest(request: request)
@@ -180,6 +194,7 @@ extension Connection {
             switch socket.transmit(outbound.bytes) {
             case .bytes(let count):
                 outbound.bytes = outbound.bytes.dropFirst(count)
+                noteProgress()
                 if outbound.isBody { exchange?.record.bodyBytesSent += count }
             case .wouldBlock:
                 return false
@@ -219,10 +234,13 @@ extension Connection {
         close(by: closing)
     }
 
+    private func noteProgress() { idleEnd = service.limits.idle.map { .now + $0 } }
+
     /// Records the end of the current exchange, if any.
     private func conclude(_ ending: LoopbackOrigin.RecordedRequest.Ending) {
         guard let ended = exchange else { return }
         exchange = nil
+        noteProgress()
         ended.handler.cancel()
         var record = ended.record
         record.ending = ending
@@ -238,7 +256,7 @@ extension Connection {
 
     private func close(by closing: (Socket) -> Void = { $0.hangUp() }) {
         phase = .closed
-        deadline = nil
+        (deadline, idleEnd) = (nil, nil)
         closing(socket)
         service.journal.connectionClosed()
     }

@@ -63,7 +63,7 @@ final class Reactor {
     private func serve(_ number: Int, _ event: (Connection) -> Void) {
         guard let connection = connections[number] else { return }
         event(connection)
-        deadlines[number] = connection.deadline
+        deadlines[number] = connection.wake
         if connection.isClosed {
             connections[number] = nil
             poller.forget(.connection(number))
@@ -94,8 +94,13 @@ final class Reactor {
                 acceptsAgain = .now + .milliseconds(10)
                 return
             case .connection(let socket):
+                guard connections.count < service.limits.connections else {
+                    socket.hangUp()
+                    continue
+                }
                 let number = service.journal.connectionOpened()
                 connections[number] = Connection(number: number, socket: socket, service: service, mailbox: mailbox)
+                deadlines[number] = connections[number]?.wake
                 poller.watch(socket.descriptor, for: .reading, as: .connection(number))
             }
         }

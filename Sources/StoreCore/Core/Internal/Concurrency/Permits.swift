@@ -28,13 +28,18 @@ package final class Permits: Sendable {
 
     /// Guards the number of free permits together with the waiters.
     private let state: Lock<State>
+    private let count: Int
 
     /// Creates a semaphore.
     ///
     /// - Parameter count: The number of permits; at least one.
     package init(_ count: Int) {
+        self.count = max(1, count)
         state = Lock(State(free: max(1, count)))
     }
+
+    /// The permits in use.
+    package var takenCount: Int { count - state.withLock(\.free) }
 
     package var waiterCount: Int { state.withLock { $0.waiters.count } }
 

@@ -1,0 +1,200 @@
+internal import Foundation
+internal import StoreCore
+internal import StoreOutbox
+internal import SyncEngine
+internal import TextStore
+
+/// A text store on the page.
+final class TextSubject: Subject {
+    let id: Int
+    let kind = "texts"
+    let name: String
+    let columns = [
+        Column(title: "Text"), Column(title: "State", kind: .phase), Column(title: "Version"), Column(title: "Source"),
+        Column(title: "Floor"), Column(title: "Listed"), Column(title: "Waiting"), Column(title: "Accepted"),
+        Column(title: "Observers", kind: .number),
+    ]
+    private weak let texts: TextStore?
+
+    init(_ texts: TextStore, id: Int, name: String) { (self.id, self.name, self.texts) = (id, name, texts) }
+
+    func summary() async -> Summary? {
+        guard let texts else { return nil }
+        let count = texts.registeredCount
+        return Summary(count: count, note: count == 1 ? "1 text" : "\(count) texts")
+    }
+
+    func rows(_ query: RowQuery) async -> Rows {
+        guard let texts else { return Rows() }
+        // Texts are few, and all of them are in memory.
+        let all = await texts.snapshot(matching: query.text, limit: 10_000)
+        return Rows(
+            total: all.count,
+            rows: all.enumerated().dropFirst(query.from).prefix(query.count).map { number, text in
+                let state = text.origin == nil ? "empty" : text.isBelowFloor ? "failed" : text.isStale ? "stale" : "completed"
+                return (
+                    number,
+                    [
+                        .string(text.identifier), .string(state), .string(Self.word(text.version)), .string(text.origin?.rawValue ?? "–"),
+                        .string(Self.word(text.floor)), .string(Self.word(text.listed)),
+                        .string(text.waiting.map(\.description).joined(separator: ", ")),
+                        .string(text.isAccepted ? text.accepted?.description ?? "unversioned" : "–"), .int(text.observers),
+                    ]
+                )
+            })
+    }
+
+    func item(_ row: Int) async -> Item? {
+        guard let texts else { return nil }
+        let all = await texts.snapshot(limit: row + 1)
+        guard all.indices.contains(row) else { return nil }
+        let text = all[row]
+        var item = Item(
+            title: text.identifier,
+            facts: [
+                ("version", .string(Self.word(text.version))), ("source", .string(text.origin?.rawValue ?? "–")),
+                ("floor", .string(Self.word(text.floor))), ("listed", .string(Self.word(text.listed))),
+                ("verified", .string(text.isVerified ? "yes" : "no")), ("observers", .int(text.observers)),
+            ])
+        // The text that is in memory; an unavailable text has none to show.
+        item.record = try? await texts.text(for: text.identifier).text.short(20_000)
+        return item
+    }
+
+    private static func word(_ version: SemanticVersion?) -> String { version?.description ?? "–" }
+}
+
+/// A synchronizer on the page.
+final class SyncSubject<Processor: SyncProcessor>: Subject {
+    let id: Int
+    let kind = "sync"
+    let name: String
+    let columns = [Column(title: "Pass"), Column(title: "State", kind: .phase), Column(title: "Value")]
+    private weak let synchronizer: OneWaySynchronizer<Processor>?
+
+    init(_ synchronizer: OneWaySynchronizer<Processor>, id: Int, name: String) {
+        (self.id, self.name, self.synchronizer) = (id, name, synchronizer)
+    }
+
+    func summary() async -> Summary? {
+        guard let snapshot = synchronizer?.snapshot() else { return nil }
+        guard let report = snapshot.report else { return Summary(count: 0, note: "no pass yet") }
+        let progress = report.progress
+        let note =
+            snapshot.isSyncing
+            ? "\(progress.stage): \(progress.doneItems) of \(progress.totalItems)"
+            : snapshot.error == nil ? "pass \(report.pass) complete" : "pass \(report.pass) failed"
+        return Summary(count: report.pass, note: note, isBusy: snapshot.isSyncing)
+    }
+
+    /// The lines of the table: name, state and value.
+    private var lines: [(String, String, String)] {
+        guard let snapshot = synchronizer?.snapshot(), let report = snapshot.report else { return [] }
+        let progress = report.progress
+        let state = snapshot.isSyncing ? "loading" : snapshot.error == nil ? "completed" : "failed"
+        var lines: [(String, String, String)] = [
+            ("pass \(report.pass)", state, snapshot.error.map { "\($0)".short(500) } ?? report.summary),
+            ("stage", "", "\(progress.stage), \(progress.doneItems) of \(progress.totalItems) items"),
+            (
+                "plan", "",
+                "\(report.planned.additions) additions, \(report.planned.updates) updates, \(report.planned.removals) removals"
+            ),
+            ("sides", "", "\(report.sourceCount) remote, \(report.localCount) local, \(report.unchangedCount) unchanged"),
+            ("bytes", "", "\(progress.doneBytes)" + (progress.totalBytes.map { " of \($0)" } ?? "")),
+            ("duration", "", report.duration.inWords),
+            ("waiting", "", "\(snapshot.callers) callers, \(snapshot.observers) observers"),
+        ]
+        for failure in report.failures.prefix(1_000) { lines.append(("failure", "failed", "\(failure)".short(500))) }
+        return lines
+    }
+
+    func rows(_ query: RowQuery) async -> Rows {
+        let text = query.text.lowercased()
+        let matching = lines.enumerated().filter { text.isEmpty || "\($0.element)".lowercased().contains(text) }
+        return Rows(
+            total: matching.count,
+            rows: matching.dropFirst(query.from).prefix(query.count).map { number, line in
+                (number, [.string(line.0), .string(line.1), .string(line.2)])
+            })
+    }
+
+    func item(_ row: Int) async -> Item? {
+        let lines = lines
+        return lines.indices.contains(row) ? Item(title: lines[row].0, record: lines[row].2) : nil
+    }
+}
+
+/// An outbox on the page.
+final class OutboxSubject: Subject {
+    let id: Int
+    let kind = "outbox"
+    let name: String
+    let columns = [
+        Column(title: "Command"), Column(title: "State", kind: .phase), Column(title: "Lane"), Column(title: "Attempts", kind: .number),
+        Column(title: "Submitted", kind: .age), Column(title: "Last error"),
+    ]
+    private weak let outbox: Outbox?
+    private let redactor: Redactor
+    /// The identities of the commands that the page has seen, by their rows.
+    private let seen = Lock<[UUID]>([])
+
+    init(_ outbox: Outbox, id: Int, name: String, redactor: Redactor) {
+        (self.id, self.name, self.outbox, self.redactor) = (id, name, outbox, redactor)
+    }
+
+    func summary() async -> Summary? {
+        guard let state = await outbox?.snapshot() else { return nil }
+        var note = "\(state.pendingCount) pending"
+        if state.failedCount > 0 { note += ", \(state.failedCount) failed" }
+        if state.isStopped { note += ", stopped" }
+        return Summary(count: state.pendingCount + state.failedCount, note: note, isBusy: state.deliveringCount > 0)
+    }
+
+    func rows(_ query: RowQuery) async -> Rows {
+        guard let outbox else { return Rows() }
+        let text = query.text.lowercased()
+        let commands = await outbox.commands(limit: 10_000).filter {
+            text.isEmpty || "\($0.name) \($0.lane)".lowercased().contains(text)
+        }
+        return Rows(
+            total: commands.count,
+            rows: commands.dropFirst(query.from).prefix(query.count).map { command in
+                let state =
+                    switch command.status {
+                    case .pending: "pending"
+                    case .delivering: "loading"
+                    case .failed, .undecodable: "failed"
+                    }
+                return (
+                    number(of: command.id),
+                    [
+                        .string(command.name), .string(state), .string(command.lane.short(200)), .int(command.attempts),
+                        .milliseconds(.seconds(Date().timeIntervalSince(command.submittedAt))),
+                        .string(command.lastError?.short(500) ?? ""),
+                    ]
+                )
+            })
+    }
+
+    func item(_ row: Int) async -> Item? {
+        guard let id = seen.withLock({ $0.indices.contains(row) ? $0[row] : nil }),
+            let command = await outbox?.commands(limit: 10_000).first(where: { $0.id == id })
+        else { return nil }
+        return Item(
+            title: command.name,
+            facts: [
+                ("state", .string("\(command.status)")), ("lane", .string(command.lane)), ("attempts", .int(command.attempts)),
+                ("last error", command.lastError.map { .string($0.short(2_000)) } ?? .null),
+            ], record: redactor.text(ofJSON: command.payload) ?? "not JSON", isJSON: true)
+    }
+
+    private func number(of id: UUID) -> Int {
+        seen.withLock { seen in
+            if let number = seen.lastIndex(of: id) { return number }
+            // A page that still shows older numbers gets no item for them.
+            if seen.count > 20_000 { seen = [] }
+            seen.append(id)
+            return seen.count - 1
+        }
+    }
+}

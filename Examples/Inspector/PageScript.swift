@@ -1,0 +1,486 @@
+/// The script of the page. All data becomes text nodes, never HTML: the page's policy makes the browser refuse anything else.
+enum PageScript {
+    static let text = #"""
+        'use strict';
+
+        // The name under which the server knows this page; its actions end with the page.
+        const page = Array.from(crypto.getRandomValues(new Uint32Array(3)), n => n.toString(36)).join('');
+        const $ = id => document.getElementById(id);
+        const ROW = 28, CHUNK = 100;
+
+        let overview = { subjects: [], controls: {} };
+        let current = null;                 // the id of the shown subject
+        let table = { total: 0, columns: [], rows: new Map(), request: 0 };
+        let cursor = -1;                    // the index of the selected row
+        let selected = null;                // the id of the selected row
+        let shownItem = '';                 // the record that the details show, to leave it alone while it stays the same
+
+        // Makes an element with text, a class, and children.
+        function make(tag, text, name, ...children) {
+          const element = document.createElement(tag);
+          if (text !== null && text !== undefined) element.textContent = text;
+          if (name) element.className = name;
+          element.append(...children);
+          return element;
+        }
+
+        function duration(ms) {
+          const size = Math.abs(ms), sign = ms < 0 ? '−' : '';
+          if (size < 1000) return `${sign}${Math.round(size)} ms`;
+          if (size < 60e3) return `${sign}${(size / 1000).toFixed(size < 10e3 ? 1 : 0)} s`;
+          if (size < 3600e3) return `${sign}${Math.floor(size / 60e3)} min ${Math.floor(size / 1000) % 60} s`;
+          if (size < 86400e3) return `${sign}${(size / 3600e3).toFixed(1)} h`;
+          return `${sign}${(size / 86400e3).toFixed(1)} d`;
+        }
+
+        async function get(path, parameters) {
+          const response = await fetch(`${path}?${new URLSearchParams(parameters)}`, { cache: 'no-store' });
+          if (!response.ok) throw new Error(await response.text());
+          return response.json();
+        }
+
+        let actedAt = 0;                    // the time of the last action
+
+        async function act(action, more) {
+          actedAt = performance.now();
+          const body = JSON.stringify({ page, action, ...more });
+          const response = await fetch('act', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body });
+          if (!response.ok) warn(`The action failed: ${await response.text()}`);
+          refreshSoon();
+          return response.ok;
+        }
+
+        // MARK: Events
+
+        let source = null, errors = 0;
+
+        function connect() {
+          source?.close();
+          source = new EventSource(`events?page=${page}`);
+          source.addEventListener('news', event => {
+            errors = 0;
+            connection('live', 'live');
+            const news = JSON.parse(event.data);
+            overview = news.overview;
+            timelineArrived(news.timeline);
+            showSubjects();
+            showControls();
+            refreshSoon();
+          });
+          // A response ends after its events, which is an error to the browser; two in a row mean that the server is gone.
+          source.onerror = () => {
+            errors += 1;
+            if (source.readyState === EventSource.CLOSED) {
+              connection('lost', 'refused');
+              setTimeout(connect, 3000);
+            } else if (errors > 1) connection('lost', 'program has ended');
+          };
+        }
+
+        function connection(kind, text) {
+          $('connection').className = `state ${kind}`;
+          if ($('connection').textContent !== text) $('connection').textContent = text;
+        }
+
+        addEventListener('pagehide', () => {
+          source?.close();
+          navigator.sendBeacon('act', JSON.stringify({ page, action: 'close' }));
+        });
+        addEventListener('pageshow', event => { if (event.persisted) connect(); });
+
+        // MARK: Subjects
+
+        const kinds = { store: 'Stores', host: 'Hosts', texts: 'Texts', sync: 'Synchronizers', outbox: 'Outboxes' };
+
+        function showSubjects() {
+          const list = $('subjects');
+          const known = new Map(Array.from(list.querySelectorAll('button'), button => [Number(button.dataset.id), button]));
+          const isNew = overview.subjects.some(subject => !known.has(subject.id)) || known.size !== overview.subjects.length;
+          if (isNew) {
+            list.replaceChildren();
+            for (const [kind, title] of Object.entries(kinds)) {
+              const subjects = overview.subjects.filter(subject => subject.kind === kind);
+              if (subjects.length) list.append(make('h2', title));
+              for (const subject of subjects) {
+                const button = make('button', null, '', make('span', subject.name, 'name'), make('span', '', 'number'), make('span', '', 'note'));
+                button.type = 'button';
+                button.dataset.id = subject.id;
+                button.onclick = () => choose(subject.id);
+                list.append(button);
+                known.set(subject.id, button);
+              }
+            }
+          }
+          for (const subject of overview.subjects) {
+            const button = known.get(subject.id);
+            button.children[1].textContent = subject.count.toLocaleString('en');
+            button.children[2].textContent = subject.note;
+            button.children[0].classList.toggle('gone', subject.gone);
+            button.setAttribute('aria-current', String(subject.id === current));
+          }
+          const first = list.querySelector('button');
+          if (current === null && first) choose(Number(first.dataset.id));
+        }
+
+        const subjectOf = id => overview.subjects.find(subject => subject.id === id);
+
+        function choose(id, text = '') {
+          current = id;
+          $('search').value = text;
+          $('search').placeholder = subjectOf(id)?.kind === 'store' ? 'Search keys' : 'Search';
+          $('filter').value = 'all';
+          $('filterField').hidden = subjectOf(id)?.kind !== 'store';
+          $('title').textContent = subjectOf(id)?.name ?? '';
+          closeItem();
+          reload();
+          showSubjects();
+        }
+
+        function showControls() {
+          const controls = overview.controls, lines = [];
+          // The server ends the actions of a page that it believes closed. News from before the last action say nothing about it.
+          if (performance.now() - actedAt > 2000) {
+            if (!controls.offline) $('offline').setAttribute('aria-pressed', 'false');
+            if (!controls.delay) $('delay').value = '0';
+          }
+          if (controls.offline) lines.push('Offline: every fetch fails.');
+          if (controls.delay) lines.push(`Each fetch waits ${duration(controls.delay)}.`);
+          if (controls.failing) lines.push(controls.failing === 1 ? 'The next fetch of one key fails.' : `The next fetch of ${controls.failing} keys fails.`);
+          if (lines.length) lines.push('This ends when the page is closed.');
+          warn(lines.join(' '));
+        }
+
+        function warn(text) {
+          if ($('warning').textContent !== text) $('warning').textContent = text;
+          $('warning').hidden = !text;
+        }
+
+        // MARK: The table
+
+        // A new subject, search or filter.
+        function reload() {
+          table = { total: 0, columns: [], rows: new Map(), request: table.request + 1 };
+          cursor = -1;
+          $('table').scrollTop = 0;
+          $('canvas').replaceChildren();
+          drawn.clear();
+          load();
+        }
+
+        function visible() {
+          const first = Math.max(0, Math.floor($('table').scrollTop / ROW) - 4);
+          return [first, Math.min(200, Math.ceil($('table').clientHeight / ROW) + 8)];
+        }
+
+        let isLoading = false, loadsAgain = false;
+
+        // Loads the visible rows; at most one request at a time.
+        async function load() {
+          if (current === null) return;
+          if (isLoading) { loadsAgain = true; return; }
+          isLoading = true;
+          const request = table.request, [from, count] = visible();
+          try {
+            const list = await get('list', { subject: current, from, count, q: $('search').value, filter: $('filter').value });
+            if (request === table.request) {
+              table.total = list.total;
+              table.columns = list.columns;
+              // Rows far away are loaded again when they are scrolled to.
+              if (table.rows.size > 2000) table.rows.clear();
+              list.rows.forEach((row, index) => table.rows.set(from + index, row));
+              for (const index of table.rows.keys()) if (index >= table.total) table.rows.delete(index);
+              draw();
+            }
+          } catch (error) {
+            // The server is gone, or the subject; the events say which.
+          }
+          isLoading = false;
+          if (loadsAgain) { loadsAgain = false; load(); }
+        }
+
+        const widths = { text: [90, '1fr'], number: [70, '76px'], age: [80, '92px'], phase: [92, '104px'] };
+        const drawn = new Map();            // the row elements by their index
+
+        // Returns the columns that fit, and their layout.
+        function layout() {
+          let room = $('table').clientWidth - 32;
+          const shown = [];
+          table.columns.forEach((column, index) => {
+            const least = index === 0 ? 130 : widths[column.kind][0];
+            if (index > 0 && room < least + 14) { room = -1; return; }
+            room -= least + 14;
+            shown.push(index);
+          });
+          const template = shown.map(index => index === 0 ? 'minmax(130px, 2.4fr)' : index === shown.length - 1 && table.columns[index].kind === 'text'
+            ? 'minmax(90px, 2fr)' : table.columns[index].kind === 'text' ? 'minmax(90px, 1fr)' : widths[table.columns[index].kind][1]);
+          return [shown, template.join(' ')];
+        }
+
+        function draw() {
+          const [shown, template] = layout();
+          const canvas = $('canvas');
+          canvas.style.height = `${table.total * ROW}px`;
+          $('columns').style.gridTemplateColumns = template;
+          $('columns').replaceChildren(...shown.map(index => {
+            const column = table.columns[index];
+            const cell = make('span', column.title, column.kind === 'number' || column.kind === 'age' ? 'right' : '');
+            cell.setAttribute('role', 'columnheader');
+            return cell;
+          }));
+          const [first, count] = visible();
+          for (const [index, element] of drawn) {
+            if (index < first || index >= first + count || !table.rows.has(index)) { element.remove(); drawn.delete(index); }
+          }
+          for (let index = first; index < Math.min(first + count, table.total); index++) {
+            const row = table.rows.get(index);
+            if (!row) continue;
+            let element = drawn.get(index);
+            if (!element) {
+              element = make('div', null, 'row');
+              element.setAttribute('role', 'row');
+              element.id = `row${index}`;
+              element.style.top = `${index * ROW}px`;
+              element.onclick = () => select(index);
+              drawn.set(index, element);
+              canvas.append(element);
+            }
+            element.style.gridTemplateColumns = template;
+            element.setAttribute('aria-selected', String(row[0] === selected));
+            element.setAttribute('aria-rowindex', String(index + 1));
+            fill(element, row, shown);
+          }
+          const subject = subjectOf(current);
+          $('count').textContent = table.total === 1 ? '1 row' : `${table.total.toLocaleString('en')} rows`;
+          $('empty').hidden = table.total > 0;
+          $('empty').textContent = subject?.gone ? 'The program has released this object.'
+            : $('search').value || $('filter').value !== 'all' ? 'No row matches.' : 'Nothing here yet.';
+        }
+
+        function fill(element, row, shown) {
+          shown.forEach((column, place) => {
+            const { kind } = table.columns[column], value = row[column + 1];
+            let text = String(value ?? ''), name = '';
+            if (kind === 'phase') name = text ? `phase ${text}` : '';
+            if (kind === 'age') [text, name] = [value === null ? '–' : duration(value), 'right'];
+            if (kind === 'number') name = value === 0 ? 'right zero' : 'right';
+            let cell = element.children[place];
+            if (!cell) { cell = make('span'); cell.setAttribute('role', 'gridcell'); element.append(cell); }
+            if (cell.textContent !== text) { cell.textContent = text; cell.title = text; }
+            if (cell.className !== name) cell.className = name;
+          });
+          while (element.children.length > shown.length) element.lastChild.remove();
+        }
+
+        let isScrolling = false;
+        $('table').addEventListener('scroll', () => {
+          if (isScrolling) return;
+          isScrolling = true;
+          requestAnimationFrame(() => { isScrolling = false; draw(); load(); });
+        });
+        addEventListener('resize', () => { draw(); load(); });
+
+        let refresh = 0;
+        function refreshSoon() {
+          if (refresh) return;
+          refresh = setTimeout(() => { refresh = 0; load(); loadItem(); }, 60);
+        }
+        // Ages grow although nothing happens.
+        setInterval(() => { if (!document.hidden) refreshSoon(); }, 1000);
+
+        // MARK: The details
+
+        function select(index) {
+          const row = table.rows.get(index);
+          if (!row) return;
+          [cursor, selected, shownItem] = [index, row[0], ''];
+          $('table').setAttribute('aria-activedescendant', `row${index}`);
+          $('item').classList.add('open');
+          draw();
+          loadItem();
+        }
+
+        function closeItem() {
+          [selected, shownItem] = [null, ''];
+          $('item').classList.remove('open');
+          $('item').replaceChildren(make('p', 'Select a row to see its record.', 'empty'));
+          draw();
+        }
+
+        async function loadItem() {
+          if (selected === null) return;
+          const [subject, row] = [current, selected];
+          let item;
+          try { item = await get('item', { subject, row }); } catch (error) { return; }
+          if (subject === current && row === selected) showItem(item);
+        }
+
+        const labels = { refresh: 'Refresh', invalidate: 'Invalidate', clear: 'Clear', fail: 'Fail next fetch' };
+
+        function showItem(item) {
+          const facts = make('dl');
+          for (const [name, value] of item.facts) {
+            if (value === null && name !== 'expires in') continue;
+            const isTime = name === 'age' || name === 'expires in' || name.startsWith('time');
+            const detail = make('dd');
+            const text = value === null ? 'never' : isTime ? duration(value) : String(value);
+            detail.append(name === 'state' ? make('span', text, `phase ${text}`) : text);
+            facts.append(make('dt', name), detail);
+          }
+          // The record stays as it is while it is the same, so that it keeps its scroll position and its selection.
+          const record = JSON.stringify([item.title, item.record, item.links, item.actions]);
+          if (record === shownItem) { $('item').querySelector('dl').replaceWith(facts); return; }
+          shownItem = record;
+          const top = make('div', null, 'top');
+          const back = make('button', 'Back', 'back');
+          back.onclick = () => { closeItem(); $('table').focus(); };
+          top.append(back, make('h2', item.title));
+          const actions = make('div', null, 'actions');
+          for (const action of item.actions) {
+            const button = make('button', labels[action] ?? action, action === 'clear' ? 'danger' : '');
+            button.type = 'button';
+            button.dataset.action = action;
+            button.onclick = () => act(action, { subject: current, row: selected });
+            actions.append(button);
+          }
+          if (item.actions.length) top.append(actions);
+          const parts = [top, facts];
+          for (const link of item.links) {
+            parts.push(make('h3', `Shows ${link.count} of ${link.store || 'another store'}`));
+            parts.push(make('div', null, 'chips', ...link.keys.map(key => make('span', key))));
+          }
+          if (item.record !== null) parts.push(make('h3', item.json ? 'Record' : 'Description'), recordOf(item));
+          $('item').replaceChildren(...parts);
+        }
+
+        // Colors names, texts and words of JSON.
+        function recordOf(item) {
+          const block = make('pre');
+          block.tabIndex = 0;
+          if (!item.json || item.record.length > 60000) { block.textContent = item.record; return block; }
+          const pattern = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d[\d.eE+-]*/g;
+          let last = 0;
+          for (const match of item.record.matchAll(pattern)) {
+            block.append(item.record.slice(last, match.index));
+            const length = match[1] ? match[1].length : match[0].length;
+            block.append(make('span', match[0].slice(0, length), match[2] ? 'name' : match[1] ? 'text' : 'word'));
+            last = match.index + length;
+          }
+          block.append(item.record.slice(last));
+          return block;
+        }
+
+        // MARK: The timeline
+
+        const spans = new Map();            // by id, oldest first
+        const spanRows = new Map();
+        let serverNow = 0, arrivedAt = 0, pausedAt = null;
+
+        function timelineArrived(timeline) {
+          [serverNow, arrivedAt] = [timeline.now, performance.now()];
+          for (const [id, subject, title, note, status, began, ended] of timeline.spans) {
+            spans.set(id, { id, subject, title, note, status, began, ended });
+          }
+          while (spans.size > 1000) spans.delete(spans.keys().next().value);
+          drawSpans();
+        }
+
+        function drawSpans() {
+          const range = Number($('range').value), end = pausedAt ?? serverNow + performance.now() - arrivedAt, start = end - range;
+          const shown = [];
+          for (const span of Array.from(spans.values()).reverse()) {
+            if ((span.ended ?? end) >= start && span.began <= end) shown.push(span);
+            if (shown.length === 150) break;
+          }
+          const ticks = Array.from({ length: 5 }, (_, index) => {
+            const tick = make('span', index === 4 ? 'now' : `−${duration(range * (4 - index) / 4)}`);
+            if (index === 4) tick.style.right = '0'; else tick.style.left = `${index * 25}%`;
+            return tick;
+          });
+          $('axis').replaceChildren(...ticks);
+          const ids = new Set(shown.map(span => span.id));
+          for (const [id, row] of spanRows) if (!ids.has(id)) { row.remove(); spanRows.delete(id); }
+          let before = null;
+          for (const span of shown) {
+            let row = spanRows.get(span.id);
+            if (!row) {
+              row = make('div', null, 'span', make('div', null, 'label', make('span', span.note.endsWith(' page') ? `${span.title} · ${span.note}` : span.title, 'what'), make('span', '', 'owner')),
+                make('div', null, 'track', make('div', null, 'bar'), make('span', '', 'time')));
+              row.setAttribute('role', 'listitem');
+              row.onclick = () => follow(span);
+              spanRows.set(span.id, row);
+            }
+            if (before ? before.nextSibling !== row : $('spans').firstChild !== row) {
+              before ? before.after(row) : $('spans').prepend(row);
+            }
+            before = row;
+            const subject = subjectOf(span.subject);
+            row.querySelector('.owner').textContent = subject?.name ?? '';
+            const left = Math.max(0, (span.began - start) / range), right = Math.min(1, ((span.ended ?? end) - start) / range);
+            const bar = row.querySelector('.bar'), time = row.querySelector('.time');
+            bar.className = `bar ${span.status} ${subject?.kind === 'host' ? 'exchange' : ''}`;
+            bar.style.left = `${left * 100}%`;
+            bar.style.width = `${Math.max(0, right - left) * 100}%`;
+            const text = duration((span.ended ?? end) - span.began);
+            time.textContent = span.status === 'ok' || span.status === 'running' ? text : `${text} · ${span.status}`;
+            // To the right of the bar, or to its left where there is no room.
+            if (right < .72) { time.style.left = `${right * 100}%`; time.style.right = ''; } else { time.style.left = ''; time.style.right = `${(1 - left) * 100}%`; }
+            row.title = `${span.title}\n${subject?.name ?? ''} · ${span.status} · ${text}${span.note ? `\n${span.note}` : ''}`;
+          }
+          $('spanCount').textContent = shown.length === 0 ? 'no fetch in this time' : '';
+        }
+
+        // Shows the key of a fetch, or the exchange.
+        function follow(span) {
+          const subject = subjectOf(span.subject);
+          if (subject) choose(subject.id, subject.kind === 'store' ? span.title : '');
+        }
+
+        setInterval(() => { if (!document.hidden && pausedAt === null) drawSpans(); }, 250);
+
+        // MARK: Input
+
+        let typing = 0;
+        $('search').addEventListener('input', () => { clearTimeout(typing); typing = setTimeout(reload, 120); });
+        $('filter').addEventListener('change', reload);
+        $('range').addEventListener('change', drawSpans);
+        $('delay').addEventListener('change', () => act('delay', { value: Number($('delay').value) }));
+        $('offline').addEventListener('click', async () => {
+          const isOffline = $('offline').getAttribute('aria-pressed') !== 'true';
+          if (await act('offline', { value: isOffline ? 1 : 0 })) $('offline').setAttribute('aria-pressed', String(isOffline));
+        });
+        $('pause').addEventListener('click', () => {
+          pausedAt = pausedAt === null ? serverNow + performance.now() - arrivedAt : null;
+          $('pause').setAttribute('aria-pressed', String(pausedAt !== null));
+          drawSpans();
+        });
+
+        // Moves the selection, and scrolls to it.
+        async function move(to) {
+          const index = Math.max(0, Math.min(table.total - 1, to));
+          const area = $('table'), top = index * ROW;
+          if (top < area.scrollTop) area.scrollTop = top;
+          if (top + 2 * ROW > area.scrollTop + area.clientHeight) area.scrollTop = top + 2 * ROW - area.clientHeight;
+          cursor = index;
+          if (!table.rows.has(index)) await load();
+          select(index);
+        }
+
+        $('table').addEventListener('keydown', event => {
+          const page = Math.floor($('table').clientHeight / ROW) - 2;
+          const steps = { ArrowDown: cursor + 1, ArrowUp: cursor - 1, PageDown: cursor + page, PageUp: cursor - page, Home: 0, End: table.total - 1 };
+          if (event.key in steps) { event.preventDefault(); move(steps[event.key]); }
+          if (event.key === 'Enter' && selected !== null) { event.preventDefault(); ($('item').querySelector('button:not(.back)') ?? $('item')).focus(); }
+        });
+
+        addEventListener('keydown', event => {
+          const isTyping = event.target.matches('input, select');
+          if (event.key === '/' && !isTyping) { event.preventDefault(); $('search').focus(); $('search').select(); }
+          if (event.key === 'Escape') {
+            if (document.activeElement === $('search') && $('search').value) { $('search').value = ''; reload(); } else closeItem();
+            $('table').focus();
+          }
+        });
+
+        connect();
+        """#
+}

@@ -1,0 +1,263 @@
+internal import Foundation
+internal import StoreCore
+
+/// A store on the page: its keys, and the attempts of its fetches.
+final class StoreSubject<Param: Hashable & Sendable, Content: Sendable>: Subject {
+    let id: Int
+    let kind = "store"
+    let name: String
+    let columns = [
+        Column(title: "Key"), Column(title: "State", kind: .phase), Column(title: "Age", kind: .age),
+        Column(title: "Expires in", kind: .age),
+        Column(title: "Observers", kind: .number), Column(title: "Callers", kind: .number), Column(title: "Work"),
+    ]
+
+    private weak let store: Store<Param, Content>?
+    private let board: Board
+    private let redacting: (@Sendable (Content) -> any Sendable)?
+    private let interception: FetchInterception
+    private let listing = Lock(Listing())
+    private let numbers: KeyNumbers<Param>
+
+    /// The keys of the last query, in the order of the table, so that any part of it can be read.
+    private struct Listing {
+        var filter = KeyFilter.all
+        var text = ""
+        var keys: [Param] = []
+        var usableUntil: ContinuousClock.Instant?
+    }
+
+    init(
+        _ store: Store<Param, Content>, id: Int, name: String, board: Board, redacting: (@Sendable (Content) -> any Sendable)?
+    ) {
+        let numbers = KeyNumbers<Param>()
+        (self.id, self.name, self.store, self.board, self.redacting, self.numbers) = (id, name, store, board, redacting, numbers)
+        interception = Self.intercept(store, id, numbers, board)
+    }
+
+    private static func intercept(
+        _ store: Store<Param, Content>, _ id: Int, _ numbers: KeyNumbers<Param>, _ board: Board
+    ) -> FetchInterception {
+        store.interceptFetches { param, target, perform in try await watch(param, target, id, numbers, board, perform) }
+    }
+
+    /// Records an attempt of a fetch, and delays or fails it as the pages want.
+    private static func watch(
+        _ param: Param, _ target: StoreEventKind.Target, _ id: Int, _ numbers: KeyNumbers<Param>, _ board: Board,
+        _ perform: () async throws -> StoreEventKind.FetchOutcome
+    ) async throws {
+        let span = board.timeline.begin(id, title(of: param).short(200), "\(target)")
+        do {
+            try await board.controls.pass(id, row: numbers.number(of: param))
+            let outcome = try await Controls.$hasPassed.withValue(true) { try await perform() }
+            if case .notModified = outcome { board.timeline.end(span, "unchanged") } else { board.timeline.end(span, "ok") }
+        } catch {
+            board.timeline.end(span, Task.isCancelled ? "canceled" : "failed", "\(error)".short(500))
+            throw error
+        }
+    }
+
+    func leave() { interception.cancel() }
+
+    func summary() async -> Summary? {
+        guard let store else { return nil }
+        let counts = store.keyCounts
+        let live = counts.live == 0 ? "" : ", \(counts.live) live"
+        return Summary(count: max(counts.live, counts.memory), note: "\(counts.memory) in memory\(live)", isBusy: counts.live > 0)
+    }
+
+    // MARK: Keys
+
+    func rows(_ query: RowQuery) async -> Rows {
+        guard let store else { return Rows() }
+        let keys = keys(query, of: store)
+        let window = keys.dropFirst(query.from).prefix(query.count)
+        return Rows(total: keys.count, rows: window.map { (numbers.add($0), cells(of: $0, store.snapshot(of: $0))) })
+    }
+
+    /// Returns the keys that match a query, from the last listing if that is recent.
+    private func keys(_ query: RowQuery, of store: Store<Param, Content>) -> [Param] {
+        let began = ContinuousClock.now
+        let text = query.text.lowercased()
+        let known = listing.withLock { listing in
+            listing.filter == query.filter && listing.text == text && listing.usableUntil.map { began < $0 } ?? false ? listing.keys : nil
+        }
+        if let known { return known }
+        var keys: [Param] = []
+        if query.filter == .all {
+            var place: KeyPlace? = .start
+            while place != nil {
+                // A thousand keys for each time that a lock of the store is taken.
+                let part = store.listedKeys(from: &place, limit: 1_000)
+                keys += text.isEmpty ? part : part.filter { Self.title(of: $0).lowercased().contains(text) }
+            }
+        } else {
+            var page = store.keySnapshots(query.filter, matching: text, limit: 1_000)
+            keys += page.keys.map(\.param)
+            while !page.isLast {
+                page = store.keySnapshots(query.filter, matching: text, after: page, limit: 1_000)
+                keys += page.keys.map(\.param)
+            }
+        }
+        // A large listing is used for longer, so that an open page takes a twentieth of a core at most.
+        let now = ContinuousClock.now
+        let usableUntil = now.advanced(by: max(.milliseconds(500), began.duration(to: now) * 20))
+        listing.withLock { $0 = Listing(filter: query.filter, text: text, keys: keys, usableUntil: usableUntil) }
+        return keys
+    }
+
+    private static func title(of param: Param) -> String { param is UnitParam ? "only key" : "\(param)" }
+
+    private func cells(of param: Param, _ key: KeySnapshot<Param, Content>?) -> [JSON] {
+        let title = JSON.string(Self.title(of: param).short(500))
+        guard let key else { return [title, .string("gone"), .null, .null, .int(0), .int(0), .string("")] }
+        return [
+            title, .string(phase(of: key)), .milliseconds(key.age), .milliseconds(key.expiresIn), .int(key.observers), .int(key.callers),
+            .string(work(of: key)),
+        ]
+    }
+
+    private func phase(of key: KeySnapshot<Param, Content>) -> String {
+        if key.phase == .completed {
+            if key.content == nil { return "empty" }
+            if key.isInvalidated || key.expiresIn.map({ $0 <= .zero }) == true { return "stale" }
+        }
+        return key.phase.rawValue
+    }
+
+    private func work(of key: KeySnapshot<Param, Content>) -> String {
+        var parts = key.fetches.map { "fetching \($0.target) for \($0.duration.inWords)" }
+        switch key.save {
+        case .none: break
+        case .pending: parts.append("save pending")
+        case .running: parts.append("saving")
+        case .failed: parts.append("save failed")
+        }
+        if key.patches > 0 { parts.append("\(key.patches) optimistic") }
+        return parts.joined(separator: ", ")
+    }
+
+    func item(_ row: Int) async -> Item? {
+        guard let param = numbers.key(row) else { return nil }
+        var item = Item(title: Self.title(of: param).short(2_000), actions: ["refresh", "invalidate", "clear", "fail"])
+        guard let key = store?.snapshot(of: param) else { return item }
+        item.facts = [
+            ("state", .string(phase(of: key))), ("age", .milliseconds(key.age)), ("expires in", .milliseconds(key.expiresIn)),
+            ("observers", .int(key.observers)), ("callers", .int(key.callers)),
+        ]
+        if let error = key.error { item.facts.append(("error", .string("\(error)".short(2_000)))) }
+        let work = work(of: key)
+        if !work.isEmpty { item.facts.append(("work", .string(work))) }
+        item.links = key.links
+        if let content = key.content {
+            (item.record, item.isJSON) = board.redactor.text(of: redacting?(content) ?? content)
+        }
+        return item
+    }
+
+    // MARK: Actions
+
+    func perform(_ action: String, row: Int?) async -> Bool {
+        guard let store else { return false }
+        guard let row else {
+            switch action {
+            // A failure of the cacher is an event of the store.
+            case "invalidate": Task.detached { try? await store.invalidate { _ in true } }
+            case "clear": Task.detached { try? await store.clear() }
+            default: return false
+            }
+            return true
+        }
+        guard let param = numbers.key(row) else { return false }
+        // The response does not wait: a fetch may take long, and the page sees its end.
+        switch action {
+        case "refresh": Task.detached { await store[param].refresh() }
+        case "invalidate": Task.detached { await store[param].invalidate() }
+        case "clear": Task.detached { await store[param].clear() }
+        default: return false
+        }
+        return true
+    }
+}
+
+/// The numbers by which the page names keys; the oldest of many are forgotten.
+private final class KeyNumbers<Param: Hashable & Sendable>: Sendable {
+    private struct State {
+        var numbers: [Param: Int] = [:]
+        var keys: [Int: Param] = [:]
+        var last = 0
+    }
+
+    private static var limit: Int { 20_000 }
+    private let state = Lock(State())
+
+    func number(of key: Param) -> Int? { state.withLock { $0.numbers[key] } }
+    func key(_ number: Int) -> Param? { state.withLock { $0.keys[number] } }
+
+    func add(_ key: Param) -> Int {
+        state.withLock { state in
+            if let number = state.numbers[key] { return number }
+            state.last += 1
+            state.numbers[key] = state.last
+            state.keys[state.last] = key
+            if state.keys.count > Self.limit {
+                let newest = state.last - Self.limit / 2
+                state.keys = state.keys.filter { $0.key > newest }
+                state.numbers = state.numbers.filter { $0.value > newest }
+            }
+            return state.last
+        }
+    }
+}
+
+/// Writes values as formatted JSON, without the values of secret fields.
+struct Redactor: Sendable {
+    /// The names of secret fields, in lower case.
+    let names: Set<String>
+
+    /// The names that commonly hold a secret.
+    static let usualNames: Set<String> = [
+        "password", "passwd", "pwd", "token", "accesstoken", "access_token", "refreshtoken", "refresh_token", "idtoken", "id_token",
+        "secret",
+        "clientsecret", "client_secret", "apikey", "api_key", "authorization", "cookie", "pin", "cvc", "cvv",
+    ]
+
+    /// The longest shown record.
+    private static let limit = 262_144
+
+    /// Returns a value as formatted JSON, or its description if it cannot be encoded.
+    func text(of value: any Sendable) -> (text: String, isJSON: Bool) {
+        let encoder = JSONEncoder()
+        encoder.dateEncodingStrategy = .iso8601
+        encoder.nonConformingFloatEncodingStrategy = .convertToString(positiveInfinity: "∞", negativeInfinity: "-∞", nan: "nan")
+        if let value = value as? any Encodable, let data = try? encoder.encode(value), let text = text(ofJSON: data) {
+            return (text, true)
+        }
+        return (String(describing: value).short(Self.limit), false)
+    }
+
+    /// Formats JSON; `nil` for other bytes.
+    func text(ofJSON data: Data) -> String? {
+        guard let value = try? JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed) else { return nil }
+        let options: JSONSerialization.WritingOptions = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes, .fragmentsAllowed]
+        guard let text = try? JSONSerialization.data(withJSONObject: redacted(value), options: options) else { return nil }
+        return String(decoding: text, as: UTF8.self).short(Self.limit)
+    }
+
+    private func redacted(_ value: Any) -> Any {
+        if let object = value as? [String: Any] {
+            return Dictionary(
+                uniqueKeysWithValues: object.map { ($0.key, names.contains($0.key.lowercased()) ? "‹hidden›" : redacted($0.value)) })
+        }
+        if let list = value as? [Any] { return list.map { redacted($0) } }
+        return value
+    }
+}
+
+extension String {
+    /// The beginning of a long text, with a mark.
+    func short(_ limit: Int) -> String {
+        // Counts bytes first, because counting characters takes a pass over the text.
+        utf8.count <= limit ? self : String(prefix(limit)) + "…"
+    }
+}

@@ -1,0 +1,67 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+
+// The live keys of an engine at one moment, for snapshots.
+
+extension StoreEngine {
+    var liveCount: Int { state.withLock { $0.live.count } }
+
+    /// Returns live keys from a place on in their list, which has no order.
+    func liveParams(from rank: Int, limit: Int) -> [BoxedKey] { state.withLock { $0.live.params(from: rank, limit: limit) } }
+
+    /// Returns the keys that are not live.
+    func idle<Param: Hashable & Sendable>(_ params: [Param]) -> [Param] {
+        state.withLock { state in
+            params.filter { param in
+                state.live.find(HashIndex.hash(ofValue: param.hashValue)) { $0.value(as: Param.self) == param } == nil
+            }
+        }
+    }
+
+    /// Returns a live key at this moment, and the first entities of each of its links; `nil` if the key is not live.
+    func snapshot(
+        of param: BoxedKey, _ now: MonotonicInstant, _ date: Date
+    ) -> (KeySnapshot<BoxedKey, BoxedContent>, entities: [[BoxedKey]])? {
+        state.withLock { state in
+            guard let key = state.live[state.resolve(param)] else { return nil }
+            return key.value.snapshot(now, date, links)
+        }
+    }
+}
+
+extension LiveKey {
+    // Mutating, so that the machine is read in place.
+    fileprivate mutating func snapshot(
+        _ now: MonotonicInstant, _ date: Date, _ links: [LinkRules]
+    ) -> (KeySnapshot<BoxedKey, BoxedContent>, entities: [[BoxedKey]]) {
+        var snapshot = KeySnapshot<BoxedKey, BoxedContent>(param: param, isLive: true)
+        let flight = machine.origin.flight
+        snapshot.content = machine.book.content ?? machine.placeholder
+        snapshot.error = machine.origin.failure?.error
+        snapshot.phase =
+            flight != nil
+            ? .loading : snapshot.error != nil ? .failed : snapshot.content != nil || machine.origin.isKnown ? .completed : .unread
+        if let held = machine.book.held {
+            snapshot.age = Duration(saturating: date.timeIntervalSince(held.record.fetchedAt))
+            snapshot.isInvalidated = held.record.isInvalidated
+            if held.deadline != .distantFuture { snapshot.expiresIn = now.duration(to: held.deadline) }
+        }
+        snapshot.observers = observers.count
+        snapshot.callers = callers.values.reduce(crowd?.reply.count ?? 0) { $0 + $1.count }
+        snapshot.patches = machine.book.patches.count
+        snapshot.save =
+            machine.saving.failure != nil ? .failed : machine.saving.isRunning ? .running : machine.saving.isRequested ? .pending : .none
+        let sides = machine.sides
+        snapshot.fetches = fetches.map { fetch in
+            let target: StoreEventKind.Target =
+                fetch.ticket == sides?.next.ticket ? .page(.next) : fetch.ticket == sides?.prev.ticket ? .page(.prev) : .content
+            return KeyFetch(target: target, duration: fetch.began.duration(to: now))
+        }
+        guard let places = machine.book.linked?.value.places, places.count == links.count else { return (snapshot, []) }
+        snapshot.links = zip(links, places).map { KeyLinks(store: $0.entities.name, count: $1.positions.count, keys: []) }
+        return (snapshot, places.map { Array($0.positions.keys.prefix(100)) })
+    }
+}

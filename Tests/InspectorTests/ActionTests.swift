@@ -1,0 +1,142 @@
+import Foundation
+import StoreCore
+import StoreCoreTesting
+import Testing
+import Trials
+
+@testable import Inspector
+@testable import RemoteRouting
+
+/// The actions of pages, and what they leave behind.
+@Suite(.timeLimit(.minutes(hangMinutes)))
+struct ActionTests {
+    let inspector: Inspector
+    let visitor: Visitor
+    let fetches = WatchedState(0)
+    let store: Store<Int, Int>
+
+    init() throws {
+        var policy = Inspector.Policy()
+        (policy.grace, policy.patience, policy.pace) = (.milliseconds(200), .seconds(60), .milliseconds(20))
+        inspector = try Inspector.start(policy: policy)
+        visitor = Visitor(inspector.url)
+        store = Store(cacher: MemoryCacher<Int, Int>()) { [fetches] _ in
+            fetches.update {
+                $0 += 1; return $0
+            }
+        }
+        inspector.attach(store)
+    }
+
+    private func openPage() async throws -> Follower {
+        let follower = try Follower(visitor)
+        _ = try await follower.next()
+        // The page is open while this request waits.
+        try await follower.ask()
+        try await until("the page is open") { inspector.board.control("visitor") { _ in } }
+        return follower
+    }
+
+    @Test func `I4: refresh, invalidate and clear act on the key`() async throws {
+        #expect(try await store[1].requireData() == 1)
+        let row = try #require(try await visitor.row("1", of: 1))
+        #expect(try await visitor.act("refresh", #""subject":1,"row":\#(row)"#) == 204)
+        try await until("the key is fetched") { store.snapshot(of: 1)?.content == 2 }
+        #expect(try await visitor.act("invalidate", #""subject":1,"row":\#(row)"#) == 204)
+        try await until("the key is out of date") { store.snapshot(of: 1)?.isInvalidated == true }
+        #expect(try await visitor.act("clear", #""subject":1,"row":\#(row)"#) == 204)
+        try await until("the key is empty") { store.snapshot(of: 1)?.content == nil }
+        #expect(try await visitor.act("explode", #""subject":1,"row":\#(row)"#) == 409)
+    }
+
+    @Test func `I4: the next fetch of a key fails, and no other fetch`() async throws {
+        let page = try await openPage()
+        _ = try await (store[1].requireData(), store[2].requireData())
+        let row = try #require(try await visitor.row("1", of: 1))
+        #expect(try await visitor.act("fail", #""subject":1,"row":\#(row)"#) == 204)
+        _ = try await store[2].requireData(from: .origin)
+        await #expect(throws: InspectionFailure(code: .failed)) { try await store[1].requireData(from: .origin) }
+        _ = try await store[1].requireData(from: .origin)
+        withExtendedLifetime(page) {}
+    }
+
+    @Test func `I4: offline fails every fetch and exchange until the page closes`() async throws {
+        let host = inspector.attach(
+            RemoteHost("api.example.com", transport: GatedTransport(gate: WatchedState(true))).with { $0.retry = .never })
+        let page = try await openPage()
+        #expect(try await visitor.act("offline", #""value":1"#) == 204)
+        await #expect(throws: InspectionFailure(code: .offline)) { try await store[1].requireData() }
+        let failure = await #expect(throws: RemoteError.self) { try await host.data(for: Route(path: "/a")) }
+        #expect(failure?.code == .offline)
+        page.client.hangUp()
+        try await until("the action is undone") { (try? await store[1].requireData()) != nil }
+        _ = try await host.data(for: Route(path: "/a"))
+    }
+
+    @Test func `I4: a delay holds a fetch back, and ends with the page`() async throws {
+        let page = try await openPage()
+        #expect(try await visitor.act("delay", #""value":60000"#) == 204)
+        let caller = Task { try await store[1].requireData() }
+        try await until("the fetch waits") { inspector.board.timeline.changes(after: 0).spans.count == 1 }
+        #expect(fetches.current == 0)
+        page.client.hangUp()
+        #expect(try await caller.value == 1)
+    }
+
+    @Test func `I4: an action outlasts the reconnections of its page`() async throws {
+        var policy = Inspector.Policy()
+        policy.grace = .seconds(3_600)
+        let board = Board(secretNames: [], policy: policy)
+        for _ in 1...2 {
+            #expect(board.pageOpened("page"))
+            board.pageLeft("page")
+        }
+        #expect(board.control("page") { $0.setOffline(true, "page") })
+        // The end of the first connection is checked while the page is between two others.
+        board.closeIfUnconnected("page", since: 1)
+        await #expect(throws: InspectionFailure(code: .offline)) { try await board.controls.pass(1, row: nil) }
+        board.closeIfUnconnected("page", since: 2)
+        try await board.controls.pass(1, row: nil)
+    }
+
+    @Test func `I4: a page that says that it closes is undone at once`() async throws {
+        let page = try await openPage()
+        #expect(try await visitor.act("offline", #""value":1"#) == 204)
+        #expect(try await visitor.act("close") == 204)
+        #expect(try await store[1].requireData() == 1)
+        withExtendedLifetime(page) {}
+    }
+
+    @Test func `I4: stopping the inspector undoes all actions`() async throws {
+        let page = try await openPage()
+        #expect(try await visitor.act("offline", #""value":1"#) == 204)
+        inspector.stop()
+        #expect(try await store[1].requireData() == 1)
+        withExtendedLifetime(page) {}
+    }
+
+    @Test func `I4: an exchange inside a delayed fetch is not delayed again`() async throws {
+        let host = inspector.attach(RemoteHost("api.example.com", transport: GatedTransport(gate: WatchedState(true))))
+        let remote = Store(cacher: MemoryCacher<Int, Data>()) { _ in try await host.data(for: Route(path: "/a")) }
+        inspector.attach(remote)
+        let page = try await openPage()
+        #expect(try await visitor.act("fail", #""subject":2"#) == 204)
+        // The failure of the host waits for an exchange outside of a fetch.
+        _ = try await remote[1].requireData()
+        withExtendedLifetime(page) {}
+    }
+
+    @Test func `a closure around fetches may wait and fail, and the store performs what it leaves out`() async throws {
+        let first = store.interceptFetches { _, _, _ in }
+        #expect(try await store[1].requireData() == 1)
+        let second = store.interceptFetches { param, target, perform in
+            #expect(param == 2 && target == .content)
+            if case .modified = try await perform() { throw SnapshotTests.Broken() }
+        }
+        // The older handle removes nothing.
+        first.cancel()
+        await #expect(throws: SnapshotTests.Broken.self) { try await store[2].requireData() }
+        second.cancel()
+        #expect(try await store[2].requireData() == 3)
+    }
+}

@@ -1,0 +1,197 @@
+import Foundation
+import StoreCore
+import Testing
+import Trials
+
+@testable import Inspector
+
+/// The page in a real browser (I6).
+@Suite(
+    .serialized, .timeLimit(.minutes(hangMinutes)),
+    .enabled(if: Browser.path != nil, "there is no Chromium; install it, or name it in STOREHOUSE_CHROMIUM"))
+struct BrowserTests {
+    struct User: Codable, Sendable { var name: String, fetch: Int }
+
+    let fetches = WatchedState(0)
+    let inspector: Inspector
+    let users: Store<String, User>
+
+    init() async throws {
+        inspector = try await Inspector.start()
+        users = Store(cacher: MemoryCacher<String, User>(limit: 200_000), name: "users") { [fetches] name in
+            User(
+                name: name,
+                fetch: fetches.update {
+                    $0 += 1; return $0
+                })
+        }
+        inspector.attach(users)
+    }
+
+    /// Opens the page in a browser, which is closed afterward.
+    private func withPage(_ body: (Tab) async throws -> Void) async throws {
+        let browser = try Browser()
+        do {
+            let tab = try await browser.open(inspector.url)
+            try await tab.wait("document.querySelector('#connection.live')")
+            try await body(tab)
+        } catch {
+            try? await browser.close()
+            throw error
+        }
+        try await browser.close()
+    }
+
+    private func select(_ key: String, in tab: Tab) async throws {
+        try await tab.wait("Array.from(document.querySelectorAll('.row')).some(row => row.firstChild.textContent === '\(key)')")
+        let id =
+            try await tab.evaluate(
+                "Array.from(document.querySelectorAll('.row')).find(row => row.firstChild.textContent === '\(key)').id") as? String
+        try await tab.click("#\(id ?? "") span")
+        try await tab.wait("document.querySelector('#item h2')?.textContent === '\(key)'")
+    }
+
+    @Test func `I6, I3: the page shows keys, a record, and the fetch in the timeline`() async throws {
+        _ = try await users["ada"].requireData()
+        try await withPage { tab in
+            try await select("ada", in: tab)
+            try await tab.wait("document.querySelector('#item pre')?.textContent.includes('\"name\" : \"ada\"')")
+            try await tab.wait("document.querySelector('#spans .bar.ok')")
+            #expect(try await tab.text("#spans .what") == "ada")
+            #expect(try await tab.text("#subjects .name") == "users")
+            // A change is visible without any input.
+            await users["ada"].update(User(name: "Lovelace", fetch: 0))
+            try await tab.wait("document.querySelector('#item pre').textContent.includes('Lovelace')")
+        }
+    }
+
+    @Test func `I6, I4: refresh, invalidate and clear are clicked, and act on the store`() async throws {
+        _ = try await users["ada"].requireData()
+        try await withPage { tab in
+            try await select("ada", in: tab)
+            try await tab.click("[data-action=refresh]")
+            try await until("the key is fetched") { users.snapshot(of: "ada")?.content?.fetch == 2 }
+            try await tab.click("[data-action=invalidate]")
+            try await until("the key is out of date") { users.snapshot(of: "ada")?.isInvalidated == true }
+            try await tab.wait("document.querySelector('#item .phase.stale')")
+            try await tab.click("[data-action=clear]")
+            try await until("the key is empty") { users.snapshot(of: "ada")?.content == nil }
+        }
+    }
+
+    @Test func `I6, I4: the next fetch is failed, and the page says so`() async throws {
+        _ = try await users["ada"].requireData()
+        try await withPage { tab in
+            try await select("ada", in: tab)
+            try await tab.click("[data-action=fail]")
+            try await tab.wait("document.querySelector('#warning').textContent.includes('next fetch')")
+            await #expect(throws: InspectionFailure(code: .failed)) { try await users["ada"].requireData(from: .origin) }
+            try await tab.wait("document.querySelector('#spans .bar.failed') && document.querySelector('#warning').hidden")
+            #expect(try await users["ada"].requireData(from: .origin).fetch == 2)
+        }
+    }
+
+    @Test func `I6, I4: offline and delay are chosen, and end with the page`() async throws {
+        try await withPage { tab in
+            try await tab.click("#offline")
+            try await tab.wait("document.querySelector('#offline[aria-pressed=true]') && !document.querySelector('#warning').hidden")
+            await #expect(throws: InspectionFailure(code: .offline)) { try await users["ada"].requireData() }
+            try await tab.click("#offline")
+            try await tab.wait("document.querySelector('#offline[aria-pressed=false]')")
+            _ = try await users["ada"].requireData()
+            try await tab.choose("10000", in: "#delay")
+            try await tab.wait("document.querySelector('#warning').textContent.includes('10 s')")
+            let caller = Task { try await users["grace"].requireData() }
+            try await tab.wait("document.querySelector('#spans .bar.running')")
+            #expect(fetches.current == 1)
+            try await tab.go(to: try #require(URL(string: "about:blank")))
+            _ = try await caller.value
+        }
+    }
+
+    @Test func `I6, I5: HTML in keys and values stays text`() async throws {
+        let attack = "<img src=x onerror=window.pwned=1><script>window.pwned=1</script>"
+        await users[attack].update(User(name: attack + "</pre><b>", fetch: 0))
+        _ = try await users[attack + "2"].requireData()
+        try await withPage { tab in
+            try await tab.wait("document.querySelector('.row')")
+            try await tab.click(".row span")
+            try await tab.wait("document.querySelector('#item pre')")
+            try await tab.wait("document.querySelector('#spans .what')")
+            let found = try await tab.evaluate("document.querySelectorAll('img, main script, main b').length + (window.pwned ?? 0)") as? Int
+            #expect(found == 0)
+            #expect(try await tab.text("#item h2").hasPrefix("<img src=x"))
+            // The policy of the page refuses the mistake itself.
+            let refused =
+                try await tab.evaluate(
+                    "(() => { try { document.body.innerHTML = '<b>'; return false } catch { return true } })()") as? Bool
+            #expect(refused == true)
+        }
+    }
+
+    @Test func `I6, I3: 100 000 rows scroll with few elements, from the keyboard and by search`() async throws {
+        for number in 0..<100_000 { await users["key \(number)"].update(User(name: "n", fetch: number)) }
+        try await withPage { tab in
+            try await tab.wait("document.querySelector('#count').textContent === '100,000 rows'")
+            try await tab.evaluate("document.querySelector('#table').focus()")
+            try await tab.press("End")
+            try await tab.wait("document.querySelector('#item h2')?.textContent === 'key 99999'")
+            try await tab.wait("document.querySelector('.row[aria-selected=true]')")
+            #expect(try await tab.evaluate("document.querySelectorAll('.row').length < 200") as? Bool == true)
+            try await tab.press("ArrowUp")
+            try await tab.wait("document.querySelector('#item h2')?.textContent === 'key 99998'")
+            try await tab.press("/")
+            try await tab.wait("document.activeElement === document.querySelector('#search')")
+            for key in "77777" { try await tab.press(String(key)) }
+            try await tab.wait("document.querySelector('#count').textContent === '1 row'")
+            try await tab.press("Escape")
+            try await tab.wait("document.querySelector('#count').textContent === '100,000 rows'")
+        }
+    }
+
+    @Test func `I6: the page opens against the tour, which works until it is ended`() async throws {
+        let tour = try ChildProcess("tour", ["--inspect", "--plain"])
+        let line = try #require(try await tour.nextLine())
+        let url = try #require(line.split(separator: " ").last.flatMap { URL(string: String($0)) })
+        let browser = try Browser()
+        let tab = try await browser.open(url)
+        for name in ["books", "shelf", "catalog", "bookshop", "legal", "covers", "reservations"] {
+            try await tab.wait("Array.from(document.querySelectorAll('#subjects .name')).some(name => name.textContent === '\(name)')")
+        }
+        try await tab.wait("document.querySelectorAll('#spans .bar.exchange').length > 2")
+        try await tab.wait("document.querySelector('#spans .bar.ok:not(.exchange)')")
+        tour.kill()
+        try await tab.wait("document.querySelector('#connection.lost')")
+        try await browser.close()
+    }
+}
+
+/// The colors of the page.
+struct StyleTests {
+    @Test(arguments: [0, 1]) func `I3: text has a contrast of 4.5 on its ground`(set: Int) throws {
+        let blocks = PageStyle.css.split(separator: ":root {").dropFirst()
+        let block = try #require(blocks.dropFirst(set).first)
+        var colors: [String: Double] = [:]
+        for match in block.prefix(700).matches(of: /--([a-z-]+): #([0-9a-f]{6})/) where colors[String(match.1)] == nil {
+            colors[String(match.1)] = luminance(String(match.2))
+        }
+        let pairs = [
+            ("text", "ground"), ("text", "raised"), ("dim", "ground"), ("dim", "raised"), ("accent", "ground"), ("accent", "raised"),
+            ("accent", "accent-ground"), ("text", "accent-ground"), ("dim", "accent-ground"), ("on-accent", "accent"), ("bad", "ground"),
+            ("bad", "raised"), ("bad", "bad-ground"), ("warn", "ground"), ("warn", "raised"), ("good", "raised"),
+        ]
+        for (text, ground) in pairs {
+            let (one, two) = (try #require(colors[text]), try #require(colors[ground]))
+            #expect((max(one, two) + 0.05) / (min(one, two) + 0.05) >= 4.5, "\(text) on \(ground)")
+        }
+    }
+
+    /// The relative luminance of a color (WCAG 2.2).
+    private func luminance(_ hex: String) -> Double {
+        let parts = stride(from: 0, to: 6, by: 2).map { start -> Double in
+            let part = Double(Int(hex.dropFirst(start).prefix(2), radix: 16) ?? 0) / 255
+            return part <= 0.03928 ? part / 12.92 : pow((part + 0.055) / 1.055, 2.4)
+        }
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+    }
+}

@@ -1,0 +1,168 @@
+import Foundation
+import StoreCore
+import StoreCoreTesting
+import StoreFiles
+import StoreOutbox
+import SyncEngine
+import Testing
+import TextStore
+import Trials
+
+@testable import RemoteRouting
+
+struct SnapshotTests {
+    struct Broken: Error {}
+
+    @Test func `I1: a key's snapshot has its age, its expiry, its observers and its content`() async throws {
+        let time = ManualTime()
+        let store = Store(cacher: MemoryCacher<Int, String>(expiry: .after(.seconds(60))), time: time) { "value \($0)" }
+        #expect(store.snapshot(of: 1) == nil)
+        _ = try await store[1].requireData()
+        time.advance(by: .seconds(20))
+        let idle = try #require(store.snapshot(of: 1))
+        #expect(!idle.isLive && idle.content == "value 1" && idle.phase == .completed)
+        #expect(idle.age == .seconds(20) && idle.expiresIn == .seconds(40))
+        var observer = store[1].publish().makeAsyncIterator()
+        _ = await observer.next()
+        let live = try #require(store.snapshot(of: 1))
+        #expect(live.isLive && live.observers == 1 && live.content == "value 1" && live.expiresIn == .seconds(40))
+        time.advance(by: .seconds(41))
+        #expect(store.keySnapshots(.expired).keys.map(\.param) == [1])
+        withExtendedLifetime(observer) {}
+    }
+
+    @Test func `I1: a running fetch is shown with its callers and its duration, and a failed one with its error`() async throws {
+        let time = ManualTime()
+        let gate = WatchedState(false)
+        let store = Store(cacher: MemoryCacher<Int, String>(), time: time) { (id: Int) -> String in
+            _ = try await gate.wait { $0 ? true : nil }
+            throw Broken()
+        }
+        let callers = (0..<3).map { _ in Task { try await store[1].requireData() } }
+        try await until("three callers wait") { store.snapshot(of: 1)?.callers == 3 && store.snapshot(of: 1)?.fetches.count == 1 }
+        time.advance(by: .seconds(2))
+        let key = try #require(store.keySnapshots(.fetching).keys.first)
+        #expect(key.phase == .loading && key.fetches.map(\.duration) == [.seconds(2)] && key.fetches.first?.target == .content)
+        var observer = store[1].publish().makeAsyncIterator()
+        _ = await observer.next()
+        gate.update { $0 = true }
+        for caller in callers { await #expect(throws: Broken.self) { try await caller.value } }
+        let failed = try #require(store.keySnapshots(.failed).keys.first)
+        #expect(failed.phase == .failed && failed.error is Broken && failed.content == nil)
+        withExtendedLifetime(observer) {}
+    }
+
+    @Test func `I1: the pages of 100 000 keys contain each key once, and the first takes little time`() async throws {
+        let store = Store(cacher: MemoryCacher<Int, Int>(limit: 200_000)) { $0 }
+        for key in 0..<100_000 { await store[key].update(key) }
+        var observer = store[7].publish().makeAsyncIterator()
+        _ = await observer.next()
+        let first = store.keySnapshots(limit: 100)
+        #expect(first.keys.count == 100 && first.keys.first?.param == 7 && !first.isLast)
+        var seen: [Int] = []
+        var place: KeyPlace? = .start
+        while place != nil { seen += store.listedKeys(from: &place, limit: 1_000) }
+        #expect(seen.count == 100_000 && Set(seen).count == 100_000)
+        var found: [Int] = []
+        var page = store.keySnapshots(matching: "99999")
+        // A page looks at a tenth of the keys.
+        var pages = 1
+        found += page.keys.map(\.param)
+        while !page.isLast {
+            page = store.keySnapshots(matching: "99999", after: page)
+            pages += 1
+            found += page.keys.map(\.param)
+        }
+        #expect(found == [99_999] && pages >= 10)
+        withExtendedLifetime(observer) {}
+    }
+
+    @Test func `I1: a snapshot is no use of a key, so it changes no eviction`() async throws {
+        let store = Store(cacher: MemoryCacher<Int, Int>(limit: 2)) { $0 }
+        await store[1].update(1)
+        await store[2].update(2)
+        _ = store.keySnapshots()
+        // As a use, this would make the other key the oldest one.
+        _ = store.snapshot(of: 1)
+        await store[3].update(3)
+        #expect(store.snapshot(of: 1) == nil && store.snapshot(of: 2) != nil)
+    }
+
+    @Test func `I1: links name the entities that a list shows`() async throws {
+        struct Row: Identifiable, Sendable { var id: Int }
+        let entities = Store(cacher: MemoryCacher<Int, Row>(), name: "rows") { Row(id: $0) }
+        let list = Store(cacher: MemoryCacher<UnitParam, [Row]>(), links: [.elements(of: entities)]) { _ in [Row(id: 1), Row(id: 2)] }
+        var observer = list.flowable.publish().makeAsyncIterator()
+        _ = try await until("the list is loaded") { await observer.next()?.isCompleted == true }
+        let links = try #require(list.snapshot(of: UnitParam())?.links)
+        #expect(links.map(\.store) == ["rows"] && links.first?.count == 2 && Set(links.first?.keys ?? []) == ["1", "2"])
+        withExtendedLifetime(observer) {}
+    }
+
+    @Test func `I1: a host counts its open exchanges`() async throws {
+        let gate = WatchedState(false)
+        let transport = GatedTransport(gate: gate)
+        let host = RemoteHost("api.example.com", transport: transport, limits: HostLimits(concurrentExchanges: 1))
+        let calls = (0..<2).map { _ in Task { try await host.data(for: Route(path: "/a")) } }
+        try await until("one exchange is open, and one waits") {
+            let snapshot = host.snapshot()
+            return snapshot.openExchanges == 1 && snapshot.waitingExchanges == 1
+        }
+        gate.update { $0 = true }
+        for call in calls { _ = try await call.value }
+        #expect(host.snapshot() == HostSnapshot(origin: host.snapshot().origin))
+    }
+
+    @Test func `I1: a synchronizer shows the report of its last pass, and an outbox its commands`() async throws {
+        let synchronizer = OneWaySynchronizer(processor: EmptyProcessor())
+        #expect(synchronizer.snapshot().report == nil)
+        await #expect(throws: SyncError.self) { try await synchronizer.sync() }
+        let snapshot = synchronizer.snapshot()
+        #expect(snapshot.report?.pass == 1 && snapshot.error is SyncError && !snapshot.isSyncing)
+
+        let directory = try TemporaryDirectory()
+        let outbox = try Outbox(directory: directory.url)
+        await outbox.register(Nothing.self) { _, _ in }
+        _ = try await outbox.submit(Nothing(number: 3))
+        #expect(await outbox.snapshot().commands.map(\.name) == ["nothing"])
+    }
+
+    @Test func `I1: texts are shown with versions and floors, in pages`() async throws {
+        let directory = try TemporaryDirectory()
+        let texts = try TextStore(session: "s", directory: directory.url)
+        try await texts.register(["a", "b", "c"].map { TextSource(identifier: $0, bundleFile: nil) })
+        #expect(texts.registeredCount == 3)
+        let page = await texts.snapshot(after: "a", limit: 1)
+        #expect(page.map(\.identifier) == ["b"] && page.first?.version == nil && page.first?.origin == nil)
+    }
+
+    struct Nothing: Command {
+        static let name = "nothing"
+        var number: Int
+    }
+
+    struct Thing: SyncItem {
+        var key: Int
+        var version: Int
+    }
+
+    struct EmptyProcessor: SyncProcessor {
+        func sourceList() async throws -> ListedSource<Thing> { throw Broken() }
+        func localInventory() async throws -> LocalInventory<Thing> { LocalInventory(versions: [1: 1]) }
+        func downloadContent(of item: Thing) async throws {}
+        func remove(_ keys: Set<Int>) async throws {}
+    }
+}
+
+/// A transport that responds once a gate opens.
+struct GatedTransport: Transport {
+    let gate: WatchedState<Bool>
+
+    func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
+        _ = try await gate.wait { $0 ? true : nil }
+        let exchange = Exchange(limits: limits)
+        exchange.receive(HTTPResponse(status: 200, url: request.url, body: Data("hello".utf8)))
+        exchange.finish()
+        return try await exchange.response()
+    }
+}
