@@ -28,7 +28,11 @@ struct LinkChapter {
 
         stage.note("reserve a copy on its page")
         let requests = bookshop.origin.requests.count
-        try await books[7].mutate { $0.inStock -= 1 } perform: { bookshop.setStock(of: 7, to: 2) }
+        try await books[7].mutate {
+            $0.inStock -= 1
+        } perform: {
+            bookshop.setStock(of: 7, to: 2)
+        }
         let reserved = try await (row.follow { $0.content?.inStock == 2 }, page.follow { $0.content?.inStock == 2 })
         stage.check(
             "the row and the page show the change, and nothing was fetched",
@@ -36,7 +40,9 @@ struct LinkChapter {
 
         stage.note("reserve a copy on the shelf; the shop refuses")
         do {
-            try await shelf.flowable.mutate(element: 7) { $0.inStock -= 1 } perform: {
+            try await shelf.flowable.mutate(element: 7) {
+                $0.inStock -= 1
+            } perform: {
                 _ = try await (row.follow { $0.content?.inStock == 1 }, page.follow { $0.content?.inStock == 1 })
                 throw Refused()
             }

@@ -17,7 +17,7 @@ extension Experiment {
                 .storehouse,
                 {
                     try await perCall(count) { for _ in 0..<count { _ = try await inspected[1].requireData() } }
-                    + withExtendedLifetime(inspector) { [] }
+                        + withExtendedLifetime(inspector) { [] }
                 }
             ),
         ]
@@ -36,7 +36,7 @@ extension Experiment {
                 .storehouse,
                 {
                     try await perCall(count) { for key in 0..<count { _ = try await inspected[key].requireData(from: .origin) } }
-                    + withExtendedLifetime(inspector) { [] }
+                        + withExtendedLifetime(inspector) { [] }
                 }
             ),
         ]

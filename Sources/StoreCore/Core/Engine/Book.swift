@@ -8,8 +8,6 @@ internal import Foundation
 struct Book<Content: Sendable> {
     /// The newest accepted record; `nil` if the key has no content.
     var held: HeldRecord<Content>?
-    /// Whether the record only stands in for that of the origin, so that it is not saved.
-    var isStandIn = false
     /// The number of the last change of the accepted content, or of the last retry of its save.
     var revision = Ticket(number: 0)
     /// The number of changes of the content that readers see.

@@ -3,6 +3,8 @@ struct HeldRecord<Content: Sendable> {
     var record: CacheRecord<Content>
     /// The end of the content's validity; `.distantFuture` is never, `.distantPast` is beyond every stale window.
     var deadline: MonotonicInstant
+    /// Whether the record only stands in for that of the origin, so that it is not saved.
+    var isStandIn = false
 
     /// Creates a record from the origin or from an update, dated now. Reads the clock only if the record expires.
     init(

@@ -306,7 +306,7 @@ extension KeyMachine {
         transition.isWriting = true
         book.held = HeldRecord(CacheRecord(content: content, fetchedAt: transition.date, details: nil), deadline: .distantPast)
         book.held?.invalidate()
-        book.isStandIn = true
+        book.held?.isStandIn = true
         transition.noteChanged(from: nil)
         settleLinks(&transition)
         wakes.refetchesAtDeadline = false

@@ -17,7 +17,9 @@ extension KeyMachine {
     mutating func saveBegan() -> (record: CacheRecord<Content>?, base: Revision?) {
         saving.begin(book.revision)
         let base = saving.running?.change?.base
-        guard !book.isStandIn, let record = book.held?.record, record.freshness.storage == .allowed else { return (nil, base) }
+        guard book.held?.isStandIn == false, let record = book.held?.record, record.freshness.storage == .allowed else {
+            return (nil, base)
+        }
         return (record, base)
     }
 

@@ -204,7 +204,7 @@ extension KeyMachine {
         let isNewer = newer.record.fetchedAt > book.held?.record.fetchedAt ?? .distantPast
         let isUsable = !newer.record.isInvalidated && (isNewer || newer.isValid(at: transition.now))
         if let old = book.held?.record.content { transition.discarded.append(old) }
-        (book.held, book.isStandIn) = (newer, false)
+        book.held = newer
         if origin.isConnected { book.held?.deadline = .distantFuture }
         book.contentNumber += 1
         sides?.mergeIndex = nil

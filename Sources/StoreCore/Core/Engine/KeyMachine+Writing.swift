@@ -108,7 +108,7 @@ extension KeyMachine {
         supersedePages(&transition)
         origin.becomeKnown()
         if let old = book.held?.record.content { transition.discarded.append(old) }
-        (book.held, book.isStandIn) = (nil, false)
+        book.held = nil
         book.epoch = transition.tickets.next()
         wakes.refetchesAfterMutations = false
         forgetFailures(into: &transition.leftovers)
@@ -162,7 +162,7 @@ extension KeyMachine {
         _ record: consuming CacheRecord<Content>, keepingContent: Bool = false, at arrival: MonotonicInstant? = nil,
         _ change: ContentChange, _ transition: inout Transition
     ) {
-        (book.epoch, book.isStandIn) = (transition.tickets.next(), false)
+        book.epoch = transition.tickets.next()
         if origin.isStreaming { keepValue() }
         var accepted = HeldRecord(record, expiry: rules.expiry, jitter: rules.policy.expiryJitter, now: arrival ?? transition.now)
         if origin.isConnected { accepted.deadline = .distantFuture }
