@@ -5,7 +5,8 @@ internal import Trials
 @main
 struct Command {
     static let experiments: [Experiment] =
-        Experiment.hits + Experiment.inspecting + [.sharedFetch, .prefetch] + Experiment.observing + [.pages] + Experiment.memory + Experiment.files
+        Experiment.hits + Experiment.inspecting + [.sharedFetch, .prefetch] + Experiment.observing + [.pages] + Experiment.memory
+        + Experiment.files
         + Experiment.outbox + Experiment.database + Experiment.exchanges + Experiment.outsideExchanges + Experiment.routes
         + Experiment.texts
         + Experiment.synchronizing
