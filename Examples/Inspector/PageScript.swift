@@ -12,6 +12,7 @@ enum PageScript {
         let current = null;                 // the id of the shown subject
         let table = { total: 0, columns: [], rows: new Map(), request: 0 };
         let cursor = -1;                    // the index of the selected row
+        let wanted = -1;                    // the index of a row to select once it is loaded
         let selected = null;                // the id of the selected row
         let shownItem = '';                 // the record that the details show, to leave it alone while it stays the same
 
@@ -160,7 +161,7 @@ enum PageScript {
         // A new subject, search or filter.
         function reload() {
           table = { total: 0, columns: [], rows: new Map(), request: table.request + 1 };
-          cursor = -1;
+          [cursor, wanted] = [-1, -1];
           $('table').scrollTop = 0;
           $('canvas').replaceChildren();
           drawn.clear();
@@ -190,6 +191,7 @@ enum PageScript {
               list.rows.forEach((row, index) => table.rows.set(from + index, row));
               for (const index of table.rows.keys()) if (index >= table.total) table.rows.delete(index);
               draw();
+              if (wanted >= 0) select(wanted);
             }
           } catch (error) {
             // The server is gone, or the subject; the events say which.
@@ -292,7 +294,7 @@ enum PageScript {
         function select(index) {
           const row = table.rows.get(index);
           if (!row) return;
-          [cursor, selected, shownItem] = [index, row[0], ''];
+          [cursor, wanted, selected, shownItem] = [index, -1, row[0], ''];
           $('table').setAttribute('aria-activedescendant', `row${index}`);
           $('item').classList.add('open');
           draw();
@@ -455,14 +457,14 @@ enum PageScript {
         });
 
         // Moves the selection, and scrolls to it.
-        async function move(to) {
+        function move(to) {
           const index = Math.max(0, Math.min(table.total - 1, to));
           const area = $('table'), top = index * ROW;
           if (top < area.scrollTop) area.scrollTop = top;
           if (top + 2 * ROW > area.scrollTop + area.clientHeight) area.scrollTop = top + 2 * ROW - area.clientHeight;
-          cursor = index;
-          if (!table.rows.has(index)) await load();
-          select(index);
+          // A row that is not loaded yet is selected once it is.
+          [cursor, wanted] = [index, index];
+          if (table.rows.has(index)) select(index); else load();
         }
 
         $('table').addEventListener('keydown', event => {

@@ -16,8 +16,13 @@ extension Experiment {
             (
                 .storehouse,
                 {
+<<<<<<< HEAD
                     try await perCall(count) { for _ in 0..<count { _ = try await inspected[1].requireData() } }
                         + withExtendedLifetime(inspector) { [] }
+=======
+                    defer { withExtendedLifetime(inspector) {} }
+                    return try await perCall(count) { for _ in 0..<count { _ = try await inspected[1].requireData() } }
+>>>>>>> dd0e326adf32fa863aab526ed0536da1af9b243c
                 }
             ),
         ]
@@ -35,8 +40,13 @@ extension Experiment {
             (
                 .storehouse,
                 {
+<<<<<<< HEAD
                     try await perCall(count) { for key in 0..<count { _ = try await inspected[key].requireData(from: .origin) } }
                         + withExtendedLifetime(inspector) { [] }
+=======
+                    defer { withExtendedLifetime(inspector) {} }
+                    return try await perCall(count) { for key in 0..<count { _ = try await inspected[key].requireData(from: .origin) } }
+>>>>>>> dd0e326adf32fa863aab526ed0536da1af9b243c
                 }
             ),
         ]
@@ -48,7 +58,7 @@ extension Experiment {
     ) { _ in
         let store = Store(cacher: MemoryCacher<Int, Int>(limit: 100_000)) { $0 }
         for key in 0..<100_000 { await store[key].update(key) }
-        return [(.storehouse, { try await perCall(1) { _ = store.keySnapshots(limit: 100) } })]
+        return [(.storehouse, { await perCall(1) { _ = store.keySnapshots(limit: 100) } })]
     }
 }
 
