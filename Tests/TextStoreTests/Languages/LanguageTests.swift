@@ -8,6 +8,7 @@ import Trials
 @testable import TextStore
 
 /// T18: texts in several languages, of a real origin and on a real disk.
+@Suite(.timeLimit(.minutes(hangMinutes)))
 struct LanguageTests {
     private let bench: Bench
 
