@@ -5,13 +5,8 @@ internal import Trials
 @main
 struct Command {
     static let experiments: [Experiment] =
-<<<<<<< HEAD
         Experiment.hits + Experiment.inspecting + [.sharedFetch, .prefetch] + Experiment.observing + Experiment.links + [.pages]
         + Experiment.memory + Experiment.files
-=======
-        Experiment.hits + Experiment.inspecting + [.sharedFetch, .prefetch] + Experiment.observing + [.pages] + Experiment.memory
-        + Experiment.files
->>>>>>> dd0e326adf32fa863aab526ed0536da1af9b243c
         + Experiment.outbox + Experiment.database + Experiment.exchanges + Experiment.outsideExchanges + Experiment.routes
         + Experiment.texts
         + Experiment.synchronizing

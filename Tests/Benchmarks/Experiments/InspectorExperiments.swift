@@ -16,13 +16,8 @@ extension Experiment {
             (
                 .storehouse,
                 {
-<<<<<<< HEAD
-                    try await perCall(count) { for _ in 0..<count { _ = try await inspected[1].requireData() } }
-                        + withExtendedLifetime(inspector) { [] }
-=======
                     defer { withExtendedLifetime(inspector) {} }
                     return try await perCall(count) { for _ in 0..<count { _ = try await inspected[1].requireData() } }
->>>>>>> dd0e326adf32fa863aab526ed0536da1af9b243c
                 }
             ),
         ]
@@ -40,13 +35,8 @@ extension Experiment {
             (
                 .storehouse,
                 {
-<<<<<<< HEAD
-                    try await perCall(count) { for key in 0..<count { _ = try await inspected[key].requireData(from: .origin) } }
-                        + withExtendedLifetime(inspector) { [] }
-=======
                     defer { withExtendedLifetime(inspector) {} }
                     return try await perCall(count) { for key in 0..<count { _ = try await inspected[key].requireData(from: .origin) } }
->>>>>>> dd0e326adf32fa863aab526ed0536da1af9b243c
                 }
             ),
         ]
