@@ -14,7 +14,7 @@ extension Experiment {
         let users = await entities(50)
         let (plain, linked) = (await list(50), await list(50, of: users))
         let count = scale.times(500_000, quick: 100_000)
-        func time(_ lists: PaginationStore<Int, User>) async throws -> [Double] {
+        @Sendable func time(_ lists: PaginationStore<Int, User>) async throws -> [Double] {
             let watch = Stopwatch()
             var sum = 0
             for _ in 0..<count { sum &+= try await lists[0].requireData().count }
@@ -126,7 +126,7 @@ extension Experiment {
         isSteady: true
     ) { _ in
         let rows = 20_000
-        func bytes(linked isLinked: Bool) async -> [Double] {
+        @Sendable func bytes(linked isLinked: Bool) async -> [Double] {
             let users = await entities(rows)
             let ready = Gate(expecting: 1)
             let growth = await HeapUsage.growth {
