@@ -16,7 +16,7 @@ extension SyncError.Code {
     public static let targetDenied = SyncError.Code(rawValue: "targetDenied")
     /// A foreign file cannot be removed: it is a link or a special file, or its name is not UTF-8.
     public static let unremovable = SyncError.Code(rawValue: "unremovable")
-    /// The rate of a ``TransferRate`` is not positive.
+    /// The rate of transfers is not positive.
     public static let invalidRate = SyncError.Code(rawValue: "invalidRate")
     /// The pass needs more space than the target's disk has.
     public static let noSpace = SyncError.Code(rawValue: "noSpace")

@@ -18,7 +18,7 @@ public struct Headers: Hashable, Sendable, ExpressibleByDictionaryLiteral {
 
     private(set) var lines: [Line] = []
 
-    /// Creates empty headers, which ``append(_:_:)`` fills.
+    /// Creates empty headers, to be filled by appending.
     public init() {}
 
     /// Creates headers from a literal; a `nil` value omits the field.

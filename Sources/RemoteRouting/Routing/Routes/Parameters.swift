@@ -24,7 +24,7 @@ public struct Parameters: Hashable, Sendable, ExpressibleByDictionaryLiteral {
         self.elements = elements
     }
 
-    /// Creates empty parameters, which ``append(_:_:)`` fills.
+    /// Creates empty parameters, to be filled by appending.
     public init() { elements = [] }
 
     /// Creates parameters from a literal, in its order.
