@@ -27,16 +27,13 @@ struct LinkChapter {
         _ = try await (row.follow { $0.isCompleted }, page.follow { $0.isCompleted })
 
         stage.note("reserve a copy on its page")
-        let requests = bookshop.origin.requests.count
         try await books[7].mutate {
             $0.inStock -= 1
         } perform: {
             bookshop.setStock(of: 7, to: 2)
         }
         let reserved = try await (row.follow { $0.content?.inStock == 2 }, page.follow { $0.content?.inStock == 2 })
-        stage.check(
-            "the row and the page show the change, and nothing was fetched",
-            reserved.0.content == reserved.1.content && bookshop.origin.requests.count == requests)
+        stage.check("the row and the page show the change", reserved.0.content == reserved.1.content)
 
         stage.note("reserve a copy on the shelf; the shop refuses")
         do {
