@@ -6,7 +6,7 @@ internal import StoreCore
 /// A host on the page: its open and its last exchanges.
 ///
 /// Only the method, the redacted address, the status, the metrics and a few harmless fields are shown: an allow-list, so that no credential
-/// can pass, whatever the name of its field is. Bodies are never shown.
+/// can pass in a field of any name. Bodies are never shown.
 final class HostSubject: Subject {
     let id: Int
     let kind = "host"

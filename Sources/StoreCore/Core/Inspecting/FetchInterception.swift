@@ -57,15 +57,17 @@ final class FetchInterceptor: Sendable {
 
     /// Replaces the closure; returns its number.
     func set(_ intercept: @escaping Intercept) -> Int {
-        state.withLock { state in
-            state = (state.number + 1, intercept)
+        // The older closure is released outside the lock, because it may hold user objects.
+        let (number, old) = state.withLock { state in
+            defer { state = (state.number + 1, intercept) }
             hasClosure.store(true, ordering: .relaxed)
-            return state.number
+            return (state.number + 1, state.intercept)
         }
+        withExtendedLifetime(old) {}
+        return number
     }
 
     func remove(_ number: Int) {
-        // Released outside the lock, because it may hold user objects.
         let old = state.withLock { state -> Intercept? in
             guard state.number == number else { return nil }
             hasClosure.store(false, ordering: .relaxed)
