@@ -61,7 +61,8 @@ extension LiveKey {
             return KeyFetch(target: target, duration: fetch.began.duration(to: now))
         }
         guard let places = machine.book.linked?.value.places, places.count == links.count else { return (snapshot, []) }
-        snapshot.links = zip(links, places).map { KeyLinks(store: $0.entities.name, count: $1.positions.count, keys: []) }
-        return (snapshot, places.map { Array($0.positions.keys.prefix(100)) })
+        let shown = places.map(\.entities.distinct)
+        snapshot.links = zip(links, shown).map { KeyLinks(store: $0.entities.name, count: $1.count, keys: []) }
+        return (snapshot, shown.map { Array($0.prefix(100)) })
     }
 }

@@ -21,7 +21,7 @@ extension EntityLink {
     public static func elements<Param, Entity: Identifiable & Sendable>(of entities: Store<Param, Entity>) -> EntityLink
     where Content == [Entity], Entity.ID == Param {
         let lens = PlaceLens<Entity, Entity>.whole { $0.id }
-        return EntityLink(rules: LinkRules(elementsOf: entities.engine, lens, key: { BoxedKey($0.id) }))
+        return EntityLink(rules: LinkRules(elementsOf: entities.engine, lens, key: { $0.id }))
     }
 
     /// The elements of a list are fragments of entities: they have some of the fields.
@@ -41,7 +41,7 @@ extension EntityLink {
         var all: [LinkField<Element>] = []
         for (place, entity) in repeat each fields { all.append(LinkField(place, entity)) }
         let lens = PlaceLens<Element, Entity>.fragment(all)
-        return EntityLink(rules: LinkRules(elementsOf: entities.engine, lens, key: { BoxedKey($0[keyPath: id]) }))
+        return EntityLink(rules: LinkRules(elementsOf: entities.engine, lens, key: { $0[keyPath: id] }))
     }
 
     /// A value inside the content is a whole entity.
@@ -80,7 +80,7 @@ extension EntityLink {
         of entities: Store<Param, Entity>, id: @escaping @Sendable (_ entity: Entity) -> Param,
         in visitAll: @escaping @Sendable (_ content: inout Content, _ visit: (inout Entity) -> Void) -> Void
     ) -> EntityLink {
-        EntityLink(rules: LinkRules(visiting: entities.engine, PlaceLens.whole(id), key: { BoxedKey(id($0)) }, visitAll))
+        EntityLink(rules: LinkRules(visiting: entities.engine, PlaceLens.whole(id), key: id, visitAll))
     }
 }
 
@@ -94,7 +94,7 @@ package final class LinkRules: Sendable {
     let fields: [EntityField]?
     let elementType: ObjectIdentifier?
     /// The keys of the entities at all places, in their order.
-    let keys: @Sendable (_ content: BoxedContent) -> [BoxedKey]
+    let keys: @Sendable (_ content: BoxedContent) -> any PlaceKeys
     /// The values at some places: an entity, or the values of a fragment's fields.
     let values: @Sendable (_ content: BoxedContent, _ positions: [Int]) -> [BoxedContent]
     /// Sets the values at some places.
@@ -111,13 +111,13 @@ package final class LinkRules: Sendable {
     var isFull: Bool { fields == nil }
 
     /// Creates the rules of elements.
-    init<Place: Sendable, Entity: Sendable>(
-        elementsOf entities: StoreEngine, _ lens: PlaceLens<Place, Entity>, key: @escaping @Sendable (Place) -> BoxedKey
+    init<Key: Hashable & Sendable, Place: Sendable, Entity: Sendable>(
+        elementsOf entities: StoreEngine, _ lens: PlaceLens<Place, Entity>, key: @escaping @Sendable (Place) -> Key
     ) {
         self.entities = entities
         elementType = lens.fields == nil ? ObjectIdentifier(Place.self) : nil
         fields = lens.fields?.map(\.entity)
-        keys = { $0.value(as: [Place].self).map(key) }
+        keys = { TypedPlaceKeys($0.value(as: [Place].self).lazy.map(key)) }
         values = { content, positions in
             let list = content.value(as: [Place].self)
             return positions.map { lens.value(list[$0]) }
@@ -138,17 +138,17 @@ package final class LinkRules: Sendable {
     }
 
     /// Creates the rules of places that a closure visits.
-    init<Content: Sendable, Place: Sendable, Entity: Sendable>(
-        visiting entities: StoreEngine, _ lens: PlaceLens<Place, Entity>, key: @escaping @Sendable (Place) -> BoxedKey,
+    init<Key: Hashable & Sendable, Content: Sendable, Place: Sendable, Entity: Sendable>(
+        visiting entities: StoreEngine, _ lens: PlaceLens<Place, Entity>, key: @escaping @Sendable (Place) -> Key,
         _ visitAll: @escaping @Sendable (inout Content, (inout Place) -> Void) -> Void
     ) {
         self.entities = entities
         elementType = nil
         fields = lens.fields?.map(\.entity)
         keys = { content in
-            var (content, keys) = (content.value(as: Content.self), [BoxedKey]())
+            var (content, keys) = (content.value(as: Content.self), [Key]())
             visitAll(&content) { keys.append(key($0)) }
-            return keys
+            return TypedPlaceKeys(keys)
         }
         values = { content, positions in
             var (content, position, found) = (content.value(as: Content.self), 0, [Int: BoxedContent]())

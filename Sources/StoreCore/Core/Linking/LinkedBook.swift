@@ -32,32 +32,53 @@ struct PendingChanges<Content: Sendable>: Sendable {
 
 /// The places of one link in one content.
 struct LinkedPlaces: Sendable {
-    /// The positions of the places of each entity.
-    let positions: [BoxedKey: Few<Int>]
+    let entities: any PlaceKeys
+    /// The stamps of the places, in their order.
     var stamps: [Stamp]
 
-    /// - Parameters:
-    ///   - keys: The keys of the entities in the order of their places.
-    ///   - stamps: The stamps of the places.
-    init(_ keys: [BoxedKey], stamps: [Stamp]) {
-        self.stamps = stamps
-        var positions: [BoxedKey: Few<Int>] = [:]
-        positions.reserveCapacity(keys.count)
-        for (position, key) in keys.enumerated() { positions[key, default: .none].append(position) }
-        self.positions = positions
+    /// The stamp of an entity's places, which agree after each transition.
+    func stamp(of key: BoxedKey) -> Stamp? { entities.positions(of: key).lazy.map { stamps[$0] }.max() }
+}
+
+/// The keys of the entities at the places of one content, in the order of the places, and their positions.
+protocol PlaceKeys: Sendable {
+    /// The keys of all places.
+    var keys: [BoxedKey] { get }
+    /// The keys without repetition.
+    var distinct: [BoxedKey] { get }
+    /// The positions of the places of an entity, ascending; empty if no place shows it.
+    func positions(of key: BoxedKey) -> [Int]
+}
+
+/// The keys with their own type, so that a place needs no object.
+struct TypedPlaceKeys<Key: Hashable & Sendable>: PlaceKeys {
+    private let all: ContiguousArray<Key>
+    /// The first place of each entity.
+    private var first = HashIndex()
+    /// The other places of an entity, by its first one.
+    private var others: [Int: [Int]] = [:]
+
+    init(_ keys: some Sequence<Key>) {
+        all = ContiguousArray(keys)
+        first.reserveCapacity(all.count)
+        for (position, key) in all.enumerated() {
+            let found = self.position(of: key)
+            if found >= 0 { others[found, default: []].append(position) } else { first.insert(HashIndex.hash(key), at: position) }
+        }
     }
 
-    /// The stamp of an entity's places, which agree after each transition.
-    func stamp(of key: BoxedKey) -> Stamp? {
-        var stamp: Stamp?
-        positions[key]?.forEach { stamp = max(stamp ?? 0, stamps[$0]) }
-        return stamp
+    private func position(of key: Key) -> Int { first.position(HashIndex.hash(key)) { all[$0] == key } }
+
+    var keys: [BoxedKey] { all.map { BoxedKey($0) } }
+
+    var distinct: [BoxedKey] {
+        let repeated = Set(others.values.joined())
+        return all.indices.compactMap { repeated.contains($0) ? nil : BoxedKey(all[$0]) }
     }
 
     func positions(of key: BoxedKey) -> [Int] {
-        var found: [Int] = []
-        positions[key]?.forEach { found.append($0) }
-        return found
+        let found = position(of: key.value(as: Key.self))
+        return found < 0 ? [] : [found] + (others[found] ?? [])
     }
 }
 

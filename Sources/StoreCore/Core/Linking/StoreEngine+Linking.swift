@@ -205,26 +205,28 @@ extension StoreEngine {
         of link: LinkRules, _ number: Int, _ record: CacheRecord<BoxedContent>, _ linked: LinkedBook<BoxedContent>,
         _ change: LinkChange<BoxedContent>?
     ) -> LinkedPlaces {
-        let keys = link.keys(record.content)
+        let entities = link.keys(record.content)
+        let keys = entities.keys
         let old = linked.places.indices.contains(number) ? linked.places[number] : nil
         func kept(or stamp: Stamp) -> [Stamp] { keys.map { old?.stamp(of: $0) ?? stamp } }
         switch change {
         case .fetched(let stamp, _):
-            return LinkedPlaces(keys, stamps: linked.stamp > stamp ? kept(or: stamp) : keys.map { _ in stamp })
+            return LinkedPlaces(entities: entities, stamps: linked.stamp > stamp ? kept(or: stamp) : keys.map { _ in stamp })
         case .page(let stamp, let page):
-            let loaded = Set(link.keys(page))
-            return LinkedPlaces(keys, stamps: keys.map { loaded.contains($0) ? stamp : old?.stamp(of: $0) ?? stamp })
+            let loaded = link.keys(page)
+            return LinkedPlaces(
+                entities: entities, stamps: keys.map { loaded.positions(of: $0).isEmpty ? old?.stamp(of: $0) ?? stamp : stamp })
         case .changed(let before, let stamp):
-            return LinkedPlaces(keys, stamps: differing(link, keys, record.content, from: before, old, at: stamp))
+            return LinkedPlaces(entities: entities, stamps: differing(link, keys, record.content, from: before, old, at: stamp))
         case .merged(let before, let stamp, _):
-            return LinkedPlaces(keys, stamps: differing(link, keys, record.content, from: before, old, at: stamp))
+            return LinkedPlaces(entities: entities, stamps: differing(link, keys, record.content, from: before, old, at: stamp))
         case nil:
             let saved = record.details?.fields.places?.links
             guard let saved, saved.indices.contains(number), saved[number].count == keys.count else {
-                return LinkedPlaces(keys, stamps: kept(or: linked.stamp))
+                return LinkedPlaces(entities: entities, stamps: kept(or: linked.stamp))
             }
             if let newest = saved[number].max() { clocks.raise(to: newest) }
-            return LinkedPlaces(keys, stamps: saved[number])
+            return LinkedPlaces(entities: entities, stamps: saved[number])
         }
     }
 
@@ -235,10 +237,11 @@ extension StoreEngine {
     ) {
         guard case .fetched(let stamp, let before?) = change else { return }
         var values: [Int: BoxedContent] = [:]
-        for (key, positions) in places.positions {
-            guard let newer = old.stamp(of: key), newer > stamp, let value = link.values(before, [old.positions(of: key)[0]]).first
+        for key in places.entities.distinct {
+            guard let newer = old.stamp(of: key), newer > stamp,
+                let value = link.values(before, [old.entities.positions(of: key)[0]]).first
             else { continue }
-            positions.forEach { position in
+            for position in places.entities.positions(of: key) {
                 places.stamps[position] = newer
                 values[position] = value
             }
@@ -251,11 +254,11 @@ extension StoreEngine {
         _ link: LinkRules, _ keys: [BoxedKey], _ content: BoxedContent, from before: BoxedContent?, _ old: LinkedPlaces?, at stamp: Stamp
     ) -> [Stamp] {
         guard let before, let old else { return keys.map { _ in stamp } }
-        let known = keys.indices.filter { old.positions[keys[$0]] != nil }
-        let values = link.values(content, known)
-        let older = link.values(before, known.map { old.positions(of: keys[$0])[0] })
+        let known = keys.indices.compactMap { place in old.entities.positions(of: keys[place]).first.map { (place, older: $0) } }
+        let values = link.values(content, known.map(\.0))
+        let older = link.values(before, known.map(\.older))
         var stamps = keys.map { _ in stamp }
-        for (number, position) in known.enumerated() where link.isSame(values[number], older[number]) {
+        for (number, (position, _)) in known.enumerated() where link.isSame(values[number], older[number]) {
             stamps[position] = old.stamp(of: keys[position]) ?? stamp
         }
         return stamps
@@ -271,12 +274,12 @@ extension StoreEngine {
         let link = links[number]
         let current = link.entities.clocks.numberForFollowers
         guard isNew || linked.numbers[number] != current else { return [] }
-        let all = linked.places[number].positions
+        let places = linked.places[number].entities
         let keys: [BoxedKey]
         if !isNew, let changed = link.entities.changes(after: linked.numbers[number]) {
-            keys = changed.filter { all[$0] != nil }
+            keys = changed.filter { !places.positions(of: $0).isEmpty }
         } else {
-            keys = Array(all.keys)
+            keys = places.distinct
         }
         linked.numbers[number] = current
         var outcome: LinkOutcome = .reconciled
@@ -288,7 +291,7 @@ extension StoreEngine {
             if entity.isUnread { turn.noteUnread(key, of: link.entities) }
             let isRemoved = entity.removal.map { $0 >= linked.places[number].stamp(of: key) ?? 0 } ?? false
             if link.remove != nil {
-                let positions = Set(linked.places[number].positions(of: key))
+                let positions = Set(places.positions(of: key))
                 if isRemoved { removed.formUnion(positions) }
                 if entity.isHidden != linked.pending[number].hidden.isSuperset(of: positions) { outcome.insert(.shown) }
                 if entity.isHidden {
@@ -311,7 +314,7 @@ extension StoreEngine {
         _ key: BoxedKey, _ entity: EntityValue, _ link: LinkRules, _ content: BoxedContent, _ places: inout LinkedPlaces,
         _ pending: inout PendingChanges<BoxedContent>, _ values: inout [Int: BoxedContent], _ turn: LinkTurn
     ) -> LinkOutcome {
-        let positions = places.positions(of: key)
+        let positions = places.entities.positions(of: key)
         let candidates = link.values(content, positions)
         guard let newest = positions.indices.max(by: { (places.stamps[positions[$0]], $0) < (places.stamps[positions[$1]], $1) })
         else { return [] }
@@ -359,8 +362,8 @@ extension StoreEngine {
         links.first { $0.remove != nil }?.remove?(&record.content, positions)
         for (number, link) in links.enumerated() {
             let old = linked.places[number]
-            let keys = link.keys(record.content)
-            linked.places[number] = LinkedPlaces(keys, stamps: keys.map { old.stamp(of: $0) ?? linked.stamp })
+            let entities = link.keys(record.content)
+            linked.places[number] = LinkedPlaces(entities: entities, stamps: entities.keys.map { old.stamp(of: $0) ?? linked.stamp })
         }
         linked.pending = links.map { _ in PendingChanges() }
         var none: Set<Int> = []
@@ -423,7 +426,7 @@ extension LiveKey {
     /// Whether the content shows an entity through one of some links.
     mutating func shows(_ key: BoxedKey, _ links: [Int]) -> Bool {
         guard let places = machine.book.linked?.value.places else { return false }
-        return links.contains { places.indices.contains($0) && places[$0].positions[key] != nil }
+        return links.contains { places.indices.contains($0) && !places[$0].entities.positions(of: key).isEmpty }
     }
 
     /// Resumes the observers, which reconcile the content when they look.

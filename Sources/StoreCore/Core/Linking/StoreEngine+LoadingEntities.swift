@@ -20,7 +20,7 @@ extension StoreEngine {
         guard case .success(let held?) = result else { return [] }
         var missing: [HeldEntity] = []
         for link in links where link.entities.backing != nil {
-            let keys = link.entities.keysNotInMemory(Set(link.keys(held.record.content)))
+            let keys = link.entities.keysNotInMemory(link.keys(held.record.content).distinct)
             missing += keys.map { HeldEntity(engine: link.entities, key: $0, id: link.entities.nextID()) }
         }
         if missing.count > Self.entityLimit {
@@ -52,7 +52,7 @@ extension StoreEngine {
         }
     }
 
-    private func keysNotInMemory(_ keys: Set<BoxedKey>) -> [BoxedKey] {
+    private func keysNotInMemory(_ keys: [BoxedKey]) -> [BoxedKey] {
         state.withLock { state in
             keys.filter { key in
                 let key = state.resolve(key)

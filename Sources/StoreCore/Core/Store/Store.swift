@@ -100,6 +100,13 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
             onEvent: onEvent)
     }
 
+    /// Returns valid content from memory, without the engine; `nil` for linked content of which an entity has changed since.
+    @inlinable
+    func hit(_ param: Param) -> Content? {
+        front?.validContent(of: param, by: clock)
+            ?? linkedFront?.validContent(of: param, by: clock, reconciledWith: engine.entityChanges)
+    }
+
     /// The handle on one key. It holds the key and one reference, so it costs nothing to create or discard.
     @inlinable
     public subscript(param: Param) -> StoreFlowable<Param, Content> {

@@ -43,7 +43,7 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     ///   if this call and that fetch would wait for each other.
     @inlinable
     public func requireData(from source: GettingFrom = .both) async throws -> Content {
-        if source == .both, let content = store.front?.validContent(of: param, by: store.clock) ?? store.linkedHit(param) { return content }
+        if source == .both, let content = store.hit(param) { return content }
         return try content(of: await engine.answer(key, from: source))
     }
 

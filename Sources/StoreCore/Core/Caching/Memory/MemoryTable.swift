@@ -20,13 +20,16 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
     }
 
     /// Returns the content of a key if it is valid: one lock, one look-up, no allocation, and no clock reading if it never expires.
+    ///
+    /// - Parameter changes: The number of the last change of an entity that linked content must contain; `nil` for other content.
     @inlinable
-    func validContent(of key: Param, by clock: HitClock) -> Content? {
+    func validContent(of key: Param, by clock: HitClock, reconciledWith changes: UInt64? = nil) -> Content? {
         entries.withLock { entries in
             let position = entries.position(of: key)
             guard position >= 0 else { return nil }
             let deadline = entries.entries[position].deadline
             guard deadline == .max || (deadline != .min && clock.nanoseconds() < deadline) else { return nil }
+            if let changes, entries.entries[position].record.details?.reconciled != changes { return nil }
             entries.touch(position)
             return entries.entries[position].record.content
         }
