@@ -51,7 +51,7 @@ struct DiskFormatTests {
         try await write(format, 1, 2, 3)
         let url = try file(format), whole = try Data(contentsOf: url)
         for offset in whole.indices {
-            for bit in 0..<8 {
+            for bit in flippedBits(at: offset) {
                 var bytes = whole
                 bytes[offset] ^= 1 << UInt8(bit)
                 try bytes.write(to: url)

@@ -26,7 +26,7 @@ struct FileDamageTests {
         let name = try fileName("key")
         let good = try place.bytes(name)
         for offset in good.indices {
-            for bit in 0..<8 {
+            for bit in flippedBits(at: offset) {
                 var bad = good
                 bad[offset] ^= 1 << bit
                 try place.write(bad, name)

@@ -224,7 +224,9 @@ struct OutboxScopeTests {
         var last = await ofKey.next()
         while let state = last, state.failedCount == 0 { last = await ofKey.next() }
         #expect(last?.commands.first?.lastError?.contains("Refusal") == true)
-        #expect(bench.events.all.map(\.number).sorted() == Array(1...UInt64(bench.events.all.count)))
+        // Others may follow in the meantime.
+        let numbers = bench.events.all.map(\.number).sorted()
+        #expect(numbers == Array(1...UInt64(numbers.count)))
     }
 
     @Test func `O11, O15: a key shows its other commands after one of them was canceled`() async throws {

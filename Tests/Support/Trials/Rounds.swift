@@ -29,6 +29,11 @@ public func seeds<Seed: FixedWidthInteger>(_ whole: Seed, quick: Seed? = nil, sa
     return 1...max(1, environment("STOREHOUSE_SEEDS") ?? (isSanitized ? sanitized : nil) ?? usual)
 }
 
+/// Returns the bits of a byte that a test of damage flips: all of them in a whole run, otherwise one that differs from byte to byte.
+///
+/// - Parameter offset: The position of the byte.
+public func flippedBits(at offset: Int) -> ClosedRange<Int> { isWholeRun || isLongRun ? 0...7 : offset % 8...offset % 8 }
+
 /// Whether the tests run under the thread sanitizer: `.ci/sanitize` sets the variable.
 public var isSanitized: Bool { ProcessInfo.processInfo.environment["TSAN_OPTIONS"] != nil }
 

@@ -58,7 +58,7 @@ struct DirectoryAttackTests {
         let content = try bench.files
         let transferred = bench.transferred
         for index in whole.indices {
-            for bit in 0..<8 {
+            for bit in flippedBits(at: index) {
                 var damaged = whole
                 damaged[index] ^= 1 << UInt8(bit)
                 try damaged.write(to: journal)

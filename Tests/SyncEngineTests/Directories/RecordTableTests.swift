@@ -8,7 +8,7 @@ import Trials
 /// S17: the journal's records in little memory, and their reading.
 struct RecordTableTests {
     @Test func `S17: a table of records behaves like a dictionary`() {
-        for seed in seeds(200, sanitized: 20) {
+        for seed in seeds(200, quick: 40, sanitized: 20) {
             var chance = SplitMix(seed: seed)
             var table = RecordTable()
             var expected: [PathKey: FileRecord] = [:]
@@ -74,7 +74,7 @@ struct RecordTableTests {
             return child.rest.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
         }
         let (small, large) = (try DirectoryBench(), try DirectoryBench([:], in: "/dev/shm"))
-        let count = 20_000
+        let count = rounds(20_000, quick: 8_000)
         _ = try run(large.url, count, "fill")
         let base = try run(small.url, 0, "idle")
         #expect(try run(large.url, count, "idle").first == count, "the first pass finds the digests of the list")

@@ -114,7 +114,7 @@ struct StoreSyncTests {
         let synchronizer = OneWaySynchronizer(processor: processor, options: SyncOptions(retry: .never))
         let caller = Task { try await synchronizer.sync() }
         try await listed.wait { $0 ? () : nil }
-        for _ in 0..<1000 { await Task.yield() }
+        try await until("the sync waits for the fetch too") { store.snapshot(of: "a")?.callers == 2 }
         origin.update { $0.slow = [] }
         #expect(try await caller.value.addedCount == 1)
         #expect(try await early.value.version == 1)

@@ -115,10 +115,11 @@ struct GeneratedVersionTests {
         return text
     }
 
-    @Test func `T6: a hundred thousand generated texts parse exactly as the specification's grammar requires`() async throws {
+    @Test func `T6: generated texts parse exactly as the specification's grammar requires`() async throws {
         var dice = SplitMix(seed: 41)
         var counts = [0, 0]
-        for round in 0..<100_000 {
+        let texts = rounds(100_000, quick: 20_000)
+        for round in 0..<texts {
             if round % 1000 == 0 { await Task.yield() }
             let text = Self.text(&dice)
             for mode in [SemanticVersion.Mode.strict, .lenient] {
@@ -135,13 +136,13 @@ struct GeneratedVersionTests {
                 #expect(Array(version.description.utf8) == Array(text.utf8))
             }
         }
-        #expect(counts.allSatisfy { $0 > 30_000 }, "\(counts)")
+        #expect(counts.allSatisfy { $0 > texts / 3 }, "\(counts)")
     }
 
     @Test func `T6: order, equality, and hash agree with the specification for all pairs`() async throws {
         var dice = SplitMix(seed: 42)
         var all: [(SemanticVersion, Reference)] = []
-        while all.count < 500 {
+        while all.count < rounds(500, quick: 250) {
             let text = Self.text(&dice)
             if let version = SemanticVersion(text, mode: .lenient), let reference = Reference(text, lenient: true) {
                 all.append((version, reference))
