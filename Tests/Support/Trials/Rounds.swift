@@ -17,7 +17,8 @@ public func states(_ whole: Int) -> Int {
     return isWholeRun ? whole : max(1, whole / 10)
 }
 
-/// Returns the seeds of a randomized test: `STOREHOUSE_SEEDS=300` sets their number, and `STOREHOUSE_SEED=7` selects a single one.
+/// Returns the seeds of a randomized test: `STOREHOUSE_SEEDS=300` sets their number, `STOREHOUSE_FIRST=301` the first of them, and
+/// `STOREHOUSE_SEED=7` selects a single one.
 ///
 /// - Parameters:
 ///   - whole: The number of a whole run.
@@ -26,7 +27,8 @@ public func states(_ whole: Int) -> Int {
 public func seeds<Seed: FixedWidthInteger>(_ whole: Seed, quick: Seed? = nil, sanitized: Seed? = nil) -> ClosedRange<Seed> {
     if let seed: Seed = environment("STOREHOUSE_SEED") { return seed...seed }
     let usual = isWholeRun ? whole : quick ?? whole
-    return 1...max(1, environment("STOREHOUSE_SEEDS") ?? (isSanitized ? sanitized : nil) ?? usual)
+    let first: Seed = environment("STOREHOUSE_FIRST") ?? 1
+    return first...(first - 1 + max(1, environment("STOREHOUSE_SEEDS") ?? (isSanitized ? sanitized : nil) ?? usual))
 }
 
 /// Returns the bits of a byte that a test of damage flips: all of them in a whole run, otherwise one that differs from byte to byte.
