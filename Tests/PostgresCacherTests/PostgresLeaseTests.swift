@@ -48,6 +48,15 @@ struct PostgresLeaseTests {
         try await until("no lease is left") { try await place.query("SELECT count(*) FROM \"\(place.table)_leases\"") == [["0"]] }
     }
 
+    @Test func `D5: expired leases that nobody ended are removed when a cacher opens the table`() async throws {
+        _ = try await place.cacher().load(param: 1)
+        let leases = "\"\(place.table)_leases\""
+        _ = try await place.query(
+            "INSERT INTO \(leases) VALUES (sha256('a'), 1, 1, now() - interval '1 s'), (sha256('b'), 2, 2, now() + interval '1 h')")
+        _ = try await place.cacher().load(param: 1)
+        try await until("the expired lease is removed") { try await place.query("SELECT id FROM \(leases)") == [["2"]] }
+    }
+
     @Test func `D5: a failure of the holder fails its waiters with its advice, and no later caller`() async throws {
         let failure = FetchFailedElsewhere(
             failureKind: .permanent, retryAfter: .seconds(7), allowsStale: false,

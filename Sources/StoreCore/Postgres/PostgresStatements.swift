@@ -72,7 +72,7 @@ struct PostgresStatements: Sendable {
 
     var readVersion: PostgresQuery { PostgresQuery(text: "SELECT version FROM \(state)") }
 
-    /// Deletes the expired leases of holders that have ended and that no other holder has replaced.
+    /// Deletes the expired leases of holders that have ended, of keys that no other holder has requested since.
     var sweepLeases: PostgresQuery { PostgresQuery(text: "DELETE FROM \(leases) WHERE expires < clock_timestamp()") }
 
     // MARK: Following
