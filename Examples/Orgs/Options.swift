@@ -24,8 +24,9 @@ struct Options {
 
         Shows organizations, the repositories of one of them page by page and from the
         middle in both directions, a user, and the API's metadata. Without --host, an
-        origin inside the process responds. Run it twice: the second run starts from
-        disk and revalidates with 304s.
+        origin inside the process responds, and a star shows in a list, a search and
+        a detail. Run it twice: the second run starts from disk and revalidates with
+        304s.
 
           --host api.github.com   GitHub itself; a few requests an hour need no token
           --directory <path>      the directory of the records; default

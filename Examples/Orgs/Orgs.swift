@@ -3,7 +3,8 @@ import Inspector
 import RemoteRouting
 import StoreCore
 
-/// Shows organizations, their repositories in one and in two directions, a user, and the API's metadata, shaped like GitHub's API.
+/// Shows organizations, their repositories in one and in two directions, a user, the API's metadata, and one star in three places, shaped
+/// like GitHub's API.
 ///
 /// An example of an app's layout on Storehouse. `Remote` describes routes and their responses, `Repositories` creates stores from them, and
 /// `Screens` shows the states of the stores. `Demo` is an origin for runs without a network.
@@ -28,6 +29,8 @@ struct Orgs {
         inspector.attach(repository.organizations, name: "organizations")
         inspector.attach(repository.repositories, name: "repositories")
         inspector.attach(repository.repositoriesAround, name: "around")
+        inspector.attach(repository.search, name: "search")
+        inspector.attach(repository.details, name: "details")
         inspector.attach(repository.users, name: "users")
         inspector.attach(repository.meta, name: "meta")
     }
@@ -67,8 +70,10 @@ struct Orgs {
         let hasMiddle = try await screens.repositories(around: RepositoryPage(organization: options.organization, number: options.middle))
         let hasUser = try await screens.user(options.user)
         let hasMeta = try await screens.meta()
+        // Other hosts want a token for a star.
+        let hasStar = try await demo == nil || screens.star(in: options.organization)
         terminal.summary(traffic.summary)
         if let inspector { try await stay(inspector, repository, options) }
-        return hasOrganizations && hasRepositories && hasMiddle && hasUser && hasMeta
+        return hasOrganizations && hasRepositories && hasMiddle && hasUser && hasMeta && hasStar
     }
 }

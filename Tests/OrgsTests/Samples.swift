@@ -9,11 +9,15 @@ extension GitHubRepository {
     static func scripted(
         repositories: ScriptedPaginationFetcher<String, Repository> = ScriptedPaginationFetcher(),
         around: ScriptedPaginationFetcher<RepositoryPage, Repository> = ScriptedPaginationFetcher(),
+        search: ScriptedPaginationFetcher<String, Repository> = ScriptedPaginationFetcher(),
+        details: ScriptedFetcher<Repository.ID, Repository> = ScriptedFetcher(),
+        sendStar: @escaping @Sendable (_ organization: String, _ name: String) async throws -> Void = { _, _ in },
         users: ScriptedFetcher<String, User> = ScriptedFetcher(), meta: ScriptedFetcher<UnitParam, Meta> = ScriptedFetcher(),
         directory: URL? = nil, time: any TimeSource = .system
     ) -> GitHubRepository {
         GitHubRepository(
-            organizations: ScriptedPaginationFetcher(), repositories: repositories, repositoriesAround: around, users: users, meta: meta,
+            organizations: ScriptedPaginationFetcher(), repositories: repositories, repositoriesAround: around, search: search,
+            details: details, sendStar: sendStar, users: users, meta: meta,
             directory: directory, time: time)
     }
 }

@@ -1,20 +1,41 @@
 import Foundation
 import LoopbackOrigin
+import Synchronization
 
 /// An origin shaped like GitHub's API, inside this process, with `Link` fields, entity tags, and a delay.
 final class DemoOrigin: Sendable {
     private let origin: LoopbackOrigin
+    /// The names of the repositories that the user has starred.
+    private let starred = Mutex<Set<String>>([])
 
     var port: UInt16 { origin.port }
 
     init() throws {
         origin = try LoopbackOrigin()
         origin.on(.get, "/organizations") { request in await Self.page(of: Self.organizations, for: request) }
-        origin.on(.get, "/orgs/:organization/repos") { request in
+        origin.on(.get, "/orgs/:organization/repos") { [weak self] request in
             guard Self.organizations.contains(where: { $0.login == request.parameter("organization") }) else {
                 return .notFound(for: request)
             }
-            return await Self.page(of: Self.repositories, for: request)
+            return await Self.page(of: self?.repositories ?? [], for: request)
+        }
+        origin.on(.get, "/search/repositories") { [weak self] request in
+            await Self.think()
+            let text = request.query("q") ?? ""
+            return .json(DemoSearchResult(items: self?.repositories.filter { $0.name.contains(text) } ?? [])).tagged().revalidated(
+                by: request)
+        }
+        origin.on(.get, "/repositories/:id") { [weak self] request in
+            await Self.think()
+            guard let repository = self?.repositories.first(where: { "\($0.id)" == request.parameter("id") }) else {
+                return .notFound(for: request)
+            }
+            return .json(repository).tagged().revalidated(by: request)
+        }
+        origin.on(.put, "/user/starred/:organization/:repository") { [weak self] request in
+            await Self.think()
+            self?.starred.withLock { _ = $0.insert(request.parameter("repository")) }
+            return .status(204)
         }
         origin.on(.get, "/users/:login") { request in
             await Self.think()
@@ -56,6 +77,15 @@ final class DemoOrigin: Sendable {
         DemoOrganization(id: 6, login: "github", description: "How people build software"),
     ]
 
+    private var repositories: [DemoRepository] {
+        let starred = starred.withLock { $0 }
+        return Self.repositories.map { repository in
+            var repository = repository
+            if starred.contains(repository.name) { repository.stargazersCount += 1 }
+            return repository
+        }
+    }
+
     private static let repositories: [DemoRepository] = [
         "swift", "swift-async-algorithms", "swift-build", "swift-corelibs-foundation", "swift-docc", "swift-driver", "swift-evolution",
         "swift-experimental-string-processing", "swift-format", "swift-foundation", "swift-lmdb", "swift-markdown", "swift-package-manager",
@@ -87,6 +117,10 @@ private struct DemoRepository: Encodable, Sendable {
         case stargazersCount = "stargazers_count"
         case language
     }
+}
+
+private struct DemoSearchResult: Encodable, Sendable {
+    var items: [DemoRepository]
 }
 
 private struct DemoMeta: Encodable, Sendable {

@@ -5,16 +5,29 @@ import RemoteRouting
 enum GitHub: Routable {
     case organizations
     case repositories(organization: String, page: Int = 1)
+    case search(text: String)
+    case repository(id: Int)
+    case star(organization: String, repository: String)
     case user(login: String)
     case meta
 
     /// The number of repositories on a page.
     static let repositoriesPerPage = 8
 
+    var method: HTTPMethod {
+        switch self {
+        case .star: .put
+        default: .get
+        }
+    }
+
     var path: RoutePath {
         switch self {
         case .organizations: "/organizations"
         case .repositories(let organization, page: _): "/orgs/\(organization)/repos"
+        case .search: "/search/repositories"
+        case .repository(let id): "/repositories/\(id)"
+        case .star(let organization, let repository): "/user/starred/\(organization)/\(repository)"
         case .user(let login): "/users/\(login)"
         case .meta: "/meta"
         }
@@ -26,7 +39,8 @@ enum GitHub: Routable {
         case .repositories(organization: _, let page):
             // The first page is the API's default.
             ["per_page": Self.repositoriesPerPage, "sort": "full_name", "page": page == 1 ? nil : page]
-        case .user, .meta: [:]
+        case .search(let text): ["q": text, "per_page": Self.repositoriesPerPage]
+        case .repository, .star, .user, .meta: [:]
         }
     }
 

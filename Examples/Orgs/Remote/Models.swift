@@ -13,6 +13,11 @@ struct Repository: Codable, Hashable, Identifiable, Sendable {
     var language: String?
 }
 
+/// A page of a search.
+struct SearchResult: Decodable, Sendable {
+    var items: [Repository]
+}
+
 /// The API's metadata.
 struct Meta: Codable, Hashable, Sendable {
     var verifiablePasswordAuthentication: Bool

@@ -90,6 +90,34 @@ struct Screens {
             onError: { "failed: \($0)" })
     }
 
+    /// Adds a star to the first repository of an organization, and shows its number in the list, in a search, and in the detail.
+    ///
+    /// - Returns: Whether all three show the new number.
+    func star(in organization: String) async throws -> Bool {
+        terminal.heading("One star in three places")
+        guard let listed = await repository.repositories[organization].getData()?.first else { return false }
+        terminal.waiting("a search and the detail")
+        func numbers() async throws -> [Int?] {
+            let places = [repository.repositories[organization], repository.search[listed.name]]
+            var numbers: [Int?] = []
+            for list in places { numbers.append(try await list.requireData().first { $0.id == listed.id }?.stargazersCount) }
+            return numbers + [try await repository.details[listed.id].requireData().stargazersCount]
+        }
+        do {
+            let before = try await numbers()
+            try await repository.star(listed, of: organization)
+            let after = try await numbers()
+            let rows = zip(["list", "search", "detail"], zip(before, after)).map { place, numbers in
+                [place] + [numbers.0, numbers.1].map { $0.map { "\($0)" } ?? "–" }
+            }
+            terminal.table(Table(columns: ["place", "★ before", "★ after"], rows: rows), "a star for \(listed.name)")
+            return after.allSatisfy { $0 == listed.stargazersCount + 1 }
+        } catch {
+            terminal.failed(notice(error))
+            return false
+        }
+    }
+
     /// Shows the API's metadata.
     func meta() async throws -> Bool {
         terminal.heading("The API")

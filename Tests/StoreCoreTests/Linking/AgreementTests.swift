@@ -282,6 +282,18 @@ struct AgreementTests {
         #expect(try await world.articles[7].requireData().title == "other")
     }
 
+    @Test func `E10: the store of a list reports an entity whose identity is not its key`() async throws {
+        let events = EventLog()
+        let list = Store(
+            cacher: MemoryCacher<Int, [Article]>(), links: [.elements(of: world.articles)], time: world.time, onEvent: events.append
+        ) { _ in [Article(id: 7)] }
+        #expect(try await list[1].requireData() == [Article(id: 7)])
+        #expect(!events.names.contains("mismatchedIdentity"))
+        await world.articles[7].update(Article(id: 8))
+        #expect(try await list[1].requireData() == [Article(id: 7)])
+        #expect(events.all.map(\.description).contains { $0.hasSuffix("1: ignored the entity of key 7, which calls itself 8") })
+    }
+
     @Test func `E9: content without links has no stamps`() async throws {
         let plain = Store(cacher: MemoryCacher<Int, Article>(), time: world.time) { Article(id: $0) }
         _ = try await plain[7].requireData()

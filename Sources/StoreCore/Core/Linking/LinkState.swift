@@ -127,6 +127,7 @@ final class LinkTurn: Sendable {
         var effects: [LinkedEffects] = []
         var leftovers: [any Sendable] = []
         var unread: [(engine: StoreEngine, key: BoxedKey)] = []
+        var events: [StoreEventKind] = []
     }
 
     init(before: Mark) { self.before = before }
@@ -145,9 +146,16 @@ final class LinkTurn: Sendable {
 
     var unread: [(engine: StoreEngine, key: BoxedKey)] { gathered.withLock { $0.unread } }
 
-    func deliver(to effects: inout Effects) {
+    /// Reports an event of the store whose key is in transition.
+    func report(_ event: StoreEventKind) { gathered.withLock { $0.events.append(event) } }
+
+    /// Passes the gathered effects on.
+    ///
+    /// - Returns: The events, which the state of the store numbers.
+    func deliver(to effects: inout Effects) -> [StoreEventKind] {
         let gathered = gathered.withLock { $0 }
         effects.linked += gathered.effects
         effects.leftovers += gathered.leftovers
+        return gathered.events
     }
 }

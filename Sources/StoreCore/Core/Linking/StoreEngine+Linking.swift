@@ -61,7 +61,7 @@ extension StoreEngine {
         }
         // Content that was accepted may be newer than an entity on disk. A loaded record has waited for its entities (E8).
         if !links.isEmpty, after.revision != turn.before.revision, turn.before.isKnown { mergeLater(turn.unread, key.param) }
-        turn.deliver(to: &effects)
+        for event in turn.deliver(to: &effects) { state.report(event, key.param, &effects) }
     }
 
     /// Reconciles the key at a place before an observer looks.
@@ -320,7 +320,10 @@ extension StoreEngine {
         else { return [] }
         var entity = entity
         // A value with another identity is not that of this key (E10).
-        if let stated = entity.content.flatMap(link.identity), stated != entity.key ?? key { return [] }
+        if let stated = entity.content.flatMap(link.identity), stated != entity.key ?? key {
+            turn.report(.mismatchedIdentity(key: "\(key)", identity: "\(stated)"))
+            return []
+        }
         var value = candidates[newest]
         // The first places alone: a longer content would displace its own rows, and offer them again without an end.
         if entity.content == nil, entity.removal == nil, positions[0] < EntityRows.share {

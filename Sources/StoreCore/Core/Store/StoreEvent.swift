@@ -53,6 +53,8 @@ public enum StoreEventKind: Sendable {
     case superseded
     /// A change that could not be saved was dropped: too many failed saves were waiting, or another user's newer content took its place.
     case droppedUnsaved
+    /// The content of a linked store states another identity than its key, so places that show the key keep their own values.
+    case mismatchedIdentity(key: String, identity: String)
 }
 
 extension StoreEventKind {
@@ -121,6 +123,7 @@ extension StoreEventKind: CustomStringConvertible {
         case .droppedAsOutdated(let target): "fetch of \(target) was outdated; result dropped"
         case .superseded: "superseded by a change of another user of the cacher"
         case .droppedUnsaved: "dropped a pending save"
+        case .mismatchedIdentity(let key, let identity): "ignored the entity of key \(key), which calls itself \(identity)"
         }
     }
 }

@@ -113,6 +113,7 @@ extension StoreEventKind {
         case .droppedAsOutdated: "outdated"
         case .superseded: "superseded"
         case .droppedUnsaved: "droppedUnsaved"
+        case .mismatchedIdentity: "mismatchedIdentity"
         }
     }
 }
