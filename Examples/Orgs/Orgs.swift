@@ -71,7 +71,7 @@ struct Orgs {
         let hasUser = try await screens.user(options.user)
         let hasMeta = try await screens.meta()
         // Other hosts want a token for a star.
-        let hasStar = try await demo == nil || screens.star(in: options.organization)
+        let hasStar = if demo == nil { true } else { try await screens.star(in: options.organization) }
         terminal.summary(traffic.summary)
         if let inspector { try await stay(inspector, repository, options) }
         return hasOrganizations && hasRepositories && hasMiddle && hasUser && hasMeta && hasStar
