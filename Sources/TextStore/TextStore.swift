@@ -44,7 +44,7 @@ public final class TextStore: Sendable {
     ///   - time: The clock.
     ///   - verify: Verifies the bytes of fetched and saved manifests and texts, such as their signatures; `nil` for no verification.
     ///   - onEvent: Receives refusals, disk faults, and saves, from any thread and never under a lock. A trailing closure is this one.
-    /// - Throws: ``TextStoreError/Code/invalidName``.
+    /// - Throws: ``TextStoreError/Code/invalidName`` if the session's name is empty, or if the directory is not a file URL.
     public convenience init(
         session: String, directory: URL? = nil, bundle: Bundle = .main,
         fetcher: some Origin<RemoteFile, RemoteText> = HTTPTextFetcher(), policy: TextStorePolicy = TextStorePolicy(),
@@ -71,8 +71,7 @@ public final class TextStore: Sendable {
             time: time, options: options, verify: verify, onEvent: onEvent)
     }
 
-    /// The default directory of sessions, which has the program's name: in Application Support on Apple's systems, in `$XDG_STATE_HOME`
-    /// elsewhere.
+    /// The default directory of sessions, with the program's name: in Application Support on Apple's systems, else in `$XDG_STATE_HOME`.
     ///
     /// On Apple's systems the name is the bundle identifier, because all programs outside of a sandbox share Application Support. A program
     /// without a bundle identifier uses its process's name.
@@ -82,15 +81,15 @@ public final class TextStore: Sendable {
 
     /// Registers a text. Registering it again with the same source changes nothing.
     ///
-    /// Reads the text's files and raises the floor for bundled texts. The order and number of registrations do not matter, and the version
-    /// source may be set before or after. With a verifier, saved texts are verified before this method returns and before the first state.
-    /// A refused text is reported as an event, and the store falls back to the previous or the bundled one.
+    /// Reads the text's files and raises the floor for bundled texts. With a verifier, saved texts are verified before this method returns
+    /// and before the first state. A refused text is reported as an event, and the store falls back to the previous or the bundled one.
     ///
     /// - Parameter provider: The text's source.
-    /// - Throws: ``TextStoreError/Code/conflictingSource`` or ``TextStoreError/Code/invalidName``; the registrations are then unchanged.
+    /// - Throws: ``TextStoreError/Code/conflictingSource`` if the identifier has another source, ``TextStoreError/Code/invalidName`` if it
+    ///   is empty, and ``TextStoreError/Code/invalidLanguage`` if the languages cannot be used. The registrations are then unchanged.
     public func register(_ provider: some TextSourceProvider) async throws { try await engine.register([provider.textSource]) }
 
-    /// Registers several texts, all of them or none, as the method for one text does.
+    /// Registers several texts, all of them or none, as the method for one text does, with the same errors.
     ///
     /// - Parameter providers: The texts' sources.
     public func register(_ providers: some Sequence<some TextSourceProvider>) async throws {
@@ -100,7 +99,7 @@ public final class TextStore: Sendable {
     /// Sets the manifests that list the versions; the last call counts.
     ///
     /// If the bundled manifest cannot be read, the fault is reported as an event and the bundled texts are unversioned. If the bundled
-    /// manifest is above every accepted one, its epoch and its rollbacks count, as those of a verified manifest do.
+    /// manifest is above every accepted one, its epoch and its rollbacks count, like those of a verified manifest.
     ///
     /// - Parameter source: The manifests.
     public func setVersionSource(_ source: VersionSource) async { await engine.setVersionSource(source) }
@@ -126,8 +125,8 @@ public final class TextStore: Sendable {
     /// - Parameters:
     ///   - provider: The text.
     ///   - awaiting: How long to wait for the server.
-    /// - Throws: ``TextStoreError/Code/unknownIdentifier``, ``TextStoreError/Code/notAvailable``; `CancellationError` as soon as the task
-    ///   is canceled while it waits.
+    /// - Throws: ``TextStoreError/Code/unknownIdentifier`` if the text is not registered, ``TextStoreError/Code/notAvailable`` if no text
+    ///   is available, and `CancellationError` as soon as the task is canceled while it waits.
     @inlinable  // Reading a resident text takes one lock, which costs less than an unspecialized generic call.
     public func text(for provider: some TextSourceProvider, awaiting: TextAwaiting = .nothing) async throws -> VersionedText {
         let identifier = provider.textIdentifier
@@ -140,8 +139,8 @@ public final class TextStore: Sendable {
     /// - Parameters:
     ///   - identifier: The identifier of a registered text.
     ///   - awaiting: How long to wait for the server.
-    /// - Throws: ``TextStoreError/Code/unknownIdentifier``, ``TextStoreError/Code/notAvailable``; `CancellationError` as soon as the task is
-    ///   canceled while it waits.
+    /// - Throws: ``TextStoreError/Code/unknownIdentifier`` if the text is not registered, ``TextStoreError/Code/notAvailable`` if no text
+    ///   is available, and `CancellationError` as soon as the task is canceled while it waits.
     @inlinable
     public func text(for identifier: String, awaiting: TextAwaiting = .nothing) async throws -> VersionedText {
         if awaiting == .nothing, let text = engine.resident(identifier) { return text }
@@ -173,8 +172,8 @@ public final class TextStore: Sendable {
     /// fetch share one repetition.
     ///
     /// - Throws: The first ``TextStoreError``; the other texts are stored nevertheless. ``TextStoreError/Code/malformedEntry`` or
-    ///   ``TextStoreError/Code/belowFloor`` if the entry of a text is not acceptable as published, ``TextStoreError/Code/incompleteSet`` if a
-    ///   set stays because of such a text. `CancellationError` if the task is canceled; the fetches continue.
+    ///   ``TextStoreError/Code/belowFloor`` if the entry of a text is not acceptable as published, ``TextStoreError/Code/incompleteSet`` if
+    ///   a set stays because of such a text. `CancellationError` if the task is canceled; the fetches continue.
     public func refresh() async throws { try await engine.refresh() }
 
     /// Activates the waiting sets. With a verifier, verifies them first.

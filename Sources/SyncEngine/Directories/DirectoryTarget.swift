@@ -24,6 +24,9 @@ internal import StorePlatform
 /// A *foreign file* is a file that no sync has installed. A pass keeps it unless ``foreignFiles`` says otherwise. If the list contains its
 /// name, the file counts as edited and ``SyncOptions/localEdits`` decides. An edit that keeps a file's size, modification time and inode
 /// goes unnoticed.
+///
+/// The calls of a pass throw `StoreError` if the disk fails, and ``SyncError/Code/targetVanished`` if the directory was moved, removed or
+/// unmounted.
 public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<Source.Item>>: SyncProcessor where Source.Item: FileItem {
     /// A file of the remote list; its key is its path in the directory.
     public typealias Item = Source.Item
@@ -296,6 +299,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     }
 
     /// Downloads a file, or its missing bytes, and installs it.
+    ///
+    /// - Throws: Any error of the transfer; ``SyncError/Code/wrongContent`` if size or digest differ from the list.
     @concurrent
     public func downloadContent(of item: Item) async throws {
         let session = try session()
@@ -368,6 +373,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     }
 
     /// Removes files, and the directories that this leaves empty.
+    ///
+    /// - Throws: ``SyncError/Code/changedLocally`` for a file that has changed since the plan.
     @concurrent
     public func remove(_ keys: Set<PathKey>) async throws {
         let session = try session()

@@ -73,7 +73,7 @@ public final class FilePart: Sendable {
 
     // MARK: For transfers
 
-    /// Sets the offset of the first byte appended next; not needed for a complete file.
+    /// Sets the offset of the next appended byte; without this call, the first `append(_:)` begins at 0.
     ///
     /// - Parameters:
     ///   - offset: 0 for complete content, even if it has changed at the origin; ``ResumePoint/offset`` for the remaining bytes.

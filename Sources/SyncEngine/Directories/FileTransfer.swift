@@ -1,4 +1,4 @@
-/// Downloads the bytes of a file into a part; the only thing that a `DirectoryTarget` needs from the app.
+/// Downloads the bytes of a file into a part; besides the list, a `DirectoryTarget` needs nothing else from the app.
 ///
 /// ```swift
 /// struct HTTPTransfer: FileTransfer {
@@ -31,7 +31,7 @@ public struct ResumePoint: Hashable, Sendable {
     /// The number of stored bytes, counted from the first byte of the file.
     ///
     /// May be the length of the file if the list gives no size: the process may have ended between the download and the installation. HTTP
-    /// origins answer such a range with 416 (RFC 9110 §15.5.17); the transfer then begins at 0.
+    /// origins respond to such a range with 416 (RFC 9110 §15.5.17); the transfer then begins at 0.
     public var offset: Int64
     /// The origin's validator of the content: for HTTP, a strong entity tag or a date, as sent in `If-Range` (RFC 9110 §13.1.5).
     public var validator: String

@@ -33,7 +33,7 @@ public struct DeltaSource<Full: SourceList>: SourceList where Full.Item: Codable
     ///
     /// - Parameters:
     ///   - file: The file that keeps the list and its token. If it is missing or damaged, the whole list is requested.
-    ///   - interval: The whole list is requested in every pass of this number, counted from the last whole list; 0 or 1 for every pass.
+    ///   - interval: The number *n*, where every *n*th pass requests the whole list; 0 and 1 request it in every pass.
     ///   - full: Requests the whole list and the token of its state.
     ///   - changes: Requests the changes since a token; returns `nil` if the token has expired.
     public init(

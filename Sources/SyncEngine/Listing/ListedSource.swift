@@ -36,7 +36,7 @@ public struct ListedSource<Item: SyncItem>: SourceList {
             self.expectedCount = expectedCount
         }
 
-        /// Returns all items on the first call, and `nil` afterwards.
+        /// Returns all items on the first call, and `nil` afterward.
         public mutating func next() -> SourcePage<Item>? {
             guard let items else { return nil }
             self.items = nil

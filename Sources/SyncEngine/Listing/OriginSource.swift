@@ -54,6 +54,9 @@ public struct OriginSource<Item: SyncItem, Param: Hashable & Sendable>: SourceLi
         }
 
         /// Requests the next page from the origin; `nil` after the last page.
+        ///
+        /// - Throws: ``SyncError/Code/incompleteList`` for a guessed end, a page before the first one, or a repeated key; any error of the
+        ///   fetcher.
         public mutating func next() async throws -> SourcePage<Item>? {
             guard let request else { return nil }
             let response = try await origin.respond(to: request)

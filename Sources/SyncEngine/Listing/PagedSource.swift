@@ -68,7 +68,7 @@ public struct PagedSource<Item: SyncItem, Cursor: Sendable>: SourceList {
             self.load = load
         }
 
-        /// Loads the page of the next cursor; `nil` after the page that ends or cuts the list.
+        /// Loads the page of the next cursor; `nil` after the page that ends or cuts the list. Throws any error of the closure.
         public mutating func next() async throws -> SourcePage<Item>? {
             guard case .at(let cursor) = place else { return nil }
             let step = try await load(cursor)

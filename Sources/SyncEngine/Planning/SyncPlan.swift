@@ -13,7 +13,7 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
         public let item: Item
         /// The local item; `nil` for an addition.
         public let local: LocalEntry<Item>?
-        /// The reason for which the local item does not suffice.
+        /// The reason for the download.
         public let reason: DownloadReason
     }
 
@@ -33,7 +33,7 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     public struct Removal: Sendable {
         /// The local item with the version that the plan has seen.
         public let local: LocalEntry<Item>
-        /// The reason for which the item does not stay.
+        /// The reason for the removal.
         public let reason: RemovalReason
     }
 

@@ -59,9 +59,9 @@ public protocol SyncProcessor<Item>: Sendable {
     /// The function is applied to the items of both sides. It must return the same result for a key during the whole pass.
     var excludes: (@Sendable (Item.Key) -> Bool)? { get }
 
-    /// Begins a pass, before any other call; `syncDidEnd(_:)` is always called afterwards, even if this method throws.
+    /// Begins a pass, before any other call; `syncDidEnd(_:)` is always called afterward, even if this method throws.
     ///
-    /// - Throws: An error that prevents the pass.
+    /// - Throws: An error that makes the pass fail before it reads anything.
     func syncWillBegin() async throws
 
     /// Ends the work of a pass without failures, after its last removal; not called after a failure or cancellation.
@@ -124,13 +124,14 @@ public protocol SyncProcessor<Item>: Sendable {
 
     /// Chooses the downloads and their order, after the safety gate and before all downloads.
     ///
+    /// A method of this name without a return value does not implement this requirement, and is never called.
+    ///
     /// ``OneWaySynchronizer/plan()`` calls it too, so that it shows what a pass would do. ``SyncPlan/isDryRun`` is then true, a pass may
     /// not have begun, and the processor must not change anything.
     ///
     /// - Parameter plan: All downloads and removals of the pass.
     /// - Returns: The downloads of ``SyncPlan/downloads`` in the order in which they begin. An omitted download is not a failure and its
-    ///   item is not removed; the next pass plans it again. A method of this name without a return value is a different method and is never
-    ///   called. The compiler warns about it if an extension declares the conformance.
+    ///   item is not removed; the next pass plans it again.
     /// - Throws: An error that aborts the pass.
     func prepareDownload(_ plan: SyncPlan<Item>) async throws -> [SyncPlan<Item>.Download]
 

@@ -41,13 +41,12 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
     /// Makes the local side equal to the source, and waits for the result.
     ///
     /// A call during a pass waits for one more pass, which all such calls share. Each caller gets the outcome of the first pass that began
-    /// after its call. A call of the processor must not wait for the pass that waits for it. Calling `sync()` there, or in a task that
-    /// inherits its task-local values, therefore throws an error.
+    /// after its call. In a call of the processor, and in tasks that inherit its task-local values, the method throws an error.
     ///
     /// - Parameter overrides: The refusals of the safety gate to override in the pass that serves this call, and in no other.
     /// - Returns: The report of a complete pass, after which the local side equals the source.
     /// - Throws: ``SyncError`` with a report of every failed item; `CancellationError` as soon as the calling task is canceled. The run
-    ///   itself is canceled when it has neither callers nor observers left.
+    ///   itself is canceled when neither callers nor observers are left.
     @discardableResult
     public func sync(overriding overrides: SyncOverrides = []) async throws -> SyncReport {
         try await hub.sync(overrides)

@@ -16,10 +16,10 @@ public import StoreCore
 /// `clear()`; a removed key that is still observed is fetched again, as after any `clear()`. If the cacher fails to save a record, the
 /// store reports an event, and the next pass downloads the item again.
 ///
-/// The list is as old as the begin of its request. A change that the store accepts after that, such as an update, a removal or a command
-/// that the origin has performed, is newer than the list. The pass leaves such keys alone and lists them in ``SyncReport/leftOut`` if the
-/// list would have changed them; the next pass compares them. A pass looks at accepted content only. Mutations and commands that wait are
-/// applied on top of it, and the temporary keys of entities that commands create are no local items.
+/// The list is as old as the beginning of its request. A change that the store accepts after that, such as an update, a removal or a
+/// command that the origin has performed, is newer than the list. The pass leaves such keys alone and lists them in ``SyncReport/leftOut``
+/// if the list would have changed them; the next pass compares them. A pass compares accepted content only. Pending mutations and commands
+/// are applied on top of it, and the temporary keys of entities that commands create are no local items.
 public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncProcessor {
     /// An item of the remote list.
     public typealias Item = Source.Item

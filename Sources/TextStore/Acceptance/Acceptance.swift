@@ -33,11 +33,11 @@ public struct Acceptance: Hashable, Codable, Sendable {
     public enum Granularity: Hashable, Sendable {
         /// Any newer version, by the precedence of SemVer.
         case any
-        /// A newer major number; versions that differ only behind it need no other acceptance.
+        /// A higher first number; versions that differ only in the others need no other acceptance.
         case major
-        /// A newer first or second number.
+        /// A higher first or second number.
         case minor
-        /// Any other wording, with any version.
+        /// Another wording, with any version.
         case digest
     }
 
@@ -60,7 +60,7 @@ public struct Acceptance: Hashable, Codable, Sendable {
         self.isVerified = isVerified
     }
 
-    /// Decodes an acceptance; one that does not say whether it is verified counts as verified, so that no user is asked again.
+    /// Decodes an acceptance; without `isVerified`, it counts as verified, so that no user is asked again.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         identifier = try values.decode(String.self, forKey: .identifier)

@@ -76,7 +76,7 @@ extension TextStore {
     ///   - provider: The text.
     ///   - granularity: The size of a change that requires another acceptance.
     ///   - account: The account of the acceptances that count.
-    /// - Throws: ``TextStoreError/Code/unknownIdentifier``, ``TextStoreError/Code/notAvailable``.
+    /// - Throws: ``TextStoreError/Code/unknownIdentifier`` if it is not registered, ``TextStoreError/Code/notAvailable`` if there is none.
     public func needsAcceptance(
         of provider: some TextSourceProvider, granularity: Acceptance.Granularity = .any, account: String? = nil
     ) async throws -> Bool {
@@ -89,7 +89,7 @@ extension TextStore {
     ///   - identifier: The identifier of a registered text.
     ///   - granularity: The size of a change that requires another acceptance.
     ///   - account: The account of the acceptances that count.
-    /// - Throws: ``TextStoreError/Code/unknownIdentifier``, ``TextStoreError/Code/notAvailable``.
+    /// - Throws: ``TextStoreError/Code/unknownIdentifier`` if it is not registered, ``TextStoreError/Code/notAvailable`` if there is none.
     public func needsAcceptance(
         of identifier: String, granularity: Acceptance.Granularity = .any, account: String? = nil
     ) async throws -> Bool {
@@ -114,7 +114,7 @@ extension TextStore {
 
     // MARK: Evidence
 
-    /// Returns every acceptance and withdrawal of all accounts, in the order of their saves; needs evidence.
+    /// Returns every acceptance and withdrawal of all accounts, in the order of their saves.
     ///
     /// An acceptance that another task or process saves meanwhile is returned whole or not at all. Damaged records are skipped and
     /// reported as events.
@@ -138,9 +138,10 @@ extension TextStore {
         AcceptanceRecord.export(try await acceptanceRecords(), as: format)
     }
 
-    /// Compares an accepted text with the best text at this moment, also after a restart; needs evidence.
+    /// Compares an accepted text with the best text at this moment, also after a restart.
     ///
-    /// A text in several languages is compared in the accepted language, which has to be in use.
+    /// The accepted wording comes from the evidence (``TextStorePolicy/evidence``). A text in several languages is compared in the accepted
+    /// language, which must be in use.
     ///
     /// - Parameter acceptance: An acceptance of a registered text, such as the one that ``acceptance(of:account:)-(String,_)`` returns.
     /// - Returns: The lines and words that were removed and added since.

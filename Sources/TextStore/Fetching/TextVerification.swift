@@ -48,7 +48,7 @@ public struct TextVerifier: Sendable {
     /// - Parameters:
     ///   - deadline: The time that one verification may take. After it, the store cancels the verification and refuses the bytes.
     ///   - verify: Throws to refuse the bytes. Runs concurrently for several texts, never under a lock, and before the store parses the
-    /// bytes.
+    ///     bytes.
     public init(deadline: Duration = .seconds(30), _ verify: @escaping @Sendable (TextVerification) async throws -> Void) {
         self.deadline = deadline
         body = verify

@@ -9,9 +9,9 @@ internal import StorePlatform
 ///     appVersion: SemanticVersion("3.1", mode: .lenient), platform: "ios")
 /// ```
 public struct TextAudience: Hashable, Sendable {
-    /// The version of the app; `nil` meets no condition of a version.
+    /// The version of the app; `nil` fails every condition on the version.
     public var appVersion: SemanticVersion?
-    /// The name of the platform, as the manifest spells it; `nil` meets no condition of a platform.
+    /// The name of the platform, as the manifest spells it; `nil` fails every condition on the platform.
     public var platform: String?
 
     /// Makes the facts about an app.

@@ -10,9 +10,9 @@ public import StoreCore
 public struct TextStorePolicy: Sendable {
     /// The time at which a fetched set becomes active.
     public var activation: Activation
-    /// The minimum interval between two checks of the manifest, successful or not; survives a restart.
+    /// The minimum interval between two checks of the manifest, successful or not; 15 minutes by default. It survives a restart.
     public var checkInterval: Duration
-    /// The time after which an unversioned text is fetched again.
+    /// The time after which an unversioned text is fetched again; one day by default.
     public var textExpiry: Duration
     /// The growing pauses after failures; the policy's number of attempts is ignored.
     ///
@@ -24,7 +24,7 @@ public struct TextStorePolicy: Sendable {
     ///
     /// The manifest of the app's bundle needs no verification, so its epoch is accepted in any case.
     public var acceptedEpoch: UInt64
-    /// The largest increase of a manifest's revision without a `revisionJumped` event.
+    /// The largest increase of a manifest's revision without a `revisionJumped` event; 100 million by default.
     public var revisionJump: UInt64
 
     /// The languages that an acceptance covers.

@@ -138,7 +138,7 @@ public struct RemoteFile: Hashable, Sendable {
     public var url: URL
     /// Header fields of the request, such as an API key.
     public var headers: [String: String]
-    /// The largest number of decoded bytes in the body; further bytes are not read.
+    /// The largest number of decoded bytes in the body, 1 000 000 by default; further bytes are not read.
     public var limit: Int
     /// Accepted media types besides `text/*`. `text/html`, and `text/markdown` that begins with HTML, are accepted only if listed here.
     public var mediaTypes: Set<String>
@@ -204,7 +204,7 @@ public struct VersionSource: Hashable, Sendable {
     public var mode: SemanticVersion.Mode
     /// Whether pre-releases from the server are accepted.
     public var preReleases: PreReleases
-    /// The facts that conditions in the server's manifest ask for; `nil` to take no text with conditions.
+    /// The facts that conditions in the server's manifest require; `nil` takes no text with conditions.
     public var audience: TextAudience?
 
     /// Whether pre-releases from the server are accepted.

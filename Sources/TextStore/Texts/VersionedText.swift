@@ -16,8 +16,8 @@ public struct VersionedText: Hashable, Sendable {
     public let origin: Origin
     /// The time since which the newest manifest does not confirm the text, or at which it expired; `nil` for a current text.
     ///
-    /// A manifest confirms a text by listing its version, with its digest if the entry has one. `nil` also while no manifest is known, and
-    /// for a text without an origin.
+    /// A manifest confirms a text by listing its version, with its digest if the entry has one. The property is also `nil` while no
+    /// manifest is known, and for a text without an address on a server.
     public var staleSince: Date?
     /// Whether a digest or a verifier has confirmed that the bytes belong to the version; bundled texts are verified.
     public var isVerified: Bool
@@ -25,8 +25,8 @@ public struct VersionedText: Hashable, Sendable {
     public var isBelowFloor: Bool
     /// The reason why an awaited text may not be the origin's newest; `nil` if the origin confirmed it.
     ///
-    /// ``TextStoreError/Code/checkedRecently`` if the store sent no request because the last check is recent,
-    /// ``TextStoreError/Code/unconfirmed`` and ``TextStoreError/Code/notActivated`` if the newest manifest lists another text than this one.
+    /// It is ``TextStoreError/Code/checkedRecently`` if the store sent no request because the last check is recent, and
+    /// ``TextStoreError/Code/unconfirmed`` or ``TextStoreError/Code/notActivated`` if the newest manifest lists another text.
     public var fallbackReason: TextStoreError? {
         get { details?.reason }
         set { details = Details(reason: newValue, language: language) }
@@ -132,7 +132,7 @@ public enum TextStoreEvent: Sendable {
     case checked(revision: UInt64?)
     /// A manifest's revision exceeds the last one by more than the policy's `revisionJump`; the store uses the manifest.
     ///
-    /// From 0 if the very first revision is 2⁶² or more.
+    /// `from` is 0 if the very first revision is 2⁶² or more.
     case revisionJumped(from: UInt64, to: UInt64)
     /// A manifest of a higher epoch was accepted, from the origin or from the app's bundle; its revisions start again.
     case epochRaised(from: UInt64, to: UInt64)

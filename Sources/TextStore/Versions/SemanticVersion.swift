@@ -99,7 +99,7 @@ public struct SemanticVersion: Sendable, CustomStringConvertible {
 }
 
 extension SemanticVersion: Codable {
-    /// Decodes a version from a string, leniently, so that every encoded version can be decoded.
+    /// Decodes a version from a string, leniently, so that every encoded version can be decoded; throws `Malformed` for other strings.
     public init(from decoder: any Decoder) throws {
         try self.init(parsing: try decoder.singleValueContainer().decode(String.self), mode: .lenient)
     }

@@ -10,8 +10,7 @@ internal import StorePlatform
 /// }
 /// ```
 ///
-/// Connectivity never blocks a request, because a path monitor can be wrong. On Apple's systems, it follows the system's path monitor.
-/// Other systems have no monitor; use a ``ManualConnectivity`` there, and set the status that the app observes.
+/// Only Apple's systems have a path monitor. On other systems, set the status that the app observes in a ``ManualConnectivity``.
 public struct Connectivity: Sendable {
     /// The reachability of the network, which is advice and never prevents a request.
     public enum Status: String, Hashable, Sendable {

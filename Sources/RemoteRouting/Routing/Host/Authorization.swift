@@ -15,8 +15,8 @@ public import StoreCore
 /// On a 401, a bearer token is refreshed once for all requests that failed with it. Each of these requests is then sent once more.
 ///
 /// A refused refresh stays failed until ``RefreshingTokens/replace(by:)`` supplies a new token. A transient failure fails only the requests
-/// that waited for the refresh; a later 401 tries again. Transient are network failures, deadlines, 429, 503, and errors that
-/// `FailureAdvising` calls transient.
+/// that waited for the refresh; a later 401 tries again. Network failures, deadlines, 429, 503, and errors that are transient by
+/// `FailureAdvising` count as transient.
 ///
 /// A 403 never starts a refresh. Neither does a 401 of another origin that a redirect led to.
 public struct Authorization: Sendable {
@@ -121,13 +121,13 @@ public struct RefreshingTokens<Token: BearerToken>: Sendable {
     /// ```
     ///
     /// After a 401, one process refreshes the token under a lease. The others wait, read the place again, and use its token. A token
-    /// that was rotated is therefore never refreshed twice. The first request reads the place. Its token precedes `token`.
+    /// that was rotated is therefore never refreshed twice. The first request reads the place; its token takes precedence over `token`.
     ///
     /// - Parameters:
     ///   - token: The token until the place has one.
     ///   - place: The shared place; each process has a cacher of its own. Tokens are secrets, so restrict access to the place.
     ///   - name: The name of the token in the place.
-    ///   - leaseDuration: The time after which another process may refresh although this one has not finished; longer than a refresh takes.
+    ///   - leaseDuration: The time after which another process may refresh if this one has not finished; longer than a refresh takes.
     ///   - refresh: Fetches a successor of the current token, through the same host without credentials.
     public init(
         _ token: Token, keptIn place: some SharedCacher<String, Token>, as name: String = "token", leaseDuration: Duration = .seconds(180),

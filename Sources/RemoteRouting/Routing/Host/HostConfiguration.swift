@@ -22,9 +22,9 @@ public import RemoteHTTP
 /// let local: HostConfiguration = "http://[::1]:8080"
 /// ```
 ///
-/// An international name is converted to its ASCII form (UTS 46); if the system's Foundation cannot convert it, the text has a fault. So has
-/// any other text, for example one with a user, a query, a fragment or another scheme. A host with a fault sends nothing: each
-/// request throws ``RemoteError/Code/invalidRoute``. ``init(url:)`` throws the fault at once.
+/// Any other text is invalid, for example one with a user, a query, a fragment or another scheme. A host with an invalid text sends
+/// nothing: each request throws ``RemoteError/Code/invalidRoute``. ``init(url:)`` throws at once. An international name is converted to its
+/// ASCII form (UTS 46), and is invalid if the system's Foundation cannot convert it.
 public struct HostConfiguration: Hashable, Sendable, ExpressibleByStringLiteral {
     /// The scheme of an API's addresses (RFC 9110 §4.2).
     public typealias Scheme = HTTPScheme
@@ -86,19 +86,19 @@ public struct HostConfiguration: Hashable, Sendable, ExpressibleByStringLiteral 
 
 /// Limits on response sizes, and on concurrent exchanges and streams.
 public struct HostLimits: Hashable, Sendable {
-    /// The maximum size of a response that is read as a whole, in bytes after decompression.
+    /// The maximum size of a response that is read as a whole, in bytes after decompression; 16 MiB by default.
     public var responseBytes: Int
-    /// The maximum number of unread bytes in memory.
+    /// The maximum number of unread bytes in memory; 1 MiB by default.
     public var memoryBytes: Int
-    /// The maximum number of further unread bytes in a temporary file.
+    /// The maximum number of further unread bytes in a temporary file; 1 GiB by default.
     public var spillBytes: Int
-    /// The maximum number of concurrent exchanges, without streams; further ones wait in order.
+    /// The maximum number of concurrent exchanges, without streams; 32 by default. Further ones wait in order.
     public var concurrentExchanges: Int
-    /// The maximum number of open streams.
+    /// The maximum number of open streams; 128 by default.
     ///
-    /// ``RemoteBytes``, events, live keys and downloads are streams. They may last, so no other call waits for them. A further stream waits for the end of another one, at most for the time that its response head may take.
+    /// ``RemoteBytes``, events, live keys and downloads are streams. A further one waits, at most for the timeout of a response head.
     public var concurrentStreams: Int
-    /// The maximum number of redirects that one request follows.
+    /// The maximum number of redirects that one request follows; 20 by default.
     public var redirects: Int
 
     /// Creates limits.

@@ -6,8 +6,8 @@ extension RemoteHost {
     /// Sends a route with an idempotency key and decodes the response.
     ///
     /// A server that honors the key performs the request once, even if it arrives several times, such as after a restart of the program.
-    /// The key replaces the one in the route's options. The ``RemoteError/failureKind`` of an error is that of a change that may be repeated:
-    /// 409 is transient, because it says that the first request with the key still runs.
+    /// The key replaces the one in the route's options. The ``RemoteError/failureKind`` of an error is that of a change that may be
+    /// repeated: 409 is transient, because it means that the first request with the key still runs.
     ///
     /// - Parameters:
     ///   - route: The route to send.

@@ -4,8 +4,8 @@ public import RemoteHTTP
 extension RemoteHost {
     /// Sends a route and decodes the response.
     ///
-    /// An optional is `nil` only for 204, 205 and a JSON `null`; a 404 is an error. ``Empty`` accepts any success, and `Data` returns its
-    /// bytes. Other types are decoded from JSON, unless the host or the route has another ``ResponseParser``.
+    /// An optional is `nil` only for 204, 205, HEAD and a JSON `null`; a 404 is an error. ``Empty`` accepts any success, and `Data` returns
+    /// the bytes of the body. Other types are decoded from JSON, unless the host or the route has another ``ResponseParser``.
     ///
     /// - Parameters:
     ///   - route: The route to send.
@@ -18,19 +18,19 @@ extension RemoteHost {
         try await RouteCall(route, at: self, .whole).value(as: type)
     }
 
-    /// Sends a route and decodes the response; some statuses mean that there is no value.
+    /// Sends a route and decodes the response, and reads some statuses as `nil` instead of errors.
     ///
     /// ```swift
     /// let user: User? = try await api.send(
     ///     Route(path: "/users/\(id)"), nilFor: [404, 410])
     /// ```
     ///
-    /// For another reading of a refusal, such as the fields of a 422, catch the error and use ``RemoteError/details(as:decoder:)``.
+    /// To read the body of another refusal, such as a 422, catch the error and use ``RemoteError/details(as:decoder:)``.
     ///
     /// - Parameters:
     ///   - route: The route to send.
     ///   - type: The type of the value; usually inferred.
-    ///   - statuses: The statuses that are `nil` in place of an error.
+    ///   - statuses: The statuses for which the result is `nil`.
     /// - Returns: The decoded value; `nil` for one of the statuses.
     /// - Throws: ``RemoteError``. Canceling the task ends the exchange on the wire.
     public func send<Value: Decodable & SendableMetatype>(
@@ -74,7 +74,7 @@ extension RemoteHost {
 
     /// Sends a route and returns the decompressed body.
     ///
-    /// - Throws: ``RemoteError``, with ``RemoteError/Code/bodyTooLarge`` if the body exceeds ``HostLimits/responseBytes``.
+    /// - Throws: ``RemoteError``; with ``RemoteError/Code/bodyTooLarge`` if the body exceeds the limit of the route or the host.
     public func data(for route: some Routable) async throws -> Data {
         try await wholeResponse(for: route).value
     }

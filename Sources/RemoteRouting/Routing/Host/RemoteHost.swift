@@ -19,7 +19,7 @@ public import StoreCore
 public struct RemoteHost: Sendable {
     /// The scheme, the host, the port and the base path of the API.
     public var configuration: HostConfiguration
-    /// The header fields of every request unless its route replaces them; initially `User-Agent` and `Accept`.
+    /// The header fields of every request unless its route replaces them; initially `User-Agent`. The parser adds `Accept`.
     public var defaults: Headers
     /// The style of lists and dates among parameters.
     public var parameterStyle = ParameterStyle()
@@ -137,7 +137,7 @@ public struct RemoteHost: Sendable {
         defaults = ["User-Agent": "Storehouse"]
     }
 
-    /// Returns a copy that sends credentials, except with routes that opt out of them.
+    /// Returns a copy that sends credentials, except with routes whose `requiresAuth` is false.
     public func authorized(by authorization: Authorization) -> RemoteHost {
         with { $0.authorization = authorization }
     }

@@ -17,7 +17,7 @@ public struct RemoteResponse<Value> {
     public var duration: Duration
     /// The metrics of the call's last exchange; `nil` for a stream.
     ///
-    /// A stream has ``RemoteBytes/metrics`` once its last chunk was read.
+    /// A stream has ``RemoteBytes/metrics`` after its last chunk has been read.
     public var metrics: ExchangeMetrics? {
         get { ownMetrics?.value }
         set { ownMetrics = newValue.map { Box($0) } }

@@ -24,9 +24,9 @@ public import RemoteHTTP
 /// A route's own parser (``RouteOptions/parser``) replaces its host's (``RemoteHost/parser``). Without either, `Data` is the unchanged
 /// body, and any other type is decoded from JSON with ``RemoteHost/makeDecoder``.
 ///
-/// A parser receives every requested type, including `Data`, except ``Empty`` and optionals of a response without a body. It never receives
-/// a status outside 2xx, except for ``RemoteError/details(as:decoder:)``. It never receives 204, 205 or the response to HEAD either. For
-/// other statuses, the parser decides whether an empty body is valid.
+/// A parser decodes every requested type, including `Data`, except ``Empty``. It never receives a status outside 2xx, except for
+/// ``RemoteError/details(as:decoder:)``, and never 204, 205 or the response to HEAD. For other statuses, the parser decides whether an
+/// empty body is valid.
 public protocol ResponseParser: Sendable {
     /// The media types that the parser accepts.
     ///

@@ -8,8 +8,8 @@ public import RemoteHTTP
 /// github.retryRules.methods = [.get, .head]
 /// ```
 ///
-/// The rules never decide whether a request may be repeated: that is so only for safe methods, idempotent methods with a body that can be
-/// sent again, and routes with an idempotency key (``RemoteError/mayRepeat``). ``RemoteHost/retry`` says how often and when.
+/// The rules never make a request repeatable. A request is repeated only if its method is idempotent or its route has an idempotency key,
+/// and if its body can be sent again (``RemoteError/mayRepeat``). ``RemoteHost/retry`` determines the number of attempts and the delays.
 public struct RetryRules: Hashable, Sendable {
     /// The statuses that are worth another attempt.
     public var statuses: Set<Int> = [408, 429, 502, 503, 504]

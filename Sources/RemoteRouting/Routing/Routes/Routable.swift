@@ -27,8 +27,8 @@ public import RemoteHTTP
 /// - `requiresAuth`, `timeouts`, `cachePolicy`, `responseLimit` and `parameterStyle` beside the options; `tags`, `accept` and
 ///   `idempotencyKey` only with the types of the options.
 ///
-/// The error message names a protocol that says what to do, such as `_MethodMustBeHTTPMethod`, or states the remedy. A body value with one
-/// of these names needs another name in the route.
+/// The error message names a protocol that states the remedy, such as `_MethodMustBeHTTPMethod`, or states it itself. A stored property for
+/// the value of the body needs another name.
 public protocol Routable: Sendable, _RouteProperties, _RouteFunctions, _RoutePropertyMustNotBeStatic
 where
     _Method: _MethodMustBeHTTPMethod, _Query: _QueryMustBeParameters, _Headers: _HeadersMustBeHeaders, _Body: _BodyMustBeRouteBody,

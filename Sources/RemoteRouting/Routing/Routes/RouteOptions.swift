@@ -86,7 +86,7 @@ public struct RouteOptions: Sendable {
         case followOrigin
         /// The cacher and the store's policies decide lifetimes; validators and `no-store` still apply.
         case ignoreLifetimes
-        /// The response is never saved, and the request says so (`Cache-Control: no-store`).
+        /// The response is never saved, and the request states this (`Cache-Control: no-store`).
         case neverStore
     }
 

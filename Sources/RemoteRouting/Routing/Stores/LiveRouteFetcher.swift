@@ -15,8 +15,8 @@ public import StoreCore
 /// ```
 ///
 /// The id of the last event is the validator of the store's content, and is sent with the next connection (`Last-Event-ID`). The store
-/// connects again as its `StorePolicy.retry` states, not earlier than the server asks by `retry` or `Retry-After`, within the policy's limit.
-/// A comment of the server shows that the connection stands. A response of 204 ends the stream, and so does the end of a response whose
+/// connects again as its `StorePolicy.retry` states, not earlier than the server asks by `retry` or `Retry-After`, within the policy's
+/// limit. A comment from the server keeps the connection alive. A response of 204 ends the stream, and so does the end of a response whose
 /// request must not be repeated, such as a POST without an idempotency key.
 public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: LiveFetcher {
     let host: RemoteHost

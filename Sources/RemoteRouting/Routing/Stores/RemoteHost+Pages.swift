@@ -127,10 +127,10 @@ extension RemoteHost {
     /// }
     /// ```
     ///
-    /// The list ends at an empty page, at a page with fewer than `size` elements, or at a page identical to the previous one. Each of these ends
-    /// is a guess, and the page names it (`GuessedEnd`). The last rule covers servers that ignore the number, or repeat their last page for higher numbers. If the server always has another full page,
-    /// the list does not end, and each page takes one call. If the body contains the number of pages, use
-    /// ``pages(in:elements:next:prev:_:)`` with the next number as the cursor.
+    /// The list ends at an empty page, at a page with fewer than `size` elements, or at a page identical to the previous one, because some
+    /// servers repeat their last page. Each of these ends is a guess, and the page names it (`GuessedEnd`). If the server always returns a
+    /// full page, the list does not end. If the body contains the number of pages, use ``pages(in:elements:next:prev:_:)`` with the next
+    /// number as the cursor.
     ///
     /// - Parameters:
     ///   - type: The type of the list's elements; each page is an array of them.

@@ -16,7 +16,7 @@ public import StoreCore
 /// The fetcher revalidates the store's content with its `ETag` and `Last-Modified` (RFC 9110 §13). A 304 renews the content without a
 /// transfer. Lifetimes follow RFC 9111 for a private cache, unless the route's ``RouteOptions/cachePolicy`` overrides them. Content with
 /// `no-store` is never saved. A response that varies by a field of credentials or interceptors has a lifetime of zero, because the store's
-/// key does not cover that field. A saved response that another value of a field in `Vary` selected is a miss.
+/// key does not cover that field. A saved response is a miss if the request now has another value of a field that `Vary` names.
 ///
 /// After a failure, a store serves expired content within its stale-if-error window only if ``RemoteError/allowsStale`` permits it.
 public struct RouteFetcher<Param: Hashable & Sendable, Content: Sendable>: RevalidatingFetcher {

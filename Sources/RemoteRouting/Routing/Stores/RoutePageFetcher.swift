@@ -43,7 +43,8 @@ public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: T
     ///
     /// A page that links to itself as its neighbor ends the list on that side, as a guess (`GuessedEnd`).
     ///
-    /// - Throws: ``RemoteError``; with ``RemoteError/Code/foreignPageLink`` if a page links to another origin.
+    /// - Throws: ``RemoteError``; ``RemoteError/Code/foreignPageLink`` for a link to another origin, ``RemoteError/Code/invalidRoute`` for
+    ///   a malformed key.
     public func respond(to request: OriginRequest<Param>) async throws -> OriginResponse<[Element]> {
         switch request {
         case .content(let param, let validator): try await response(param, .first(revalidating: validator))
@@ -67,17 +68,17 @@ public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: T
         return response
     }
 
-    /// Fetches the first page, without a validator.
+    /// Fetches the first page, without a validator; throws the same errors as `respond(to:)`.
     public func fetch(param: Param) async throws -> Page<Element> {
         try await page(param, .first(revalidating: nil))
     }
 
-    /// Fetches the page of a next key.
+    /// Fetches the page of a next key; throws the same errors as `respond(to:)`.
     public func fetchNext(nextKey: String, param: Param) async throws -> Page<Element> {
         try await page(param, .page(.next, key: nextKey))
     }
 
-    /// Fetches the page of a previous key.
+    /// Fetches the page of a previous key; throws the same errors as `respond(to:)`.
     public func fetchPrev(prevKey: String, param: Param) async throws -> Page<Element> {
         try await page(param, .page(.prev, key: prevKey))
     }

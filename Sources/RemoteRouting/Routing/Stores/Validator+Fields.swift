@@ -5,7 +5,7 @@ public import StoreCore
 extension Validator {
     /// Creates a validator from a response's verbatim fields (RFC 9110 §8.8); returns `nil` if none of them is usable.
     ///
-    /// Its notes say what selected the response; see ``RemoteHost/accepts(_:for:)``.
+    /// Its notes record the request fields that selected the response; see ``RemoteHost/accepts(_:for:)``.
     ///
     /// ```swift
     /// let etag = Validator(of: response)?.entityTag

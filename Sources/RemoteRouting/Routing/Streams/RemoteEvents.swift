@@ -12,8 +12,8 @@ internal import StoreCore
 ///
 /// Where repeating the request is safe (H7), the sequence reconnects until its task is canceled: when a connection ends, is lost or cannot
 /// be made. It sends the last event id (`Last-Event-ID`). The delay grows with each connection without an event as in ``RemoteHost/retry``;
-/// the policy's number of attempts does not apply. It is at least the delay that the server requested, within the policy's limit, or three seconds.
-/// After a connection without events it is at least one second.
+/// the policy's number of attempts does not apply. It is at least the delay that the server requested, within the policy's limit, or three
+/// seconds. After a connection without events, it is at least one second.
 ///
 /// Any other request is sent once: the sequence ends with the connection, and throws if the connection is lost.
 ///
