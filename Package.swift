@@ -146,7 +146,7 @@ let package = Package(
             name: "MainActorClient", dependencies: ["StoreCore", "StoreFiles"],
             path: "Tests/Support/MainActorClient",
             swiftSettings: settings + [.defaultIsolation(MainActor.self)]),
-        // What the examples and the benchmarks write to: a terminal with or without colours, or plain lines.
+        // What the examples and the benchmarks write to: a terminal with or without colors, or plain lines.
         .target(name: "Console", path: "Tests/Support/Console", swiftSettings: settings),
         // How many rounds, with which seeds, and the processes that are started and killed in them.
         .target(

@@ -198,7 +198,7 @@ public enum PageRequest: Sendable {
     case joined
     /// There is no page in this direction.
     case noPage
-    /// The list itself was missing, loading or failed. The request joined or started its fetch, which has ended; request the page again.
+    /// The list itself was missing, expired, loading or failed. The request joined or started its fetch, which has ended; request the page again.
     case notLoadedYet
     /// The page could not be fetched, or the caller was canceled. The list and the page key are unchanged.
     case failed(any Error)

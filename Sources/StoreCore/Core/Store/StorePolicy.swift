@@ -12,7 +12,7 @@
 /// | ``staleIfError`` | `.zero` | `requireData` throws when fetching fails |
 /// | ``revalidatesOnExpiry`` | `false` | observed content stays on screen after it expires, until the next call |
 /// | ``minimumInterval`` | 1 s | the least time between a fetch and one caused by expiry or a trigger |
-/// | ``shortestInterval`` | 100 ms | the least ``minimumInterval`` for fetches that could cause themselves |
+/// | ``shortestInterval`` | 100 ms | the least interval between fetches of which one causes the next |
 /// | ``retry`` | ``RetryPolicy/never`` | a failed fetch is not retried |
 /// | ``errorExpiry`` | `.zero` | the next caller or observer retries a failed key |
 /// | ``unwantedFetch`` | cancel after 1 s | a fetch without callers and observers is canceled |
@@ -49,7 +49,7 @@ public struct StorePolicy: Sendable {
     /// pace. A failed save is also retried after this interval at the earliest, when another key has been saved.
     public var minimumInterval: Duration
 
-    /// The least interval between fetches that could cause themselves: 100 ms.
+    /// The least interval between fetches of which one causes the next: 100 ms.
     ///
     /// It applies to content that expires as soon as it is fetched. It also applies if a fetcher, of the same key or another one, changes,
     /// invalidates or clears a key. The first fetch that this causes begins at once, the next after the longer of the two intervals.
