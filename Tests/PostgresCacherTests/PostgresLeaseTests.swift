@@ -48,7 +48,7 @@ struct PostgresLeaseTests {
         try await until("no lease is left") { try await place.query("SELECT count(*) FROM \"\(place.table)_leases\"") == [["0"]] }
     }
 
-    @Test func `D5: expired leases that nobody ended are removed when a cacher opens the table`() async throws {
+    @Test func `D5: expired leases that their holders left are removed when a cacher opens the table`() async throws {
         _ = try await place.cacher().load(param: 1)
         let leases = "\"\(place.table)_leases\""
         _ = try await place.query(

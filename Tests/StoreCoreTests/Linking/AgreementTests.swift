@@ -282,7 +282,7 @@ struct AgreementTests {
         #expect(try await world.articles[7].requireData().title == "other")
     }
 
-    @Test func `E10: the store of a list reports an entity whose identity is not its key`() async throws {
+    @Test func `E10: the store of a list reports an entity with another identity than its key`() async throws {
         let events = EventLog()
         let list = Store(
             cacher: MemoryCacher<Int, [Article]>(), links: [.elements(of: world.articles)], time: world.time, onEvent: events.append
