@@ -12,7 +12,9 @@ extension StoreEngine {
     ) async -> CallerAnswer<BoxedContent> {
         if Task.isCancelled { return .cancelled }
         // Events count each caller, and a caller that is a fetch, or a call of the own cacher, must not wait for itself.
-        guard source == .both, onEvent == nil, FetchScope.active == nil, !waitsForItself() else { return await answerAlone(key, source.need) }
+        guard source == .both, onEvent == nil, FetchScope.active == nil, !waitsForItself() else {
+            return await answerAlone(key, source.need)
+        }
         switch joinCallers(key) {
         case .answered(let answer):
             return answer
