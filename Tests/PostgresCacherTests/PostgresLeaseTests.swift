@@ -116,6 +116,33 @@ struct PostgresLeaseTests {
         withExtendedLifetime(stuck) {}
     }
 
+    @Test(arguments: ["200000 years", "-4000 years"])
+    func `C24, D5: a lease ends after the waiter's duration, whatever its time on the server`(age: String) async throws {
+        let (a, b) = (try place.cacher(), try place.cacher())
+        let stuck = try #require(granted(try await a.lease(1, for: .seconds(600))))
+        try await place.query("UPDATE \"\(place.table)_leases\" SET expires = clock_timestamp() + interval '\(age)'")
+        #expect(granted(try await b.lease(1, for: .milliseconds(200))) != nil)
+        withExtendedLifetime(stuck) {}
+    }
+
+    @Test(arguments: [(1e300, 3_600.0), (86_400, 3_600), (7, 7), (-1, 0), (-1e300, 0)])
+    func `C24: a delay in the notice of a failed fetch is bounded`(named: Double, bounded: Double) async throws {
+        let (holder, user) = (try place.cacher(), try place.cacher())
+        let lease = try #require(granted(try await holder.lease(1, for: .seconds(600))))
+        let waiter = Task { try await user.lease(1, for: .seconds(600)) }
+        try await untilWaiting(user)
+        let id = try #require(try await place.query("SELECT id FROM \"\(place.table)_leases\"").first?.first ?? nil)
+        let note = #"{"kind":"transient","retryAfter":\#(named),"allowsStale":true,"message":"later"}"#
+        let payload = "l \(id) f" + note.utf8.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        try await place.query("SELECT pg_notify('\(user.table.channel)', '\(payload)')")
+        guard case .failed(let failure) = try await waiter.value else {
+            Issue.record("the waiter did not fail")
+            return
+        }
+        #expect(failure.retryAfter == .seconds(bounded))
+        withExtendedLifetime(lease) {}
+    }
+
     @Test func `D5: a canceled wait returns at once and leaves nothing behind`() async throws {
         let (a, b) = (try place.cacher(), try place.cacher())
         let lease = granted(try await a.lease(1, for: .seconds(600)))

@@ -201,11 +201,25 @@ struct PostgresSharingTests {
         let user = try PostgresUser(place)
         try await user.attach()
         let channel = user.cacher.table.channel
-        for payload in ["", "x", "c", "c a b", "c 99999999999999999999 1 00", "l x y", "c 1 1 zz", "d 1 2 3 4 5"] {
+        for payload in ["", "x", "c", "c a b", "c 99999999999999999999 1 00", "l x y", "c 1 1 zz", "d 1 2 3 4 5"]
+            + ["c 9 -3 00", "c -9 3 00", "c 18446744073709551615 1 00", "a 9223372036854775808 1", "a 9 9223372036854775808"]
+        {
             try await place.query("SELECT pg_notify('\(channel)', '\(payload)')")
         }
         try await place.cacher().save(record(1), param: 5)
         try await Trials.until("the change arrives") { user.keys == [5] }
+    }
+
+    @Test func `D4: a head that the server sets back, even below zero, harms no call`() async throws {
+        let (a, b) = (try place.cacher(), try place.cacher())
+        try await a.save(record(1), param: 1)
+        try await place.query("UPDATE \"\(place.table)_state\" SET head = -5, floor = -7")
+        try await place.query("UPDATE \"\(place.table)\" SET revision = -3, writer = -2")
+        #expect(try await b.load(param: 1)?.content == 1)
+        _ = granted(try await b.lease(1, for: .seconds(600)))
+        for base in [Revision.none, b.position] { _ = try await b.save(record(2), param: 1, over: base) }
+        try await b.save(record(3), param: 1)
+        #expect(try await a.load(param: 1)?.content == 3)
     }
 
     // MARK: Idle

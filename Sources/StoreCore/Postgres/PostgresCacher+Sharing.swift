@@ -53,11 +53,11 @@ extension PostgresCacher: SharedCacher {
         case .superseded(let floor):
             let newest = try await run { table.statements.loadNewest(row.key, schema: schema) }.first?.first
             guard let newest, let number = newest[0], let writer = newest[1] else {
-                return .superseded(by: nil, Revision(number: UInt64(floor), writer: 0))
+                return .superseded(by: nil, Revision(number: UInt64(clamping: floor), writer: 0))
             }
             return .superseded(
                 by: try record(newest[2...]),
-                Revision(number: UInt64(number.postgresInteger), writer: UInt64(writer.postgresInteger)))
+                Revision(number: UInt64(clamping: number.postgresInteger), writer: UInt64(clamping: writer.postgresInteger)))
         }
     }
 

@@ -17,7 +17,8 @@ public import StoreCore
 /// **The table** is created by the first call of any machine, with the companions `…_state` and `…_leases`. Only the database user of that
 /// call needs the right to create tables.
 ///
-/// **Keys** are identified by their JSON. Equal keys must encode to equal JSON, so a key must not contain a set.
+/// **Keys** are identified by their JSON. Equal keys must encode to equal JSON, so a key must not contain a set. A key with a set, the order
+/// of which changes with each launch, is refused.
 ///
 /// **While the server is unavailable**, a store continues with its memory and with fetches, which then need no lease. Its loads and saves
 /// fail at once, and the saves are retried. The store reports the outage once, as a fault of ``StoreEventKind/CacherOperation/follow``.
@@ -203,7 +204,7 @@ extension PostgresCacher {
                 continue
             }
             guard isSaved.postgresInteger == 1 else { return .superseded(floor: floor.postgresInteger) }
-            return .made(Revision(number: UInt64(number.postgresInteger), writer: UInt64(table.writer)))
+            return .made(Revision(number: UInt64(clamping: number.postgresInteger), writer: UInt64(table.writer)))
         }
         throw PostgresError(.server, "saving into the table \(table.statements.table): its state is missing")
     }
@@ -213,8 +214,23 @@ extension PostgresCacher {
     /// Returns the JSON of a key, with Unicode's different spellings of one text made equal.
     func key(of param: Param) throws -> Data {
         let json = try encode(param, param)
+        if !(param is Int || param is String || param is UUID) { try checkOrder(of: param, json) }
         guard json.contains(where: { $0 >= 0x80 }) else { return json }
         return Data(String(decoding: json, as: UTF8.self).precomposedStringWithCanonicalMapping.utf8)
+    }
+
+    /// Compares a key with copies: a set has another order in another place of the memory, as it has in the next launch.
+    private func checkOrder(of param: Param, _ json: Data) throws {
+        var copies: [Param] = []
+        for _ in 0..<2 {
+            guard let copy = try? decoder.decode(Param.self, from: json), copy == param else { return }
+            copies.append(copy)
+            guard try encode(copy, param) != json else { continue }
+            throw PostgresError(
+                .unwritableRecord,
+                "encoding the key \(param): an equal key has other JSON, so the next launch would not find its record; \(Param.self) encodes "
+                    + "a set or a dictionary in an order that changes, so let it encode sorted elements")
+        }
     }
 
     private func encode(_ value: some Encodable, _ param: Param) throws(PostgresError) -> Data {

@@ -183,7 +183,7 @@ extension PostgresTable {
                 // The notice of the other holder's end may follow the grant.
                 let query = awaited == nil ? statements.head : statements.headAfterNotices(channel: channel)
                 let head = try await core.run(query, on: .control).first?.first?.first ?? nil
-                if let head { await reach(UInt64(head.postgresInteger)) }
+                if let head { await reach(UInt64(clamping: head.postgresInteger)) }
                 if let awaited, let outcome = leases.outcome(of: awaited.id) { return outcome }
                 return .granted(Lease(position: position) { ending in lease.end(ending) })
             }
@@ -201,7 +201,9 @@ extension PostgresTable {
                 _ = try await core.run(statements.expireLease(key, id: holder), on: .control)
                 continue
             }
-            if awaited?.id != holder { awaited = (holder, .now + min(duration, .seconds(max(0, remaining)))) }
+            // Bounded as a number: the server may name any time, and a duration cannot hold every number.
+            let rest = max(0, min(remaining, duration / .seconds(1)))
+            if awaited?.id != holder { awaited = (holder, .now + .seconds(rest)) }
             if let holderSession = row[3]?.postgresInteger { watch(holderSession) }
             let patience = min(.seconds(1), ContinuousClock.now.duration(to: awaited?.end ?? .now))
             switch await leases.wait(for: holder, atMost: max(.milliseconds(1), patience)) {

@@ -172,7 +172,7 @@ final class PostgresTable: PostgresListener {
         }
         guard let isGap else { return }
         if isGap { onChange(.gap) }
-        move(to: UInt64(head))
+        move(to: UInt64(clamping: head))
         // Leases may have ended unnoticed.
         leases.wakeAll()
     }
@@ -212,9 +212,12 @@ final class PostgresTable: PostgresListener {
     func noticed(_ payload: String) {
         let parts = payload.split(separator: " ", maxSplits: 3)
         if parts.count == 3, parts[0] == "l", let id = Int64(parts[1]) { return leases.ended(id, String(parts[2])) }
-        guard parts.count >= 3, let number = UInt64(parts[1]), let writer = Int64(parts[2]) else { return }
+        // Any user of the database may notify on the channel. A number of the table fits into 63 bits.
+        guard parts.count >= 3, let number = UInt64(parts[1]), let writer = UInt64(parts[2]), max(number, writer) <= Int64.max else {
+            return
+        }
         guard number > position.number else { return }
-        let revision = Revision(number: number, writer: UInt64(writer))
+        let revision = Revision(number: number, writer: writer)
         if writer != self.writer {
             switch parts[0] {
             case "c" where parts.count == 4:

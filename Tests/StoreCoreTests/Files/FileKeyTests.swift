@@ -137,6 +137,51 @@ struct FileKeyTests {
         try await check(Sorted.self, isRefused: false)
     }
 
+    /// A key whose collection appears late, deep, behind much else, or in one case only.
+    enum Late: Codable, Hashable, Sendable {
+        case plain(Int)
+        case optional(Tagged<Sorted>?, [Tagged<Forwarded>?])
+        indirect case deep(Late)
+        case object(Box)
+
+        final class Box: Codable, Hashable, Sendable, CustomReflectable {
+            let tags: Tagged<ElementByElement>
+            init(_ tags: Tagged<ElementByElement>) { self.tags = tags }
+            var customMirror: Mirror { Mirror(self, children: []) }
+            static func == (a: Box, b: Box) -> Bool { a.tags == b.tags }
+            func hash(into hasher: inout Hasher) { hasher.combine(tags) }
+        }
+    }
+
+    private static func deep(_ depth: Int, _ key: Late) -> Late { (0..<depth).reduce(key) { key, _ in .deep(key) } }
+
+    static let late: [@Sendable (Int) -> Late] = [
+        { .optional(nil, [nil, Tagged(["a\($0)", "b", "c", "d"])]) },
+        { .optional(nil, [Tagged<Forwarded>?](repeating: nil, count: 400) + [Tagged(["a\($0)", "b", "c", "d"])]) },
+        { deep(20, .optional(nil, [Tagged(["a\($0)", "b", "c", "d"])])) },
+        { .object(Late.Box(Tagged(["a\($0)", "b", "c", "d"]))) },
+    ]
+
+    @Test(arguments: late.indices)
+    func `F3: a key with a set in its own order is refused, however many keys without one came before`(_ index: Int) async throws {
+        let cacher: FileCacher<Late, Int> = cacher()
+        for key in 0..<100 { try await cacher.save(record(key), param: .plain(key)) }
+        for key in 0..<100 {
+            let sorted = Late.optional(Tagged(["a\(key)", "b", "c"]), [nil])
+            try await cacher.save(record(key), param: sorted)
+            #expect(try await cacher.load(param: sorted)?.content == key)
+        }
+        var refused = 0
+        for key in 0..<64 {
+            do { try await cacher.save(record(key), param: Self.late[index](key)) } catch let error as StoreError {
+                #expect(error.code == .unwritableRecord)
+                refused += 1
+            }
+        }
+        // One copy of four elements has the order of the key in one case of 24.
+        #expect(refused >= 48)
+    }
+
     @Test func `F3: a key without collections is not refused, even if it cannot be copied`() async throws {
         struct OneWay: Codable, Hashable, Sendable {
             var names: Set<String>

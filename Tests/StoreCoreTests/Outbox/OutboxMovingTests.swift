@@ -231,6 +231,110 @@ struct OutboxMovingTests {
         former.cacher.release()
     }
 
+    /// The moment at which another process saves the content that the origin has returned.
+    enum SaveMoment: CaseIterable, Sendable {
+        /// Before this process reads the record, during the read, and after the entity has moved here.
+        case beforeRead, duringRead, afterMove
+    }
+
+    @Test(arguments: SaveMoment.allCases, [false, true])
+    func `O8: content that another process saves into a shared directory takes the place of the first content`(
+        _ moment: SaveMoment, _ restarts: Bool
+    ) async throws {
+        let directory = try TemporaryDirectory()
+        func cacher() -> GatedFiles { GatedFiles(directory.file("notes")) }
+        let (files, others) = (cacher(), cacher())
+        let other = try NoteMover(in: directory, cacher: others)
+        await other.registerCreations(content: "of the origin")
+        var app = try NoteMover(in: directory, cacher: files)
+        var gate = files
+        await app.registerCreations()
+        try await app.outbox.submit(CreateNote(id: "t", text: "first"))
+        #expect(try await app.store["t"].requireData() == "first")
+        if restarts {
+            await app.outbox.core.shutDown()
+            gate = cacher()
+        }
+        gate.holdsLoads.update { $0 = moment == .beforeRead ? .before : moment == .duringRead ? .after : nil }
+        others.holdsSaves.update { $0 = true }
+        other.outbox.start()
+        try await other.events.first("delivered")
+        if restarts {
+            app = try NoteMover(in: directory, cacher: gate)
+            await app.registerCreations()
+        }
+        if moment == .afterMove {
+            try await until("the entity has moved") { app.store.engine.isReplaced(BoxedKey("t")) && app.fetcher.startedCount == 0 }
+            try await app.store.waitUntilSaved()
+            // The first content is shown as out of date at most, and is on no disk.
+            #expect(await app.store["real-t"].getData(from: .cache) == nil)
+            #expect(try await gate.files.load(param: "real-t") == nil)
+        } else {
+            try await gate.loads.wait { $0.contains("real-t") ? () : nil }
+        }
+        others.holdsSaves.update { $0 = false }
+        try await other.store.waitUntilSaved()
+        try await until("the other process has saved") { try await gate.files.load(param: "real-t") != nil }
+        gate.holdsLoads.update { $0 = nil }
+        try await until("both outboxes are empty") {
+            let (here, there) = (await app.outbox.core.isEmpty, await other.outbox.core.isEmpty)
+            return here && there
+        }
+        try await app.store.waitUntilSaved()
+        #expect(try await app.store["real-t"].requireData() == "of the origin")
+        #expect(try await app.store["t"].requireData() == "of the origin")
+        #expect(app.fetcher.startedCount == 0)
+        #expect(try await gate.files.load(param: "real-t")?.content == "of the origin")
+    }
+
+    /// Files in a directory that processes share; the test holds loads, before or after they have read, and saves.
+    private final class GatedFiles: SharedCacher {
+        enum Hold: Sendable { case before, after }
+
+        let files: FileCacher<String, String>
+        let holdsLoads = WatchedState<Hold?>(nil)
+        let holdsSaves = WatchedState(false)
+        /// The keys whose loads have begun.
+        let loads = WatchedState<[String]>([])
+
+        init(_ directory: URL) { files = FileCacher(directory: directory, sharing: .processes) }
+
+        var expiry: Expiry { files.expiry }
+        var position: Revision { files.position }
+
+        func load(param: String) async throws -> CacheRecord<String>? {
+            loads.update { $0.append(param) }
+            try await holdsLoads.wait { $0 == .before ? nil : () }
+            let record = try await files.load(param: param)
+            try await holdsLoads.wait { $0 == .after ? nil : () }
+            return record
+        }
+
+        func save(_ record: CacheRecord<String>, param: String) async throws {
+            try await holdsSaves.wait { $0 ? nil : () }
+            try await files.save(record, param: param)
+        }
+
+        func save(_ record: CacheRecord<String>, param: String, over base: Revision) async throws -> SaveOutcome<String> {
+            try await holdsSaves.wait { $0 ? nil : () }
+            return try await files.save(record, param: param, over: base)
+        }
+
+        func remove(param: String) async throws { try await files.remove(param: param) }
+
+        func remove(param: String, over base: Revision) async throws -> SaveOutcome<String> {
+            try await files.remove(param: param, over: base)
+        }
+
+        func removeAll() async throws { try await files.removeAll() }
+        func keys() async throws -> [String]? { try await files.keys() }
+        func lease(_ param: String, for duration: Duration) async throws -> LeaseOutcome { try await files.lease(param, for: duration) }
+
+        func observeChanges(_ observer: @escaping @Sendable (CacherChange<String>) -> Void) -> ChangeObservation {
+            files.observeChanges(observer)
+        }
+    }
+
     @Test func `O8: the first content of an entity does not replace the content that another process has saved`() async throws {
         let directory = try TemporaryDirectory()
         func cacher() -> FileCacher<String, String> { FileCacher(directory: directory.file("notes"), sharing: .processes) }

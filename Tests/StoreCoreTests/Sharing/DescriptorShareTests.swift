@@ -1,9 +1,11 @@
 import Foundation
 import Testing
 import Trials
+import StoreCoreTesting
 
 @testable import StoreCore
 @testable import StoreFiles
+@testable import StoreOutbox
 @testable import StorePlatform
 
 /// Tests D10: the descriptors that leases hold.
@@ -14,10 +16,13 @@ struct DescriptorShareTests {
     init() throws { place = try TemporaryDirectory() }
 
     /// The number of open lease files of this test's directory; `nil` where the system does not list them.
-    private var openLeases: Int? {
+    private var openLeases: Int? { openFiles { $0.contains(".lease") } }
+
+    /// The number of open files and directories of this test's directory; `nil` where the system does not list them.
+    private func openFiles(where fits: (String) -> Bool = { _ in true }) -> Int? {
         guard let names = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd") else { return nil }
         let paths = names.compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + $0) }
-        return paths.count { $0.contains(place.url.lastPathComponent) && $0.contains(".lease") }
+        return paths.count { $0.contains(place.url.lastPathComponent) && fits($0) }
     }
 
     @Test(arguments: [(0 as UInt64, 8), (64, 8), (256, 32), (512, 64), (1_048_576, 64), (.max, 64)])
@@ -56,6 +61,44 @@ struct DescriptorShareTests {
         for task in tasks { try await task.value }
         try await user.perform {}
         #expect(openLeases ?? 0 == 0)
+    }
+
+    @Test func `D10: a shared directory holds three descriptors, however many keys it has, and none after its last use`() async throws {
+        do {
+            let cacher = FileCacher<Int, Int>(directory: place.url, sharing: .processes)
+            let store = Store(cacher: cacher, fetcher: ScriptedFetcher<Int, Int>.counting())
+            for key in 0..<100 {
+                _ = try await store[key].requireData()
+                await store[key].update(key)
+            }
+            await cacher.settle()
+            #expect(openFiles() ?? 3 == 3)
+        }
+        try await until("all files are closed") { openFiles() ?? 0 == 0 }
+    }
+
+    @Test func `D10: an outbox holds seven descriptors at most, however many lanes it has, and none after its last use`() async throws {
+        struct Note: Command {
+            static let name = "note"
+            var lane: Int
+        }
+        do {
+            let store = Store<Int, Int>(cacher: MemoryCacher()) { $0 }
+            let outbox = try Outbox(directory: place.url)
+            let gate = WatchedState(false)
+            await outbox.register(Note.self, patching: store, at: \.lane) { _, _ in
+            } perform: { _, _ in
+                try await gate.wait { $0 ? () : nil }
+            }
+            outbox.start()
+            for lane in 0..<100 { try await outbox.submit(Note(lane: lane)) }
+            #expect(openFiles() ?? 7 <= 7)
+            gate.update { $0 = true }
+            #expect(await outbox.drain(until: .seconds(100_000)) == .drained)
+            #expect(openFiles() ?? 7 <= 7)
+            try await outbox.close()
+        }
+        try await until("all files are closed") { openFiles() ?? 0 == 0 }
     }
 
     @Test func `D10: a fetch that waits for another process's lease holds no descriptor`() async throws {

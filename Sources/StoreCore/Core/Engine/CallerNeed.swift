@@ -47,6 +47,9 @@ enum CallerNeed: Hashable, Sendable {
         }
     }
 
+    /// Whether the caller waits for a save at last.
+    var endsWithSave: Bool { isSavedNeed || self == .allSaved || self == .refresh }
+
     /// Whether the caller requests a page of a list that is not known yet.
     var isPageNeed: Bool {
         if case .page = self { true } else { false }

@@ -10,14 +10,36 @@ typealias ClearReply = Reply<Result<Void, any Error>>
 typealias KeysReply = Reply<Result<[BoxedKey]?, any Error>>
 
 extension StoreEngine {
-    /// The call of a cacher in this task, which its `close()` cannot wait for: the store, and whether the call runs.
-    @TaskLocal static var cacherCall: (store: ObjectIdentifier, isRunning: WatchedState<Bool>)?
+    /// A call of the cacher of a store, and whether it runs.
+    typealias CacherCall = (store: ObjectIdentifier, call: CacherQueue<BoxedKey>.Call, isRunning: WatchedState<Bool>)
+
+    /// The call of a cacher in this task, which the task cannot wait for.
+    @TaskLocal private static var cacherCall: CacherCall?
 
     /// Calls the cacher.
-    func calling<Result>(_ body: () async throws -> Result) async rethrows -> Result {
+    func calling<Result>(_ call: CacherQueue<BoxedKey>.Call, _ body: () async throws -> Result) async rethrows -> Result {
         let isRunning = WatchedState(true)
         defer { isRunning.update { $0 = false } }
-        return try await Self.$cacherCall.withValue((ObjectIdentifier(self), isRunning), operation: body)
+        return try await Self.$cacherCall.withValue((ObjectIdentifier(self), call, isRunning), operation: body)
+    }
+
+    /// Whether a wait would never end, because the task waits inside the call of the own cacher that the wait depends on.
+    ///
+    /// - Parameters:
+    ///   - param: The key with the awaited result; `nil` for all keys.
+    ///   - need: The awaited result; by default that of a save.
+    func waitsForItself(_ param: BoxedKey? = nil, _ need: CallerNeed = .allSaved) -> Bool {
+        guard let current = Self.cacherCall, current.store == ObjectIdentifier(self), current.isRunning.current else { return false }
+        guard let param else { return true }
+        let (key, isKnown) = state.withLock { state in
+            let key = state.resolve(param)
+            return (key, state.live[key]?.value.machine.origin.isKnown ?? true)
+        }
+        switch current.call {
+        case .load(key, _), .removeAll: return need.endsWithSave || !isKnown
+        case .write(key): return need.endsWithSave
+        case .load, .write, .keys: return false
+        }
     }
 
     /// Starts the calls that the queue has released, in tasks of the store: the cancellation of a caller does not reach them.
@@ -28,7 +50,7 @@ extension StoreEngine {
             switch call {
             case .load(let param, let ticket):
                 Task.detached(priority: Task.currentPriority) { [self] in
-                    var result = await self.load(param, from: backing)
+                    var result = await self.load(call, param, from: backing)
                     let held = self.links.isEmpty ? [] : await self.loadEntities(of: &result)
                     callEnded(param) { [result] key, transition in key.machine.cacheReadFinished(ticket, result, &transition) }
                     for entity in held { entity.release() }
@@ -49,7 +71,7 @@ extension StoreEngine {
             case .keys(let id):
                 guard let reply = state.listings.removeValue(forKey: id) else { continue }
                 Task.detached(priority: Task.currentPriority) { [self] in
-                    do { reply.put(.success(try await calling { try await backing.keys() })) } catch { reply.put(.failure(error)) }
+                    do { reply.put(.success(try await calling(call) { try await backing.keys() })) } catch { reply.put(.failure(error)) }
                     self.state.withLock { state in
                         state.queue.listingEnded()
                         startCalls(&state)
@@ -58,7 +80,7 @@ extension StoreEngine {
             case .removeAll:
                 let began = time.date
                 Task.detached(priority: Task.currentPriority) { [self] in
-                    let error = await failure { try await backing.removeAll() }
+                    let error = await failure(of: call) { try await backing.removeAll() }
                     clearingEnded(began, error)
                 }
             }
@@ -67,7 +89,7 @@ extension StoreEngine {
 
     private func startSave(_ record: CacheRecord<BoxedContent>?, _ param: BoxedKey, _ backing: any Cacher<BoxedKey, BoxedContent>) {
         Task.detached(priority: Task.currentPriority) { [self] in
-            let error = await failure {
+            let error = await failure(of: .write(param)) {
                 if let record { try await backing.save(record, param: param) } else { try await backing.remove(param: param) }
             }
             callEnded(param, hasWritten: error == nil) { key, transition in
@@ -85,10 +107,10 @@ extension StoreEngine {
     }
 
     private func load(
-        _ param: BoxedKey, from backing: any Cacher<BoxedKey, BoxedContent>
+        _ call: CacherQueue<BoxedKey>.Call, _ param: BoxedKey, from backing: any Cacher<BoxedKey, BoxedContent>
     ) async -> Result<HeldRecord<BoxedContent>?, any Error> {
         do {
-            guard var record = try await calling({ try await backing.load(param: param) }),
+            guard var record = try await calling(call, { try await backing.load(param: param) }),
                 !state.withLock({ $0.queue.isCleared(record.fetchedAt) })
             else { return .success(nil) }
             if record.details?.fields.commands != nil { forgetRetiredCommands(in: &record) }
@@ -98,9 +120,9 @@ extension StoreEngine {
         }
     }
 
-    private func failure(of body: () async throws -> Void) async -> (any Error)? {
+    private func failure(of call: CacherQueue<BoxedKey>.Call, _ body: () async throws -> Void) async -> (any Error)? {
         do {
-            try await calling(body)
+            try await calling(call, body)
             return nil
         } catch {
             return error
@@ -134,7 +156,8 @@ extension StoreEngine {
 
     /// Forgets everything, in memory and in the cacher.
     ///
-    /// - Throws: The cacher's failure; `CancellationError` if the task is canceled, which does not stop the clearing.
+    /// - Throws: The cacher's failure; `CancellationError` if the task is canceled, and ``StoreError/Code/reentrantFetch`` inside a call of
+    ///   the own cacher, which do not stop the clearing.
     func clearAll() async throws {
         try checkOpen()
         try await clearEverything()
@@ -144,6 +167,7 @@ extension StoreEngine {
     func clearEverything() async throws {
         let (id, reply) = (nextID(), ClearReply())
         beginClearing(id, reply)
+        if backing != nil, waitsForItself() { throw StoreError.insideCall }
         let result = await cleared(id, reply)
         // Even without a cacher to wait for, a canceled caller must see the same outcome.
         try Task.checkCancellation()
@@ -231,6 +255,7 @@ extension StoreEngine {
     /// - Throws: ``StoreError/Code/cacherFailed`` if the cacher failed, after everything else is saved; `CancellationError`.
     func waitUntilSaved(_ param: BoxedKey? = nil) async throws {
         try Task.checkCancellation()
+        if waitsForItself(param) { throw StoreError.insideCall }
         let (saves, clearing) = beginWaiting(param)
         var (faults, isCancelled): ([any Error], Bool) = ([], false)
         if let clearing {

@@ -10,7 +10,7 @@ extension StoreEngine {
         if Task.isCancelled { return .cancelled }
         let id = id ?? nextID()
         if need.wantsFetch, let scope = FetchScope.active { return await ask(param, need, id: id, within: scope) }
-        return await ask(param, id: id) { machine, id, transition in machine.callerArrived(id, needing: need, &transition) }
+        return await ask(param, id: id, need) { machine, id, transition in machine.callerArrived(id, needing: need, &transition) }
     }
 
     /// Gives a fact to a key's machine, and waits for the result that the machine registered a caller for.
@@ -18,16 +18,21 @@ extension StoreEngine {
     /// - Parameters:
     ///   - param: The key.
     ///   - id: The caller.
+    ///   - need: The result that the caller waits for.
     ///   - isolation: The caller's actor, which is not left.
     ///   - begin: Passes the fact to the machine under the lock, even if the task is canceled. Returns the result, if there is one already.
     func ask(
-        _ param: BoxedKey, id: CallerID, isolation: isolated (any Actor)? = #isolation,
+        _ param: BoxedKey, id: CallerID, _ need: CallerNeed, isolation: isolated (any Actor)? = #isolation,
         _ begin: @Sendable (inout KeyMachine<BoxedContent>, CallerID, inout Transition) -> CallerAnswer<BoxedContent>?
     ) async -> CallerAnswer<BoxedContent> {
         switch pose(param, id, begin) {
         case .answered(let answer):
             return answer
         case .waiting(let reply):
+            if waitsForItself(param, need) {
+                release(id, of: param)
+                return .failure(StoreError.insideCall)
+            }
             return await reply.value { release(id, of: param) }
         }
     }
@@ -109,13 +114,16 @@ extension StoreEngine {
 
         /// Waits until the change or a newer one is saved, the save has failed, or the task is canceled.
         @usableFromInline
-        func end() async { _ = await reply.value { engine.release(id, of: param) } }
+        func end() async {
+            if engine.waitsForItself(param) { return engine.release(id, of: param) }
+            _ = await reply.value { engine.release(id, of: param) }
+        }
     }
 
     func invalidate(_ param: BoxedKey) async {
         // The invalidation precedes any cancellation, which can only end the wait.
         let id = nextID()
-        let answer = await ask(param, id: id) { machine, id, transition in
+        let answer = await ask(param, id: id, .acceptedContent) { machine, id, transition in
             machine.invalidated(&transition)
             return machine.callerArrived(id, needing: .acceptedContent, &transition)
         }
@@ -157,6 +165,10 @@ extension StoreEngine {
                 case .answered, .waiting: return true
                 case nil: return false
                 }
+            }
+            if waitsForItself(param) {
+                release(id, of: param)
+                return true
             }
             // Only a shared cacher refuses a save.
             if shared != nil { attempts.append(id) }

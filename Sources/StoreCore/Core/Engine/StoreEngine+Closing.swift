@@ -7,7 +7,7 @@ extension StoreEngine {
     /// - Throws: The cacher's failure, after everything has ended; `CancellationError` if the task is canceled, which ends only the wait.
     package func close(clearing: Bool) async throws {
         shut()
-        if let call = Self.cacherCall, call.store == ObjectIdentifier(self), call.isRunning.current { throw StoreError.closedInsideCall }
+        if waitsForItself() { throw StoreError.insideCall }
         try await ClosingCall.wait { [self] in
             var failure: (any Error)?
             do {
@@ -98,10 +98,10 @@ extension StoreError {
     }
 
     /// The error of a call that would wait for itself.
-    fileprivate static var closedInsideCall: StoreError {
+    static var insideCall: StoreError {
         StoreError(
             .reentrantFetch,
-            "waiting for the end of a closed store: the call comes from its own cacher or from accepts(_:param:), which must return first; "
-                + "call close() again outside")
+            "waiting for the cacher of a store: the wait is inside a call of that cacher or of accepts(_:param:), which must return first; "
+                + "wait again outside")
     }
 }

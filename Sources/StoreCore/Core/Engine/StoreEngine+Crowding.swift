@@ -11,8 +11,10 @@ extension StoreEngine {
         _ key: BoxedKey, from source: GettingFrom, isolation: isolated (any Actor)? = #isolation
     ) async -> CallerAnswer<BoxedContent> {
         if Task.isCancelled { return .cancelled }
-        // Events count each caller, and the machine must know a caller that is a fetch as a caller of its own.
-        guard source == .both, onEvent == nil, FetchScope.active == nil else { return await answerAlone(key, source.need) }
+        // Events count each caller, and a caller that is a fetch, or a call of the own cacher, must not wait for itself.
+        guard source == .both, onEvent == nil, FetchScope.active == nil, !waitsForItself() else {
+            return await answerAlone(key, source.need)
+        }
         switch joinCallers(key) {
         case .answered(let answer):
             return answer

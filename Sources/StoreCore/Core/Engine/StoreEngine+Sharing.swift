@@ -42,7 +42,7 @@ extension StoreEngine {
     ) {
         Task.detached(priority: Task.currentPriority) { [self] in
             do {
-                let outcome = try await calling {
+                let outcome = try await calling(.write(param)) {
                     if let record { return try await shared.save(record, param: param, over: base) }
                     return try await shared.remove(param: param, over: base)
                 }

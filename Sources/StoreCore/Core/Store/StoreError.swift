@@ -72,7 +72,7 @@ public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
         public static let noSuchPage = Code(rawValue: "noSuchPage")
         /// The origin confirmed content that the store does not have.
         public static let nothingToConfirm = Code(rawValue: "nothingToConfirm")
-        /// Two pieces of work wait for each other: fetches for each other's keys, or `close()` and the call of the cacher that makes it.
+        /// Two pieces of work wait for each other: fetches for each other's keys, or a call of a store and the call of its cacher that makes it.
         public static let reentrantFetch = Code(rawValue: "reentrantFetch")
         /// An attempt of a fetch has passed the time limit of the store's policy.
         public static let fetchTimedOut = Code(rawValue: "fetchTimedOut")

@@ -10,21 +10,11 @@ internal import StorePlatform
 ///
 /// ``CanonicalJSON`` sorts a set that it encodes itself. It cannot recognize a set in a key that encodes the elements on its own. Such a key would
 /// get another file, and another lane of an outbox, in each launch. The check encodes copies of a key: the collections of a copy have
-/// another order. Only the first keys of a type are checked.
+/// another order. Every key with a collection is compared with a copy, and the first ones of a type with several.
 package enum KeyStability {
-    /// The keys of one type that were looked at so far.
-    private struct Progress {
-        var seen = 0
-        var checked = 0
-        var hasCollections = false
-
-        /// Whether the type needs no further look: enough keys were checked, or it seems to have no collections.
-        var isOver: Bool { checked >= KeyStability.limit || (seen >= KeyStability.limit && !hasCollections) }
-    }
-
     private static let limit = 32
-    /// The progress of each type of key.
-    private static let types = Lock<[ObjectIdentifier: Progress]>([:])
+    /// The number of compared keys of each type; `nil` for a type whose keys cannot contain a collection.
+    private static let types = Lock<[ObjectIdentifier: Int?]>([:])
 
     /// Checks a key.
     ///
@@ -33,23 +23,22 @@ package enum KeyStability {
     ///   - json: Its canonical JSON; `nil` if it has none.
     /// - Throws: ``StoreError/Code/unwritableRecord`` if an equal key has other JSON.
     package static func check<Key: Hashable & Codable>(_ key: Key, _ json: @autoclosure () -> [UInt8]?) throws(StoreError) {
-        guard Key.self != String.self, Key.self != Int.self, Key.self != UUID.self else { return }
+        if Key.self is any PlainKeyPart.Type { return }
         let type = ObjectIdentifier(Key.self)
-        if types.withLock({ $0[type]?.isOver == true }) { return }
-        let collections = Collections(in: key)
-        if collections.isReordered, let json = json() { try compare(key, json) }
-        types.withLock { types in
-            types[type, default: Progress()].seen += 1
-            if collections.isReordered { types[type]?.checked += 1 }
-            if collections.isAny { types[type]?.hasCollections = true }
-        }
+        guard let compared = types.withLock({ $0[type] ?? 0 }) else { return }
+        let parts = Parts(of: key)
+        // Another key of a type with cases, optional values or subclasses may have a collection although this key has none.
+        if parts.arePlain { return types.withLock { $0[type] = .some(nil) } }
+        guard parts.mayBeReordered, let json = json() else { return }
+        try compare(key, json, copies: compared < limit ? 8 : 1)
+        types.withLock { $0[type] = compared + 1 }
     }
 
-    private static func compare<Key: Hashable & Codable>(_ key: Key, _ json: [UInt8]) throws(StoreError) {
+    private static func compare<Key: Hashable & Codable>(_ key: Key, _ json: [UInt8], copies count: Int) throws(StoreError) {
         // A collection of two elements has the same order in every second copy. The order depends on the address of the storage, so the
         // copies exist at the same time.
         var copies: [Key] = []
-        for _ in 0..<8 {
+        for _ in 0..<count {
             // A key that cannot be decoded, or is decoded as another key, has no copy to compare.
             guard let copy = try? CanonicalJSON.decoder().decode(Key.self, from: Data(json)), copy == key,
                 let other = try? CanonicalJSON.encode(copy)
@@ -63,26 +52,47 @@ package enum KeyStability {
         }
     }
 
-    /// The sets and dictionaries in a value.
-    private struct Collections {
-        /// Whether the value contains a set or a dictionary.
-        var isAny = false
-        /// Whether one has several elements, so that their order may change.
-        var isReordered = false
-        /// Bounded, because a key may be a long list.
-        private var rest = 256
+    /// The parts of a key, as far as reflection shows them.
+    private struct Parts {
+        /// Whether no key of the type can contain a collection with an order of its own.
+        var arePlain = true
+        /// Whether the key contains such a collection of several elements, or may contain one that was not found.
+        var mayBeReordered = false
 
-        init(in value: Any) { visit(value, depth: 0) }
-
-        private mutating func visit(_ value: Any, depth: Int) {
-            guard depth < 8, rest > 0, !isReordered else { return }
-            rest -= 1
-            let children = Mirror(reflecting: value).children
-            if value is any UnorderedKeyPart {
-                isAny = true
-                isReordered = children.count > 1
+        init(of key: Any) {
+            var (values, next) = ([key], 0)
+            while next < values.count, !mayBeReordered {
+                let value = values[next]
+                next += 1
+                if value is any PlainKeyPart { continue }
+                let mirror = Mirror(reflecting: value)
+                switch mirror.displayStyle {
+                case .struct? where !(value is any CustomReflectable), .tuple?: break
+                case .enum? where !(value is any CustomReflectable), .optional?, .collection?: arePlain = false
+                case .set? where value is any UnorderedKeyPart, .dictionary? where value is any UnorderedKeyPart:
+                    (arePlain, mayBeReordered) = (false, mirror.children.count > 1)
+                // The parts of an object, or those that a type hides from reflection, are unknown.
+                default: (arePlain, mayBeReordered) = (false, true)
+                }
+                values += mirror.children.map(\.value)
+                // A key may be a long list, of which not every part is looked at.
+                if next > 256 { (arePlain, mayBeReordered) = (false, true) }
             }
-            for child in children { visit(child.value, depth: depth + 1) }
         }
     }
 }
+
+/// A part of a key without a collection that has an order of its own, whatever its value.
+private protocol PlainKeyPart {}
+
+extension String: PlainKeyPart {}
+extension Bool: PlainKeyPart {}
+extension Int: PlainKeyPart {}
+extension Int64: PlainKeyPart {}
+extension UInt64: PlainKeyPart {}
+extension Double: PlainKeyPart {}
+extension UUID: PlainKeyPart {}
+extension Date: PlainKeyPart {}
+extension URL: PlainKeyPart {}
+extension Optional: PlainKeyPart where Wrapped: PlainKeyPart {}
+extension Array: PlainKeyPart where Element: PlainKeyPart {}

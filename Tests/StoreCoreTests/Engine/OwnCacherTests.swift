@@ -1,0 +1,152 @@
+import Testing
+import Trials
+import StoreCoreTesting
+
+@testable import StoreCore
+
+/// Tests calls of a store inside the calls of its own cacher, which would wait for themselves.
+@Suite(.timeLimit(.minutes(hangMinutes)))
+struct OwnCacherTests {
+    enum Call: CaseIterable, Sendable {
+        case waitForAll, waitForKey, waitForScope, clear, clearScope, close
+        case update, edit, mutate, clearKey, refresh, invalidate, requireData, getData
+
+        /// Whether the call is about the whole store, so that it can only throw.
+        var isWhole: Bool { [.waitForAll, .waitForKey, .waitForScope, .clear, .clearScope, .close].contains(self) }
+
+        /// Makes the call for the key 1; returns its result in short.
+        func make(_ store: Store<Int, Int>, _ scope: CacheScope) async -> String {
+            do {
+                switch self {
+                case .waitForAll: try await store.waitUntilSaved()
+                case .waitForKey: try await store[1].waitUntilSaved()
+                case .waitForScope: try await scope.waitUntilSaved()
+                case .clear: try await store.clear()
+                case .clearScope: try await scope.clear()
+                case .close: try await store.close()
+                case .update: await store[1].update(7)
+                case .edit: _ = await store[1].update { $0 = 7 }
+                case .mutate:
+                    try await store[1].mutate {
+                        $0 = 7
+                    } perform: {
+                    }
+                case .clearKey: await store[1].clear()
+                case .refresh: await store[1].refresh()
+                case .invalidate: await store[1].invalidate()
+                case .requireData: return "\(try await store[1].requireData())"
+                case .getData: return "\(await store[1].getData() ?? 0)"
+                }
+                return "done"
+            } catch let error as StoreError {
+                return error.code.rawValue
+            } catch {
+                return "\(error)"
+            }
+        }
+    }
+
+    @Test(arguments: [GatedCacher<Int, Int>.Operation.load, .save, .remove, .removeAll], Call.allCases)
+    func `C6: a call of a store inside a call of its own cacher never waits for itself`(
+        _ place: GatedCacher<Int, Int>.Operation, _ call: Call
+    ) async throws {
+        let (cacher, scope) = (CallingCacher(), CacheScope())
+        let store = Store(cacher: cacher, fetcher: ScriptedFetcher<Int, Int>.counting(), scope: scope)
+        let result = WatchedState<String?>(nil)
+        let late = WatchedState<String?>(nil)
+        let mayWait = WatchedState(false)
+        cacher.run(inside: place) {
+            let made = await call.make(store, scope)
+            result.update { $0 = made }
+            // Outlives the call of the cacher, and may wait for everything after it.
+            Task {
+                try await mayWait.wait { $0 ? () : nil }
+                let made = await Call.waitForAll.make(store, scope)
+                late.update { $0 = made }
+            }
+        }
+        let outer = Task<Void, any Error> {
+            switch place {
+            case .load: _ = await store[1].getData()
+            case .save: await store[1].update(5)
+            case .remove: await store[1].clear()
+            case .removeAll: try await store.clear()
+            }
+        }
+        try await outer.value(of: "the call \(call) inside \(place) ends")
+        let made = try await result.wait { $0 }
+        let knowsContent = place == .save || place == .remove
+        switch call {
+        case _ where call.isWhole: #expect(made == "reentrantFetch")
+        case .requireData: #expect(made == (place == .save ? "5" : place == .remove ? "1" : "reentrantFetch"))
+        case .getData: #expect(made == (place == .save ? "5" : place == .remove ? "1" : "0"))
+        case .mutate: #expect(made == (knowsContent ? "done" : "reentrantFetch"))
+        default: #expect(made == "done")
+        }
+        // Outside, every call waits and works.
+        mayWait.update { $0 = true }
+        try await until("the late wait ends after \(call) inside \(place)") { late.current != nil }
+        #expect(late.current == "done")
+        guard call != .close else { return }
+        if call == .update { #expect(cacher.base.record(of: 1)?.content == 7) }
+        await store[1].update(9)
+        #expect(cacher.base.record(of: 1)?.content == 9)
+        try await store.clear()
+        #expect(cacher.base.record(of: 1) == nil)
+    }
+
+    @Test func `C6: inside a call of its own cacher, a store waits for other keys`() async throws {
+        let cacher = CallingCacher()
+        let store = Store(cacher: cacher, fetcher: ScriptedFetcher<Int, Int>.counting())
+        let found = WatchedState<[Int?]>([])
+        cacher.run(inside: .save) {
+            await store[2].update(8)
+            let loaded = try? await store[3].requireData()
+            try? await store[2].waitUntilSaved()
+            found.update { $0 = [cacher.base.record(of: 2)?.content, loaded] }
+        }
+        await store[1].update(5)
+        #expect(found.current == [8, 1])
+    }
+}
+
+/// A cacher that runs a closure once, inside one of its calls.
+private final class CallingCacher: Cacher {
+    typealias Operation = GatedCacher<Int, Int>.Operation
+
+    let base = GatedCacher<Int, Int>()
+    private let work = Lock<(place: Operation, body: @Sendable () async -> Void)?>(nil)
+
+    func run(inside place: Operation, _ body: @escaping @Sendable () async -> Void) { work.withLock { $0 = (place, body) } }
+
+    private func reached(_ place: Operation) async {
+        let body = work.withLock { work -> (@Sendable () async -> Void)? in
+            guard work?.place == place else { return nil }
+            defer { work = nil }
+            return work?.body
+        }
+        await body?()
+    }
+
+    var expiry: Expiry { base.expiry }
+
+    func load(param: Int) async throws -> CacheRecord<Int>? {
+        await reached(.load)
+        return try await base.load(param: param)
+    }
+
+    func save(_ record: CacheRecord<Int>, param: Int) async throws {
+        await reached(.save)
+        try await base.save(record, param: param)
+    }
+
+    func remove(param: Int) async throws {
+        await reached(.remove)
+        try await base.remove(param: param)
+    }
+
+    func removeAll() async throws {
+        await reached(.removeAll)
+        try await base.removeAll()
+    }
+}
