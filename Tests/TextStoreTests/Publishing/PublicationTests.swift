@@ -78,7 +78,7 @@ struct PublicationTests {
         #expect(refusal([path: "text"]).contains("“\(path)”"))
     }
 
-    @Test func `T22: a text that apps would refuse is not published`() {
+    @Test func `T22: a text that apps would refuse is not published`() throws {
         // A store takes the last two for a portal's page, and removes a byte order mark.
         let texts = [
             "", " \n", "\u{FEFF}", "\u{FEFF} \n", "a\u{0}b", String(repeating: "x", count: 1_000_001), "<center>Terms", " <!doctype html>",
