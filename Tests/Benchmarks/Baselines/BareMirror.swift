@@ -76,6 +76,4 @@ struct HostTransfer: FileTransfer {
             part.adoptWorkingFile()
         }
     }
-
-    func list() async throws -> ListedSource<ListedFile> { ListedSource(try await host.send("/list.json")) }
 }

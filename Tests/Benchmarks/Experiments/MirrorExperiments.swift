@@ -96,12 +96,15 @@ extension Experiment {
         return peers
     }
 
+    /// Reads the list as `mirror` does.
     static func synchronizer(
         _ host: RemoteHost, _ path: String
-    ) -> OneWaySynchronizer<DirectoryTarget<ListedSource<ListedFile>, HostTransfer>> {
-        let transfer = HostTransfer(host: host)
-        let target = DirectoryTarget(directory: URL(filePath: path, directoryHint: .isDirectory), transfer: transfer) {
-            try await transfer.list()
+    ) -> OneWaySynchronizer<DirectoryTarget<StreamedSource<ListedFile>, HostTransfer>> {
+        let target = DirectoryTarget(directory: URL(filePath: path, directoryHint: .isDirectory), transfer: HostTransfer(host: host)) {
+            StreamedSource<ListedFile> {
+                let bytes = try await host.bytes(for: Route(path: "/list.json"))
+                return ListBytes(bytes, length: bytes.length)
+            }
         }
         return OneWaySynchronizer(processor: target, options: SyncOptions(concurrency: width))
     }
