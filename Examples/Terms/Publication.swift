@@ -176,10 +176,14 @@ struct Publication: Equatable {
     /// Refuses what a store would refuse as a text.
     private static func check(_ source: Source) throws {
         func refuse(_ reason: String) -> Refusal { Refusal("“\(source.path)” \(reason)") }
-        guard source.bytes.count <= 1_000_000 else { throw refuse("has more than 1 000 000 bytes, the limit of apps; shorten it") }
-        guard let text = String(validating: source.bytes, as: UTF8.self) else { throw refuse("is not UTF-8; convert it") }
-        if text.utf8.contains(0) { throw refuse("contains NUL, so it is no text; remove it") }
-        if text.allSatisfy(\.isWhitespace) { throw refuse("is empty, and apps keep the old text then; write it") }
+        // HTML in Markdown is intended, and the app declares the type.
+        let markupType = source.path.hasSuffix(".md") ? "text/markdown" : nil
+        if let error = TextStoreError(refusing: source.bytes, markupType: markupType) {
+            throw refuse("would be refused by apps: \(error.message)")
+        }
+        if String(decoding: source.bytes, as: UTF8.self).allSatisfy({ $0.isWhitespace || $0 == "\u{FEFF}" }) {
+            throw refuse("is empty, and apps keep the old text then; write it")
+        }
     }
 
     private mutating func setEdition(after last: ManifestFile?, _ options: Options) throws {

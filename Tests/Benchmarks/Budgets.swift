@@ -150,6 +150,9 @@ extension Budget {
         // Compared with rclone, which verifies no digests, and with curl piped through `tee` into `sha256sum`
         .ratio("mirror-outside-cpu", to: .floor, 1, noisy: false),
         .ratio("mirror-big", to: .floor, 1.3, noisy: false),
+        // Compared with rsync, which reads no list
+        .ratio("mirror-unchanged", to: .floor, 1, noisy: false),
+        .ratio("mirror-unchanged-100k", to: .floor, 1.5, noisy: false),
     ]
 }
 

@@ -51,7 +51,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     private let makeList: @Sendable () async throws -> Source
     /// The name variants that the disk treats as equal; `nil` means that a pass detects them.
     private let folding: NameFolding?
-    private let probe: (@Sendable (TargetStep) throws -> Void)?
+    let probe: (@Sendable (TargetStep) throws -> Void)?
     private let state = Lock(State())
 
     private struct State: Sendable {
@@ -268,6 +268,9 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             guard try DirectoryScan.digest(of: name, in: current) == wanted else { return true }
             try session?.adopt(item.key, version: item.version, digest: wanted, stamp: FileStamp(status))
             return false
+        } catch let error as StoreError where error.fileSystemErrno == unreadableBlock {
+            // The download replaces the part that the disk has lost.
+            return true
         } catch  where error.isDenial {
             // The error concerns one item, and `refusals(among:)` reports it; the others continue.
             state.withLock { $0.unreadable.add(local.key, error) }
@@ -440,4 +443,8 @@ enum TargetStep: Hashable, Sendable {
     case renamed(String)
     /// A file that the list no longer has is removed.
     case removes(String)
+    /// A file of another path gets a second name.
+    case holds(String)
+    /// The backup of a file gets its name.
+    case backsUp(String)
 }

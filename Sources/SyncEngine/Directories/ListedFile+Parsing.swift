@@ -7,7 +7,8 @@ extension ListedFile {
     /// Parses an array of files in the plain form that lists have.
     ///
     /// - Parameter text: The items of a list as a JSON array.
-    /// - Returns: The files; `nil` if an item is invalid, or has an escape, an unknown or repeated key, or a value of another form.
+    /// - Returns: The files; `nil` if an item is invalid, or has an escape but that of a slash, an unknown or repeated key, or a value of
+    ///   another form.
     static func parse(_ text: [UInt8]) -> [ListedFile]? {
         text.withUnsafeBufferPointer { text in
             var parser = Parser(text: text)
@@ -18,6 +19,8 @@ extension ListedFile {
     private struct Parser {
         let text: UnsafeBufferPointer<UInt8>
         var index = 0
+        /// Whether the last string has escaped slashes, which many encoders write by default.
+        var hasEscapes = false
 
         mutating func files() -> [ListedFile]? {
             guard take("[") else { return nil }
@@ -40,16 +43,16 @@ extension ListedFile {
                 guard let key = string(), take(":") else { return nil }
                 switch key.count {
                 case 4 where path == nil && key.elementsEqual("path".utf8):
-                    guard let text = string().flatMap({ String(validating: $0, as: UTF8.self) }) else { return nil }
+                    guard let text = decodedString() else { return nil }
                     path = text
                 case 6 where digest == nil && key.elementsEqual("sha256".utf8):
                     guard let text = string() else { return nil }
                     digest = text
                 case 7 where version == nil && key.elementsEqual("version".utf8):
-                    guard let text = string().flatMap({ String(validating: $0, as: UTF8.self) }) else { return nil }
+                    guard let text = decodedString() else { return nil }
                     version = text
                 case 3 where url == nil && key.elementsEqual("url".utf8):
-                    guard let text = string().flatMap({ String(validating: $0, as: UTF8.self) }) else { return nil }
+                    guard let text = decodedString() else { return nil }
                     url = text
                 case 4 where size == nil && key.elementsEqual("size".utf8):
                     guard let number = number() else { return nil }
@@ -77,17 +80,29 @@ extension ListedFile {
             return true
         }
 
-        /// The bytes of a string without escapes.
+        private mutating func decodedString() -> String? {
+            guard let bytes = string() else { return nil }
+            return hasEscapes
+                ? String(validating: bytes.filter { $0 != UInt8(ascii: "\\") }, as: UTF8.self) : String(validating: bytes, as: UTF8.self)
+        }
+
+        /// The bytes of a string as written, without escapes but those of slashes.
         private mutating func string() -> Slice<UnsafeBufferPointer<UInt8>>? {
             guard take("\"") else { return nil }
             let start = index
+            hasEscapes = false
             while index < text.count {
                 let byte = text[index]
                 if byte == UInt8(ascii: "\"") {
                     defer { index += 1 }
                     return text[start..<index]
                 }
-                guard byte >= 0x20, byte != UInt8(ascii: "\\") else { return nil }
+                guard byte >= 0x20 else { return nil }
+                if byte == UInt8(ascii: "\\") {
+                    guard index + 1 < text.count, text[index + 1] == UInt8(ascii: "/") else { return nil }
+                    hasEscapes = true
+                    index += 1
+                }
                 index += 1
             }
             return nil

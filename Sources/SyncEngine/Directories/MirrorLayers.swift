@@ -49,12 +49,13 @@ extension DirectoryTarget {
             return nil
         }
         let downloads = plan.additions + plan.updates
+        let isKept = keepsReplacedFiles
         // The old file exists until the new one is complete, for one file at least.
-        let largest = plan.updates.lazy.compactMap(\.local?.byteCount).max() ?? 0
+        let largest = isKept ? 0 : plan.updates.lazy.compactMap(\.local?.byteCount).max() ?? 0
         var needed = downloads.reduce(largest) { sum, download in
-            sum.saturatingAdd(max(0, download.item.byteCount ?? 0)).saturatingAdd(-(download.local?.byteCount ?? 0))
+            sum.saturatingAdd(max(0, download.item.byteCount ?? 0)).saturatingAdd(isKept ? 0 : -(download.local?.byteCount ?? 0))
         }
-        if plan.removesFirst { needed = needed.saturatingAdd(-(plan.removalBytes ?? 0)) }
+        if plan.removesFirst, !isKept { needed = needed.saturatingAdd(-(plan.removalBytes ?? 0)) }
         guard needed > 0, needed.saturatingAdd(max(0, reserve)) > free else { return nil }
         // Only now, because each part costs a call.
         let parts = try root.directory(RelativePath.reserved)?.directory(TargetPlaces.partsName)
@@ -68,6 +69,18 @@ extension DirectoryTarget {
             "cannot carry out the plan: it needs \(needed) bytes, and \(max(0, reserve)) must stay free, but the disk of \(place.path.shownSafely) "
                 + "has \(free); nothing was changed; free space, or choose another disk",
             stage: .safetyGate)
+    }
+
+    /// Whether replaced and removed files keep their space, because they get second names in a backup on the same disk.
+    private var keepsReplacedFiles: Bool {
+        guard let backup = layers.backup else { return false }
+        func disk(of directory: URL) -> Int? {
+            // A missing directory has no disk.
+            let path = directory.resolvingSymlinksInPath().path(percentEncoded: false)
+            return (try? FileManager.default.attributesOfItem(atPath: path))?[.systemNumber] as? Int
+        }
+        // A missing backup is made on the disk of the directory above.
+        return (disk(of: backup) ?? disk(of: backup.deletingLastPathComponent())) == disk(of: directory)
     }
 
     /// The paths that take no part in a pass; `nil` if there are none.
@@ -98,10 +111,14 @@ extension DirectoryTarget {
             try Task.checkCancellation()
             let record = journal.records.record(at: row)
             var current: DirectoryHandle? = root
-            for part in key.parts.dropLast() { current = try current?.directory(part) }
+            for part in key.parts.dropLast() { current = try current?.existingDirectory(part) }
             guard let directory = current, let name = key.parts.last else { continue }
             do {
+                try probe?(.reads(key.path))
                 if try await digest(of: name, in: directory, rate) != record.digest { damaged.append(row) }
+            } catch let error as StoreError where error.fileSystemErrno == unreadableBlock {
+                // The disk has lost a part of the file.
+                damaged.append(row)
             } catch  where error.isDenial {
                 // A file that cannot be read is as its stamp says.
                 continue

@@ -25,6 +25,7 @@ extension TargetSession {
     func hold(_ key: PathKey, for destination: PathKey) throws -> Bool {
         guard let record = state.withLock({ $0.journal.records[key] }) else { return false }
         let name = PartNames(path: destination.path).bytes
+        try places.probe?(.holds(key.path))
         try places.parts.remove(name)
         let isLinked: Void? = try places.inDirectory(of: RelativePath(existing: key), isMaking: false) { directory, file in
             try directory.link(file, to: places.parts, as: name)

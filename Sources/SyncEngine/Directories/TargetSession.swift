@@ -63,7 +63,7 @@ final class TargetSession: Sendable {
         lockFile = try Self.takeLock(places, of: directory)
         try lockFile.truncate(to: 0)
         try Array("\(processNumber)".utf8).withUnsafeBytes { [lockFile] in try lockFile.write($0, at: 0) }
-        self.backup = try backup.map { try BackupPlace(Directory(path: $0.path(percentEncoded: false)), of: places, modes: modes) }
+        self.backup = try backup.map { try BackupPlace($0, of: places, modes: modes) }
         try places.findLeftovers()
         let folding = try folding ?? NameFolding.probe(places.own)
         self.folding = folding
@@ -230,10 +230,14 @@ final class TargetSession: Sendable {
             try places.probe?(.renames(key.path))
             // Checked last, because writing the journal may have waited for the disk.
             try verify(name, in: directory, key: key)
+            if let backup {
+                try backup.store(name, in: directory, as: path)
+                // A copy may have taken minutes.
+                try verify(name, in: directory, key: key)
+            }
             if whole.file == nil, try places.parts.status(of: whole.name).map({ FileStamp($0) }) != whole.stamp {
                 throw SyncError.changedLocally(.moves)
             }
-            try backup?.store(name, in: directory, as: path)
             try (whole.directory ?? places.parts).rename(whole.name, to: directory, as: name)
             try places.probe?(.renamed(key.path))
         } catch {
@@ -254,15 +258,20 @@ final class TargetSession: Sendable {
     func remove(_ path: RelativePath, key: PathKey, upTo depth: Int = 1, in stage: SyncStage = .removals) throws {
         if state.withLock({ $0.replaced.contains(key) }) { return }
         _ = try places.inDirectory(of: path, isMaking: false) { directory, name in
-            try places.probe?(.removes(key.path))
-            if let found = try directory.status(of: name) {
+            func verify() throws {
+                guard let found = try directory.status(of: name) else { return }
                 guard found.kind == .regular else { throw SyncError.taken(key, by: found.kind.words) }
-                // The engine has checked a whole batch before, and a user may have saved the file since.
                 guard state.withLock({ $0.knows(FileStamp(found), of: key) }) else { throw SyncError.changedLocally(stage) }
             }
-            places.touch(path)
+            try places.probe?(.removes(key.path))
+            // The engine has checked a whole batch before, and a user may have saved the file since.
+            try verify()
             // The content of a moved file is under its new name.
-            if !state.withLock({ $0.moved.contains(key) }) { try backup?.store(name, in: directory, as: path) }
+            if let backup, !state.withLock({ $0.moved.contains(key) }) {
+                try backup.store(name, in: directory, as: path)
+                try verify()
+            }
+            places.touch(path)
             try directory.remove(name)
         }
         // The record goes last: if the process ends before, the next pass removes the directories of the missing file.

@@ -5,6 +5,7 @@ public import Foundation
 #endif
 
 internal import StoreCore
+internal import StorePlatform
 
 /// A remote list that is requested once as a whole, and afterward as the changes since a token.
 ///
@@ -133,6 +134,16 @@ struct SavedList<Item: SyncItem & Codable>: Sendable {
     private struct Head: Codable {
         var token: String
         var passes: Int
+        /// The digest of token, number and list: a damaged name would remove a file.
+        var sha256: String
+
+        init(_ token: String, _ passes: Int, list: Data) {
+            (self.token, self.passes) = (token, passes)
+            var hash = SHA256()
+            hash.update(Array("\(passes) \(token)\n".utf8))
+            list.withUnsafeBytes { hash.update($0) }
+            sha256 = hash.digest().hex
+        }
     }
 
     init(token: String, passes: Int, items: [Item]) {
@@ -147,7 +158,9 @@ struct SavedList<Item: SyncItem & Codable>: Sendable {
         guard let data = try? Data(contentsOf: file), let end = data.firstIndex(of: 10),
             let head = try? JSONDecoder().decode(Head.self, from: data[..<end])
         else { return nil }
-        let list = StreamedSource<Item> { ListBytes(Once(data: Data(data[(end + 1)...])), length: nil) }
+        let text = Data(data[(end + 1)...])
+        guard head.sha256 == Head(head.token, head.passes, list: text).sha256 else { return nil }
+        let list = StreamedSource<Item> { ListBytes(Once(data: text), length: nil) }
         var reading = ListReading(reader: list.makeReader(), board: nil)
         items = []
         // A file without its end marker was cut.
@@ -169,10 +182,11 @@ struct SavedList<Item: SyncItem & Codable>: Sendable {
     @concurrent
     func write(to file: URL) async throws {
         let encoder = JSONEncoder()
-        var text = try encoder.encode(Head(token: token, passes: passes)) + Data([10])
+        var text = Data()
         for item in items { text += try encoder.encode(item) + Data([10]) }
         text += Data("{\"count\":\(items.count)}\n".utf8)
-        try text.write(to: file, options: .atomic)
+        let head = try encoder.encode(Head(token, passes, list: text))
+        try (head + Data([10]) + text).write(to: file, options: .atomic)
     }
 
     /// Applies changes: each item is there once, in the order of its first appearance.

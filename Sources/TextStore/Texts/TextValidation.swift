@@ -1,4 +1,4 @@
-internal import Foundation
+package import Foundation
 import StoreCore
 internal import StorePlatform
 
@@ -98,5 +98,22 @@ enum TextValidation {
         }
         // RFC 7763 §1.1 allows HTML anywhere in Markdown.
         return isDeclared && (isMarkup || type == "text/markdown")
+    }
+}
+
+extension TextStoreError {
+    /// Makes the error with which a store would refuse a file of a server; `nil` if the file is a text.
+    ///
+    /// - Parameters:
+    ///   - bytes: The file.
+    ///   - markupType: The type of a file that may contain HTML, which the source of the text then declares; `nil` for a plain text.
+    package init?(refusing bytes: Data, markupType: String? = nil) {
+        let response = RemoteText(bytes: bytes, contentType: markupType ?? "text/plain")
+        do throws(TextStoreError) {
+            _ = try TextValidation.text(of: response, .init(mediaTypes: markupType.map { [$0] } ?? [], limit: 1_000_000))
+            return nil
+        } catch {
+            self = error
+        }
     }
 }

@@ -14,15 +14,30 @@ struct ListedFiles: Sendable {
     init(count: Int) {
         var (files, contents): ([ListedFile], [String: Data]) = ([], [:])
         for number in 0..<count {
-            let line = Array("file \(number)\n".utf8)
-            let bytes = (0..<Self.size).map { line[$0 % line.count] }
-            // A hundred files per directory, like a collection of pictures.
-            let path = "d\(number / 100)/f\(number)"
+            let (path, bytes) = Self.file(number)
             files.append(ListedFile(path: path, sha256: SHA256.digest(of: bytes).hex, byteCount: Int64(bytes.count)))
             contents["/" + path] = Data(bytes)
         }
         self.files = files
         self.contents = contents
+    }
+
+    private static func file(_ number: Int) -> (path: String, bytes: [UInt8]) {
+        let line = Array("file \(number)\n".utf8)
+        // A hundred files per directory, like a collection of pictures.
+        return ("d\(number / 100)/f\(number)", (0..<size).map { line[$0 % line.count] })
+    }
+
+    /// Writes the first files into a directory.
+    static func write(_ count: Int, into directory: String) throws {
+        for number in 0..<count {
+            let (path, bytes) = file(number)
+            let url = URL(filePath: directory, directoryHint: .isDirectory).appending(path: path)
+            if number % 100 == 0 {
+                try FileManager.default.createDirectory(at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+            }
+            try Data(bytes).write(to: url)
+        }
     }
 }
 
@@ -61,6 +76,4 @@ struct HostTransfer: FileTransfer {
             part.adoptWorkingFile()
         }
     }
-
-    func list() async throws -> ListedSource<ListedFile> { ListedSource(try await host.send("/list.json")) }
 }

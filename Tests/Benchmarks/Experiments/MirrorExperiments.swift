@@ -67,7 +67,7 @@ extension Experiment {
         ]
     }
 
-    /// Fetches each file once with other programs, for at most a minute, and then compares two directories with others.
+    /// Fetches each file once with other programs, for at most a minute.
     @Sendable private static func peers(_ scale: Scale) async throws -> [Peer] {
         let files = ListedFiles(count: scale.times(10_000, quick: 1_000))
         let origin = try LoopbackOrigin(files)
@@ -93,27 +93,18 @@ extension Experiment {
                 peers.append(Peer(figure: peer.figure, name: peer.name, nanoseconds: peer.nanoseconds / perFile))
             }
         }
-        let (source, target) = (try place.makeDirectory(), try place.makeDirectory())
-        for file in files.files {
-            let url = URL(filePath: source).appending(path: file.path)
-            try FileManager.default.createDirectory(at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
-            try files.contents["/" + file.path]?.write(to: url)
-        }
-        for (name, script) in [("rsync", "rsync -a \"$1\" \"$2\""), ("rclone (on the same disk)", "rclone sync \"$1\" \"$2\"")] {
-            let program = [String(name.prefix { $0 != " " })]
-            // The second run has nothing to do.
-            guard try await Peer.time("mirror-again", name, needs: program, script, [source, target]) != nil else { continue }
-            if let peer = try await Peer.time("mirror-again", name, needs: program, script, [source, target]) { peers.append(peer) }
-        }
         return peers
     }
 
+    /// Reads the list as `mirror` does.
     static func synchronizer(
         _ host: RemoteHost, _ path: String
-    ) -> OneWaySynchronizer<DirectoryTarget<ListedSource<ListedFile>, HostTransfer>> {
-        let transfer = HostTransfer(host: host)
-        let target = DirectoryTarget(directory: URL(filePath: path, directoryHint: .isDirectory), transfer: transfer) {
-            try await transfer.list()
+    ) -> OneWaySynchronizer<DirectoryTarget<StreamedSource<ListedFile>, HostTransfer>> {
+        let target = DirectoryTarget(directory: URL(filePath: path, directoryHint: .isDirectory), transfer: HostTransfer(host: host)) {
+            StreamedSource<ListedFile> {
+                let bytes = try await host.bytes(for: Route(path: "/list.json"))
+                return ListBytes(bytes, length: bytes.length)
+            }
         }
         return OneWaySynchronizer(processor: target, options: SyncOptions(concurrency: width))
     }

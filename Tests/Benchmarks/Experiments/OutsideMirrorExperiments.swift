@@ -6,7 +6,9 @@ internal import SyncEngine
 
 /// Mirrors of an origin in another process, compared with programs that do the same.
 extension Experiment {
-    static var outsideMirrors: [Experiment] { [smallFiles, bigFile] }
+    static var outsideMirrors: [Experiment] {
+        [smallFiles, unchanged(10_000, "mirror-unchanged"), unchanged(100_000, "mirror-unchanged-100k"), bigFile]
+    }
 
     /// Compares with rclone, which neither verifies digests nor synchronizes the files to disk. Each has a process of its own, so that
     /// neither has memory, threads, or connections of earlier rows.
@@ -42,6 +44,44 @@ extension Experiment {
                 ))
         }
         return contestants
+    }
+
+    /// Compares with rsync, which compares two directories on one disk. The mirror reads the list from an origin in another process.
+    private static func unchanged(_ count: Int, _ name: String) -> Experiment {
+        Experiment(
+            section: .sync,
+            figures: [
+                Figure(name: name, title: "all of \(count) unchanged files, compared with rsync", unit: .nanoseconds),
+                Figure(name: name + "-cpu", title: "processor time of the same", unit: .nanoseconds),
+            ],
+            isSteady: count > 10_000
+        ) { scale in
+            let count = scale.times(count, quick: count / 10)
+            let origin = try OriginProcess(.files(count))
+            let place = BenchmarkDirectory()
+            let (mirrored, copied) = (try place.makeDirectory(), try place.makeDirectory())
+            try ListedFiles.write(count, into: mirrored)
+            // The first pass takes over the files that have the listed content.
+            let arguments = [MirrorCommand.argument, origin.url.absoluteString, mirrored]
+            _ = try ranOutside(1, "/proc/self/exe", arguments)
+            var contestants: [(Contestant, Round)] = [
+                (
+                    .storehouse,
+                    {
+                        defer { withExtendedLifetime(origin) {} }
+                        return Array(try ranOutside(1, "/proc/self/exe", arguments).prefix(2))
+                    }
+                )
+            ]
+            if let rsync = program("rsync") {
+                let arguments = ["-a", "--exclude=/.storehouse", mirrored + "/", copied]
+                _ = try ranOutside(1, rsync, arguments)
+                contestants.append((.floor, { Array(try ranOutside(1, rsync, arguments).prefix(2)) }))
+            } else {
+                write("benchmarks: \(name) is compared with nothing, because rsync is not installed\n", to: .errors)
+            }
+            return contestants
+        }
     }
 
     /// Both contestants receive, write, and hash the file concurrently.

@@ -1,5 +1,6 @@
 import Foundation
 import StoreCore
+import StorePlatform
 import Testing
 import Trials
 @testable import SyncEngine
@@ -54,6 +55,27 @@ struct LayerTests {
         #expect(try await bench.sync(layers: layers { $0.freeSpace = .max }).unchangedCount == 1)
     }
 
+    @Test(arguments: ["", "d", "new"])
+    func `S23, S24: files with a backup on the same disk free no space`(backup: String) async throws {
+        let bench = try DirectoryBench(["a": "1", "d/z": "z"])
+        try await bench.sync()
+        let target = bench.target(
+            layers: layers { ($0.freeSpace, $0.backup) = (0, backup.isEmpty ? nil : bench.url.appending(path: backup)) })
+        let huge = Int64(1) << 42
+        let old = ["a", "b"].map { LocalEntry<ListedFile>(PathKey($0), version: "1", byteCount: huge) }
+        var smaller = SyncPlan<ListedFile>()
+        smaller.updates = zip(old, [huge / 2, 0]).map {
+            SyncPlan.Download(item: ListedFile(path: $0.key.path, version: "2", byteCount: $1), local: $0, reason: .changed)
+        }
+        var removing = SyncPlan<ListedFile>()
+        removing.additions = [
+            SyncPlan.Download(item: ListedFile(path: "c", version: "1", byteCount: huge), local: nil, reason: .missing)
+        ]
+        removing.removals = old.map { SyncPlan.Removal(local: $0, reason: .notInSource) }
+        removing.removesFirst = true
+        for plan in [smaller, removing] { #expect(try await target.refusal(of: plan)?.code == (backup.isEmpty ? nil : .noSpace)) }
+    }
+
     // MARK: Backup
 
     @Test(arguments: [false, true], [Durability.crash, .power])
@@ -76,32 +98,94 @@ struct LayerTests {
         #expect(found == bench.origin.withLock { $0.contents })
     }
 
-    @Test func `S24: a file that cannot be kept is neither replaced nor removed`() async throws {
-        let bench = try DirectoryBench(["a/x": "1", "b": "2", "z": "z"])
-        let backup = try TemporaryDirectory()
-        // A file has the name of a directory of the backup.
-        try Data("in the way".utf8).write(to: backup.url.appending(path: "a"))
-        try await bench.sync()
-        bench.origin.withLock { $0.contents = ["a/x": "1 new", "z": "z"] }
-        let error = await syncError { try await bench.sync(layers: layers { $0.backup = backup.url }) }
-        #expect(error?.code == .incomplete)
-        #expect(try bench.files == ["a/x": "1", "b": "2", "z": "z"])
-        #expect(try files(in: backup.url) == ["a": "in the way"])
-    }
-
-    @Test func `S19, S24: no link leads a backup elsewhere`() async throws {
+    @Test(arguments: [true, false])
+    func `S19, S24: a file that cannot be kept is neither replaced nor removed, and no link leads a backup elsewhere`(
+        isRemoved: Bool
+    ) async throws {
         let bench = try DirectoryBench(["d/a": "1", "z": "z"])
         let (backup, elsewhere) = (try TemporaryDirectory(), try TemporaryDirectory())
         try FileManager.default.createSymbolicLink(at: backup.url.appending(path: "d"), withDestinationURL: elsewhere.url)
         try await bench.sync()
-        bench.origin.withLock { $0.contents = ["d/a": "2", "z": "z"] }
+        bench.origin.withLock { $0.contents = isRemoved ? ["z": "z"] : ["d/a": "2", "z": "z"] }
         let error = await syncError { try await bench.sync(layers: layers { $0.backup = backup.url }) }
         #expect(error?.code == .incomplete)
         #expect(try bench.files == ["d/a": "1", "z": "z"])
         #expect(try files(in: elsewhere.url).isEmpty)
     }
 
-    @Test(arguments: ["", ".storehouse", ".storehouse/parts", ".storehouse/backup"])
+    @Test(arguments: [Durability.crash, .power])
+    func `S24: a backup in the way of another gets a free name, and no pass fails for it`(durability: Durability) async throws {
+        let bench = try DirectoryBench(["p": "1", "q/r": "2", "z": "z"])
+        let backup = try TemporaryDirectory()
+        try Data("the user's".utf8).write(to: backup.url.appending(path: "p~1"))
+        for contents in [["p/x": "3", "q": "4", "z": "z"], ["p": "5", "q/r": "6", "z": "z"], ["z": "z"]] {
+            try await bench.sync(layers: layers { $0.backup = backup.url }, durability: durability)
+            bench.origin.withLock { $0.contents = contents }
+        }
+        try await bench.sync(layers: layers { $0.backup = backup.url }, durability: durability)
+        #expect(try bench.files == ["z": "z"])
+        #expect(
+            try files(in: backup.url) == [
+                "p~1": "the user's", "p~2": "1", "p~3/x": "3", "p": "5", "q~1/r": "2", "q~2": "4", "q/r": "6",
+            ])
+    }
+
+    @Test(arguments: [false, true], [false, true])
+    func `S4, S24: a file saved while its backup is made is neither replaced nor removed`(isRemoved: Bool, isShaped: Bool) async throws {
+        let bench = try DirectoryBench(["a": "1", "z": "z"])
+        let backup = try TemporaryDirectory()
+        try await bench.sync()
+        bench.origin.withLock { $0.contents = isShaped ? ["a/b": "2", "z": "z"] : isRemoved ? ["z": "z"] : ["a": "2", "z": "z"] }
+        bench.probe.withLock {
+            $0 = { [url = bench.url] step in
+                guard step == .backsUp("a") else { return }
+                // As programs save: a new file takes the name.
+                try Data("saved".utf8).write(to: url.appending(path: "new"))
+                try FileManager.default.removeItem(at: url.appending(path: "a"))
+                try FileManager.default.moveItem(at: url.appending(path: "new"), to: url.appending(path: "a"))
+            }
+        }
+        let error = await syncError { try await bench.sync(layers: layers { $0.backup = backup.url }) }
+        #expect(codes(error) == [.changedLocally])
+        #expect(try bench.files == ["a": "saved", "z": "z"])
+        #expect(try files(in: backup.url) == ["a": "1"])
+    }
+
+    #if os(Linux)
+    @Test(arguments: [Durability.crash, .power])
+    func `S24: a backup on another disk is a copy, and none of it stays if that disk is full`(durability: Durability) async throws {
+        let bench = try DirectoryBench(["d/a": "1", "z": "z"])
+        let backup = try TemporaryDirectory(in: "/dev/shm")
+        try await bench.sync()
+        bench["d/a"] = "2"
+        bench.probe.withLock {
+            $0 = { if $0 == .backsUp("d/a") { throw StoreError.fileSystem("writing", path: "/", errno: POSIXErrorCode.ENOSPC.rawValue) } }
+        }
+        #expect(await syncError { try await bench.sync(layers: layers { $0.backup = backup.url }, durability: durability) } != nil)
+        #expect(try bench.files == ["d/a": "1", "z": "z"])
+        bench.probe.withLock { $0 = nil }
+        try await bench.sync(layers: layers { $0.backup = backup.url }, durability: durability)
+        #expect(try bench.files == ["d/a": "2", "z": "z"])
+        #expect(try files(in: backup.url) == ["d/a": "1"])
+    }
+    #endif
+
+    @Test func `S24: targets that share a backup directory do not mix their files`() throws {
+        let (backup, one, two) = (try TemporaryDirectory(), try DirectoryBench(), try DirectoryBench())
+        try one.write("1", "a")
+        try two.write("2", "b")
+        let places = try TargetPlaces(two.target().place, durability: .crash)
+        let other = try BackupPlace(backup.url, of: places, modes: FileModes())
+        // The other pass stores a file while the first one is about to name its own.
+        let interrupted = try TargetPlaces(one.target().place, durability: .crash) { _ in
+            try other.store("b", in: places.root, as: RelativePath("b"))
+        }
+        let store = try BackupPlace(backup.url, of: interrupted, modes: FileModes())
+        try store.store("a", in: interrupted.root, as: RelativePath("a"))
+        #expect(try files(in: backup.url) == ["a": "1", "b": "2"])
+    }
+
+    @Test(arguments: ["", "..", "../..", ".storehouse", ".storehouse/parts", ".storehouse/backup"])
     func `S24: a backup in a directory that passes change themselves is refused`(path: String) async throws {
         let bench = try DirectoryBench(["a": "1"])
         try await bench.sync()
@@ -158,6 +242,18 @@ struct LayerTests {
         }
         let report = try await bench.sync(layers: check)
         #expect((report.unchangedCount, report.updatedCount) == (1, 0))
+    }
+
+    @Test(arguments: [LocalEdits.overwrite, .keepLocal])
+    func `S25: a file that the disk cannot read is repaired`(edits: LocalEdits) async throws {
+        let bench = try DirectoryBench(["a": "1", "d/b": "2", "z": "z"])
+        try await bench.sync()
+        bench.probe.withLock {
+            $0 = { if $0 == .reads("d/b") { throw StoreError.fileSystem("reading", path: "/", errno: POSIXErrorCode.EIO.rawValue) } }
+        }
+        let report = try await bench.sync(localEdits: edits, layers: layers { $0.verification = .digests(at: nil) })
+        #expect((report.updatedCount, report.unchangedCount) == (1, 2))
+        #expect(try bench.files == bench.origin.withLock { $0.contents })
     }
 
     @Test func `S20, S25: a damaged file is no source of a move`() async throws {

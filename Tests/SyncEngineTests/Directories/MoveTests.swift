@@ -131,6 +131,59 @@ struct MoveTests {
         #expect(try parts(bench).isEmpty)
     }
 
+    @Test(arguments: [POSIXErrorCode.EPERM, .EOPNOTSUPP, .EMLINK, .EXDEV])
+    func `S20: where a file cannot have two names, it is downloaded`(code: POSIXErrorCode) async throws {
+        let bench = try DirectoryBench(["a": "1", "b": "2", "z": "z"])
+        try await bench.sync()
+        bench.origin.withLock { $0.contents = ["b": "1", "a": "2", "z": "z"] }
+        bench.probe.withLock {
+            $0 = { if case .holds = $0 { throw StoreError.fileSystem("linking a file to", path: "/", errno: code.rawValue) } }
+        }
+        let report = try await bench.sync()
+        #expect((report.movedCount, report.updatedCount) == (0, 2))
+        #expect(try bench.files == ["b": "1", "a": "2", "z": "z"])
+        #expect(try parts(bench).isEmpty)
+    }
+
+    @Test func `S20: a disk that is full before a move ends the pass, and the next pass moves`() async throws {
+        let bench = try DirectoryBench(["a": "1", "b": "2", "z": "z"])
+        try await bench.sync()
+        bench.origin.withLock { ($0.contents, $0.transfers) = (["b": "1", "a": "2", "z": "z"], []) }
+        bench.probe.withLock {
+            $0 = { if $0 == .holds("b") { throw StoreError.fileSystem("linking", path: "/", errno: POSIXErrorCode.ENOSPC.rawValue) } }
+        }
+        #expect(await syncError { try await bench.sync() }?.stage == .moves)
+        #expect(try bench.files == ["a": "1", "b": "2", "z": "z"])
+        #expect(try parts(bench).isEmpty)
+        bench.probe.withLock { $0 = nil }
+        #expect(try await bench.sync().movedCount == 2)
+        #expect(bench.origin.withLock { $0.transfers } == [])
+    }
+
+    @Test(arguments: [false, true])
+    func `S20, S24: a content that has lost its name to a failed swap is not downloaded again, or is in the backup`(
+        hasBackup: Bool
+    ) async throws {
+        let (bench, backup) = (try DirectoryBench(["a": "1", "b": "2", "z": "z"]), try TemporaryDirectory())
+        try await bench.sync()
+        bench.origin.withLock { ($0.contents, $0.transfers) = (["b": "1", "a": "2", "z": "z"], []) }
+        bench.probe.withLock {
+            $0 = { if $0 == .renames("b") { throw StoreError.fileSystem("renaming", path: "/", errno: POSIXErrorCode.EBUSY.rawValue) } }
+        }
+        var layers = MirrorLayers()
+        if hasBackup { layers.backup = backup.url }
+        #expect(await syncError { try await bench.sync(layers: layers, concurrency: 1) }?.code == .incomplete)
+        #expect(try bench.files == ["a": "2", "b": "2", "z": "z"])
+        bench.probe.withLock { $0 = nil }
+        try await bench.sync(layers: layers)
+        #expect(try bench.files == ["b": "1", "a": "2", "z": "z"])
+        if hasBackup {
+            #expect(try String(contentsOf: backup.url.appending(path: "a"), encoding: .utf8) == "1")
+        } else {
+            #expect(bench.origin.withLock { $0.transfers } == [])
+        }
+    }
+
     @Test(arguments: [false, true])
     func `S4, S20: a file saved under the new name is not replaced by a move`(exists: Bool) async throws {
         let bench = try DirectoryBench(exists ? ["a": "1", "b": "2", "z": "z"] : ["a": "1", "z": "z"])

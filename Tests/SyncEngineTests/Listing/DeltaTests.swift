@@ -186,6 +186,14 @@ struct DeltaTests {
             // Without its last line break, a line may have been cut.
             #expect(saved == nil || length == whole.count - 1, "\(length)")
         }
+        // A name, a digest or the token with another byte is text like any other.
+        for place in 0..<whole.count {
+            var other = whole
+            other[place] ^= 1
+            try other.write(to: file)
+            let saved = await SavedList<ListedFile>(reading: file)
+            #expect(saved == nil, "\(place)")
+        }
         try whole.prefix(whole.count / 2).write(to: file)
         _ = origin.takeRequests()
         try await sync(["a": "1"])

@@ -17,6 +17,8 @@ struct ListedFileParsingTests {
         #"[{"path":"a","version":"1","size":123456789012345678,"url":"x"}]"#,
         "[{\"version\":\"é\",\"path\":\"d/e\u{301}\",\"byteCount\":7}]",
         #"[{"path":"a","version":"\#(digest)","sha256":"\#(digest)"}]"#, #"[{"path":"a","version":"1","size":7,"byteCount":7}]"#,
+        // As most encoders write slashes.
+        #"[{"path":"d\/e\/f","version":"1\/2","url":"http:\/\/h\/"},{"path":"/","version":"\/"}]"#,
         "[ { \"path\" :\t\"a\" ,\r\n \"version\" : \"1\" , \"size\" : 12 } , {\"path\":\"\",\"version\":\"2\",\"url\":\"\"} ] ",
     ])
     func `S17: a plain list is parsed to what the decoder makes of it`(text: String) throws {
@@ -30,7 +32,9 @@ struct ListedFileParsingTests {
     @Test(arguments: [
         "", "[", "[]", "{}", "[{}]", "[{\"path\":\"a\"}]", #"[{"path":"a","version":""}]"#,
         #"[{"path":"a","version":"1","size":7,"byteCount":8}]"#,
-        #"[{"path":"a\n","version":"1"}]"#, #"[{"path":"a","version":"1","extra":1}]"#, #"[{"path":"a","path":"b","version":"1"}]"#,
+        #"[{"path":"a\n","version":"1"}]"#, #"[{"path":"a\\/b","version":"1"}]"#, #"[{"p\/ath":"a","version":"1"}]"#,
+        #"[{"path":"a","sha256":"\/\#(digest.dropFirst())"}]"#, #"[{"path":"a\"#,
+        #"[{"path":"a","version":"1","extra":1}]"#, #"[{"path":"a","path":"b","version":"1"}]"#,
         #"[{"path":"a","version":"1","size":1.0}]"#, #"[{"path":"a","version":"1","size":1e2}]"#,
         #"[{"path":"a","version":"1","size":-1}]"#,
         #"[{"path":"a","version":"1","size":01}]"#, #"[{"path":"a","version":"1","size":1234567890123456789}]"#,
@@ -49,9 +53,12 @@ struct ListedFileParsingTests {
     }
 
     @Test func `S17: a damaged list is parsed as the decoder would, or left to it`() {
-        let text = Array(#"[{"path":"d/a","sha256":"\#(Self.digest)","size":17,"url":"u"},{"path":"b","version":"2","byteCount":5}]"#.utf8)
+        let text = Array(#"[{"path":"d\/a","sha256":"\#(Self.digest)","size":17,"url":"u"},{"path":"b","version":"2","byteCount":5}]"#.utf8)
         for index in text.indices {
-            for byte in [UInt8(ascii: "\""), UInt8(ascii: "0"), UInt8(ascii: "}"), UInt8(ascii: ","), 0x20, 0xC3, text[index] ^ 1] {
+            for byte in [
+                UInt8(ascii: "\""), UInt8(ascii: "0"), UInt8(ascii: "}"), UInt8(ascii: ","), UInt8(ascii: "\\"), 0x20, 0xC3,
+                text[index] ^ 1,
+            ] {
                 var damaged = text
                 damaged[index] = byte
                 guard let files = ListedFile.parse(damaged) else { continue }
