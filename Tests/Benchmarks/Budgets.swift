@@ -123,6 +123,10 @@ extension Budget {
         .ratio("host-64-cpu", to: .mutex, 0.25, noisy: false),
         .ratio("host-1-cpu", to: .mutex, 1.0 / 3, noisy: false),
         .ratio("post-1", to: .mutex, 1.3, noisy: false),
+        // Reused connections: compared with the same exchanges over at most 64 of them
+        .ratio("secure-128", to: .mutex, 1.3, noisy: false),
+        .ratio("secure-256", to: .mutex, 1.3, noisy: false),
+        .ratio("secure-4-hosts", to: .mutex, 1.3, noisy: false),
         // Compared with `URLComponents` and `URLRequest`, which check nothing
         .ratio("route", to: .mutex, 1.5),
 

@@ -33,9 +33,10 @@ extension Experiment {
         #if os(Linux)
         [
             secure("secure-64", "an exchange of 1 KB over TLS, 64 wide", width: 64),
-            secure("secure-128", "an exchange of 1 KB over TLS, 128 wide", width: 128),
-            secure("secure-256", "an exchange of 1 KB over TLS, 256 wide", width: 256),
-            secure("secure-4-hosts", "an exchange of 1 KB over TLS with four hosts, each 32 wide", width: 32, hosts: 4),
+            secure("secure-128", "an exchange of 1 KB over TLS, 128 wide, compared with 64 wide", width: 128),
+            secure("secure-256", "an exchange of 1 KB over TLS, 256 wide, compared with 64 wide", width: 256),
+            secure(
+                "secure-4-hosts", "an exchange of 1 KB over TLS with four hosts, each 32 wide, compared with 64 wide", width: 32, hosts: 4),
         ]
         #else
         []
@@ -50,26 +51,26 @@ extension Experiment {
             let times = scale.times(4_000, quick: 1_000)
             let authorities = try TLSOptions.Authorities(contentsOf: certificate)
             let transport = RemoteHost("localhost").transport
-            let hosts = origins.map { origin in
-                RemoteHost(
-                    HostConfiguration("localhost", port: origin.url.port), transport: transport,
-                    limits: HostLimits(concurrentExchanges: width)
-                ).with { $0.tls.authorities = authorities }
-            }
-            let next = Atomic(0)
-            var contestants: [(Contestant, Round)] = [
-                (
-                    .storehouse,
-                    {
-                        // The closure keeps the origins running.
-                        defer { withExtendedLifetime(origins) {} }
-                        return try await spent(times, over: width * count) {
-                            let number = next.add(1, ordering: .relaxed).oldValue
-                            blackHole(try await hosts[number % count].data(for: Route(path: "/profile")))
-                        }
+            /// The exchanges of a width with some of the origins.
+            func exchanges(_ width: Int, with origins: [OriginProcess]) -> Round {
+                let hosts = origins.map { origin in
+                    RemoteHost(
+                        HostConfiguration("localhost", port: origin.url.port), transport: transport,
+                        limits: HostLimits(concurrentExchanges: width)
+                    ).with { $0.tls.authorities = authorities }
+                }
+                let next = Atomic(0)
+                return {
+                    // The closure keeps the origins running.
+                    defer { withExtendedLifetime(origins) {} }
+                    return try await spent(times, over: width * hosts.count) {
+                        let number = next.add(1, ordering: .relaxed).oldValue
+                        blackHole(try await hosts[number % hosts.count].data(for: Route(path: "/profile")))
                     }
-                )
-            ]
+                }
+            }
+            var contestants: [(Contestant, Round)] = [(.storehouse, exchanges(width, with: origins))]
+            if width != 64 { contestants.append((.mutex, exchanges(64, with: [origins[0]]))) }
             let curl = ["/usr/bin/curl", "/usr/local/bin/curl"].first { FileManager.default.isExecutableFile(atPath: $0) }
             if count == 1, let curl {
                 let address = "\(origins[0].url.absoluteString)/profile?[1-\(times)]"

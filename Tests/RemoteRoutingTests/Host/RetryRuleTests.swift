@@ -58,12 +58,28 @@ struct RetryRuleTests {
     }
 
     @Test(arguments: TransportKind.allCases)
+    func `H5, H22: rules do not make a failed refresh final`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/me") { $0["Authorization"] == "Bearer new" ? .json([1]) : .status(401) }
+        bench.on("POST", "/token", inTurn: .status(503), .json(Token(accessToken: "new")))
+        let host = bench.host { $0.retryRules.methods = [.get] }.authorized(
+            by: .bearer(Token(accessToken: "old")) { _, unauthenticated in
+                try await unauthenticated.send(Route(path: "/token", method: .post))
+            })
+        let error = try await remoteError { try await host.send("/me") }
+        #expect(error.code == .refreshFailed && error.failureKind == .transient)
+        #expect(try await host.send("/me", as: [Int].self) == [1])
+    }
+
+    @Test(arguments: TransportKind.allCases)
     func `H22: a status may be no value`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/missing") { _ in .status(404) }
         bench.on("GET", "/there") { _ in .json([1]) }
         bench.on("GET", "/refused") { _ in .status(403) }
+        bench.on("GET", "/none") { _ in .status(204) }
         let host = bench.host()
+        #expect(try await host.send(Route(path: "/none"), as: [Int].self, nilFor: [204]) == nil)
         #expect(try await host.send(Route(path: "/missing"), as: [Int].self, nilFor: [404, 410]) == nil)
         #expect(try await host.send(Route(path: "/there"), as: [Int].self, nilFor: [404]) == [1])
         let error = try await remoteError { _ = try await host.send(Route(path: "/refused"), as: [Int].self, nilFor: [404]) }

@@ -222,6 +222,17 @@ final class FrameServer {
                     elif plan == 'no-error':
                         part(stream)
                         reset(0)
+                    elif plan == 'no-error-of-last':
+                        # The last of ten requests; the others are complete, before and after it.
+                        if count < 10: continue
+                        for other in range(1, stream, 4): wire.sendall(frame(1, 4, other, b'\x88') + frame(0, 1, other, b'whole'))
+                        part(stream)
+                        wire.sendall(frame(3, 0, stream, b'\0\0\0\0') + b''.join(
+                            frame(1, 4, other, b'\x88') + frame(0, 1, other, b'whole') for other in range(3, stream, 4)))
+                    elif plan == 'no-error-after-end':
+                        # The server does not want the rest of the request (RFC 9113 §8.1).
+                        wire.sendall(frame(1, 4, stream, b'\x88') + frame(0, 1, stream, b'whole'))
+                        reset(0)
                     elif plan == 'no-error-at-once':
                         wire.sendall(frame(1, 4, stream, b'\x88') + frame(0, 0, stream, b'part') + frame(3, 0, stream, b'\0\0\0\0'))
                     elif plan == 'too-long-frame':

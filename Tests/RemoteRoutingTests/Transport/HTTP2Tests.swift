@@ -13,7 +13,8 @@ import Trials
 struct HTTP2OfferTests {
     @Test(
         arguments: [
-            (0x075800, true, true, false, true), (0x081700, true, true, false, true), (0x075702, true, true, false, false),
+            (0x075801, true, true, false, true), (0x080300, true, true, false, true), (0x075702, true, true, false, false),
+            (0x080000, true, true, false, false), (0x080201, true, true, false, false),
             (0x075800, false, true, false, false), (0x075800, true, false, false, false), (0x075800, true, true, true, false),
         ] as [(UInt32, Bool, Bool, Bool, Bool)])
     func `W5, W9: HTTP 2 is offered over TLS for responses that are not streamed, if libcurl supports it`(

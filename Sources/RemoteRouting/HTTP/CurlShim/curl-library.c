@@ -15,6 +15,7 @@
 // Weak: NULL unless the program links libcurl itself, as a statically linked program must.
 #define WIRE_WEAK(result, name, parameters) extern result name parameters __attribute__((weak));
 WIRE_FUNCTIONS(WIRE_WEAK)
+WIRE_WEAK(int, curl_global_trace, (const char *))
 #undef WIRE_WEAK
 
 enum { WIRE_LIBRARIES = 8 };
@@ -46,6 +47,7 @@ static int fill(wire_library *library, void *handle) {
     if (!library->name) return 0;
     WIRE_FUNCTIONS(WIRE_LOOK)
 #undef WIRE_LOOK
+    *(void **)&library->trace = dlsym(handle, "curl_global_trace");
     find_openssl(library, handle);
     return 1;
 }
@@ -56,6 +58,7 @@ static int fill_from_linked(wire_library *library) {
     library->name = name;
     WIRE_FUNCTIONS(WIRE_COPY)
 #undef WIRE_COPY
+    library->trace = curl_global_trace;
     return 1;
 }
 
@@ -167,6 +170,8 @@ int wire_library_initialize(int number) {
         // No cleanup, because other code in the process may use the library.
         library->initialization = library->curl_global_init(CURL_GLOBAL_DEFAULT);
         library->is_initialized = 1;
+        // For all handles of the process, but only those with CURLOPT_VERBOSE receive messages.
+        if (library->trace) library->trace("http/2");
         atexit(hold_loops);
         if (!is_prepared_for_fork) is_prepared_for_fork = pthread_atfork(NULL, NULL, forget_loops) == 0;
     }

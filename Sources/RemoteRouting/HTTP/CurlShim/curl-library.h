@@ -73,6 +73,8 @@ typedef struct {
     int features;
     const char *tls;
     const char *certificates;
+    /// Turns on messages (since 8.3); NULL in older versions.
+    int (*trace)(const char *);
     /// The functions of the library's OpenSSL; NULL if it has none, or hides them.
     void *(*certificate_of)(const void *);
     int (*find_extension)(const void *, int, int);

@@ -29,6 +29,8 @@ typedef struct connection connection;
 struct connection {
     /// The next connection of the bucket.
     connection *next;
+    /// The transfers that use it.
+    wire_transfer *transfers;
     endpoints ends;
     /// Negative after it was closed.
     int socket;
@@ -44,6 +46,8 @@ struct connection {
     int was_shut;
     /// Whether the server has announced its end (RFC 9113 §6.8).
     int has_goaway;
+    /// Whether libcurl has refused its frames.
+    int is_malformed;
 };
 
 /// An open socket of a loop, and the results of the last looks at it.
@@ -124,8 +128,9 @@ struct wire_transfer {
     uint32_t arrivals;
     /// The number of arrivals on the connection with the last chunk of the body.
     uint32_t arrivals_read;
-    /// The connection of the request; NULL before the request is sent.
+    /// The connection of the request, NULL before the request is sent, and the next transfer that uses it.
     connection *connection;
+    wire_transfer *next;
     /// Whether the end of the body must be observed, and the number of bytes that were read from the connection up to its last chunk.
     int watches_end;
     uint64_t read;
@@ -134,6 +139,9 @@ struct wire_transfer {
     /// Whether the request was sent as frames, and whether the server has announced that it did not process it.
     int has_stream;
     int is_unprocessed;
+    /// The number of the stream, 0 if it is unknown, and whether its response has ended.
+    unsigned long stream;
+    int has_ended;
     /// Whether the server's certificate was refused, because it names its host only in the common name.
     int lacks_names;
     int new_socket;

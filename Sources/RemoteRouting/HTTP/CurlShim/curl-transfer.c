@@ -77,11 +77,43 @@ static void end_start(wire_transfer *own) {
     own->is_starting = 0;
 }
 
-/// Receives libcurl's messages, which alone reveal the use of HTTP/2 before a response, and GOAWAY frames (RFC 9113 §6.8).
+static int begins(const char *text, const char *end, const char *with) {
+    size_t count = strlen(with);
+    return (size_t)(end - text) >= count && memcmp(text, with, count) == 0;
+}
+
+/// Notes the stream of a request, and the frame that ends the response of any stream of the connection (RFC 9113 §8.1).
+static void note_stream(wire_transfer *own, unsigned long stream, const char *text, const char *end) {
+    if (begins(text, end, "] OPENED stream")) {
+        own->stream = stream;
+        own->has_ended = 0;
+    }
+    if (!begins(text, end, "] <- FRAME[") || !memmem(text, (size_t)(end - text), "eos=1", 5)) return;
+    // The message belongs to the transfer that reads from the connection.
+    for (wire_transfer *each = own->connection->transfers; each; each = each->next)
+        if (each->stream == stream) each->has_ended = 1;
+}
+
+/// Receives libcurl's messages, which alone reveal the use of HTTP/2 before a response, and the ends of streams and connections.
 static int on_text(CURL *easy, int kind, char *text, size_t count, void *transfer) {
     (void)easy;
     wire_transfer *own = transfer;
     if (kind != CURLINFO_TEXT || !own->connection) return 0;
+    if (begins(text, text + count, "[HTTP/2] [")) {
+        // The number ends before the text does, at a bracket.
+        char *rest;
+        unsigned long stream = strtoul(text + 10, &rest, 10);
+        if (stream > 0) note_stream(own, stream, rest, text + count);
+        // libcurl refuses malformed frames with a GOAWAY of its own (RFC 9113 §6.8). Before 8.16 it would then wait without end.
+        static const char refusal[] = "] -> FRAME[GOAWAY, error=";
+        long reason = begins(rest, text + count, refusal) ? strtol(rest + sizeof refusal - 1, NULL, 10) : 0;
+        if (reason > 0 && own->connection->socket >= 0) {
+            shutdown(own->connection->socket, SHUT_RDWR);
+            // 11: there were too many frames.
+            if (reason != 11) own->connection->is_malformed = 1;
+        }
+        if (begins(rest, text + count, "] ->")) return 0;
+    }
     if (memmem(text, count, "Stream ID", 9)) own->has_stream = 1;
     if (!memmem(text, count, "GOAWAY", 6)) return 0;
     own->connection->has_goaway = 1;
@@ -136,9 +168,18 @@ static int opened_socket(const wire_transfer *own, const endpoints *ends) {
 /// Makes a connection the transfer's; NULL for none.
 static void use_connection(wire_transfer *own, connection *connection) {
     if (connection) connection->users++;
-    if (own->connection) wire_connection_leave(own->connection);
+    if (own->connection) {
+        wire_transfer **place = &own->connection->transfers;
+        while (*place != own) place = &(*place)->next;
+        *place = own->next;
+        wire_connection_leave(own->connection);
+    }
     own->connection = connection;
-    if (connection) own->arrivals = connection->arrivals;
+    own->stream = 0;
+    if (!connection) return;
+    own->next = connection->transfers;
+    connection->transfers = own;
+    own->arrivals = connection->arrivals;
 }
 
 static int on_will_send(void *transfer, char *remote, char *local, int remote_port, int local_port) {
@@ -267,8 +308,8 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     // The connection outlives the transfer.
     curl->curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, wire_connection_close);
     curl->curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, transfer->loop);
-    // Messages cost some microseconds.
-    if (transfer->offers_http2 && (curl->version < WIRE_REPORTS_BROKEN_FRAMES || request->needs_fresh_connection)) {
+    // Messages cost 5 microseconds, or 25 if they name each frame.
+    if (transfer->offers_http2) {
         curl->curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, on_text);
         curl->curl_easy_setopt(easy, CURLOPT_DEBUGDATA, transfer);
         curl->curl_easy_setopt(easy, CURLOPT_VERBOSE, 1L);
@@ -438,14 +479,17 @@ int wire_transfer_is_unprocessed(const wire_transfer *transfer) { return transfe
 int wire_transfer_is_cut(const wire_transfer *transfer, int code) {
     const connection *connection = transfer->connection;
     if (!connection) return 0;
+    if (code && connection->is_malformed) return 1;
     if (!transfer->watches_end) return code == CURLE_GOT_NOTHING && transfer->has_stream;
     if (code) return 0;
+    // No version reports a stream that is reset with NO_ERROR.
+    if (transfer->loop->curl->version >= WIRE_TRACES_FRAMES) return transfer->stream > 0 && !transfer->has_ended;
     // After malformed frames, these versions close the connection and report a success.
-    if (connection->socket < 0) return transfer->loop->curl->version < WIRE_REPORTS_BROKEN_FRAMES && !connection->has_goaway;
+    if (connection->socket < 0) return !connection->has_goaway;
     // The frames of other streams would be mistaken for the end of this one.
     if (connection->users > 1 || connection->arrivals != transfer->arrivals_read) return 0;
-    // No version reports a stream that is reset with NO_ERROR. A record with this frame alone has 13 bytes; one with an empty last DATA frame
-    // has 9. To both, TLS adds 22, 29 or 21 bytes.
+    // A record with the frame that resets the stream has 13 bytes; one with an empty last DATA frame has 9. To both, TLS adds 22, 29 or 21
+    // bytes.
     uint64_t rest = wire_socket_read_bytes(connection->socket) - transfer->read;
     return rest == 13 + 22 || rest == 13 + 29 || rest == 13 + 21;
 }

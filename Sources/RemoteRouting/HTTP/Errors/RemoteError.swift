@@ -139,10 +139,12 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
     /// The description, which is also the `localizedDescription`.
     public var errorDescription: String? { description }
 
+    /// Whether the same request is worth another attempt, by the rules of its host.
+    private var isPassing: Bool { isWorthRetrying ?? isTransient }
+
     /// Whether the cause is transient, such as a lost connection or an overloaded server.
-    var isPassing: Bool {
-        if let isWorthRetrying { return isWorthRetrying }
-        return switch stage {
+    fileprivate var isTransient: Bool {
+        switch stage {
         case .transport: Code.passing.contains(code)
         case .timeout: code == .headTimedOut || code == .idleTimedOut || code == .attemptTimedOut
         case .status: status.map { [408, 429, 502, 503, 504].contains($0) } ?? false
@@ -197,7 +199,7 @@ extension Error {
     /// automatically, but the next 401 starts a new refresh.
     package var passesByItself: Bool {
         switch self {
-        case let error as RemoteError: return error.isPassing || error.stage == .timeout || error.stage == .cancelled
+        case let error as RemoteError: return error.isTransient || error.stage == .timeout || error.stage == .cancelled
         case is CancellationError: return true
         case let advice as any FailureAdvising: return advice.failureKind == .transient || advice.failureKind == .cancelled
         default: return false

@@ -39,8 +39,11 @@ package struct WireLibrary: Sendable {
         /// Whether libcurl asks before sending, which prevents an unsafe request from being sent twice on a reused connection.
         package var asksBeforeSending: Bool { version >= UInt32(WIRE_ASKS_BEFORE_SENDING) }
 
-        /// Whether HTTP/2 is built in and tested here.
-        var hasTestedHTTP2: Bool { hasHTTP2 && version >= UInt32(WIRE_HAS_TESTED_HTTP2) }
+        /// Whether HTTP/2 is built in and tested here, and its messages or reads show the end of a body.
+        var hasTestedHTTP2: Bool {
+            hasHTTP2 && version >= UInt32(WIRE_HAS_TESTED_HTTP2)
+                && (version < UInt32(WIRE_READS_AHEAD) || version >= UInt32(WIRE_TRACES_FRAMES))
+        }
 
         /// Returns whether the library may offer HTTP/2 for a request to an origin.
         func mayOfferHTTP2(isSecure: Bool, isStream: Bool, _ known: KnownProtocols.Support?) -> Bool {

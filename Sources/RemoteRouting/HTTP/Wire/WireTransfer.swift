@@ -109,7 +109,7 @@ final class WireTransfer {
         if wire_transfer_was_shut(handle) != 0 { return true }
         let text = String(cString: wire_transfer_error(handle))
         // After the head, libcurl only sends responses to frames. A lost connection would give a reason.
-        let cannotRespond = code == 55 && text.isEmpty && hasHead && headReader.isShared
+        let cannotRespond = code == 55 && text.isEmpty && hasHead && headReader.isShared && !isCut(code)
         return cannotRespond || text.contains("Flooding was detected")
     }
 

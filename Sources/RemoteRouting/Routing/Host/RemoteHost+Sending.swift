@@ -38,7 +38,9 @@ extension RemoteHost {
     ) async throws -> sending Value? {
         do {
             return try await send(route, as: type)
-        } catch let error as RemoteError where error.stage == .status && error.status.map(statuses.contains) == true {
+        } catch let error as RemoteError
+            where (error.stage == .status || error.code == .emptyBody) && error.status.map(statuses.contains) == true
+        {
             return nil
         }
     }

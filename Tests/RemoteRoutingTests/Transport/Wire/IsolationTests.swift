@@ -71,7 +71,9 @@ struct IsolationTests {
     private func start(_ url: URL, _ tls: TLSOptions? = nil, on engine: WireEngine) throws -> Meter {
         // Ends a flood that newer versions of libcurl read in small steps.
         let idle = tls.map { _ in Duration.milliseconds(100) }
-        let meter = Meter(ExchangeLimits(head: nil, idle: idle, bodyBytes: 64 << 20, memoryBytes: .max))
+        // The next exchange may share its connection, and have no head.
+        let head = tls.map { _ in Duration.seconds(1) }
+        let meter = Meter(ExchangeLimits(head: head, idle: idle, bodyBytes: 64 << 20, memoryBytes: .max))
         var connection = ConnectionOptions()
         if let tls { connection.tls = tls }
         try engine.start(url, over: connection, meter.exchange)

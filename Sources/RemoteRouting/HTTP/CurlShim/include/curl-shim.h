@@ -20,10 +20,11 @@
 #define WIRE_ASKS_BEFORE_SENDING 0x075000
 /// 8.2 clears the last response when a handle is reset.
 #define WIRE_RESETS_HANDLES 0x080200
-/// 7.88 is the oldest version whose HTTP/2 is tested here.
+/// 7.88 is the oldest version whose HTTP/2 is tested here; 8.0 reads ahead, so that its reads show no frame any more.
 #define WIRE_HAS_TESTED_HTTP2 0x075800
-/// 8.1 reports malformed frames as errors.
-#define WIRE_REPORTS_BROKEN_FRAMES 0x080100
+#define WIRE_READS_AHEAD 0x080000
+/// 8.3 names each frame in its messages.
+#define WIRE_TRACES_FRAMES 0x080300
 /// 8.16 resets a stream at once; versions from 7.88 send the reset with the next request on the connection.
 #define WIRE_RESETS_STREAMS 0x081000
 /// 8.7 counts bodies among the bytes of a request.
