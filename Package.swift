@@ -240,7 +240,9 @@ let package = Package(
                 "RemoteRoutingTesting", "TextStore", "SyncEngine", "LoopbackOrigin", "tour", "Trials", "TestWidth",
             ],
             swiftSettings: settings),
-        // The examples of the documentation, compiled and run, and a check that the documentation shows no others.
+        // The examples of the documentation, compiled and run, and a check that the documentation shows no others. The plugin writes the files
+        // of the folder `Snippets` with the blocks of the articles and doc comments in place.
+        .plugin(name: "SnippetPlugin", capability: .buildTool(), path: "Tests/Support/SnippetPlugin"),
         .testTarget(
             name: "DocumentationTests",
             dependencies: [
@@ -249,7 +251,7 @@ let package = Package(
                 "RemoteRouting", "SyncEngine", "LoopbackOrigin", "Inspector",
                 "hello", "Trials", "TestWidth",
             ],
-            swiftSettings: settings),
+            exclude: ["Snippets"], swiftSettings: settings, plugins: ["SnippetPlugin"]),
 
         // The benchmarks, and what they ask of the allocator.
         .executableTarget(
@@ -271,6 +273,7 @@ if let names = Context.environment["STOREHOUSE_TARGETS"] {
     while count < needed.count {
         count = needed.count
         for target in package.targets where needed.contains(target.name) {
+            for case .plugin(let name, _) in target.plugins ?? [] { needed.insert(name) }
             for dependency in target.dependencies {
                 switch dependency {
                 case .targetItem(let name, _), .byNameItem(let name, _): needed.insert(name)

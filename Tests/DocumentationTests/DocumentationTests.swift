@@ -11,8 +11,46 @@ internal import Testing
         Issue.record(
             """
             \(block.file), line \(block.line): the example that begins with “\(block.firstLine)” is not compiled. \
-            Write it, line by line as it stands, into a file of Tests/DocumentationTests/Snippets.
+            Write a line “//: \(block.file.split(separator: "/").last ?? ""): \(block.firstLine)” where it is to be compiled, in a file of
+            Tests/DocumentationTests/Snippets.
             """)
+    }
+
+    @Test func `a reference stands for the block that it names, at the lines of the document`() throws {
+        let article = "# A\n```swift\nlet a = 1\nuse(a)\n```\n```swift\nlet b = 2\nuse(b)\n```\n```sh\nls\n```"
+        let blocks = ["Sources/A.docc/Use.md", "Sources/B.docc/Use.md"].flatMap { DocumentedBlock.blocks(of: article, file: $0) }
+        let template = SnippetTemplate(path: "Snippets/Use.swift", text: "f {\n    //: A.docc/Use.md: let b\n}\n//: B.docc/Use.md: use(a)")
+        let root = Documentation.location(of: "")
+        #expect(
+            try template.code(with: blocks) == """
+                #sourceLocation(file: "\(root)Snippets/Use.swift", line: 1)
+                f {
+                #sourceLocation(file: "\(root)Sources/A.docc:Use.md", line: 7)
+                let b = 2
+                use(b)
+                #sourceLocation(file: "\(root)Snippets/Use.swift", line: 3)
+                }
+                #sourceLocation(file: "\(root)Sources/B.docc:Use.md", line: 3)
+                let a = 1
+                use(a)
+                #sourceLocation(file: "\(root)Snippets/Use.swift", line: 5)
+                """)
+    }
+
+    @Test(arguments: [
+        ("Other.md", "no document “Other.md” has a Swift block"),
+        ("Two.md", "“Two.md” is the name of A/Two.md, B/Two.md"),
+        ("Use.md: let c", "a line that begins with “let c”; name one of “let a = 1”, “let b = 1”"),
+        ("Use.md: let", "Use.md has several such blocks, in the lines 1, 4"),
+        ("Use.md", "Use.md has several such blocks, in the lines 1, 4"),
+    ])
+    func `a reference that does not name one block is refused`(reference: String, message: String) {
+        let text = "```swift\nlet a = 1\n```\n```swift\nlet b = 1\n```"
+        let blocks = ["Use.md", "A/Two.md", "B/Two.md"].flatMap { DocumentedBlock.blocks(of: text, file: $0) }
+        let template = SnippetTemplate(path: "Snippets/Use.swift", text: "f {\n  //: \(reference)\n}")
+        let fault = #expect(throws: SnippetTemplate.Fault.self) { try template.code(with: blocks) }
+        #expect(fault?.description.contains("Snippets/Use.swift:2: error: ") == true)
+        #expect(fault?.description.contains(message) == true, "\(fault?.description ?? "")")
     }
 
     @Test func `each block names its language, so that no example escapes`() {
@@ -91,6 +129,10 @@ internal import Testing
         #expect(!code.contains(["if isTrue {", "act() // why", "}"]))
         #expect(!code.contains(["if isTrue {", "}"]))
     }
+}
+
+extension DocumentedBlock: CustomTestStringConvertible {
+    var testDescription: String { "\(file):\(line) \(firstLine)" }
 }
 
 /// An article's examples, run in order; gives what each of its console blocks must say.

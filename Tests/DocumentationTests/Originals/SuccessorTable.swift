@@ -39,7 +39,7 @@ struct SuccessorTable {
 
 /// The names of public declarations, as far as the sources show them without a compiler.
 enum PublicSymbols {
-    static let all: Set<String> = Set(Documentation.sources.flatMap(names))
+    static let all: Set<String> = Set(Documentation.sources.map(Documentation.text).flatMap(names))
 
     /// The names in one source: lines with `public`, and the members of public protocols, enums and extensions.
     static func names(in source: String) -> [String] {

@@ -1,3 +1,10 @@
+extension Documentation {
+    /// The code that is compiled for the documentation, and programs that it quotes. A template with a fault is not compiled.
+    static let code = CompiledCode(
+        files: SnippetTemplate.all.compactMap { try? $0.code(with: blocks) }
+            + ["Tests/Support/MainActorClient", "Tests/OrgsTests", "Examples"].flatMap { files(under: $0, ending: ".swift") }.map(text))
+}
+
 /// Compiled source in which documented code must stand.
 struct CompiledCode: Sendable {
     private let files: [[Line]]

@@ -1,7 +1,5 @@
-internal import Testing
-
 /// A fenced block of an article or of a doc comment.
-struct DocumentedBlock: Sendable, CustomTestStringConvertible {
+struct DocumentedBlock: Sendable {
     /// The file, as a path from the package's root.
     let file: String
     /// Where the block's fence opens, from 1.
@@ -12,8 +10,6 @@ struct DocumentedBlock: Sendable, CustomTestStringConvertible {
     let lines: [Substring]
 
     var firstLine: Substring { lines.first { !$0.allSatisfy(\.isWhitespace) } ?? "" }
-
-    var testDescription: String { "\(file):\(line) \(firstLine)" }
 
     /// The blocks of a Markdown text.
     static func blocks(of text: some StringProtocol, file: String) -> [DocumentedBlock] {

@@ -1,4 +1,13 @@
+internal import Foundation
 internal import Testing
+
+extension Documentation {
+    /// All links that lead to the package itself.
+    static let links: [DocumentedLink] = (articles + ["CHANGELOG.md", "CONTRIBUTING.md"])
+        .flatMap { DocumentedLink.links(of: text(of: $0), file: $0) }
+
+    static func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: location(of: path)) }
+}
 
 /// A link of a Markdown file to another file of the package, or to a heading.
 struct DocumentedLink: Sendable, CustomTestStringConvertible {

@@ -6,17 +6,10 @@ import StoreCoreTesting
 internal import Testing
 internal import Trials
 
-struct Like: Command, Hashable {
-    static let name = "like"
-    var post: Post.ID
-}
+//: ChangesThatSurvive.md: struct Like: Command
 
 private struct LikeWithoutEquality {
-    // Command
-    struct Like: Command {
-        static let name = "like"
-        var post: Post.ID
-    }
+    //: Command.swift: struct Like: Command
 }
 
 private struct Memo: Codable, Sendable, Equatable {
@@ -34,11 +27,7 @@ private struct Comment: Command {
     var post: String
     var text: String
 
-    func replacing(_ identifiers: IdentifierReplacement) -> Comment {
-        var copy = self
-        copy.post = identifiers[post]
-        return copy
-    }
+    //: ChangesThatSurvive.md: func replacing
 }
 
 private struct Draft: Command {
@@ -46,7 +35,7 @@ private struct Draft: Command {
     var memo: String
     var text: String
 
-    func supersedes(_ earlier: Draft) -> Bool { true }
+    //: ChangesThatSurvive.md: func supersedes
 }
 
 private struct MemosAPI: Sendable {
@@ -54,23 +43,7 @@ private struct MemosAPI: Sendable {
     func save(_ memo: String, _ text: String, idempotencyKey: UUID) async throws {}
 }
 
-/// One launch of the app.
-private struct App {
-    let posts = Store<Post.ID, Post>(cacher: MemoryCacher()) { Post(id: $0) }
-    let outbox: Outbox
-
-    init(
-        _ directory: URL, _ origin: ScriptedDeliveries<Like, Void>,
-        _ time: ManualTime
-    ) async throws {
-        outbox = try Outbox(directory: directory, time: time)
-        await outbox.register(
-            Like.self, patching: posts, at: \.post,
-            patch: { _, post in post.isLiked = true },
-            perform: { try await origin.perform($0, $1) })
-        outbox.start()
-    }
-}
+//: ChangesThatSurvive.md: /// One launch of the app
 
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct ChangesThatSurviveTests {
@@ -81,14 +54,7 @@ struct ChangesThatSurviveTests {
     @Test func `a like is shown at once and delivered once`() async throws {
         let (posts, directory) = (posts, directory)
         let api = AcceptingAPI()
-        let outbox = try Outbox(directory: directory)
-        await outbox.register(Like.self, patching: posts, at: \.post) { _, post in
-            post.isLiked = true
-        } perform: { command, delivery in
-            try await api.like(command.post, idempotencyKey: delivery.id)
-        }
-        outbox.start()
-        try await outbox.submit(Like(post: 7))
+        //: ChangesThatSurvive.md: let outbox = try
         #expect(try await posts[7].requireData().isLiked)
         #expect(await outbox.drain(until: .seconds(600)) == .drained)
         #expect(api.keys.current.count == 1)
@@ -97,11 +63,7 @@ struct ChangesThatSurviveTests {
     @Test func `a like of a post that is only in lists is shown there and delivered once`() async throws {
         let feeds = PaginationStore<String, Post>(cacher: MemoryCacher(), fetcher: PostFetcher())
         let (api, outbox) = (AcceptingAPI(), try Outbox(directory: directory))
-        await outbox.register(Like.self, patching: feeds, element: \.post) { _, post in
-            post.isLiked = true
-        } perform: { command, delivery in
-            try await api.like(command.post, idempotencyKey: delivery.id)
-        }
+        //: ChangesThatSurvive.md: await outbox.register(Like
         outbox.start()
         #expect(try await feeds["swift"].requireData().allSatisfy { !$0.isLiked })
         try await outbox.submit(Like(post: 7))
@@ -118,39 +80,10 @@ struct ChangesThatSurviveTests {
 
     @Test func `a delivery is repeated under the same identity`() async throws {
         let outbox = try Outbox(directory: directory, time: time)
-        let origin = ScriptedDeliveries<Like, Void>(
-            .failure(URLError(.timedOut)), .success(()))
-        await outbox.register(Like.self, patching: posts, at: \.post) { _, post in
-            post.isLiked = true
-        } perform: { command, delivery in
-            try await origin.perform(command, delivery)
-        }
-        outbox.start()
-        try await outbox.submit(Like(post: 7))
-        for await state in outbox.publish()
-        where state.commands.first?.attempts == 1 { break }
-        time.advance(by: .seconds(1))
-        try await origin.ended(count: 2)
-        #expect(Set(origin.deliveries.map(\.delivery.id)).count == 1)
+        //: ScriptedDeliveries.swift
     }
 
-    @Test func `a like waits for the network, also after a restart`() async throws {
-        defer { try? FileManager.default.removeItem(at: directory) }
-        let origin = ScriptedDeliveries<Like, Void>(
-            .failure(URLError(.timedOut)), .success(()))
-        do {
-            let app = try await App(directory, origin, time)
-            try await app.outbox.submit(Like(post: 7))
-            for await state in app.outbox.publish()
-            where state.commands.first?.attempts == 1 { break }
-        }
-        origin.hold()
-        let app = try await App(directory, origin, time)
-        #expect(try await app.posts[7].requireData().isLiked)
-        origin.release()
-        #expect(await app.outbox.drain(until: .seconds(1)) == .drained)
-        #expect(Set(origin.deliveries.map(\.delivery.id)).count == 1)
-    }
+    //: ChangesThatSurvive.md: @Test func `a like waits
 
     @Test func `a screen shows what was refused, and discards it`() async throws {
         #expect(try await Self.output() == [["not sent: refused"]])
@@ -169,27 +102,15 @@ struct ChangesThatSurviveTests {
         try await outbox.submit(Like(post: 7))
         outbox.start()
         return try await tell { printed in
-            for await state in outbox.pending(for: posts[7]) {
-                for command in state.commands where command.status == .failed {
-                    print("not sent: \(command.lastError ?? "")")
-                    try await outbox.discard(command.id)
-                }
-                if state.commands.isEmpty { break }
-            }
+            //: ChangesThatSurvive.md: for await state
             return [printed.lines]
         }
     }
 
     @Test func `a stuck change is discarded, or given up by a policy`() async throws {
-        var policy = OutboxPolicy()
-        policy.attemptLimit = 20
-        policy.ageLimit = .seconds(7 * 86_400)
+        //: ChangesThatSurvive.md: var policy = OutboxPolicy
         let api = AcceptingAPI()
-        let posts = Store(
-            cacher: MemoryCacher<Post.ID, Post>(), name: "posts"
-        ) { id in
-            try await api.post(id)
-        }
+        //: ChangesThatSurvive.md: let posts = Store
         let outbox = try Outbox(directory: directory, policy: policy, time: time)
         let origin = ScriptedDeliveries<Like, Void>(.failure(URLError(.timedOut)))
         await outbox.register(Like.self, patching: posts, at: \.post) { _, post in
@@ -203,12 +124,7 @@ struct ChangesThatSurviveTests {
         where state.commands.first?.attempts == 1 { break }
         let shown = try await tell { printed in
             for command in await outbox.commands() {
-                switch try await outbox.discard(command.id) {
-                case .discarded: print("discarded")
-                case .perhapsPerformed: print("discarded, but perhaps performed")
-                case .delivering: print("being delivered; try again")
-                case .unknown: print("delivered meanwhile")
-                }
+                //: ChangesThatSurvive.md: switch try await
             }
             return [printed.lines]
         }
@@ -220,11 +136,7 @@ struct ChangesThatSurviveTests {
         let outbox = try Outbox(directory: directory)
         let memos = Store<String, Memo>(cacher: MemoryCacher()) { _ in throw Offline() }
         let api = MemosAPI()
-        await outbox.register(CreateMemo.self, creating: memos, at: \.id) { command in
-            Memo(text: command.text)
-        } perform: { command, delivery in
-            Created(try await api.create(command.text, idempotencyKey: delivery.id))
-        }
+        //: ChangesThatSurvive.md: await outbox.register(CreateMemo
         let id = UUID().uuidString
         try await outbox.submit(CreateMemo(id: id, text: "milk"))
         #expect(try await memos[id].requireData() == Memo(text: "milk"))
@@ -235,9 +147,7 @@ struct ChangesThatSurviveTests {
     }
 
     @Test func `signing out sends what can be sent, and drops the rest`() async throws {
-        let scope = CacheScope(directory: directory)
-        let outbox = try Outbox(
-            directory: scope.directory(named: "outbox"), scope: scope)
+        //: ChangesThatSurvive.md: let scope = CacheScope
         await outbox.register(Like.self, patching: posts, at: \.post) { _, post in
             post.isLiked = true
         } perform: { command, _ in
@@ -247,8 +157,7 @@ struct ChangesThatSurviveTests {
         for post in [7, 8] { try await outbox.submit(Like(post: post)) }
         for await state in outbox.publish() where state.pendingCount == 0 { break }
         #expect(try await outbox.commands().map { try $0.value(as: Like.self).post } == [7])
-        _ = await outbox.drain(until: .seconds(5))  // to send what can be sent
-        try await scope.close(clearing: true)
+        //: ChangesThatSurvive.md: _ = await outbox
         #expect(await outbox.commands().isEmpty)
         await #expect(throws: StoreError.self) { try await outbox.submit(Like(post: 9)) }
         #expect(try await posts[7].requireData().isLiked == false)
@@ -266,7 +175,7 @@ struct ChangesThatSurviveTests {
         try await outbox.submit(Like(post: 7))
         for await state in outbox.publish() where state.isStopped { break }
         #expect(try await posts[7].requireData().isLiked)
-        await outbox.resume()
+        //: ChangesThatSurvive.md: await outbox.resume
         #expect(await outbox.drain(until: .seconds(600)) == .drained)
         #expect(Set(origin.deliveries.map(\.delivery.id)).count == 1)
     }

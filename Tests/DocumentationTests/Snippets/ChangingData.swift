@@ -18,8 +18,7 @@ struct ChangingDataTests {
         let recorder = RecordingObserver(users[1].publish())
         try await recorder.next { $0.isCompleted }
 
-        let saved = try await api.user(1)
-        await users[1].update(saved)
+        //: ChangingData.md: let saved = try
 
         try await recorder.next { $0 == .completed(saved) }
         // The content is dated now.
@@ -59,7 +58,7 @@ struct ChangingDataTests {
         let users = store()
         _ = try await users[1].requireData()
 
-        let wasThere = await users[1].update { $0.name = "Ada Lovelace" }
+        //: ChangingData.md: let wasThere
 
         #expect(wasThere)
         #expect(await users[2].update { $0.name = "nothing" } == false)
@@ -103,11 +102,7 @@ struct ChangingDataTests {
         // An observer may skip a state that is replaced at once.
         let api = UserAPI(whileRenaming: { try await recorder.next { $0.content?.name == "Ada Lovelace" } })
 
-        try await users[1].mutate { user in
-            user.name = "Ada Lovelace"
-        } perform: {
-            try await api.rename(1, to: "Ada Lovelace")
-        }
+        //: ChangingData.md: try await users[1]
 
         // An observed key is fetched once.
         try await recorder.next { $0 == .completed(User(id: 1, name: "fetched 2")) }
@@ -152,12 +147,12 @@ struct ChangingDataTests {
         let users = store()
         _ = try await users[1].requireData()
 
-        await users[1].invalidate()
+        //: ChangingData.md: await users[1].invalidate
 
         let invalidated = await #expect(throws: StoreError.self) { try await users[1].requireData(from: .cache) }
         #expect(invalidated?.staleContent as? User == User(id: 1, name: "fetched 1"))
 
-        await users[1].clear()
+        //: ChangingData.md: await users[1].clear
 
         let cleared = await #expect(throws: StoreError.self) { try await users[1].requireData(from: .cache) }
         #expect(cleared?.staleContent == nil)

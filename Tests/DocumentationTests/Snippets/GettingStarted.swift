@@ -2,39 +2,15 @@ internal import StoreCore
 import StoreCoreTesting
 internal import Testing
 
-struct User: Identifiable, Hashable, Codable, Sendable {
-    let id: Int
-    var name: String
-}
+//: StoreCore.docc/GettingStarted.md: struct User: Identifiable
 
-struct UserFetcher: Fetcher {
-    let api: UserAPI
-
-    func fetch(param id: User.ID) async throws -> User {
-        try await api.user(id)
-    }
-}
-
-final class UserRepository: Sendable {
-    private let users: Store<User.ID, User>
-
-    init(api: UserAPI) {
-        users = Store(
-            cacher: MemoryCacher(expiry: .after(.seconds(30 * 60))),
-            fetcher: UserFetcher(api: api))
-    }
-
-    func user(_ id: User.ID) -> StoreFlowable<User.ID, User> { users[id] }
-
-    func signOut() async throws { try await users.close(clearing: true) }
-}
+//: StoreCore.docc/GettingStarted.md: final class UserRepository
 
 /// The printed output of GettingStarted.md.
 @Sendable
 func gettingStarted() async throws -> [[String]] {
     try await tell { printed in
-        let settings = Store(cacher: MemoryCacher<UnitParam, String>()) { _ in "dark" }
-        print(try await settings.flowable.requireData())
+        //: StoreCore.docc/GettingStarted.md: let settings
         return [try await printed.next(1)]
     }
 }
@@ -42,13 +18,7 @@ func gettingStarted() async throws -> [[String]] {
 struct GettingStartedTests {
     @MainActor
     private func observe(_ repository: UserRepository, on screen: Screen) async {
-        for await state in repository.user(1).publish() {
-            switch state {
-            case .loading(let stale): screen.show(stale, isLoading: true)
-            case .completed(let user, next: _, prev: _): screen.show(user)
-            case .error(let error, let stale): screen.show(stale, error: error)
-            }
-        }
+        //: StoreCore.docc/GettingStarted.md: for await state
     }
 
     @MainActor
@@ -57,12 +27,12 @@ struct GettingStartedTests {
         let repository = UserRepository(api: UserAPI())
         let observing = Task { await observe(repository, on: screen) }
 
-        let user = try await repository.user(1).requireData()
+        //: StoreCore.docc/GettingStarted.md: let user = try
 
         #expect(user.name == "Ada")
         try await screen.shown.lines(atLeast: 1)
 
-        await repository.user(1).update { $0.name = "Ada Lovelace" }
+        //: StoreCore.docc/GettingStarted.md: await repository
 
         while try await screen.shown.next(1) != ["Ada Lovelace"] {}
         observing.cancel()
@@ -74,9 +44,7 @@ struct GettingStartedTests {
         let api = UserAPI()
         let log = Printed()
 
-        let users = Store(
-            cacher: MemoryCacher<User.ID, User>(), fetcher: UserFetcher(api: api),
-            onEvent: { event in log.add("\(event.number): \(event.kind)") })
+        //: StoreCore.docc/GettingStarted.md: let users = Store
 
         _ = try await users[1].requireData()
         #expect(try await log.next(1) == ["1: miss"])
@@ -86,11 +54,10 @@ struct GettingStartedTests {
         let api = UserAPI()
         let users = Store(cacher: MemoryCacher(), fetcher: UserFetcher(api: api))
 
-        users.prefetch([1, 2, 3])
+        //: StoreCore.docc/GettingStarted.md: users.prefetch
         try await api.script.started(count: 3)
         _ = try await users[1].requireData()
-        try await users.invalidate { id in id > 2 }
-        try await users.clear()
+        //: StoreCore.docc/GettingStarted.md: try await users
 
         #expect(api.script.startedCount == 3)
     }

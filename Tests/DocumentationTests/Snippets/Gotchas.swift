@@ -175,7 +175,7 @@ struct GotchaTests {
         try await withDirectory { directory in
             try await FileCacher<Int, String>(directory: directory).save(CacheRecord(content: "Ada", fetchedAt: Date()), param: 1)
 
-            let cacher = FileCacher<Int, String>(directory: directory, version: 2)
+            //: Persisting.md: let cacher = FileCacher
 
             #expect(try await cacher.load(param: 1) == nil)
             #expect(try await cacher.keys() == [])

@@ -45,69 +45,20 @@ struct LiveDataTests {
 
     struct Offline: Error {}
 
-    struct PriceFeed: LiveFetcher {
-        let api: PriceAPI
+    //: LiveData.md: struct PriceFeed
 
-        func values(
-            param ticker: String, after last: Validator?
-        ) -> some AsyncSequence<LiveValue<Price>, any Error> {
-            api.prices(of: ticker, after: last?.entityTag).map {
-                LiveValue.content($0, Validator(entityTag: $0.id))
-            }
-        }
-    }
-
-    // LiveFetcher
     private func store(api: PriceAPI) -> Store<String, Price> {
-        struct PriceFeed: LiveFetcher {
-            let api: PriceAPI
-
-            func values(
-                param ticker: String, after last: Validator?
-            ) -> some AsyncSequence<LiveValue<Price>, any Error> {
-                api.prices(of: ticker, after: last?.entityTag).map {
-                    LiveValue.content($0, Validator(entityTag: $0.id))
-                }
-            }
-        }
-
-        let prices = Store(
-            cacher: MemoryCacher<String, Price>(), fetcher: PriceFeed(api: api))
+        //: LiveFetcher.swift
         return prices
     }
 
-    struct AnswerFetcher: LiveFetcher {
-        let model: LanguageModel
+    //: LiveData.md: struct AnswerFetcher
 
-        func values(
-            param question: String, after last: Validator?
-        ) -> some AsyncSequence<LiveValue<String>, any Error> {
-            model.tokens(answering: question).map { token in
-                token.isFirst
-                    ? LiveValue.content(token.text) : .change { $0 += token.text }
-            }
-        }
-    }
-
-    struct ContactObservation: LiveFetcher {
-        let database: Database
-
-        func values(
-            param id: Contact.ID, after last: Validator?
-        ) -> some AsyncSequence<LiveValue<Contact>, any Error> {
-            database.contact(id).map { LiveValue.content($0) }
-        }
-    }
+    //: LiveData.md: struct ContactObservation
 
     // Compiled only: it observes forever.
     private func observe(api: PriceAPI) async throws -> Price {
-        let prices = Store(
-            cacher: MemoryCacher<String, Price>(), fetcher: PriceFeed(api: api),
-            policy: StorePolicy(
-                retry: .exponential(attempts: .max), idleTimeout: .seconds(60)))
-
-        for await state in prices["ACME"].publish() { render(state) }
-        let price = try await prices["ACME"].requireData()
+        //: LiveData.md: let prices = Store
         return price
     }
 
@@ -124,55 +75,25 @@ struct LiveDataTests {
     }
 
     @Test func `a test sends values and cuts the connection`() async throws {
-        let feed = ScriptedLiveFetcher<String, Int>()
-        let prices = Store(cacher: MemoryCacher(), fetcher: feed)
-        let observer = RecordingObserver(prices["ACME"].publish())
-        try await feed.send(.content(7))
-        try await feed.end(throwing: Offline())
-        try await observer.next { $0.error is Offline && $0.content == 7 }
+        //: LiveData.md: let feed = ScriptedLiveFetcher
     }
 
-    // ScriptedLiveFetcher
     private func script() async throws {
-        let feed = ScriptedLiveFetcher<String, Int>()
-        let prices = Store(cacher: MemoryCacher(), fetcher: feed)
-        let observer = RecordingObserver(prices["A"].publish())
-        // Returns when the store has accepted the value.
-        try await feed.send(.content(7))
-        try await feed.end(throwing: Offline())
-        #expect(feed.connections.map(\.param) == ["A"])
+        //: ScriptedLiveFetcher.swift
         observer.stop()
     }
 
-    // LiveRouteFetcher
     private func routes(api: RemoteHost) {
         struct Question: Identifiable { let id: Int }
-        let prices = Store(
-            cacher: MemoryCacher<String, Price>(),
-            fetcher: api.liveFetcher(of: Price.self) { ticker in
-                Route(path: "/prices/\(ticker)")
-            },
-            policy: StorePolicy(
-                retry: .exponential(attempts: .max), idleTimeout: .seconds(60)))
-        let fetcher = api.liveFetcher(of: Price.self) { (ticker: String) in
-            Route(path: "/prices/\(ticker)")
-        }
-        let answers = api.liveFetcher(reading: { event in
-            event.type == "token" ? .change { $0 += event.data } : .content("")
-        }) { (question: Question.ID) in Route(path: "/answers/\(question)") }
+        //: LiveRouteFetcher.swift: let prices = Store
+        //: LiveRouteFetcher.swift: let fetcher = api
+        //: LiveRouteFetcher.swift: let answers = api
         let texts = Store(cacher: MemoryCacher<Int, String>(), fetcher: answers)
         _ = (prices, fetcher, texts)
     }
 
-    // StreamsAndFiles
     private func follow(shop: RemoteHost) {
-        let prices = Store(
-            cacher: MemoryCacher<String, Price>(),
-            fetcher: shop.liveFetcher(of: Price.self) { ticker in
-                Route(path: "/prices/\(ticker)")
-            },
-            policy: StorePolicy(
-                retry: .exponential(attempts: .max), idleTimeout: .seconds(60)))
+        //: StreamsAndFiles.md: let prices = Store
         _ = prices
     }
 }

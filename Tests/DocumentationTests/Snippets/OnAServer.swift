@@ -30,28 +30,7 @@ struct PriceService: Sendable {
     }
 }
 
-struct Prices: Sendable {
-    private let store: Store<String, Price>
-
-    init(upstream: PriceService, time: any TimeSource = .system) {
-        let breaker = CircuitBreaker(
-            opensAfter: 5, within: .seconds(10), holdsFor: .seconds(30),
-            time: time)
-        var policy = StorePolicy()
-        policy.staleWhileRevalidate = .seconds(60)
-        policy.staleIfError = .seconds(600)
-        store = Store(
-            cacher: MemoryCacher(expiry: .after(.seconds(5)), limit: 100_000),
-            fetcher: PriceFetcher(upstream: upstream).guarded(by: breaker)
-                .rememberingFailures(for: .seconds(1), time: time),
-            policy: policy, time: time)
-    }
-
-    /// The price of an article, for the handler of a request.
-    func price(of article: String) async throws -> Price {
-        try await store[article].requireData()
-    }
-}
+//: OnAServer.md: struct Prices
 
 struct PriceFetcher: Fetcher {
     var upstream = PriceService(script: ScriptedFetcher { _ in .success(Price(cents: 250)) })
@@ -63,61 +42,9 @@ private enum ServerSpan {
     @TaskLocal static var span = 0
 }
 
-/// Counts what happens in a store, in the text format of Prometheus.
-final class StoreMetrics: Sendable {
-    private let store: String
-    private let counts = Mutex<[String: Int]>([:])
+//: OnAServer.md: /// Counts what happens
 
-    init(of store: String) { self.store = store }
-
-    /// Counts an event; pass this method as the `onEvent` of the store.
-    @Sendable func count<Key>(_ event: StoreEvent<Key>) {
-        let outcome =
-            switch event.kind {
-            case .hit: "hit"
-            case .miss: "miss"
-            case .coalesced: "coalesced"
-            case .fetchEnded(_, _, .failed): "failed"
-            case .fetchEnded(_, _, .refused): "refused"
-            case .fetchEnded: "fetched"
-            case .cacherFault: "cacher_fault"
-            default: ""
-            }
-        if !outcome.isEmpty {
-            counts.withLock { $0[outcome, default: 0] += 1 }
-        }
-    }
-
-    /// The counts, one line for each outcome.
-    var text: String {
-        counts.withLock { $0 }.sorted { $0.key < $1.key }.map {
-            "storehouse_total{store=\"\(store)\",outcome=\"\($0)\"} \($1)\n"
-        }.joined()
-    }
-}
-
-/// Ends the server when the system asks for it.
-func serveUntilTerminated(
-    _ scope: CacheScope, _ outbox: Outbox,
-    serve: @escaping @Sendable () async throws -> Void
-) async throws {
-    signal(SIGTERM, SIG_IGN)
-    let source = DispatchSource.makeSignalSource(signal: SIGTERM)
-    defer { source.cancel() }
-    let terminations = AsyncStream<Void> { stream in
-        source.setEventHandler { stream.yield() }
-        source.activate()
-    }
-    try await withThrowingTaskGroup { group in
-        group.addTask { try await serve() }
-        group.addTask { for await _ in terminations { break } }
-        // Ends when the server fails, or at the signal.
-        try await group.next()
-        group.cancelAll()
-    }
-    _ = await outbox.drain(until: .seconds(10))
-    try await scope.close()
-}
+//: OnAServer.md: /// Ends the server when
 
 struct OnAServerTests {
     @Test func `a thousand requests cause one call upstream`() async throws {
@@ -150,15 +77,11 @@ struct OnAServerTests {
         let printed = Printed()
         func report(_ line: String) { printed.add(line) }
         func watch() async {
-            for await state in breaker.states { report("upstream: \(state)") }
+            //: OnAServer.md: for await state
         }
         let watching = Task { await watch() }
         let upstream = PriceService(script: ScriptedFetcher { _ in .success(Price(cents: 250)) })
-        let prices = Store(
-            cacher: MemoryCacher<String, Price>(),
-            fetcher: BatchFetcher(limit: 100) { articles in
-                try await upstream.prices(of: articles)
-            })
+        //: OnAServer.md: fetcher: BatchFetcher
         #expect(try await prices["lamp"].requireData().cents == 250)
         watching.cancel()
         await watching.value
@@ -167,11 +90,7 @@ struct OnAServerTests {
     @Test func `metrics count hits and fetches, and an event is a line of a log`() async throws {
         let upstream = PriceService(script: ScriptedFetcher(.success(Price(cents: 250)), .failure(Offline())))
         func counted() async throws {
-            let metrics = StoreMetrics(of: "prices")
-            let prices = Store(
-                cacher: MemoryCacher<String, Price>(),
-                fetcher: PriceFetcher(upstream: upstream),
-                onEvent: metrics.count)
+            //: OnAServer.md: let metrics = StoreMetrics
 
             for _ in 1...3 { _ = try await prices["lamp"].requireData() }
             await #expect(throws: Offline.self) { try await prices["chair"].requireData() }
@@ -185,15 +104,7 @@ struct OnAServerTests {
         let printed = Printed()
         @Sendable func log(_ line: String) { printed.add(line) }
         func logged() async throws {
-            let prices = Store(
-                cacher: MemoryCacher<String, Price>(),
-                fetcher: PriceFetcher(upstream: upstream)
-            ) { event in
-                switch event.kind {
-                case .fetchEnded(_, _, .failed), .cacherFault: log("prices \(event)")
-                default: break
-                }
-            }
+            //: OnAServer.md: ) { event in
 
             await #expect(throws: Offline.self) { try await prices["chair"].requireData() }
             try await until("the failure is logged") { !printed.lines.isEmpty }
@@ -201,7 +112,7 @@ struct OnAServerTests {
         try await logged()
         #expect(printed.lines[0].hasPrefix("prices #"))
         let breaker = CircuitBreaker()
-        func isHealthy() -> Bool { breaker.state != .open }
+        //: OnAServer.md: func isHealthy
 
         #expect(isHealthy())
     }
@@ -225,10 +136,7 @@ struct OnAServerTests {
     @Test func `a fetch is part of the trace of its first caller`() async throws {
         let upstream = PriceService(script: ScriptedFetcher { _ in .success(Price(cents: ServerSpan.span)) })
 
-        let prices = Store(
-            cacher: MemoryCacher<String, Price>(),
-            fetcher: PriceFetcher(upstream: upstream),
-            policy: StorePolicy(fetchContext: .firstCaller))
+        //: OnAServer.md: policy: StorePolicy
 
         let handler = ServerSpan.$span.withValue(7) { Task { try await prices["lamp"].requireData() } }
         #expect(try await handler.value.cents == 7)

@@ -17,17 +17,7 @@ struct FoundArticle: Identifiable, Hashable, Sendable {
 
 enum Topic: Hashable, Sendable { case swift }
 
-struct FeedRow: View {
-    let feed: PaginationStoreFlowable<Topic, Article>
-    let id: Article.ID
-    @State private var article = Observed<Article>()
-
-    var body: some View {
-        let state = article.state(for: feed, element: id)
-        Text(state.content?.title ?? "")
-            .task(id: id) { await article.follow(feed, element: id) }
-    }
-}
+//: OneEntityInManyPlaces.md: struct FeedRow
 
 struct OneEntityInManyPlacesTests {
     struct Author: Identifiable, Hashable, Sendable {
@@ -59,25 +49,13 @@ struct OneEntityInManyPlacesTests {
     private let api = NewsAPI()
 
     private func linked() -> (Store<Article.ID, Article>, PaginationStore<Topic, Article>) {
-        let articles = Store(cacher: MemoryCacher<Article.ID, Article>()) { id in
-            try await api.article(id)
-        }
-        let feed = PaginationStore(
-            cacher: MemoryCacher<Topic, [Article]>(), fetcher: FeedFetcher(api: api),
-            links: [.elements(of: articles)])
+        //: OneEntityInManyPlaces.md: let articles
         return (articles, feed)
     }
 
     @Test func `E1: a like reaches the feed and the search, and a failure takes it back everywhere`() async throws {
         let (articles, feed) = linked()
-        let search = PaginationStore(
-            cacher: MemoryCacher<String, [FoundArticle]>(),
-            fetcher: SearchFetcher(api: api),
-            links: [
-                .elements(
-                    of: articles, id: \.id,
-                    fields: (\.headline, \.title), (\.isLiked, \.isLiked))
-            ])
+        //: OneEntityInManyPlaces.md: let search = PaginationStore
         _ = try await feed[.swift].requireData()
         await feed[.swift].requestNextData()
         #expect(try await search["swift"].requireData().contains { $0.id == 7 && !$0.isLiked })
@@ -90,11 +68,7 @@ struct OneEntityInManyPlacesTests {
         }
         #expect(try await likes() == [false, false, false])
 
-        try await articles[7].mutate { article in
-            article.isLiked = true
-        } perform: {
-            try await api.setLiked(true, 7)
-        }
+        //: OneEntityInManyPlaces.md: try await articles[7]
 
         #expect(try await likes() == [true, true, true])
         await #expect(throws: Offline.self) {
@@ -112,11 +86,7 @@ struct OneEntityInManyPlacesTests {
         let (articles, feed) = linked()
         _ = try await (feed[.swift].requireData(), articles[2].requireData())
 
-        try await feed[.swift].mutate(element: 2) {
-            $0.isLiked = true
-        } perform: {
-            try await api.setLiked(true, 2)
-        }
+        //: OneEntityInManyPlaces.md: try await feed[.swift]
 
         #expect(try await articles[2].requireData().isLiked)
         #expect(try await feed[.swift].requireData().map(\.isLiked) == [false, true, false])
@@ -135,9 +105,7 @@ struct OneEntityInManyPlacesTests {
 
     @Test func `E1: a value inside other content shows its entity`() async throws {
         let authors = Store(cacher: MemoryCacher<Author.ID, Author>()) { Author(id: $0, name: "Ada") }
-        let stories = Store(
-            cacher: MemoryCacher<Story.ID, Story>(), fetcher: StoryFetcher(api: api),
-            links: [.value(at: \.author, of: authors)])
+        //: OneEntityInManyPlaces.md: let stories = Store
         #expect(try await stories[1].requireData().author.name == "A. L.")
         _ = try await authors[7].requireData()
         await authors[7].update { $0.name = "Ada Lovelace" }

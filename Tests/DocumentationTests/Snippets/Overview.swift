@@ -10,14 +10,7 @@ func landingPage() async throws -> [[String]] {
     return try await tell { printed in
         let users = Store(cacher: MemoryCacher(), fetcher: fetcher)
         let screen = Task {
-            for await state in users[1].publish() {
-                switch state {
-                case .loading(let stale): print("loading,", stale ?? "nothing to show yet")
-                case .completed(let user, next: _, prev: _): print("showing \(user)")
-                case .error(let error, let stale):
-                    print("\(error),", stale ?? "nothing to show")
-                }
-            }
+            //: StoreCore.md: for await state
         }
         try await printed.lines(atLeast: 1)
         fetcher.release()
@@ -31,11 +24,7 @@ struct OverviewTests {
     @Test func `the store of the landing page fetches its content`() async throws {
         let api = UserAPI()
 
-        let users = Store(
-            cacher: MemoryCacher<Int, String>(expiry: .after(.seconds(30 * 60)))
-        ) { id in
-            try await api.user(id).name
-        }
+        //: StoreCore.md: let users = Store
 
         #expect(try await users[1].requireData() == "Ada")
     }

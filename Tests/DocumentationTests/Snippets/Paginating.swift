@@ -7,21 +7,7 @@ struct Message: Identifiable, Hashable, Codable, Sendable {
     var text = ""
 }
 
-struct MessageFetcher: PaginationFetcher {
-    let api: ChatAPI
-
-    func fetch(param room: String) async throws -> Page<Message> {
-        let response = try await api.messages(in: room)
-        return Page(response.messages, nextKey: response.cursor)
-    }
-
-    func fetchNext(
-        nextKey: String, param room: String
-    ) async throws -> Page<Message> {
-        let response = try await api.messages(in: room, after: nextKey)
-        return Page(response.messages, nextKey: response.cursor)
-    }
-}
+//: Paginating.md: struct MessageFetcher
 
 /// Rooms of seven messages, three on a page.
 struct ChatAPI: Sendable {
@@ -68,20 +54,7 @@ final class MessageList {
 struct PaginatingTests {
     @MainActor
     private func observe(_ rooms: PaginationStore<String, Message>, on list: MessageList) async {
-        for await state in rooms["swift"].publish() {
-            switch state {
-            case .loading(let stale): list.show(stale, footer: "")
-            case .error(let error, let stale): list.show(stale, footer: "\(error)")
-            case .completed(let messages, let next, prev: _):
-                switch next {
-                case .fixed(let hasMore):
-                    list.show(messages, footer: hasMore ? "pull for more" : "")
-                case .loading: list.show(messages, footer: "loading more")
-                case .error(let error):
-                    list.show(messages, footer: "\(error), tap to try again")
-                }
-            }
-        }
+        //: Paginating.md: for await state
     }
 
     @Test func `a whole list, page by page`() async throws {
@@ -89,10 +62,7 @@ struct PaginatingTests {
 
         let rooms = PaginationStore(cacher: MemoryCacher(), fetcher: MessageFetcher(api: api))
 
-        var messages = try await rooms["swift"].requireData()
-        while case .loaded = await rooms["swift"].requestNextData() {
-            messages = try await rooms["swift"].requireData()
-        }
+        //: Paginating.md: var messages
 
         #expect(messages.map(\.id) == Array(1...7))
         #expect("\(await rooms["swift"].requestNextData())" == "noPage")
@@ -102,12 +72,7 @@ struct PaginatingTests {
     @Test func `a closure fetches pages`() async throws {
         let api = ChatAPI()
 
-        let rooms = PaginationStore(
-            cacher: MemoryCacher<String, [Message]>(),
-            fetcher: PaginationClosureFetcher { room, nextKey in
-                let response = try await api.messages(in: room, after: nextKey)
-                return Page(response.messages, nextKey: response.cursor)
-            })
+        //: Paginating.md: cacher: MemoryCacher<String
 
         #expect(try await rooms["swift"].requireData().count == 3)
     }
@@ -208,9 +173,7 @@ struct PaginatingTests {
     @Test func `an identity may be another property, or none`() async throws {
         let api = ChatAPI()
 
-        let rooms = PaginationStore(
-            cacher: MemoryCacher(), fetcher: MessageFetcher(api: api),
-            identity: .by { $0.text })
+        //: Paginating.md: cacher: MemoryCacher(), fetcher: MessageFetcher
 
         _ = try await rooms["swift"].requireData()
         await rooms["swift"].requestNextData()
@@ -224,8 +187,7 @@ struct PaginatingTests {
     }
 
     @Test func `a refresh fetches all loaded pages by policy`() async throws {
-        var policy = StorePolicy()
-        policy.refreshScope = .loadedPages
+        //: Paginating.md: var policy = StorePolicy
 
         let rooms = store(policy: policy)
         fetcher.enqueue(page(1, next: "b"), page(2, next: "c"))
@@ -239,7 +201,7 @@ struct PaginatingTests {
 
     @Test func `a fetcher names the reason for a guessed end`() async throws {
         @Sendable func page(of lines: [String]) -> Page<String> {
-            return Page(lines, guessedEnd: lines.isEmpty ? .emptyPage : nil)
+            //: Paginating.md: return Page(lines
         }
         let logs = PaginationStore(
             cacher: MemoryCacher<String, [String]>(), fetcher: PaginationClosureFetcher { _, _ in page(of: []) })
@@ -248,7 +210,7 @@ struct PaginatingTests {
 
         let rows: [Int] = []
 
-        let page = Page(rows, guessedEnd: rows.isEmpty ? .emptyPage : nil)
+        //: Page.swift
 
         #expect(page.guessedEnd == .emptyPage)
     }
@@ -271,9 +233,7 @@ struct PaginatingTests {
     @Test func `a window of pages goes on and back`() async throws {
         let api = TimelineAPI()
 
-        let rooms = PaginationStore(
-            cacher: MemoryCacher(), fetcher: TimelineFetcher(api: api),
-            paging: PagingPolicy(maximumPages: 10))
+        //: Paginating.md: cacher: MemoryCacher(), fetcher: TimelineFetcher
 
         _ = try await rooms["swift"].requireData()
         for _ in 0..<20 { #expect(await rooms["swift"].requestNextData() == .loaded) }
@@ -289,13 +249,13 @@ struct PaginatingTests {
         fetcher.enqueue(page(1, 2, next: "b"), page(3))
         _ = try await rooms["swift"].requireData()
 
-        await rooms["swift"].update { messages in messages.removeAll { $0.id == 2 } }
+        //: Paginating.md: await rooms["swift"].update { messages
 
         await rooms["swift"].requestNextData()
         #expect(try await rooms["swift"].requireData().map(\.id) == [1, 3])
         #expect(fetcher.requests.last?.pageKey == "b")
 
-        await rooms["swift"].update([Message(id: 8)], nextKey: "nine", prevKey: nil)
+        //: Paginating.md: await rooms["swift"].update([Message(id: 8)]
 
         fetcher.enqueue(page(9))
         await rooms["swift"].requestNextData()

@@ -30,41 +30,11 @@ actor Database {
     func setBroken(_ isBroken: Bool) { self.isBroken = isBroken }
 }
 
-struct DatabaseCacher<Content: Codable & Sendable>: Cacher {
-    let database: Database
-    var table = "users"
-    var expiry = Expiry.after(.seconds(60 * 60))
-
-    func load(param id: Int) async throws -> CacheRecord<Content>? {
-        guard let row = try await database.row("\(id)", of: table) else {
-            return nil
-        }
-        return try JSONDecoder().decode(CacheRecord<Content>.self, from: row)
-    }
-
-    func save(_ record: CacheRecord<Content>, param id: Int) async throws {
-        try await database.put(
-            JSONEncoder().encode(record), "\(id)", into: table)
-    }
-
-    func remove(param id: Int) async throws {
-        try await database.put(nil, "\(id)", into: table)
-    }
-
-    func removeAll() async throws {
-        try await database.drop(table)
-    }
-
-    func keys() async throws -> [Int]? {
-        await database.keys(of: table).compactMap { Int($0) }
-    }
-}
+//: Persisting.md: struct DatabaseCacher
 
 struct PersistingTests {
     @Test func `a record above the cost limit is not kept`() async {
-        let images = MemoryCacher<Int, [UInt8]>(limit: 1_000, costLimit: 50_000_000) {
-            $0.count
-        }
+        //: Persisting.md: let images = MemoryCacher
 
         await images.save(CacheRecord(content: [1, 2, 3], fetchedAt: Date()), param: 1)
         await images.save(CacheRecord(content: [UInt8](repeating: 0, count: 50_000_001), fetchedAt: Date()), param: 2)
@@ -78,8 +48,7 @@ struct PersistingTests {
     @Test func `a database keeps content behind memory`() async throws {
         let api = UserAPI()
 
-        let cacher = TieredCacher(over: DatabaseCacher<User>(database: database))
-        let users = Store(cacher: cacher, fetcher: UserFetcher(api: api))
+        //: Persisting.md: let cacher = TieredCacher
 
         _ = try await users[1].requireData()
         // A new process.
@@ -94,10 +63,7 @@ struct PersistingTests {
         let api = UserAPI()
         let directory = temporaryURL()
 
-        let files = FileCacher<User.ID, User>(
-            directory: directory, expiry: .after(.seconds(24 * 60 * 60)))
-        let users = Store(
-            cacher: TieredCacher(over: files), fetcher: UserFetcher(api: api))
+        //: Persisting.md: let files = FileCacher
 
         await users[1].update(User(id: 1, name: "Ada"))
         // A new process.
@@ -113,10 +79,7 @@ struct PersistingTests {
         let directory = temporaryURL()
         let files = FileCacher<User.ID, User>(directory: directory)
 
-        let users = Store(
-            cacher: TieredCacher(over: files), fetcher: UserFetcher(api: api))
-        _ = try await users[1].requireData()
-        try await users.waitUntilSaved()
+        //: Persisting.md: let users = Store
 
         let usersAgain = Store(cacher: FileCacher<User.ID, User>(directory: directory), fetcher: UserFetcher(api: api))
         #expect(await usersAgain[1].getData(from: .cache) != nil)
@@ -174,41 +137,7 @@ struct PersistingTests {
     }
 }
 
-final class Session: Sendable {
-    let scope = CacheScope()
-    let users: Store<User.ID, User>
-    let repos: PaginationStore<String, Repo>
-
-    init(api: UserAPI) {
-        users = Store(
-            cacher: MemoryCacher(), fetcher: UserFetcher(api: api),
-            scope: scope)
-        repos = PaginationStore(
-            cacher: MemoryCacher(),
-            fetcher: PaginationClosureFetcher { _, _ in Page([]) },
-            scope: scope)
-    }
-
-    func signOut() async throws {
-        try await scope.close(clearing: true)
-    }
-}
+//: Persisting.md: final class Session
 
 /// Treats records from before the last midnight as out of date.
-actor NightlyCacher: Cacher {
-    private var records: [Int: CacheRecord<User>] = [:]
-
-    func load(param id: Int) -> CacheRecord<User>? { records[id] }
-    func save(_ record: CacheRecord<User>, param id: Int) {
-        records[id] = record
-    }
-    func remove(param id: Int) { records[id] = nil }
-    func removeAll() { records = [:] }
-
-    nonisolated func needsRefresh(
-        _ record: CacheRecord<User>, param: Int, now: Date
-    ) -> Bool {
-        record.isInvalidated
-            || !Calendar.current.isDate(record.fetchedAt, inSameDayAs: now)
-    }
-}
+//: Persisting.md: actor NightlyCacher

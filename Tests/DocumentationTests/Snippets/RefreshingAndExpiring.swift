@@ -27,7 +27,7 @@ struct RefreshingAndExpiringTests {
         _ = try await users[1].requireData()
         let recorder = RecordingObserver(users[1].publish())
         #expect(try await recorder.states(count: 1) == [.completed("Ada, 1")])
-        await users[1].validate()
+        //: RefreshingAndExpiring.md: await users[1]
         #expect(try await users[1].requireData(from: .cache) == "Ada, 1")
         #expect(fetcher.startedCount == 1)
         await users[1].refresh()
@@ -75,11 +75,7 @@ struct RefreshingAndExpiringTests {
     @Test func `a store takes a policy`() async throws {
         let api = UserAPI()
 
-        var policy = StorePolicy()
-        policy.staleWhileRevalidate = .seconds(30)
-        let users = Store(
-            cacher: MemoryCacher<User.ID, User>(), fetcher: UserFetcher(api: api),
-            policy: policy)
+        //: RefreshingAndExpiring.md: policy.staleWhileRevalidate
 
         #expect(try await users[1].requireData().name == "Ada")
     }
@@ -98,8 +94,7 @@ struct RefreshingAndExpiringTests {
     }
 
     @Test func `expired content is served after a failure within its window`() async throws {
-        var policy = StorePolicy()
-        policy.staleIfError = .seconds(24 * 60 * 60)
+        //: RefreshingAndExpiring.md: policy.staleIfError
 
         let users = try await expiredStore(policy)
         #expect(try await users[1].requireData() == "Ada, 1")
@@ -129,8 +124,7 @@ struct RefreshingAndExpiringTests {
     // MARK: Expiry while observed
 
     @Test func `an observed key is fetched when its content expires`() async throws {
-        var policy = StorePolicy()
-        policy.revalidatesOnExpiry = true
+        //: RefreshingAndExpiring.md: policy.revalidatesOnExpiry
 
         let users = store(policy)
         let recorder = RecordingObserver(users[1].publish())
@@ -155,7 +149,7 @@ struct RefreshingAndExpiringTests {
         let users = store()
         let (networkIsBack, network) = AsyncStream.makeStream(of: Void.self)
 
-        let trigger = users.revalidate(on: networkIsBack)
+        //: RefreshingAndExpiring.md: let trigger = users
 
         _ = try await users[2].requireData()
         let recorder = RecordingObserver(users[1].publish())
@@ -171,7 +165,7 @@ struct RefreshingAndExpiringTests {
         time.advance(by: .seconds(1))
         try await recorder.next { $0 == .completed("Ada, 4") }
 
-        trigger.cancel()
+        //: RefreshingAndExpiring.md: trigger.cancel
     }
 
     // MARK: Many keys, and fetchers that use stores
@@ -181,10 +175,10 @@ struct RefreshingAndExpiringTests {
         let ids = 1...100
         fetcher.hold()
 
-        let prefetching = users.prefetch(ids)
+        //: RefreshingAndExpiring.md: let prefetching
         try await fetcher.started(count: StorePolicy.default.prefetchWidth)
 
-        prefetching.cancel()
+        //: RefreshingAndExpiring.md: prefetching.cancel
 
         fetcher.release()
         #expect(try await users[1].requireData().hasPrefix("Ada"))
@@ -192,10 +186,7 @@ struct RefreshingAndExpiringTests {
     }
 
     @Test func `a policy limits the fetches that run at once`() async throws {
-        var policy = StorePolicy()
-        policy.fetchWidth = 32
-        policy.fetchTimeLimit = .seconds(10)
-        policy.expiryJitter = 0.1
+        //: RefreshingAndExpiring.md: policy.fetchWidth
 
         policy.prefetchWidth = 100
         let users = Store(cacher: MemoryCacher<Int, String>(), fetcher: fetcher, policy: policy, time: time)
@@ -225,8 +216,7 @@ struct RefreshingAndExpiringTests {
     // MARK: Failures
 
     @Test func `a failed fetch is retried with delays`() async throws {
-        var policy = StorePolicy()
-        policy.retry = .exponential(attempts: 3)
+        //: RefreshingAndExpiring.md: policy.retry
 
         let users = store(policy)
         fetcher.enqueue(.failure(Offline()), .failure(Offline()))
@@ -256,8 +246,7 @@ struct RefreshingAndExpiringTests {
     }
 
     @Test func `a failure holds off automatic fetches`() async throws {
-        var policy = StorePolicy()
-        policy.errorExpiry = .seconds(30)
+        //: RefreshingAndExpiring.md: policy.errorExpiry
 
         let users = store(policy)
         fetcher.enqueue(.failure(Offline()))
@@ -323,8 +312,7 @@ struct RefreshingAndExpiringTests {
     }
 
     @Test func `a fetch without callers runs to its end by policy`() async throws {
-        var policy = StorePolicy()
-        policy.unwantedFetch = .complete
+        //: RefreshingAndExpiring.md: policy.unwantedFetch
 
         let users = store(policy)
         fetcher.hold()
@@ -338,35 +326,11 @@ struct RefreshingAndExpiringTests {
     }
 }
 
-struct APIError: Error, FailureAdvising {
-    var status: Int
-    var retryAfter: Duration?
+//: RefreshingAndExpiring.md: struct APIError
 
-    var failureKind: FailureKind {
-        status >= 500 || status == 429 ? .transient : .permanent
-    }
-    var allowsStale: Bool { [500, 502, 503, 504].contains(status) }
-}
+//: RefreshingAndExpiring.md: struct AccessError
 
-struct AccessError: Error, FailureAdvising {
-    var failureKind: FailureKind { .permanent }
-}
-
-struct CheckedUserFetcher: RevalidatingFetcher {
-    let api: VersionedAPI
-
-    func fetch(
-        param id: User.ID, revalidating validator: Validator?
-    ) async throws -> FetchResult<User> {
-        let response = try await api.user(id, ifNoneMatch: validator?.entityTag)
-        guard let user = response.user else {
-            return .notModified(.fresh(for: response.maxAge))
-        }
-        return .modified(
-            user, .fresh(for: response.maxAge),
-            Validator(entityTag: response.entityTag))
-    }
-}
+//: RefreshingAndExpiring.md: struct CheckedUserFetcher
 
 /// An API with conditional requests.
 actor VersionedAPI {

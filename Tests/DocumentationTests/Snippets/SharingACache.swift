@@ -14,8 +14,7 @@ struct SharingACacheTests {
         let directory = temporaryURL()
         let files = FileCacher<User.ID, User>(directory: directory, sharing: .processes)
         let (id, record) = (1, CacheRecord(content: User(id: 1, name: "Ada"), fetchedAt: .now))
-        let base = files.position
-        let outcome = try await files.save(record, param: id, over: base)
+        //: Revision.swift
         guard case .saved = outcome else {
             Issue.record("\(outcome)")
             return
@@ -26,19 +25,13 @@ struct SharingACacheTests {
         let api = UserAPI()
         let directory = temporaryURL()
 
-        let files = FileCacher<User.ID, User>(directory: directory, sharing: .processes)
-        let users = Store(
-            cacher: TieredCacher(over: files), fetcher: UserFetcher(api: api))
+        //: SharingACache.md: let files = FileCacher
 
         // Another process has a cacher of its own.
         let widgetFiles = FileCacher<User.ID, User>(directory: directory, sharing: .processes)
         let widgetUsers = Store(cacher: TieredCacher(over: widgetFiles), fetcher: UserFetcher(api: api))
         return try await tell { printed in
-            for await user in widgetUsers[1].publish().contents() {
-                print("the widget shows \(user.name)")
-                if user.name == "Grace" { break }
-                await users[1].update(User(id: 1, name: "Grace"))
-            }
+            //: SharingACache.md: for await user
             return [try await printed.next(2)]
         }
     }
@@ -46,10 +39,7 @@ struct SharingACacheTests {
 
 #if canImport(Darwin)
 private func container() -> URL? {
-    #if canImport(Darwin)
-    let container = FileManager.default.containerURL(
-        forSecurityApplicationGroupIdentifier: "group.com.example.users")
-    #endif
+    //: SharingACache.md: #if canImport
     return container
 }
 #endif

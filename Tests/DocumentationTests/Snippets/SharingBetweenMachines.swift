@@ -20,20 +20,12 @@ struct SharingBetweenMachinesTests {
     }
 
     private func cacher() throws {
-        let rows = try PostgresCacher<User.ID, User>(
-            url: "postgresql://cache@db.example.com/cache", table: "users")
-        let users = Store(
-            cacher: TieredCacher(over: rows), fetcher: UserFetcher(api: api))
+        //: PostgresCacher.md
         _ = users
     }
 
     private func cachers() throws {
-        let database = try PostgresDatabase(
-            url: "postgresql://cache@db.example.com/cache?sslmode=verify-full",
-            connections: 8)
-        let rows = PostgresCacher<User.ID, User>(database, table: "users")
-        let users = Store(
-            cacher: TieredCacher(over: rows), fetcher: UserFetcher(api: api))
+        //: PostgresDatabase.swift
         _ = users
     }
 }

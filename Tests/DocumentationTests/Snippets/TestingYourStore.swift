@@ -3,66 +3,12 @@ internal import StoreCore
 import StoreCoreTesting
 internal import Testing
 
-@Suite struct UserRefreshTests {
-    let time = ManualTime()
-    let fetcher = ScriptedFetcher<Int, String>()
-    let users: Store<Int, String>
-
-    init() {
-        var policy = StorePolicy()
-        policy.revalidatesOnExpiry = true
-        users = Store(
-            cacher: MemoryCacher(expiry: .after(.seconds(60))),
-            fetcher: fetcher, policy: policy, time: time)
-    }
-
-    @Test func `an expired user stays on screen during the next fetch`()
-        async throws
-    {
-        fetcher.hold()
-        let recorder = RecordingObserver(users[1].publish())
-        try await recorder.next { $0.isLoading }
-        try await fetcher.answerNext(with: .success("Ada"))
-        try await recorder.next { $0 == .completed("Ada") }
-
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(60))
-        try await recorder.next { $0 == .loading(content: "Ada") }
-        try await fetcher.answerNext(with: .success("Grace"))
-        try await recorder.next { $0 == .completed("Grace") }
-
-        let summary =
-            "loading(nil) completed(Ada) loading(Ada) completed(Grace)"
-        #expect(recorder.summary == summary)
-        #expect(fetcher.requests.map(\.param) == [1, 1])
-    }
-}
+//: TestingYourStore.md: @Suite struct UserRefreshTests
 
 extension UserRefreshTests {
-    @Test func `a failure keeps the old user`() async throws {
-        fetcher.enqueue(
-            .success("Ada"), .failure(URLError(.notConnectedToInternet)))
-        let recorder = RecordingObserver(users[1].publish())
-        try await recorder.next { $0.isCompleted }
-        await users[1].refresh()
-        let failed = try await recorder.next { $0.error != nil }
-        #expect(failed.content == "Ada")
-    }
+    //: TestingYourStore.md: @Test func `a failure keeps
 
-    @Test func `a thousand callers make one fetch`() async throws {
-        let events = EventRecorder<Int>()
-        let users = Store(
-            cacher: MemoryCacher<Int, String>(), fetcher: fetcher,
-            onEvent: events.record)
-        fetcher.hold()
-        let callers = (1...1_000).map { _ in
-            Task { try await users[1].requireData() }
-        }
-        try await events.joined(count: 999)
-        try await fetcher.answerNext(with: .success("Ada"))
-        for caller in callers { #expect(try await caller.value == "Ada") }
-        #expect(fetcher.startedCount == 1)
-    }
+    //: TestingYourStore.md: @Test func `a thousand
 
     @Test func `retries wait as long as the policy says`() async throws {
         var policy = StorePolicy()
@@ -70,12 +16,7 @@ extension UserRefreshTests {
         let users = Store(cacher: MemoryCacher<Int, String>(), fetcher: fetcher, policy: policy, time: time)
         fetcher.enqueue(.failure(URLError(.timedOut)), .success("Ada"))
 
-        async let user = users[1].requireData()
-        try await time.sleepers(atLeast: 1)
-        let wait = time.now.duration(to: try #require(time.nextDeadline))
-        #expect(wait <= .seconds(1))
-        time.advanceToNextDeadline()
-        #expect(try await user == "Ada")
+        //: TestingYourStore.md: async let user
     }
 }
 
@@ -87,53 +28,13 @@ extension UserRefreshTests {
         users = Store(cacher: MemoryCacher(), fetcher: fetcher)
     }
 
-    @MainActor
-    @Test func `a screen shows the new name of a user`() async throws {
-        fetcher.enqueue(.success("Ada"))
-        let model = Observed<String>()
-        let following = Task { await model.follow(users[1]) }
-        try await model.shows { $0 == "Ada" }
+    //: TestingYourStore.md: @Test func `a screen shows
 
-        await users[1].update("Grace")
-        try await model.shows { $0 == "Grace" }
-        following.cancel()
-    }
-
-    @Test func `the cacher of the database keeps the contract`() async throws {
-        let database = Database()
-        try await CacherContract.check(keys: [1, 2, 30], contents: ["", "Ada"]) {
-            DatabaseCacher<String>(database: database)
-        }
-    }
+    //: TestingYourStore.md: @Test func `the cacher
 }
 
 @Suite struct GreetingTests {
-    @Test func `a greeting follows its user`() async throws {
-        let states = ManualStates<User>(.loading(content: nil))
-        let greeting = await Greeting(states.sequence)
-        let following = Task { await greeting.follow() }
-        try await states.taken(by: 1)
-        #expect(await greeting.text == "…")
-
-        states.send(.completed(User(id: 1, name: "Ada")))
-        try await states.taken(by: 1)
-        #expect(await greeting.text == "Hello, Ada")
-
-        following.cancel()
-        try await states.observers(count: 0)
-    }
+    //: TestingYourStore.md: @Test func `a greeting
 }
 
-@MainActor
-final class Greeting {
-    private(set) var text = ""
-    private let states: LoadingStateSequence<User>
-
-    init(_ states: LoadingStateSequence<User>) { self.states = states }
-
-    func follow() async {
-        for await state in states {
-            text = state.content.map { "Hello, \($0.name)" } ?? "…"
-        }
-    }
-}
+//: TestingYourStore.md: final class Greeting

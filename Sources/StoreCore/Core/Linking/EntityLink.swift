@@ -58,7 +58,7 @@ extension EntityLink {
     /// Entities anywhere inside the content, such as optional values, values of enumerations, and nested lists.
     ///
     /// ```swift
-    /// links: [
+    /// let links: [EntityLink<Discussion>] = [
     ///     .entities(of: users, id: \.id) { thread, visit in
     ///         if var author = thread.author {
     ///             visit(&author)

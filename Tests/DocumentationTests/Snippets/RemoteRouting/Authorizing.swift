@@ -8,19 +8,14 @@ internal import Trials
 
 // What stands in the article on authorizing.
 
-struct ShopToken: BearerToken, Codable {
-    var accessToken: String
-    var refreshToken: String
-}
+//: Authorizing.md: struct ShopToken
 
 struct AuthorizingTests {
     @Test func `each kind of credentials is written as it should be`() async throws {
         let transport = shopTransport()
         let shop = RemoteHost("shop.example.com", transport: transport)
         let (password, token, key) = ("secret", "abc", "xyz")
-        let basic = shop.authorized(by: .basic(user: "ada", password: password))
-        let fixed = shop.authorized(by: .bearer(token))
-        let keyed = shop.authorized(by: .custom { try $0.set("X-API-Key", key) })
+        //: Authorizing.md: let basic = shop
         for host in [basic, fixed, keyed] { try await host.send("/products") }
         #expect(transport.requests.map { $0.fields["Authorization"] } == ["Basic YWRhOnNlY3JldA==", "Bearer abc", nil])
         #expect(transport.requests.last?.fields["X-API-Key"] == "xyz")
@@ -33,12 +28,7 @@ struct AuthorizingTests {
         }
         let shop = RemoteHost("shop.example.com", transport: transport)
         let saved = ShopToken(accessToken: "old", refreshToken: "first")
-        let signedIn = shop.authorized(
-            by: .bearer(saved) { current, unauthenticated in
-                try await unauthenticated.send(
-                    "/tokens", method: .post,
-                    parameters: ["refresh": current.refreshToken])
-            })
+        //: Authorizing.md: let signedIn
         let products: [Product] = try await signedIn.send("/products")
         #expect(products.isEmpty)
         #expect(transport.requests.map(\.url.path) == ["/products", "/tokens", "/products"])
@@ -61,16 +51,10 @@ extension AuthorizingTests {
         let shop = RemoteHost("shop.example.com", transport: transport)
         let keychain = Keychain()
         let saved = ShopToken(accessToken: "old", refreshToken: "first")
-        let tokens = RefreshingTokens(
-            saved, onRefresh: { keychain.save($0) }
-        ) { current, unauthenticated in
-            try await unauthenticated.send(
-                "/tokens", method: .post, parameters: ["refresh": current.refreshToken])
-        }
-        let signedIn = shop.authorized(by: .bearer(tokens))
+        //: Authorizing.md: let tokens = RefreshingTokens
         try await signedIn.send("/products")
         let fresh = ShopToken(accessToken: "fresh", refreshToken: "last")
-        tokens.replace(by: fresh)
+        //: Authorizing.md: tokens.replace
         try await signedIn.send("/products")
         #expect(keychain.saved.withLock { $0.map(\.accessToken) } == ["new"])
         #expect(
@@ -89,56 +73,17 @@ extension AuthorizingTests {
         let directory = place.url
         let saved = ShopToken(accessToken: "old", refreshToken: "first")
         for _ in 0..<2 {
-            let shared = RefreshingTokens(
-                saved,
-                keptIn: FileCacher(directory: directory, sharing: .processes)
-            ) { current, unauthenticated in
-                try await unauthenticated.send(
-                    "/tokens", method: .post, parameters: ["refresh": current.refreshToken])
-            }
-            let signedIn = shop.authorized(by: .bearer(shared))
+            //: Authorizing.md: let shared = RefreshingTokens
             try await signedIn.send("/products")
             let fresh = ShopToken(accessToken: "fresh", refreshToken: "last")
-            try await shared.keep(fresh)
+            //: Authorizing.md: try await shared
         }
         #expect(
             transport.requests.map { $0.fields["Authorization"] } == ["Bearer old", nil, "Bearer new", "Bearer fresh"])
     }
 }
 
-final class ShopSession: Sendable {
-    let host: RemoteHost
-    let products: Store<String, Product>
-    private let scope = CacheScope()
-
-    init(_ token: ShopToken, at shop: RemoteHost) {
-        host = shop.authorized(
-            by: .bearer(token) { current, unauthenticated in
-                try await unauthenticated.send(
-                    "/tokens", method: .post,
-                    parameters: ["refresh": current.refreshToken])
-            })
-        products = Store(
-            cacher: MemoryCacher(),
-            fetcher: host.fetcher { ShopRoute.product(id: $0) }, scope: scope)
-    }
-
-    static func signIn(
-        user: String, password: String, at shop: RemoteHost
-    ) async throws -> ShopSession {
-        let token: ShopToken = try await shop.send(
-            "/tokens", method: .post,
-            parameters: ["user": user, "password": password])
-        return ShopSession(token, at: shop)
-    }
-
-    /// Ends all work with the data of this user, and clears it.
-    ///
-    /// The next sign-in creates a new session.
-    func signOut() async throws {
-        try await scope.close(clearing: true)
-    }
-}
+//: Authorizing.md: final class ShopSession
 
 extension AuthorizingTests {
     @Test func `a signed-in user gets private content, and signing out leaves nothing behind`() async throws {

@@ -24,10 +24,7 @@ struct Picture: Sendable {
     }
 }
 
-struct Quoted: Sendable {
-    var product: Product
-    var remaining: Int?
-}
+//: CachingAndPages.md: struct Quoted
 
 struct SearchResult: Decodable, Sendable {
     var items: [Product]
@@ -39,32 +36,12 @@ struct NumberedPage: Decodable, Sendable {
     var pages: Int
 }
 
-struct ProductFetcher: RevalidatingFetcher {
-    let shop: RemoteHost
-
-    func fetch(
-        param id: String, revalidating validator: Validator?
-    ) async throws -> FetchResult<Product> {
-        let response = try await shop.response(
-            for: ShopRoute.product(id: id), as: Product.self)
-        return .modified(
-            response.value, Freshness(of: response), Validator(of: response))
-    }
-
-    // Saved content that another value of a field in Vary selected is a miss.
-    func accepts(_ validator: Validator, param id: String) async -> Bool {
-        await shop.accepts(validator, for: ShopRoute.product(id: id))
-    }
-}
+//: CachingAndPages.md: struct ProductFetcher
 
 struct CachingAndPagesTests {
     @Test func `a route is a store's fetcher`() async throws {
         let shop = RemoteHost("shop.example.com", transport: shopTransport())
-        let products = Store(
-            cacher: MemoryCacher<String, Product>(expiry: .after(.seconds(60))),
-            fetcher: shop.fetcher { ShopRoute.product(id: $0) })
-
-        let fetched = try await products["lamp"].requireData()
+        //: CachingAndPages.md: let products
         #expect(fetched.name == "Lamp")
     }
 
@@ -75,11 +52,9 @@ struct CachingAndPagesTests {
                 : .json(#"[{"id": "2", "name": "Two"}]"#)
         }
         let shop = RemoteHost("shop.example.com", transport: transport)
-        let catalogue = PaginationStore(
-            cacher: MemoryCacher<String, [Product]>(),
-            fetcher: shop.pages { ShopRoute.products(category: $0, page: 1) })
+        //: CachingAndPages.md: let catalogue
         _ = try await catalogue["lamps"].requireData()
-        await catalogue["lamps"].requestNextData()
+        //: CachingAndPages.md: await catalogue["lamps"]
         #expect(try await catalogue["lamps"].requireData().map(\.name) == ["One", "Two"])
     }
 
@@ -89,16 +64,7 @@ struct CachingAndPagesTests {
                 ? .json(#"{"messages": []}"#) : .json(#"{"messages": [], "older": "c2"}"#)
         }
         let shop = RemoteHost("shop.example.com", transport: transport)
-        let messages = PaginationStore(
-            cacher: MemoryCacher<String, [Message]>(),
-            fetcher: shop.pages(
-                in: MessagePage.self, elements: { $0.messages }, next: { $0.older },
-                prev: { $0.newer }
-            ) { room, cursor in
-                Route(
-                    path: "/rooms/\(room)/messages",
-                    query: ["after": cursor?.next, "before": cursor?.prev])
-            })
+        //: CachingAndPages.md: let messages
         _ = try await messages["hall"].requireData()
         await messages["hall"].requestNextData()
         #expect(transport.requests.map { $0.url.query() } == [nil, "after=c2"])
@@ -112,10 +78,7 @@ extension CachingAndPagesTests {
         let transport = MemoryTransport(
             inTurn: .json(Self.lamp).adding("Cache-Control", "max-age=0"), .status(500), .status(403))
         let shop = RemoteHost("shop.example.com", transport: transport)
-        let lasting = Store(
-            cacher: MemoryCacher<String, Product>(),
-            fetcher: shop.fetcher { ShopRoute.product(id: $0) },
-            policy: StorePolicy(staleIfError: .seconds(24 * 60 * 60)))
+        //: CachingAndPages.md: let lasting = Store
         _ = try await lasting["lamp"].requireData()
         #expect(try await lasting["lamp"].requireData().name == "Lamp")
         await #expect(throws: RemoteError.self) { try await lasting["lamp"].requireData() }
@@ -125,16 +88,8 @@ extension CachingAndPagesTests {
         let png = Data([0x89, 0x50, 0x4E, 0x47])
         let shop = RemoteHost(
             "shop.example.com", transport: MemoryTransport { _ in .init(headers: [("Content-Type", "image/png")], body: png) })
-        let pictures = Store(
-            cacher: MemoryCacher<String, Picture>(),
-            fetcher: shop.fetcher(parsing: { try Picture(png: $0.value) }) { name in
-                Route(
-                    path: "/pictures/\(name)",
-                    options: RouteOptions(accept: "image/png"))
-            })
-        let files = Store(
-            cacher: MemoryCacher<String, Data>(),
-            fetcher: shop.fetcher { Route(path: "/files/\($0)") })
+        //: CachingAndPages.md: let pictures
+        //: CachingAndPages.md: let files = Store
         #expect(try await pictures["lamp"].requireData().bytes == png)
         #expect(try await files["lamp"].requireData() == png)
     }
@@ -142,15 +97,7 @@ extension CachingAndPagesTests {
     @Test func `a rate limit is kept with the content`() async throws {
         let transport = MemoryTransport { _ in .json(Self.lamp).adding("X-RateLimit-Remaining", "41") }
         let shop = RemoteHost("shop.example.com", transport: transport)
-        let quoted = Store(
-            cacher: MemoryCacher<String, Quoted>(),
-            fetcher: shop.fetcher(parsing: { response in
-                Quoted(
-                    product: try JSONDecoder().decode(
-                        Product.self, from: response.value),
-                    remaining: response.fields["X-RateLimit-Remaining"]
-                        .flatMap { Int($0) })
-            }) { ShopRoute.product(id: $0) })
+        //: CachingAndPages.md: let quoted = Store
         #expect(try await quoted["lamp"].requireData().remaining == 41)
     }
 
@@ -175,29 +122,9 @@ extension CachingAndPagesTests {
             return .json(query.contains("page=1&") ? "[\(Self.lamp)]" : "[]")
         }
         let shop = RemoteHost("shop.example.com", transport: transport)
-        let hits = PaginationStore(
-            cacher: MemoryCacher<String, [Product]>(),
-            fetcher: shop.pages(
-                in: SearchResult.self, elements: { $0.items }
-            ) { words in
-                Route(path: "/search", query: ["q": words])
-            })
-        let numbered = PaginationStore(
-            cacher: MemoryCacher<String, [Product]>(),
-            fetcher: shop.pages(
-                of: Product.self, numberedFrom: 1, size: 50
-            ) { category, number in
-                Route(
-                    path: "/products",
-                    query: ["category": category, "page": number, "per_page": 50])
-            })
-        let counted = shop.pages(
-            in: NumberedPage.self, elements: { $0.products },
-            next: { $0.page < $0.pages ? "\($0.page + 1)" : nil }
-        ) { (category: String, cursor: PageCursor?) in
-            Route(
-                path: "/products", query: ["category": category, "page": cursor?.next])
-        }
+        //: CachingAndPages.md: let hits = PaginationStore
+        //: CachingAndPages.md: let numbered
+        //: CachingAndPages.md: let counted = shop
         #expect(try await hits["lamp"].requireData().count == 1)
         #expect(try await numbered["lamps"].requireData().count == 1)
         #expect(await numbered["lamps"].requestNextData() == .noPage)
@@ -209,16 +136,7 @@ extension CachingAndPagesTests {
             .init(headers: [("Content-Type", "text/plain"), ("X-Next", "2")], body: Data("one\ntwo".utf8))
         }
         let shop = RemoteHost("shop.example.com", transport: transport)
-        let lines = shop.pages(parsing: { response in
-            let text = String(decoding: response.value, as: UTF8.self)
-            return Page(
-                text.split(separator: "\n").map(String.init),
-                nextKey: response.fields["X-Next"])
-        }) { (log: String, cursor: PageCursor?) in
-            Route(
-                path: "/logs/\(log)", query: ["from": cursor?.next],
-                options: RouteOptions(accept: .plainText))
-        }
+        //: CachingAndPages.md: let lines = shop
         let page = try await lines.fetch(param: "sales")
         #expect(page.elements == ["one", "two"] && page.nextKey == "2")
     }

@@ -9,19 +9,15 @@ internal import Testing
 struct CookieSnippets {
     @Test func `a jar in a scope lists, removes, saves and clears its cookies`() async throws {
         let scope = CacheScope()
-        let jar = CookieJar(
-            cacher: FileCacher(directory: scope.directory(named: "cookies")),
-            sharedDomains: ["example.com"], scope: scope)
-        let api = RemoteHost("api.example.com").with { $0.cookies = jar }
+        //: KeepingCookies.md: let jar = CookieJar
+        //: KeepingCookies.md: let api = RemoteHost
         #expect(api.cookies === jar)
         let (id, page) = ("1", try #require(URL(string: "https://api.example.com/login")))
-        try await jar.set(["sid=\(id); Path=/; Secure; HttpOnly"], from: page)
+        //: KeepingCookies.md: try await jar.set
         #expect(try await jar.cookies().count == 1)
-        for cookie in try await jar.cookies() where cookie.name == "sid" {
-            jar.remove(cookie)
-        }
+        //: KeepingCookies.md: for cookie in
         #expect(try await jar.cookies().isEmpty)
-        try await jar.waitUntilSaved()
+        //: KeepingCookies.md: try await jar.waitUntilSaved
         try await scope.close(clearing: true)
         #expect(try await jar.cookies().isEmpty)
     }

@@ -39,10 +39,7 @@ struct DeliveriesTests {
     @Test func `a route is the delivery of a command`() async throws {
         let transport = MemoryTransport { _ in .status(204) }
         let (api, outbox) = (host(over: transport), try Outbox(directory: directory))
-        await outbox.register(
-            Like.self, patching: posts, at: \.post,
-            patch: { _, post in post.isLiked = true },
-            perform: api.delivery { Blog.like($0.post) })
+        //: RemoteRouting.docc/ErrorsAndRetries.md: perform: api.delivery { Blog
         outbox.start()
         let id = try await outbox.submit(Like(post: 7))
         #expect(await outbox.drain(until: .seconds(600)) == .drained)
@@ -54,10 +51,7 @@ struct DeliveriesTests {
     @Test func `the response is the content`() async throws {
         let transport = MemoryTransport { _ in .json(#"{"id": 7, "isLiked": true}"#) }
         let (api, outbox) = (host(over: transport), try Outbox(directory: directory))
-        await outbox.register(
-            Like.self, patching: posts, at: \.post,
-            patch: { _, post in post.isLiked = true },
-            perform: api.delivery(returning: Post.self) { Blog.like($0.post) })
+        //: RemoteHost+Deliveries.swift: perform: api.delivery(returning
         outbox.start()
         try await outbox.submit(Like(post: 7))
         #expect(await outbox.drain(until: .seconds(600)) == .drained)
@@ -66,12 +60,7 @@ struct DeliveriesTests {
     @Test func `the response has the key of the new entity`() async throws {
         let transport = MemoryTransport { _ in .json(#"{"id": 42, "isLiked": false}"#) }
         let (api, outbox) = (host(over: transport), try Outbox(directory: directory))
-        await outbox.register(
-            CreatePost.self, creating: posts, at: \.id,
-            content: { Post(id: $0.id) },
-            perform: api.delivery(creating: Post.self, key: \.id) { _ in
-                Blog.newPost
-            })
+        //: RemoteHost+Deliveries.swift: CreatePost.self
         outbox.start()
         try await outbox.submit(CreatePost(id: -1))
         #expect(await outbox.drain(until: .seconds(600)) == .drained)
@@ -85,39 +74,12 @@ struct DeliveriesTests {
                 body: Data(#"{"title": "the post is closed"}"#.utf8))
         }
         let (api, outbox) = (host(over: transport), try Outbox(directory: directory))
-        await outbox.register(
-            Like.self, patching: posts, at: \.post,
-            patch: { _, post in post.isLiked = true },
-            perform: api.delivery {
-                Blog.like($0.post)
-            } explaining: { failure in
-                failure.problem?.title
-            })
+        //: RemoteRouting.docc/ErrorsAndRetries.md: } explaining
         outbox.start()
         try await outbox.submit(Like(post: 7))
         #expect(await outbox.drain(until: .seconds(600)) == .drained)
         #expect(await outbox.commands().map(\.lastError) == ["the post is closed"])
     }
 
-    @Test func `a delivery waits for the time that the server names`()
-        async throws
-    {
-        defer { try? FileManager.default.removeItem(at: directory) }
-        let transport = MemoryTransport(
-            inTurn: .status(429).adding("Retry-After", "7"), .status(204))
-        let api = host(over: transport)
-        let outbox = try Outbox(directory: directory, time: time)
-        await outbox.register(
-            Like.self, perform: api.delivery { Blog.like($0.post) })
-        outbox.start()
-        try await outbox.submit(Like(post: 7))
-        for await state in outbox.publish()
-        where state.commands.first?.attempts == 1 { break }
-        #expect(transport.requests.count == 1)
-
-        time.advance(by: .seconds(7))
-        #expect(await outbox.drain(until: .seconds(1)) == .drained)
-        let keys = transport.requests.map { $0.fields["Idempotency-Key"] }
-        #expect(keys.count == 2 && Set(keys).count == 1)
-    }
+    //: TestingWithoutANetwork.md: @Test func `a delivery
 }

@@ -14,53 +14,11 @@ struct Product: Codable, Hashable, Sendable {
     var name: String
 }
 
-enum ShopRoute: Routable {
-    case products(category: String, page: Int)
-    case product(id: String)
-    case order(NewOrder)
+//: DescribingRoutes.md: enum ShopRoute
 
-    var path: RoutePath {
-        switch self {
-        case .products: "/products"
-        case .product(let id): "/products/\(id)"
-        case .order: "/orders"
-        }
-    }
+//: DescribingRoutes.md: extension HostConfiguration
 
-    var method: HTTPMethod {
-        switch self {
-        case .products, .product: .get
-        case .order: .post
-        }
-    }
-
-    var query: Parameters {
-        guard case .products(let category, let page) = self else { return [:] }
-        return ["category": category, "page": page]
-    }
-
-    var body: RouteBody {
-        guard case .order(let order) = self else { return .none }
-        return .json(order)
-    }
-}
-
-extension HostConfiguration {
-    static let shop: HostConfiguration = "shop.example.com"
-    static let shopPreview: HostConfiguration =
-        "https://preview.example.com:8443/v2"
-    static let localShop = HostConfiguration(
-        "localhost", scheme: .http, port: 8080, basePath: "/v2")
-}
-
-extension Routable where Self == Route {
-    static func product(_ id: String) -> Route {
-        Route(path: "/products/\(id)")
-    }
-    static func newest(_ count: Int) -> Route {
-        Route(path: "/products", query: ["sort": "newest", "per_page": count])
-    }
-}
+//: DescribingRoutes.md: extension Routable
 
 /// A shop that has every product, and twice.
 func shopTransport() -> MemoryTransport {
@@ -74,18 +32,14 @@ struct DescribingRoutesTests {
     private let transport = shopTransport()
 
     @Test func `an identifier cannot leave its segment`() async throws {
-        let shop = RemoteHost("shop.example.com", transport: transport)
-        let lamp: Product = try await shop.send(ShopRoute.product(id: "lamp/1"))
+        //: DescribingRoutes.md: let shop = RemoteHost
         #expect(lamp.name == "Lamp")
         #expect(transport.requests.map { $0.url.absoluteString } == ["https://shop.example.com/products/lamp%2F1"])
     }
 
     @Test func `parameters go where the method wants them`() async throws {
         let shop = RemoteHost("shop.example.com", transport: transport)
-        let lamps: [Product] = try await shop.send(
-            "/products", parameters: ["category": "lamps", "page": 1])
-        let created: Product = try await shop.send(
-            "/products", method: .post, parameters: ["name": "Lamp", "watts": 12.5])
+        //: DescribingRoutes.md: let lamps: [Product]
         #expect(lamps == [created])
         #expect(transport.requests.first?.url.query() == "category=lamps&page=1")
         guard case .data(let body)? = transport.requests.last?.body else {
@@ -98,9 +52,7 @@ struct DescribingRoutesTests {
     @Test func `what is nil is left out`() async throws {
         let shop = RemoteHost("shop.example.com", transport: transport)
         let price: Int? = nil
-        let filters: Parameters = [
-            "tag": ["new", "bright"], "max_price": price, "in_stock": true,
-        ]
+        //: DescribingRoutes.md: let filters: Parameters
         let lamps: [Product] = try await shop.send("/products", parameters: filters)
         #expect(lamps.count == 1)
         #expect(transport.requests.first?.url.query() == "tag=new&tag=bright&in_stock=true")
@@ -110,38 +62,27 @@ struct DescribingRoutesTests {
         let shop = RemoteHost("shop.example.com", transport: transport)
         let photo = temporaryURL("png")
         try Data([1, 2, 3]).write(to: photo)
-        let form: MultipartForm = [
-            .text("title", "Sunrise"),
-            .file("photo", at: photo),
-        ]
-        try await shop.send(
-            Route(path: "/photos", method: .post, body: .multipart(form)))
+        //: DescribingRoutes.md: let form: MultipartForm
         #expect(transport.requests.first?.fields["Content-Type"]?.hasPrefix("multipart/form-data; boundary=") == true)
     }
 
     @Test func `a route without a type of its own has a name`() async throws {
         let shop = RemoteHost("shop.example.com", transport: transport)
-        let lamp: Product = try await shop.send(.product("lamp"))
-        let newest: [Product] = try await shop.send(.newest(10))
+        //: DescribingRoutes.md: let lamp: Product
         #expect(newest == [lamp])
         #expect(transport.requests.last?.url.absoluteString == "https://shop.example.com/products?sort=newest&per_page=10")
     }
 
     @Test func `a list is written as the route says`() async throws {
         let shop = RemoteHost("shop.example.com", transport: transport)
-        let style = RouteOptions(
-            parameterStyle: ParameterStyle(lists: .commas, dates: .iso8601))
-        // The query is tag=new%2Cbright.
-        let tagged = Route(
-            path: "/products", query: ["tag": ["new", "bright"]], options: style)
+        //: DescribingRoutes.md: let style = RouteOptions
         try await shop.send(tagged)
         #expect(transport.requests.first?.url.query(percentEncoded: true) == "tag=new%2Cbright")
     }
 
     @Test func `an address is a configuration`() async throws {
         let address = try #require(URL(string: "https://preview.example.com:8443/v2"))
-        let configuration = try HostConfiguration(url: address)
-        let custom = RemoteHost(configuration, transport: transport)
+        //: DescribingRoutes.md: let configuration
         try await custom.send("/products")
         #expect(transport.requests.first?.url.absoluteString == "https://preview.example.com:8443/v2/products")
         #expect(configuration == .shopPreview)

@@ -14,26 +14,15 @@ struct TrustSnippets {
         let file = temporaryURL("pem")
         try certificate.write(to: file)
         do {
-            var tls = TLSOptions()
-            // Replaces the system's authorities.
-            tls.authorities = try TLSOptions.Authorities(contentsOf: file)
-            tls.minimumVersion = .tls13
-            let api = RemoteHost("intranet.example.com").with { $0.tls = tls }
+            //: TrustingServers.md: var tls = TLSOptions
             #expect(api.tls == tls)
         }
         var tls = TLSOptions()
-        tls.pins = [
-            try TLSOptions.Pin("sha256/47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="),
-            // The next key, made in advance.
-            try TLSOptions.Pin("sha256/GGRkXNmGMTKrTFpGGoNAMr6ZpTDgs5cjY4Zp5mXlbYs="),
-        ]
-        tls.clientCertificate = try TLSOptions.ClientCertificate(
-            pem: certificate, key: key, password: password)
+        //: TrustingServers.md: tls.pins = [
+        //: TrustingServers.md: tls.clientCertificate
         #expect(tls.pins.count == 2)
         let authorities = try TLSOptions.Authorities(pem: certificate)
-        let api = RemoteHost("intranet.example.com").with {
-            $0.tls.authorities = authorities
-        }
+        //: RemoteHost.swift: let api = RemoteHost("intranet
         #expect(api.tls.authorities == authorities)
     }
 }

@@ -13,14 +13,7 @@ struct ErrorsAndRetriesTests {
         let printed = Printed()
         let shop = RemoteHost("shop.example.com", transport: MemoryTransport { _ in .status(404) })
         try await Printed.$page.withValue(printed) {
-            do {
-                let lamp: Product = try await shop.send(ShopRoute.product(id: "none"))
-                print(lamp.name)
-            } catch let error as RemoteError where error.status == 404 {
-                print("there is no such lamp")
-            } catch let error as RemoteError {
-                print(error.problem?.title ?? error.message)
-            }
+            //: RemoteRouting.docc/ErrorsAndRetries.md: let lamp: Product
         }
         #expect(printed.lines == ["there is no such lamp"])
     }
@@ -30,40 +23,16 @@ struct ErrorsAndRetriesTests {
         var shop = RemoteHost("shop.example.com", transport: transport)
         shop.retry = .exponential(attempts: 2, base: .milliseconds(1))
         let order = NewOrder(product: "lamp", count: 1)
-        let once = Route(
-            path: "/orders", method: .post, body: .json(order),
-            options: RouteOptions(idempotencyKey: .unique))
+        //: RemoteRouting.docc/ErrorsAndRetries.md: let once = Route
         await #expect(throws: RemoteError.self) { try await shop.send(once) as Void }
         let keys = transport.requests.map { $0.fields["Idempotency-Key"] }
         #expect(keys.count == 2 && keys[0] != nil && keys[0] == keys[1])
     }
 }
 
-struct PropertyListParser: ResponseParser {
-    var mediaTypes: [MimeType] { [.propertyList] }
+//: ParsingResponses.md: struct PropertyListParser
 
-    func parse<Value: Decodable>(
-        _ response: RemoteResponse<Data>, as type: Value.Type
-    ) throws -> Value {
-        try PropertyListDecoder().decode(type, from: response.value)
-    }
-}
-
-struct Envelope<Value: Decodable>: Decodable {
-    var data: Value
-}
-
-struct EnvelopeParser: ResponseParser {
-    var mediaTypes: [MimeType] { [.json] }
-
-    func parse<Value: Decodable>(
-        _ response: RemoteResponse<Data>, as type: Value.Type
-    ) throws -> Value {
-        let decoder = JSONDecoder()
-        return try decoder.decode(Envelope<Value>.self, from: response.value)
-            .data
-    }
-}
+//: ParsingResponses.md: struct Envelope
 
 struct ParsingResponsesTests {
     struct Settings: Codable {
@@ -78,20 +47,14 @@ struct ParsingResponsesTests {
         let transport = MemoryTransport { request in
             .init(headers: [("Content-Type", "application/x-plist")], body: bodies[request.url.path] ?? Data())
         }
-        let shop = RemoteHost("shop.example.com", transport: transport).with {
-            $0.parser = PropertyListParser()
-        }
-        let lamp: Product = try await shop.send(ShopRoute.product(id: "lamp"))
+        //: ParsingResponses.md: let shop = RemoteHost
         #expect(lamp.name == "Lamp")
         #expect(transport.requests.map { $0.fields["Accept"] } == ["application/x-plist, */*;q=0.1"])
         try await settings(of: RemoteHost("shop.example.com", transport: transport))
     }
 
     private func settings(of shop: RemoteHost) async throws {
-        let route = Route(
-            path: "/settings.plist",
-            options: RouteOptions(parser: PropertyListParser()))
-        let settings: Settings = try await shop.send(route)
+        //: ParsingResponses.md: let route = Route
         #expect(settings.theme == "dark")
     }
 
@@ -108,10 +71,7 @@ struct StreamsAndFilesTests {
         let shop = RemoteHost(
             "shop.example.com", transport: MemoryTransport { _ in .init(body: Data("one\ntwo\n".utf8)) })
         try await Printed.$page.withValue(printed) {
-            let export = try await shop.bytes(for: Route(path: "/export"))
-            for try await line in export.lines() {
-                print(line)
-            }
+            //: StreamsAndFiles.md: let export = try
         }
         #expect(printed.lines == ["one", "two"])
     }
@@ -124,11 +84,7 @@ struct StreamsAndFilesTests {
         let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
         let printed = Printed()
         try await Printed.$page.withValue(printed) {
-            try await shop.download(
-                Route(path: "/films/1.mp4"), to: film, sha256: digest
-            ) { progress in
-                print(progress.fraction ?? 0)
-            }
+            //: StreamsAndFiles.md: try await shop
         }
         #expect(try Data(contentsOf: film) == Data("abc".utf8))
     }
@@ -146,40 +102,33 @@ struct StreamsAndFilesTests {
         let shop = RemoteHost("shop.example.com", transport: transport)
         let printed = Printed()
         try await Printed.$page.withValue(printed) {
-            for try await event in shop.events(for: Route(path: "/changes")) {
-                print(event.data)
-            }
+            //: StreamsAndFiles.md: for try await
         }
         #expect(printed.lines == ["hello"])
     }
 }
 
+private func landingPage(over transport: MemoryTransport) async throws -> Product {
+    //: RemoteRouting.md
+    return lamp
+}
+
 struct TestingWithoutANetworkTests {
     @Test func `a closure answers`() async throws {
-        let transport = MemoryTransport { request in
-            switch request.url.path {
-            case "/products/lamp":
-                .json(#"{"id": "lamp", "name": "Lamp"}"#).adding("ETag", #""1""#)
-            default: .status(404)
-            }
-        }
-        let shop = RemoteHost("shop.example.com", transport: transport)
-        let lamp: Product = try await shop.send(ShopRoute.product(id: "lamp"))
-        #expect(lamp.name == "Lamp")
-        #expect(transport.requests.map(\.url.path) == ["/products/lamp"])
+        //: TestingWithoutANetwork.md: let transport = MemoryTransport { request
+        //: TestingWithoutANetwork.md: let lamp: Product
     }
 
     @Test func `an answer may have any header and any bytes`() async throws {
         let bytes = Data([0x89, 0x50, 0x4E, 0x47])
-        let picture = MemoryTransport.Response(
-            headers: [("Content-Type", "image/png")], body: bytes)
+        //: TestingWithoutANetwork.md: let picture = MemoryTransport
         let shop = RemoteHost("shop.example.com", transport: MemoryTransport { _ in picture })
         let answer = try await shop.dataResponse(for: Route(path: "/lamp.png"))
         #expect(answer.value == bytes && answer.fields["Content-Type"] == "image/png")
     }
 
     @Test func `answers are given in turn, and then no more`() async throws {
-        let transport = MemoryTransport(inTurn: .status(503), .json(#"{"id": 7}"#))
+        //: TestingWithoutANetwork.md: let transport = MemoryTransport(inTurn
         let host = RemoteHost("api.example.com", transport: transport).with { $0.retry = .never }
         let first = await #expect(throws: RemoteError.self) { try await host.send("/users/7") }
         #expect(first?.status == 503)

@@ -7,24 +7,7 @@ import RemoteRoutingTesting
 
 // The examples of the article on mirrors of files.
 
-struct Films: FileTransfer {
-    let host: RemoteHost
-
-    func list() -> StreamedSource<ListedFile> {
-        StreamedSource {
-            let bytes = try await host.bytes(for: Route(path: "/films.ndjson"))
-            return ListBytes(bytes, length: bytes.length)
-        }
-    }
-
-    func transfer(_ film: ListedFile, into part: FilePart) async throws {
-        let segments = film.path.split(separator: "/").map(String.init)
-        let route = Route(path: "/films/\(segments: segments)")
-        try await host.download(
-            route, to: try part.workingFile(),
-            onDigest: { part.adoptWorkingFile(sha256: $0) })
-    }
-}
+//: MirrorsOfFiles.md: struct Films
 
 struct MirrorTests {
     @Test func `a listed file has a version or a digest`() throws {
@@ -49,12 +32,7 @@ struct MirrorTests {
         let directory = temporaryURL()
         let printed = Printed()
         try await Printed.$page.withValue(printed) {
-            let films = Films(host: host)
-            let target = DirectoryTarget(directory: directory, transfer: films) {
-                films.list()
-            }
-            let report = try await OneWaySynchronizer(processor: target).sync()
-            print(report.summary)
+            //: MirrorsOfFiles.md: let films = Films
         }
         #expect(printed.lines == ["1 added, 0 updated, 0 removed, 0 unchanged"])
         #expect(try String(contentsOf: directory.appending(path: "1927/metropolis.txt"), encoding: .utf8) == "frame 1")
@@ -77,21 +55,14 @@ struct MirrorTests {
         let target = DirectoryTarget(directory: directory, transfer: films) { films.list() }
         let printed = Printed()
         try await Printed.$page.withValue(printed) {
-            let plan = try await OneWaySynchronizer(processor: target).plan()
-            for move in plan.moves { print("\(move.from.key) → \(move.item.key)") }
+            //: MovedFiles.md
         }
         #expect(printed.lines == [])
     }
 
     @Test func `a filter leaves files out`() async throws {
         let (films, directory) = films()
-        var layers = MirrorLayers()
-        layers.filter = FileFilter(["*.tmp", "/cache/", "!keep.tmp"])
-        let target = DirectoryTarget(
-            directory: directory, transfer: films, layers: layers
-        ) {
-            films.list()
-        }
+        //: FilteringFiles.md
         let report = try await OneWaySynchronizer(processor: target).sync()
         #expect((report.addedCount, report.excludedCount) == (1, 1))
     }
@@ -99,28 +70,13 @@ struct MirrorTests {
     @Test func `backups and a reserve of space are layers`() async throws {
         let (films, directory) = films()
         let backups = temporaryURL()
-        var layers = MirrorLayers()
-        layers.backup = backups
-        layers.freeSpace = 1_000_000_000
-        let target = DirectoryTarget(
-            directory: directory, transfer: films, layers: layers
-        ) {
-            films.list()
-        }
+        //: LimitsBackupsAndChecks.md: var layers = MirrorLayers
         #expect(try await OneWaySynchronizer(processor: target).plan().additions.count == 2)
     }
 
     @Test func `a plan with a check of contents shows damaged files`() async throws {
         let (films, directory) = films()
-        var check = MirrorLayers()
-        check.verification = .digests(
-            at: try TransferRate(bytesPerSecond: 50_000_000))
-        let target = DirectoryTarget(
-            directory: directory, transfer: films, layers: check
-        ) {
-            films.list()
-        }
-        let damaged = try await OneWaySynchronizer(processor: target).plan().updates
+        //: LimitsBackupsAndChecks.md: var check = MirrorLayers
         #expect(damaged.isEmpty)
     }
 }

@@ -4,13 +4,7 @@ internal import Testing
 
 // The examples of SyncEngine's articles.
 
-struct Note: SyncItem, Hashable {
-    var id: Int
-    var revision: Int
-
-    var key: Int { id }
-    var version: Int { revision }
-}
+//: SyncEngine.docc/GettingStarted.md: struct Note: SyncItem
 
 /// The origin of the notes.
 actor NoteOrigin {
@@ -53,34 +47,15 @@ actor NoteShelf {
     func remove(_ ids: Set<Int>) { for id in ids { texts[id] = nil } }
 }
 
-struct NoteProcessor: SyncProcessor {
-    let origin: NoteOrigin
-    let shelf: NoteShelf
-
-    func sourceList() async throws -> ListedSource<Note> {
-        ListedSource(await origin.notes)
-    }
-    func localInventory() async throws -> LocalInventory<Note> {
-        LocalInventory(versions: await shelf.versions)
-    }
-    func downloadContent(of note: Note) async throws {
-        await shelf.put(note, try await origin.text(of: note))
-    }
-    func remove(_ keys: Set<Int>) async throws { await shelf.remove(keys) }
-}
+//: SyncEngine.docc/GettingStarted.md: struct NoteProcessor
 
 extension Story {
     /// Runs a first pass, and makes a plan after it.
     @Sendable static func synchronizing() async throws -> [[String]] {
         try await tell { printed in
             let (origin, shelf) = (NoteOrigin(), NoteShelf())
-            let synchronizer = OneWaySynchronizer(
-                processor: NoteProcessor(origin: origin, shelf: shelf))
-            let report = try await synchronizer.sync()
-            print(report.summary)
-            let plan = try await synchronizer.plan()
-            let (added, updated) = (plan.additions.count, plan.updates.count)
-            print("\(added) to add, \(updated) to update, \(plan.removals.count) to remove")
+            //: SyncEngine.docc/GettingStarted.md: let synchronizer
+            //: SyncEngine.docc/GettingStarted.md: let plan = try
             return printed.lines.map { [$0] }
         }
     }
@@ -94,17 +69,13 @@ struct SynchronizingTests {
         await origin.empty()
         await #expect(throws: SyncError.self) { try await synchronizer.sync() }
         #expect(await shelf.versions.count == 2)
-        try await synchronizer.sync(overriding: .emptySource)
+        //: WhatIsRemoved.md
         #expect(await shelf.versions.isEmpty)
     }
 
     @Test func `sorted pages are compared as a stream`() async throws {
         let origin = NoteOrigin()
-        let list = PagedSource(order: .sortedByKey) { (cursor: Int?) in
-            let page = await origin.page(cursor ?? 0)
-            return PagedSource.Step(
-                page.notes, then: page.next.map { .page($0) } ?? .end(.complete()))
-        }
+        //: LargeCollections.md
         var reader = list.makeReader()
         #expect(try await reader.next()?.items.count == 2)
         #expect(try await reader.next()?.end == .complete())
@@ -114,18 +85,6 @@ struct SynchronizingTests {
 // Compiled only.
 
 private func watching(_ synchronizer: OneWaySynchronizer<NoteProcessor>) async throws {
-    for await state in synchronizer.publish() {
-        switch state {
-        case .loading(let report):
-            guard let progress = report?.progress else { continue }
-            print(progress.stage, progress.doneItems, "of", progress.totalItems)
-        case .completed(let report, next: _, prev: _): print(report.summary)
-        case .error(let error, content: _): print(error)
-        }
-    }
-    do {
-        try await synchronizer.sync()
-    } catch let error as SyncError {
-        for failure in error.report?.failures ?? [] { print(failure) }
-    }
+    //: SyncEngine.docc/GettingStarted.md: for await state
+    //: SyncEngine.docc/ErrorsAndRetries.md
 }

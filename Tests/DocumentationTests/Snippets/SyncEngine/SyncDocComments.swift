@@ -6,33 +6,9 @@ internal import SyncEngine
 // The examples of SyncEngine's doc comments, compiled.
 
 private enum Photos {
-    struct Photo: SyncItem {
-        var id: Int
-        var revision: Int
-        var size: Int64
+    //: SyncItem.swift
 
-        var key: Int { id }
-        var version: Int { revision }
-        var byteCount: Int64? { size }
-    }
-
-    struct PhotoProcessor: SyncProcessor {
-        let api: PhotoAPI
-        let album: PhotoAlbum
-
-        func sourceList() async throws -> ListedSource<Photo> {
-            ListedSource(try await api.photos())
-        }
-        func localInventory() async throws -> LocalInventory<Photo> {
-            LocalInventory(versions: await album.versions)
-        }
-        func downloadContent(of photo: Photo) async throws {
-            await album.add(try await api.image(of: photo), for: photo)
-        }
-        func remove(_ keys: Set<Photo.Key>) async throws {
-            await album.remove(keys)
-        }
-    }
+    //: SyncProcessor.swift
 
     struct PhotoAPI: Sendable {
         struct Page {
@@ -56,54 +32,41 @@ private enum Photos {
 
     static func lists(api: PhotoAPI, photos: [Photo], response: PhotoAPI.Page) -> [any SourceList] {
         func counted() -> any SourceList {
-            let list = ListedSource(photos, expectedCount: response.total)
+            //: ListedSource.swift
             return list
         }
         func paged() -> any SourceList {
-            let list = PagedSource { (cursor: String?) in
-                let page = try await api.photos(after: cursor)
-                let end = SourceEnd.complete(count: page.total)
-                return PagedSource.Step(
-                    page.photos, then: page.isLast ? .end(end) : .page(page.cursor))
-            }
+            //: PagedSource.swift
             return list
         }
         func fetched(_ photoFetcher: ClosureFetcher<Int, [Photo]>, album: Int) -> any SourceList {
-            let list = OriginSource(photoFetcher, param: album)
+            //: OriginSource.swift
             return list
         }
         return [counted(), paged(), fetched(ClosureFetcher { _ in [] }, album: 1)]
     }
 
     static func inventory() -> LocalInventory<Photo> {
-        LocalInventory(versions: [1: 7, 2: 4])
+        //: LocalInventory.swift
     }
 
     static func passes(api: PhotoAPI, album: PhotoAlbum) async throws {
-        let synchronizer = OneWaySynchronizer(
-            processor: PhotoProcessor(api: api, album: album))
-        let report = try await synchronizer.sync()
-        let plan = try await synchronizer.plan()
-        for update in plan.updates { print("\(update.item.key): \(update.reason)") }
+        //: OneWaySynchronizer.swift
+        //: SyncPlan.swift
         for failure in report.failures {
-            let number = failure.key.value(as: Int.self)
+            //: SyncFailure.swift
             print(number as Any)
         }
     }
 
     static func options() -> SyncOptions {
-        var options = SyncOptions()
-        options.downloadsPreviews = true
-        options.stopsOnError = false
-        options.order = .by { (photo: Photo) in photo.revision }
+        //: SyncOptions.swift: var options = SyncOptions
+        //: SyncOptions.swift: options.order
         return options
     }
 
     static func store(photoListFetcher: ClosureFetcher<Int, [Photo]>, album: Int, photos: Store<Int, Photo>) async throws {
-        let processor = StoreSyncProcessor(
-            list: OriginSource(photoListFetcher, param: album), store: photos,
-            version: { $0.revision })
-        try await OneWaySynchronizer(processor: processor).sync()
+        //: SyncEngine.docc/GettingStarted.md: let processor
     }
 }
 
@@ -123,31 +86,17 @@ struct FileClient: Sendable {
 
 private let client = FileClient()
 
-struct HTTPTransfer: FileTransfer {
-    func transfer(_ file: ListedFile, into part: FilePart) async throws {
-        // Range: bytes=offset-, If-Range: validator
-        let response = try await client.get(file.path, range: part.resumePoint)
-        try part.begin(at: response.firstByte, validator: response.entityTag)
-        for try await piece in response.body { try part.append(piece) }
-    }
-}
+//: FileTransfer.swift
 
 private func streamed(host: RemoteHost) -> StreamedSource<ListedFile> {
-    let list = StreamedSource<ListedFile> {
-        let bytes = try await host.bytes(for: Route(path: "/films.ndjson"))
-        return ListBytes(bytes, length: bytes.length)
-    }
+    //: StreamedSource.swift
     return list
 }
 
 private func mirror(url: URL, api: FileClient, digest: String) async throws {
-    let file = ListedFile(
-        path: "films/7.mp4", sha256: digest, byteCount: 73_400_320)
-    let target = DirectoryTarget(directory: url, transfer: HTTPTransfer()) {
-        ListedSource(try await api.files())
-    }
-    let report = try await OneWaySynchronizer(processor: target).sync()
-    let shared = FileModes(files: 0o664, directories: 0o2775)
+    //: ListedFile.swift
+    //: DirectoryTarget.swift
+    //: FileModes.swift
     print(file, report, shared)
 }
 
@@ -157,42 +106,23 @@ private struct ChangesAPI: Sendable {
 }
 
 private func changing(directory: URL, stateFile: URL, api: ChangesAPI, transfer: HTTPTransfer) -> [any SourceList] {
-    let list = DeltaSource(saving: stateFile) {
-        let answer = try await api.allFiles()
-        return (ListedSource(answer.files), token: answer.token)
-    } changes: { token in
-        try await api.changes(since: token)
-    }
-    let target = DirectoryTarget(directory: directory, transfer: transfer) {
-        DeltaSource(saving: stateFile) {
-            let answer = try await api.allFiles()
-            return (ListedSource(answer.files), token: answer.token)
-        } changes: { token in
-            try await api.changes(since: token)
-        }
-    }
+    //: DeltaSource.swift
+    //: ChangesSinceAToken.md
     print(target.directory)
     return [list]
 }
 
 private func rated(client: FileClient, part: FilePart) async throws {
     let response = try await client.get("films/7.mp4", range: nil)
-    let rate = try TransferRate(bytesPerSecond: 500_000)
-    for try await piece in response.body {
-        try await rate.take(piece.count)
-        try part.append(piece)
-    }
+    //: LimitsBackupsAndChecks.md: let rate = try
 }
 
 private func filtered() -> [FileFilter] {
-    let filter = FileFilter(["*.tmp", "/cache/", "!keep.tmp"])
-    var layers = MirrorLayers()
-    layers.filter = FileFilter(["*.tmp"])
-    layers.backup = URL(filePath: "/var/backups/films")
+    //: FileFilter.swift
+    //: MirrorLayers.swift
     return [filter, layers.filter]
 }
 
 private func keys() {
-    let key: PathKey = "films/1927/metropolis.mp4"
-    print(key.path)
+    //: PathKey.swift
 }

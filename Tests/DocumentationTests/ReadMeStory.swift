@@ -1,8 +1,6 @@
 internal import Testing
 internal import Trials
 
-// The other files of this folder stand in README.md as they are.
-
 /// Runs the program of README.md and returns what it prints.
 ///
 /// On a busy machine its pauses may be too short, and a slow observer skips states, so a run with missing lines is repeated.

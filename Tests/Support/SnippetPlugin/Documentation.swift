@@ -1,0 +1,1 @@
+../../DocumentationTests/Reading/Documentation.swift
