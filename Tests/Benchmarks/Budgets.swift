@@ -185,8 +185,8 @@ extension Budget {
         profile, the log's append took 60 % of the call
         """,
         "linked-hit": """
-        13.4 × (12.3–14.1), 1.45 µs, when first measured. The function that compares the numbers is generic and not inlinable, so each \
-        hit looks up the metadata of its types. Not tried yet: an inlinable one
+        13.4 × (12.3–14.1), 1.45 µs, when first measured, with a generic function that was not inlinable; 1.51 × (0.99–1.87), 84 ns, inlined, on a \
+        machine that did other work
         """,
         "linked-change": """
         +66 µs (55–67) when first measured. Each list finds the element in its places, copies its rows and saves their stamps. Nothing was \
