@@ -65,7 +65,9 @@ struct GitHubRepository: Sendable {
             some TwoWayPaginationFetcher<RepositoryPage, Repository>,
         search: some PaginationFetcher<String, Repository>,
         details: some Origin<Repository.ID, Repository>,
-        sendStar: @escaping @Sendable (_ organization: String, _ name: String) async throws -> Void,
+        sendStar:
+            @escaping @Sendable (_ organization: String, _ name: String)
+            async throws -> Void,
         users: some Origin<String, User>,
         meta: some Origin<UnitParam, Meta>, directory: URL? = nil,
         time: any TimeSource = .system
