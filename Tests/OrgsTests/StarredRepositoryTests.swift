@@ -41,14 +41,24 @@ struct StarredRepositoryTests {
         #expect(try await numbers(again) == [1_301, 1_301, 1_301])
     }
 
-    @Test func `a star that the API refuses is taken back everywhere`() async throws {
+    @Test func `a star shows while its request runs, and one that the API refuses is taken back everywhere`() async throws {
         list.enqueue(.page([.swift, .docc]))
         search.enqueue(.page([.docc]))
         details.enqueue(.success(.docc))
+        let (isSending, mayFail) = (WatchedState(false), WatchedState(false))
         let app = GitHubRepository.scripted(
-            repositories: list, search: search, details: details, sendStar: { _, _ in throw Offline() }, time: ManualTime())
-        _ = try await numbers(app)
-        await #expect(throws: Offline.self) { try await app.star(.docc, of: "swiftlang") }
+            repositories: list, search: search, details: details,
+            sendStar: { _, _ in
+                isSending.update { $0 = true }
+                try await mayFail.wait { $0 ? () : nil }
+                throw Offline()
+            }, time: ManualTime())
+        #expect(try await numbers(app) == [1_300, 1_300, 1_300])
+        let star = Task { try await app.star(.docc, of: "swiftlang") }
+        try await isSending.wait { $0 ? () : nil }
+        #expect(try await numbers(app) == [1_301, 1_301, 1_301])
+        mayFail.update { $0 = true }
+        await #expect(throws: Offline.self) { try await star.value }
         #expect(try await numbers(app) == [1_300, 1_300, 1_300])
     }
 }

@@ -117,7 +117,7 @@ struct PostgresLeaseTests {
     }
 
     @Test(arguments: ["200000 years", "-4000 years"])
-    func `C24, D5: a lease ends after the waiter's duration, whatever its time on the server`(age: String) async throws {
+    func `C24, D5: a lease ends after the waiter's duration, with any time on the server`(age: String) async throws {
         let (a, b) = (try place.cacher(), try place.cacher())
         let stuck = try #require(granted(try await a.lease(1, for: .seconds(600))))
         try await place.query("UPDATE \"\(place.table)_leases\" SET expires = clock_timestamp() + interval '\(age)'")

@@ -82,7 +82,7 @@ package enum KeyStability {
     }
 }
 
-/// A part of a key without a collection that has an order of its own, whatever its value.
+/// A type of parts of keys that contain no collection with an order of its own.
 private protocol PlainKeyPart {}
 
 extension String: PlainKeyPart {}
