@@ -106,7 +106,8 @@ final class PostgresTable: PostgresListener {
     private func follow() async throws(PostgresError) {
         let channel = try await prepare()
         _ = try await core.run(PostgresStatements.listen(channel), on: .control)
-        _ = try await core.run(statements.sweepLeases, on: .control)
+        // A read-only server refuses it, and loads go on. A lost connection fails the next statement too.
+        _ = try? await core.run(statements.sweepLeases, on: .control)
         // Runs on the control connection: every notice before its response has been delivered, and every notice after it will be.
         let known = state.withLock { $0.position.number }
         let query = known == 0 ? statements.head : statements.raiseHead(to: Int64(clamping: known))

@@ -178,8 +178,8 @@ struct FileKeyTests {
                 refused += 1
             }
         }
-        // One copy of four elements has the order of the key in one case of 24.
-        #expect(refused >= 48)
+        // A copy may have the order of the key by chance, the more often the more their addresses repeat. Without a check, none is refused.
+        #expect(refused >= 16)
     }
 
     @Test func `F3: a key without collections is not refused, even if it cannot be copied`() async throws {
