@@ -91,8 +91,8 @@ typedef struct {
 typedef struct {
     wire_loop *loop;
     CURLM *multi;
-    /// The number of running transfers.
-    int running;
+    /// The number of connections that transfers use.
+    long used;
     /// The time at which libcurl must be called next, in milliseconds of the monotonic clock; negative for never.
     int64_t timer;
 } pool;
@@ -171,7 +171,7 @@ struct wire_loop {
     int abandoned_count;
     /// The number of transfers that have neither opened nor found a connection.
     int starting_count;
-    /// The maximum number of idle connections.
+    /// The maximum number of idle connections of a pool.
     long idle_connections;
 };
 

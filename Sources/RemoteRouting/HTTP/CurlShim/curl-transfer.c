@@ -167,13 +167,17 @@ static int opened_socket(const wire_transfer *own, const endpoints *ends) {
 
 /// Makes a connection the transfer's; NULL for none.
 static void use_connection(wire_transfer *own, connection *connection) {
-    if (connection) connection->users++;
+    if (!own->connection && !connection) return;
+    if (connection && connection->users++ == 0) own->pool->used++;
     if (own->connection) {
         wire_transfer **place = &own->connection->transfers;
         while (*place != own) place = &(*place)->next;
         *place = own->next;
+        if (own->connection->users == 1) own->pool->used--;
         wire_connection_leave(own->connection);
     }
+    // libcurl's limit includes the connections in use, and applies whenever one of them becomes idle.
+    own->loop->curl->curl_multi_setopt(own->pool->multi, CURLMOPT_MAXCONNECTS, own->loop->idle_connections + own->pool->used);
     own->connection = connection;
     own->stream = 0;
     if (!connection) return;
@@ -274,11 +278,6 @@ void wire_transfer_use_proxy(wire_transfer *transfer, const char *url, const cha
 
 void wire_transfer_offer_http2(wire_transfer *transfer) { transfer->offers_http2 = 1; }
 
-/// Sets how many connections libcurl keeps; it counts those in use too.
-static void limit_connections(const pool *pool) {
-    pool->loop->curl->curl_multi_setopt(pool->multi, CURLMOPT_MAXCONNECTS, pool->running + pool->loop->idle_connections);
-}
-
 int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     const wire_library *curl = transfer->loop->curl;
     CURL *easy = transfer->easy;
@@ -373,8 +372,6 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     if (code) return code;
     transfer->is_starting = 1;
     transfer->loop->starting_count++;
-    transfer->pool->running++;
-    limit_connections(transfer->pool);
     return code;
 }
 
@@ -408,10 +405,6 @@ void wire_transfer_end(wire_transfer *transfer) {
     wire_process_enter();
     // Removed before it is freed or reused.
     if (transfer->is_running) curl->curl_multi_remove_handle(transfer->pool->multi, transfer->easy);
-    if (transfer->is_running) {
-        transfer->pool->running--;
-        limit_connections(transfer->pool);
-    }
     if (transfer->connection) close_connection(transfer);
     use_connection(transfer, NULL);
     transfer->is_running = 0;

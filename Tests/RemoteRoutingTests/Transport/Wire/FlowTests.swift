@@ -1,5 +1,6 @@
 #if os(Linux)
 import Foundation
+import Glibc
 import LoopbackOrigin
 import StoreCore
 import Testing
@@ -7,6 +8,38 @@ import Trials
 
 @testable import RemoteHTTP
 @testable import RemoteRouting
+
+/// A listener with a full queue, so that connecting to it does not end.
+private final class FullListener: Sendable {
+    let port: UInt16
+    private let sockets: [Int32]
+
+    init() throws {
+        func open() -> Int32 { socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        var sockets = [open()]
+        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                guard bind(sockets[0], pointer, size) == 0, listen(sockets[0], 0) == 0, getsockname(sockets[0], pointer, &size) == 0 else {
+                    return false
+                }
+                for _ in 0..<4 {
+                    sockets.append(open())
+                    _ = connect(sockets[sockets.count - 1], pointer, size)
+                }
+                return true
+            }
+        }
+        self.sockets = sockets
+        port = UInt16(bigEndian: address.sin_port)
+        guard isBound else { throw POSIXError(.EADDRNOTAVAIL) }
+    }
+
+    deinit { for socket in sockets { close(socket) } }
+}
 
 /// Streaming in both directions: lengths, back-pressure, cancellation.
 @Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(hangMinutes)))
@@ -177,13 +210,41 @@ struct FlowTests {
         let count = max(1, rounds(3000) / 1000)
         for _ in 0..<count { try await round() }
         // Counted by the origin, because other tests of the process open files and connections at the same time.
-        try await until("the connections are closed") { origin.openConnections <= 100 }
+        try await until("no more connections than exchanges that run at once are left") { origin.openConnections <= 256 }
         if isLongRun {
             let newMemory = (ProcessState.residentBytes ?? 0) - memory
             print("W13: \(count * 1000) canceled leave \((ProcessState.openFiles ?? 0) - files) descriptors and \(newMemory >> 10) KiB")
             #expect(newMemory <= 64 << 20)
         }
         #expect(try await host.data(for: Route(path: "/quick")) == Data("0123456789".utf8))
+    }
+
+    @Test func `W13: exchanges that never connect do not make more idle connections stay open`() async throws {
+        let width = 64
+        let origins = try (0..<2).map { _ in try LoopbackOrigin { _ in .text("x").misbehaving(.delayHead(by: .milliseconds(500))) } }
+        let full = try FullListener()
+        let transport = try CurlTransport(width: width, path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"])
+        @Sendable func host(_ port: UInt16) -> RemoteHost {
+            RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(port)), transport: transport).with {
+                $0.limits.concurrentExchanges = width
+                $0.timeouts = .untilHang
+            }
+        }
+        func send(to port: UInt16) -> [Task<Data, any Error>] {
+            (0..<width).map { _ in Task { try await host(port).data(for: Route(path: "/")) } }
+        }
+        for task in send(to: origins[0].port) { _ = try await task.value }
+        let requests = send(to: origins[1].port)
+        try await until("all requests run") { transport.exchangeCount == width }
+        // They begin as the requests end.
+        let unconnected = send(to: full.port)
+        for task in requests { _ = try await task.value }
+        for task in unconnected { task.cancel() }
+        try await until("no exchange is left") { transport.exchangeCount == 0 }
+        // The last one to become idle may be one more.
+        try await until("at most as many connections as exchanges that run at once stay open") {
+            origins.reduce(0) { $0 + $1.openConnections } <= width + 1
+        }
     }
 
     /// `STOREHOUSE_SEEDS=20000` runs that many exchanges.
