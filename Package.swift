@@ -189,8 +189,20 @@ let package = Package(
             dependencies: ["StoreCore", "StoreFiles", "StorePlatform", "DiskFormats", "CrashWriter", "Trials", "TestWidth"],
             swiftSettings: settings),
         .testTarget(
+            name: "StorePlatformTests", dependencies: ["StoreCore", "StorePlatform", "Trials", "TestWidth"], swiftSettings: settings),
+        .testTarget(
+            name: "StoreOutboxTests",
+            dependencies: [
+                "StoreCoreTesting", "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "CrashWriter", "Trials", "TestWidth",
+            ],
+            swiftSettings: settings),
+        .testTarget(
             name: "StoreResilienceTests",
             dependencies: ["StoreCoreTesting", "StoreCore", "StoreResilience", "Trials", "TestWidth"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "RemoteHTTPTests",
+            dependencies: ["StoreCoreTesting", "RemoteHTTP", "StoreCore", "LoopbackOrigin", "Trials", "TestWidth"],
             swiftSettings: settings),
         .testTarget(
             name: "RemoteRoutingTests",

@@ -1,5 +1,6 @@
 import StoreCore
 import Testing
+import Trials
 
 @Suite struct LoadingStateTests {
     static let states: [LoadingState<Int>] = [

@@ -27,6 +27,3 @@ final class LifeCounter: Sendable {
         }
     }
 }
-
-/// The error of an unreachable origin.
-struct Offline: Error {}

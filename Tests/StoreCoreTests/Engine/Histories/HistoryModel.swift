@@ -1,4 +1,5 @@
 import StoreCore
+import Trials
 
 /// The expected behavior of a store of lists, implemented as simply as possible: sequentially, without concurrency.
 ///

@@ -1,4 +1,5 @@
 import StoreCore
+import Trials
 
 /// An origin that holds every request, canceled or not, until it is completed by a command.
 final class HistoryOrigin: TwoWayPaginationFetcher {

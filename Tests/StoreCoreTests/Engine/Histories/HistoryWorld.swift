@@ -1,5 +1,6 @@
 import Synchronization
 import StoreCoreTesting
+import Trials
 
 @testable import StoreCore
 

@@ -3,7 +3,6 @@ import Testing
 import Trials
 
 @testable import RemoteHTTP
-@testable import RemoteRouting
 
 /// Creates header fields from names and values.
 func fields(_ lines: KeyValuePairs<String, String>) throws -> HTTPFields {

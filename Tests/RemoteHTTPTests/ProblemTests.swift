@@ -2,7 +2,6 @@ import Foundation
 import Testing
 
 @testable import RemoteHTTP
-@testable import RemoteRouting
 
 struct ProblemTests {
     @Test func `a problem is parsed with its extensions`() throws {

@@ -1,21 +1,21 @@
 import Foundation
-import StoreCore
+public import StoreCore
 
 /// A cacher in memory that records every call, holds calls at a gate, and fails on request.
-final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: Cacher {
-    typealias Record = CacheRecord<Content>
+public final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: Cacher {
+    public typealias Record = CacheRecord<Content>
 
-    enum Operation: Hashable, Sendable, CaseIterable { case load, save, remove, removeAll }
+    public enum Operation: Hashable, Sendable, CaseIterable { case load, save, remove, removeAll }
 
     /// A recorded call; `param` is `nil` for `removeAll`.
-    struct Call: Sendable {
-        var number: Int
-        var operation: Operation
-        var param: Param?
-        var content: Content?
+    public struct Call: Sendable {
+        public var number: Int
+        public var operation: Operation
+        public var param: Param?
+        public var content: Content?
     }
 
-    struct Broken: Error {}
+    public struct Broken: Error {}
 
     private struct State: Sendable {
         var records: [Param: Record] = [:]
@@ -31,12 +31,12 @@ final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: Cacher {
         var breaches: [String] = []
     }
 
-    let expiry: Expiry
+    public let expiry: Expiry
     private let desk = WatchedState(State())
     private let listsKeys: Bool
     private let recordsCalls: Bool
 
-    init(expiry: Expiry = .never, listsKeys: Bool = true, recordsCalls: Bool = true) {
+    public init(expiry: Expiry = .never, listsKeys: Bool = true, recordsCalls: Bool = true) {
         self.expiry = expiry
         self.listsKeys = listsKeys
         self.recordsCalls = recordsCalls
@@ -44,27 +44,27 @@ final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: Cacher {
 
     // MARK: Control by the test
 
-    func hold(_ operations: Operation...) { desk.update { $0.holding.formUnion(operations) } }
-    func fail(_ operations: Operation...) { desk.update { $0.failing.formUnion(operations) } }
-    func recover() { desk.update { $0.failing = [] } }
+    public func hold(_ operations: Operation...) { desk.update { $0.holding.formUnion(operations) } }
+    public func fail(_ operations: Operation...) { desk.update { $0.failing.formUnion(operations) } }
+    public func recover() { desk.update { $0.failing = [] } }
 
-    func put(_ record: Record, param: Param) { desk.update { $0.records[param] = record } }
-    func record(of param: Param) -> Record? { desk.read { $0.records[param] } }
-    var storedCount: Int { desk.read { $0.records.count } }
+    public func put(_ record: Record, param: Param) { desk.update { $0.records[param] = record } }
+    public func record(of param: Param) -> Record? { desk.read { $0.records[param] } }
+    public var storedCount: Int { desk.read { $0.records.count } }
 
-    var calls: [Call] { desk.read { $0.calls } }
-    func calls(_ operation: Operation) -> [Call] { calls.filter { $0.operation == operation } }
-    var breaches: [String] { desk.read { $0.breaches } }
-    var heldNumbers: [Int] { desk.read { $0.held.keys.sorted() } }
-    var runningCount: Int { desk.read { $0.begun - $0.ended } }
+    public var calls: [Call] { desk.read { $0.calls } }
+    public func calls(_ operation: Operation) -> [Call] { calls.filter { $0.operation == operation } }
+    public var breaches: [String] { desk.read { $0.breaches } }
+    public var heldNumbers: [Int] { desk.read { $0.held.keys.sorted() } }
+    public var runningCount: Int { desk.read { $0.begun - $0.ended } }
 
     /// Waits until the given number of calls of an operation have begun.
-    func began(_ operation: Operation, count: Int = 1) async throws {
+    public func began(_ operation: Operation, count: Int = 1) async throws {
         try await desk.wait { $0.calls.count { $0.operation == operation } >= count ? () : nil }
     }
 
     /// Waits until a call of the operation is held, and releases the oldest one.
-    func releaseNext(_ operation: Operation, failing: Bool = false) async throws {
+    public func releaseNext(_ operation: Operation, failing: Bool = false) async throws {
         let desk = desk
         let number = try await desk.wait { desk in
             desk.held.keys.sorted().first { desk.calls[$0 - 1].operation == operation }
@@ -72,12 +72,12 @@ final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: Cacher {
         release(number, failing: failing)
     }
 
-    func release(_ number: Int, failing: Bool = false) {
+    public func release(_ number: Int, failing: Bool = false) {
         desk.update { $0.held.removeValue(forKey: number) }?.resume(returning: failing ? Broken() : nil)
     }
 
     /// Opens the gate permanently and releases all held calls.
-    func release() {
+    public func release() {
         let waiting = desk.update { desk in
             desk.holding = []
             defer { desk.held = [:] }
@@ -88,23 +88,23 @@ final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: Cacher {
 
     // MARK: Cacher
 
-    func load(param: Param) async throws -> Record? {
+    public func load(param: Param) async throws -> Record? {
         try await run(.load, param) { $0.records[param] }
     }
 
-    func save(_ record: Record, param: Param) async throws {
+    public func save(_ record: Record, param: Param) async throws {
         try await run(.save, param, record.content) { $0.records[param] = record }
     }
 
-    func remove(param: Param) async throws {
+    public func remove(param: Param) async throws {
         try await run(.remove, param) { $0.records[param] = nil }
     }
 
-    func removeAll() async throws {
+    public func removeAll() async throws {
         try await run(.removeAll, nil) { $0.records = [:] }
     }
 
-    func keys() async throws -> [Param]? {
+    public func keys() async throws -> [Param]? {
         desk.update { desk -> [Param]? in
             if desk.isEmptying { desk.breaches.append("keys during removeAll") }
             return listsKeys ? Array(desk.records.keys) : nil

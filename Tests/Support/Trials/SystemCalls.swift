@@ -1,36 +1,36 @@
 // Does not import Foundation, which hides the members of C structs.
 #if canImport(Darwin)
-import Darwin
+internal import Darwin
 #elseif canImport(Glibc)
-import Glibc
+internal import Glibc
 #if canImport(SwiftOverlayShims)
-import SwiftOverlayShims
+internal import SwiftOverlayShims
 #endif
 #elseif canImport(Musl)
-import Musl
+internal import Musl
 #endif
 
 /// Sets the modification date of a file, in nanoseconds since 1970.
-func setModified(_ path: String, nanoseconds: Int64) throws {
+package func setModified(_ path: String, nanoseconds: Int64) throws {
     let time = timespec(tv_sec: time_t(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
     guard utimensat(AT_FDCWD, path, [time, time], AT_SYMLINK_NOFOLLOW) == 0 else { throw CallFailed(errno: errno) }
 }
 
 /// Sets the modification date of a file, in seconds since 1970; the value may exceed the range of nanoseconds.
-func setModified(_ path: String, seconds: Int) throws {
+package func setModified(_ path: String, seconds: Int) throws {
     let time = timespec(tv_sec: time_t(seconds), tv_nsec: 999_999_999)
     guard utimensat(AT_FDCWD, path, [time, time], AT_SYMLINK_NOFOLLOW) == 0 else { throw CallFailed(errno: errno) }
 }
 
-struct CallFailed: Error {
+package struct CallFailed: Error {
     var errno: Int32
 }
 
-func makePipe(_ path: String) throws {
+package func makePipe(_ path: String) throws {
     guard mkfifo(path, 0o600) == 0 else { throw CallFailed(errno: errno) }
 }
 
 /// Truncates or extends a file in place, as a faulty disk might.
-func truncateFile(_ path: String, to size: Int) throws {
+package func truncateFile(_ path: String, to size: Int) throws {
     guard truncate(path, off_t(size)) == 0 else { throw CallFailed(errno: errno) }
 }

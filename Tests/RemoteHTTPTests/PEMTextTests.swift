@@ -3,7 +3,6 @@ import LoopbackOrigin
 import Testing
 
 @testable import RemoteHTTP
-@testable import RemoteRouting
 
 /// Files of certificates as editors and broken transfers leave them.
 @Suite
