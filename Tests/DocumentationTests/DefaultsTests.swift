@@ -15,6 +15,8 @@ struct DefaultsTests {
         #expect(StorePolicy.shortestInterval == .milliseconds(100) && policy.prefetchWidth == 8)
         #expect(policy.revalidatesAfterMutation)
         #expect(policy.fetchWidth == nil && policy.fetchTimeLimit == nil && policy.expiryJitter == 0)
+        #expect(policy.fetchContext == .detached && policy.leaseDuration == .seconds(30))
+        #expect(policy.idleTimeout == nil && policy.saveInterval == .seconds(1))
         #expect(MemoryCacher<Int, Int>().expiry == .never)
         let retry = RetryPolicy.exponential(attempts: 3)
         #expect(retry.base == .milliseconds(200) && retry.multiplier == 2 && retry.cap == .seconds(30))

@@ -107,7 +107,7 @@ struct PostgresRecordTests {
         withExtendedLifetime(observation) {}
     }
 
-    @Test func `pruning deletes old rows, and an older decision is not saved afterward`() async throws {
+    @Test func `D3: pruning deletes old rows, and an older decision is not saved afterward`() async throws {
         let (a, b) = (try place.cacher(), try place.cacher())
         _ = try await a.load(param: 1)
         let base = a.position

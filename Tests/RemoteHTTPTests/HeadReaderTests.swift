@@ -81,14 +81,14 @@ struct HeadReaderTests {
     }
     #endif
 
-    @Test func `a malformed field is dropped, and one of a length or a coding is still a fault`() throws {
+    @Test func `W1: a malformed field is dropped, and one of a length or a coding is still a fault`() throws {
         #expect(try read("HTTP/1.1 200 OK\r\nA b: 1\r\nC: \u{1}\r\nD: 2\r\n\r\n")?.fields.fields.map(\.name) == ["D"])
         for line in ["Content-Length: 5\u{1}", "Transfer-Encoding: chunked\u{1}"] {
             #expect { try read("HTTP/1.1 200 OK\r\n\(line)\r\n\r\n") } throws: { ($0 as? TransportFailure)?.code == .protocolViolation }
         }
     }
 
-    @Test func `bytes that are not UTF-8 are read as ISO-8859-1`() throws {
+    @Test func `H19: bytes that are not UTF-8 are read as ISO-8859-1`() throws {
         var reader = HeadReader(url: HeadReaderTests.url, offersHTTP2: true)
         var head: HTTPResponse?
         for line in [Array("HTTP/1.1 200 OK\r\n".utf8), Array("A: ".utf8) + [0xE9, 0x0D, 0x0A], [0x0D, 0x0A]] {

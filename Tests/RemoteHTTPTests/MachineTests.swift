@@ -222,7 +222,7 @@ struct MachineTests {
         #expect(waiting.late(at: at(20)).map(\.part) == [.attempt, .attempt])
     }
 
-    @Test func `deadlines of many exchanges pass in order`() {
+    @Test func `H6: deadlines of many exchanges pass in order`() {
         var machine = WireMachine(width: 1000, connections: 1000)
         for ticket in UInt64(1)...1000 {
             machine.submitted(

@@ -352,7 +352,7 @@ struct OutboxKeyTests {
         return (outbox, store)
     }
 
-    @Test func `O15: a key that the next launch would not recognize is refused, and any other is found after a restart`() async throws {
+    @Test func `F3, O15: a key that the next launch would not recognize is refused, and any other is found after a restart`() async throws {
         let (refusing, _) = try await outbox(Forwarded.self, "refusing")
         var errors: [StoreError] = []
         for number in 0..<8 {

@@ -15,7 +15,9 @@ struct ArrivalTests {
     private static let unsafe: [HTTPMethod] = [.post, .patch]
 
     @Test(arguments: unsafe, RealTransport.available)
-    func `W2: an unsafe request whose connection is lost may have arrived`(_ method: HTTPMethod, _ transport: RealTransport) async throws {
+    func `H18, W2: an unsafe request whose connection is lost may have arrived`(
+        _ method: HTTPMethod, _ transport: RealTransport
+    ) async throws {
         let origin = try LoopbackOrigin { _ in .text("x").misbehaving(.resetBeforeHead) }
         let host = try transport.host(origin.port)
         let error = try await remoteError { try await host.send(Route(path: "/x", method: method, body: .data(Data("abc".utf8)))) }
@@ -26,7 +28,9 @@ struct ArrivalTests {
     }
 
     @Test(arguments: unsafe, RealTransport.available)
-    func `W2: an unsafe request that finds no listener has not arrived`(_ method: HTTPMethod, _ transport: RealTransport) async throws {
+    func `H18, W2: an unsafe request that finds no listener has not arrived`(
+        _ method: HTTPMethod, _ transport: RealTransport
+    ) async throws {
         let port = try ClosedPort()
         defer { withExtendedLifetime(port) {} }
         let host = try transport.host(.init(port.number))
@@ -37,7 +41,7 @@ struct ArrivalTests {
 
     /// The server does not use TLS, so the request is never sent. FoundationNetworking does not report this.
     @Test(arguments: RealTransport.available)
-    func `W2: a request whose handshake fails has not arrived`(_ transport: RealTransport) async throws {
+    func `H18, W2: a request whose handshake fails has not arrived`(_ transport: RealTransport) async throws {
         let origin = try LoopbackOrigin { .text($0.path) }
         let host = try transport.host(origin.port) { $0.configuration.scheme = .https }
         let error = try await remoteError { try await host.send(Route(path: "/x", method: .post)) }
@@ -47,7 +51,7 @@ struct ArrivalTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `W2: a request whose deadline passes at the server may have arrived`(_ transport: RealTransport) async throws {
+    func `H18, W2: a request whose deadline passes at the server may have arrived`(_ transport: RealTransport) async throws {
         let origin = try LoopbackOrigin { _ in .text("x").misbehaving(.neverAnswer) }
         let host = try transport.host(origin.port) { $0.timeouts.head = .milliseconds(200) }
         let error = try await remoteError { try await host.send(Route(path: "/x", method: .post)) }
@@ -56,7 +60,7 @@ struct ArrivalTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `W2: a call that is canceled before sending has not arrived`(_ transport: RealTransport) async throws {
+    func `H18, W2: a call that is canceled before sending has not arrived`(_ transport: RealTransport) async throws {
         let origin = try LoopbackOrigin { .text($0.path) }
         let (plain, url) = (try transport.make(), origin.url.appending(path: "x"))
         let task = Task {
@@ -86,7 +90,7 @@ struct ArrivalTests {
     private static let refused = TransportFailure(.connectionRefused, "refused")
     private static let lost = TransportFailure(.connectionLost, "lost")
 
-    @Test func `W2: an earlier attempt that may have arrived counts`() async throws {
+    @Test func `H18, W2: an earlier attempt that may have arrived counts`() async throws {
         let host = ArrivalTests.host(inTurn: .failure(ArrivalTests.lost), .failure(ArrivalTests.refused), .failure(ArrivalTests.refused))
         let error = try await remoteError { try await host.send("/x") }
         #expect(error.code == .connectionRefused)
@@ -95,7 +99,7 @@ struct ArrivalTests {
     }
 
     @Test(arguments: [(301, true), (302, true), (303, true), (307, false), (308, false)])
-    func `W2: a redirect that refuses the request does not count as arrival`(_ status: Int, _ mayHaveArrived: Bool) async throws {
+    func `H18, W2: a redirect that refuses the request does not count as arrival`(_ status: Int, _ mayHaveArrived: Bool) async throws {
         let host = ArrivalTests.host(
             inTurn: .success(.status(status).adding("Location", "/y")), .failure(ArrivalTests.refused), .failure(ArrivalTests.refused),
             .failure(ArrivalTests.refused)
@@ -105,7 +109,7 @@ struct ArrivalTests {
         #expect(error.mayHaveArrived == mayHaveArrived)
     }
 
-    @Test func `W2: a rejection before new credentials does not count as arrival`() async throws {
+    @Test func `H18, W2: a rejection before new credentials does not count as arrival`() async throws {
         let host = ArrivalTests.host(inTurn: .success(.status(401)), .failure(ArrivalTests.refused)).authorized(
             by: .bearer(Credential(accessToken: "old")) { _, _ in Credential(accessToken: "new") })
         let error = try await remoteError { try await host.send(Route(path: "/x", method: .post)) }
@@ -115,7 +119,7 @@ struct ArrivalTests {
 
     private struct Credential: BearerToken { var accessToken: String }
 
-    @Test func `W2: failed and undecodable responses mean arrival, and a build error does not`() async throws {
+    @Test func `H18, W2: failed and undecodable responses mean arrival, and a build error does not`() async throws {
         let failed = try await remoteError { try await ArrivalTests.host(inTurn: .success(.status(500))).send("/x", method: .post) }
         #expect(failed.mayHaveArrived)
         let undecodable = try await remoteError {
@@ -133,7 +137,7 @@ struct ArrivalTests {
     }
 
     @Test(arguments: [true, false])
-    func `W2: the deadline of a call reports whether the request was sent`(_ isSent: Bool) async throws {
+    func `H18, W2: the deadline of a call reports whether the request was sent`(_ isSent: Bool) async throws {
         let time = ManualTime()
         let sent = WatchedState(0)
         let transport = MemoryTransport { _ in
@@ -152,7 +156,7 @@ struct ArrivalTests {
     }
 
     @Test(arguments: RealTransport.available, [true, false])
-    func `W2: a failure thrown by a request body keeps its code, and the transport decides about arrival`(
+    func `H18, W2: a failure thrown by a request body keeps its code, and the transport decides about arrival`(
         _ transport: RealTransport, isSent: Bool
     ) async throws {
         let origin = try LoopbackOrigin { _ in .text("x") }
@@ -184,7 +188,7 @@ struct ArrivalTests {
         (NSURLErrorNetworkConnectionLost, "", true), (NSURLErrorTimedOut, "", true), (NSURLErrorCancelled, "", true),
         (NSURLErrorSecureConnectionFailed, "", true), (-1, "Recv failure: Connection reset by peer", true), (-1, "", true),
     ])
-    func `W2: a session's error excludes arrival only if no connection was made`(
+    func `H18, W2: a session's error excludes arrival only if no connection was made`(
         _ code: Int, _ text: String, _ mayHaveArrived: Bool
     ) {
         #expect(TransportFailure(urlErrorCode: code, text: text).mayHaveArrived == mayHaveArrived)

@@ -139,7 +139,7 @@ struct CombinationTests {
         #expect(memory.requests.count == 2)
     }
 
-    @Test func `a sequence of events that has ended does not connect again`() async throws {
+    @Test func `H20: a sequence of events that has ended does not connect again`() async throws {
         let memory = MemoryTransport { _ in .status(204) }
         var iterator = RemoteHost("a.example", transport: memory).events(for: Route(path: "/x")).makeAsyncIterator()
         for _ in 1...2 { #expect(try await iterator.next() == nil) }

@@ -26,7 +26,7 @@ struct InterceptorTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `request interceptors run in order, response interceptors in reverse`(_ kind: TransportKind) async throws {
+    func `H16: request interceptors run in order, response interceptors in reverse`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { asked in .text(asked["X-Mark"] ?? "") }
         let log = WatchedState<[String]>([])

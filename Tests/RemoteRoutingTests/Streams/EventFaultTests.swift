@@ -177,7 +177,7 @@ struct EventFaultTests {
         #expect(error.code == .bodyTooLarge)
     }
 
-    @Test func `the parser of the next connection keeps the id and the delay, but no incomplete event`() throws {
+    @Test func `L8: the parser of the next connection keeps the id and the delay, but no incomplete event`() throws {
         var parser = ServerSentEvents()
         _ = try parser.consume("retry: 7\nid: 1\ndata: a\n\nid: 2\ndata: b\nevent: e".utf8)
         var next = parser.forNextConnection()
@@ -186,7 +186,7 @@ struct EventFaultTests {
     }
 
     @Test(arguments: [("a ", "a"), ("\ta", "a"), ("a b", "a b"), ("\u{E4}", "\u{E4}")])
-    func `an id with whitespace at its ends does not end the stream`(_ id: String, _ sent: String) async throws {
+    func `H20: an id with whitespace at its ends does not end the stream`(_ id: String, _ sent: String) async throws {
         let bench = try Bench(.memory)
         bench.on("GET", "/x", inTurn: event("retry: 0\nid:\(id)\ndata: a\n\n"), .status(204))
         let host = bench.host { $0.timeouts = .init() }
@@ -234,7 +234,7 @@ struct EventFaultTests {
         #expect(error.operation.hasPrefix("GET http") && error.operation.hasSuffix("/x"))
     }
 
-    @Test func `a byte order mark in the middle is content`() throws {
+    @Test func `H20: a byte order mark in the middle is content`() throws {
         var parser = ServerSentEvents()
         let events = try parser.consume("\u{FEFF}data: a\n\n\u{FEFF}data: b\n\ndata: \u{FEFF}c\n\n".utf8)
         #expect(events.map(\.data) == ["a", "\u{FEFF}c"])

@@ -14,7 +14,7 @@ struct ServerSentEventsTests {
         return try stride(from: 0, to: bytes.count, by: chunk).flatMap { try parser.consume(bytes[$0..<min($0 + chunk, bytes.count)]) }
     }
 
-    @Test func `comments are counted, so that a stream without events shows that it is alive`() throws {
+    @Test func `L8: comments are counted, so that a stream without events shows that it is alive`() throws {
         var parser = ServerSentEvents()
         for expected in 1...3 {
             #expect(try parser.consume(Array(": alive\n".utf8)[...]).isEmpty)
@@ -54,7 +54,7 @@ struct ServerSentEventsTests {
     ]
 
     @Test(arguments: cases.indices, [1, 2, 3, 5, 1000])
-    func `a stream yields the same events for every chunk size`(index: Int, chunk: Int) throws {
+    func `H20: a stream yields the same events for every chunk size`(index: Int, chunk: Int) throws {
         let (text, expected) = ServerSentEventsTests.cases[index]
         #expect(try events(text, chunk: chunk) == expected)
     }
@@ -64,13 +64,13 @@ struct ServerSentEventsTests {
         ("retry:\n", nil),
         ("retry: 99999999999999999999\n", .milliseconds(3_155_760_000_000)), ("retry: 10\nretry: x\n", .milliseconds(10)),
     ])
-    func `a reconnection time with characters other than digits is ignored`(text: String, expected: Duration?) throws {
+    func `H20: a reconnection time with characters other than digits is ignored`(text: String, expected: Duration?) throws {
         var parser = ServerSentEvents()
         _ = try parser.consume(text.utf8)
         #expect(parser.reconnectionTime == expected)
     }
 
-    @Test func `the id for a reconnection is that of the last complete event`() throws {
+    @Test func `L8: the id for a reconnection is that of the last complete event`() throws {
         var parser = ServerSentEvents(lastEventID: "5")
         #expect(parser.lastEventID == "5")
         _ = try parser.consume("id: 6\ndata: x\n".utf8)
@@ -87,19 +87,19 @@ struct ServerSentEventsTests {
         #expect(try parser.consume(AnySequence(text.utf8)).map(\.data) == ["a", "b"])
     }
 
-    @Test func `invalid UTF-8 is replaced`() throws {
+    @Test func `H20: invalid UTF-8 is replaced`() throws {
         var parser = ServerSentEvents()
         #expect(try parser.consume(Array("data: ".utf8) + [0xFF, 0x0A, 0x0A]) == [Event(data: "\u{FFFD}")])
     }
 
     @Test(arguments: ["data: 0123456789", "data: 01234\ndata: 56789", ": 012345678901234567890"])
-    func `an event over the limit throws`(text: String) {
+    func `H8: an event over the limit throws`(text: String) {
         var parser = ServerSentEvents(limit: 12)
         let error = #expect(throws: RemoteError.self) { try parser.consume(text.utf8) }
         #expect(error?.code == .bodyTooLarge)
     }
 
-    @Test func `the limit applies to each event`() throws {
+    @Test func `H8: the limit applies to each event`() throws {
         var parser = ServerSentEvents(limit: 12)
         let count = try (0..<100).reduce(0) { count, _ in try count + parser.consume("data: 012\n\n".utf8).count }
         #expect(count == 100)

@@ -61,7 +61,7 @@ struct StreamingTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `a truncated stream fails after its last byte`(_ kind: TransportKind) async throws {
+    func `W7: a truncated stream fails after its last byte`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.truncate(afterBodyBytes: 4)) }
         let seen = WatchedState(Data())
@@ -98,7 +98,7 @@ struct StreamingTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `lines are received over the wire and have a limit`(_ kind: TransportKind) async throws {
+    func `H8: lines are received over the wire and have a limit`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("one\ntwo\r\nthree, which is long").misbehaving(.drip(bytes: 4, every: .milliseconds(1))) }
         var lines: [String] = []
@@ -111,7 +111,7 @@ struct StreamingTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `events are read over several connections`(_ kind: TransportKind) async throws {
+    func `H20: events are read over several connections`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         let event = { (text: String) in LoopbackOrigin.Response.data(Data(text.utf8), type: "text/event-stream") }
         bench.on(
@@ -135,7 +135,7 @@ struct StreamingTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `an unexpected media type and an unsuccessful status fail a stream of events`(_ kind: TransportKind) async throws {
+    func `H20: an unexpected media type and an unsuccessful status fail a stream of events`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/html") { _ in .html("login") }
         bench.on("GET", "/gone") { _ in .status(410) }
@@ -181,7 +181,7 @@ struct StreamingTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `a lost event stream continues on a new connection`(_ kind: TransportKind) async throws {
+    func `H20: a lost event stream continues on a new connection`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         let event = { (text: String) in LoopbackOrigin.Response.data(Data(text.utf8), type: "text/event-stream") }
         let lost = event("retry: 0\nid: 1\ndata: a\n\ndata: b").misbehaving(.truncate(afterBodyBytes: 28))

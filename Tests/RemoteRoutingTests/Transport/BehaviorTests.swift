@@ -150,7 +150,7 @@ struct BehaviorTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `a body shorter than its length counts as a lost connection`(_ kind: TransportKind) async throws {
+    func `W7: a body shorter than its length counts as a lost connection`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.declareLengths([20]), .closeSilently) }
         let error = try await remoteError { _ = try await bench.host { $0.retry = .never }.data(for: Route(path: "/x")) }

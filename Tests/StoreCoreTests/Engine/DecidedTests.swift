@@ -110,7 +110,7 @@ struct DecidedTests {
 
     @TaskLocal static var mark = "none"
 
-    @Test func `a fetch inherits the first caller's priority but not its task-locals`() async throws {
+    @Test func `C22: a fetch inherits the first caller's priority but not its task-locals`() async throws {
         let seen = WatchedState<(String, TaskPriority)?>(nil)
         let store = Store<Int, Int>(cacher: MemoryCacher()) { _ in
             seen.update { $0 = (Self.mark, Task.currentPriority) }

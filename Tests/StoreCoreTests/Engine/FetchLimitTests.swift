@@ -52,7 +52,7 @@ struct FetchLimitTests {
         for (key, caller) in callers { #expect(try await caller.value == key) }
     }
 
-    @Test func `a canceled fetch leaves the queue of its store`() async throws {
+    @Test func `C9: a canceled fetch leaves the queue of its store`() async throws {
         let bench = Bench(policy: policy(width: 1) { $0.unwantedFetch = .cancel(after: .zero) })
         bench.fetcher.hold()
         let first = caller(bench, 1)
@@ -81,7 +81,7 @@ struct FetchLimitTests {
         #expect(try await first.value == 1)
     }
 
-    @Test func `close() ends fetches that wait for a place`() async throws {
+    @Test func `C23: close() ends fetches that wait for a place`() async throws {
         let bench = Bench(policy: policy(width: 1))
         bench.fetcher.hold()
         let callers = (1...5).map { caller(bench, $0) }
@@ -135,7 +135,7 @@ struct FetchLimitTests {
         #expect(try await first.value == 3)
     }
 
-    @Test func `content within its stale window is served after a timeout`() async throws {
+    @Test func `C3: content within its stale window is served after a timeout`() async throws {
         let bench = Bench(expiry: .after(.seconds(60)), policy: policy(limit: .seconds(5)) { $0.staleIfError = .seconds(600) })
         #expect(try await bench.store[1].requireData() == 1)
         bench.time.advance(by: .seconds(61))

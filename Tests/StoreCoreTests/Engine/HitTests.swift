@@ -66,7 +66,7 @@ struct HitTests {
         #expect(try await Caller().jobs(plain.store[1], times: 10) > 0)
     }
 
-    @Test func `a hit includes pending mutations`() async throws {
+    @Test func `C14: a hit includes pending mutations`() async throws {
         let bench = Bench()
         await bench.store[1].update(7)
         let during = try await bench.store[1].mutate {

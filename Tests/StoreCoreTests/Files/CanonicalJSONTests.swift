@@ -64,7 +64,7 @@ struct CanonicalJSONTests {
         #expect(try text(Data([1, 2])) == "\"AQI=\"")
     }
 
-    @Test func `objects have sorted keys and no white space`() throws {
+    @Test func `F3: objects have sorted keys and no white space`() throws {
         #expect(try text(Point(y: 1.5, x: 2, note: nil)) == #"{"x":2,"y":1.5}"#)
         #expect(try text(["b": [2: "x", 10: "y"], "a": [:]]) == #"{"a":{},"b":{"10":"y","2":"x"}}"#)
         #expect(try text(Choice.some(3, named: "é")) == #"{"some":{"_0":3,"named":"é"}}"#)

@@ -7,7 +7,7 @@ import Trials
 struct FileLedgerTests {
     private func name(_ number: Int) -> SHA256.Digest { SHA256.Digest(UInt64(number), 0, 0, 0) }
 
-    @Test func `the first save requests a scan, a removal does not`() {
+    @Test func `F8: the first save requests a scan, a removal does not`() {
         var ledger = FileLedger(limit: 100)
         ledger.changeBegan(name(1))
         #expect(ledger.changeEnded(name(1), from: 10, to: 0) == .none)
@@ -19,7 +19,7 @@ struct FileLedgerTests {
         #expect(ledger.bytes == 25)
     }
 
-    @Test func `a sum above the limit requests a scan, and repeats it only if the last one freed space`() {
+    @Test func `F8: a sum above the limit requests a scan, and repeats it only if the last one freed space`() {
         var ledger = FileLedger(limit: 100)
         func save(_ number: Int, _ size: Int) -> FileLedger.Action {
             ledger.changeBegan(name(number))
@@ -34,7 +34,7 @@ struct FileLedgerTests {
         #expect(save(3, 1) == .scan)
     }
 
-    @Test func `a failed scan is retried after another tenth of the limit`() {
+    @Test func `F8: a failed scan is retried after another tenth of the limit`() {
         var ledger = FileLedger(limit: 100)
         ledger.changeBegan(name(1))
         #expect(ledger.changeEnded(name(1), from: 0, to: 95) == .scan)
@@ -47,7 +47,7 @@ struct FileLedgerTests {
 
     /// Interleaves saves, removals and scans, each in two steps. A scan reads each file at a separate moment.
     @Test(arguments: 0..<rounds(300))
-    func `the sum is right after any interleaving of changes and scans`(seed: Int) {
+    func `F8: the sum is right after any interleaving of changes and scans`(seed: Int) {
         var random = SplitMix(seed: UInt64(seed))
         var ledger = FileLedger(limit: Int.random(in: 100...2000, using: &random))
         var disk: [Int: Int] = [:]

@@ -36,7 +36,7 @@ struct FileSweepTests {
         await cacher.settle()
     }
 
-    @Test func `above the limit the least recently used records are removed until nine tenths remain`() async throws {
+    @Test func `F8: above the limit the least recently used records are removed until nine tenths remain`() async throws {
         let small = cacher(limit: 43_008)
         try await fill(small, 10)
         #expect(try place.records.count == 10)
@@ -72,7 +72,7 @@ struct FileSweepTests {
         #expect(FileStatus(info).allocatedSize == bytes)
     }
 
-    @Test func `a sweep removes nothing more once exactly nine tenths of the limit remain`() async throws {
+    @Test func `F8: a sweep removes nothing more once exactly nine tenths of the limit remain`() async throws {
         try await cacher().save(record("content"), param: 10)
         let small = try cacher(limit: 10 * space(10))
         for key in 10..<20 {
@@ -98,7 +98,7 @@ struct FileSweepTests {
         #expect(try await Set(small.keys() ?? []) == Set(2...10))
     }
 
-    @Test func `a sweep that failed is tried again after the next save`() async throws {
+    @Test func `F8: a sweep that failed is tried again after the next save`() async throws {
         let aside = place.url.deletingLastPathComponent().appending(path: "aside-\(UUID().uuidString)")
         let isBlocked = Lock(false)
         // A file takes the place of the directory before the first sweep begins.
@@ -127,7 +127,7 @@ struct FileSweepTests {
         #expect(try total <= 43_008)
     }
 
-    @Test func `a load counts as a use`() async throws {
+    @Test func `F8: a load counts as a use`() async throws {
         let small = cacher(limit: 43_008)
         try await fill(small, 10)
         #expect(try await small.load(param: 0) != nil)
@@ -187,7 +187,7 @@ struct FileSweepTests {
         #expect(try await Set(cacher.keys() ?? []) == [1, 2])
     }
 
-    @Test func `overwriting and removing keep the sum exact, so that no sweep comes too early or too late`() async throws {
+    @Test func `F8: overwriting and removing keep the sum exact, so that no sweep comes too early or too late`() async throws {
         let small = cacher(limit: 43_008)
         try await fill(small, 10)
         for _ in 0..<30 { try await small.save(bulk(4000), param: 9) }
@@ -207,7 +207,7 @@ struct FileSweepTests {
         #expect(try await small.load(param: 10) != nil)
     }
 
-    @Test func `a deleted damaged file no longer counts toward the limit`() async throws {
+    @Test func `F8: a deleted damaged file no longer counts toward the limit`() async throws {
         let small = cacher(limit: 43_008)
         try await fill(small, 10)
         try truncateFile(place.directory.path(of: fileName(0)), to: 3_999)
@@ -217,7 +217,7 @@ struct FileSweepTests {
         #expect(try place.records.count == 10)
     }
 
-    @Test func `records from an earlier process count toward the limit from the first save on`() async throws {
+    @Test func `F8: records from an earlier process count toward the limit from the first save on`() async throws {
         try await fill(cacher(), 20)
         let small = cacher(limit: 40_960)
         #expect(try await small.load(param: 19) != nil)
@@ -228,7 +228,7 @@ struct FileSweepTests {
         #expect(try await Set(small.keys() ?? []) == Set(12...20))
     }
 
-    @Test func `saving a record larger than the limit fails and keeps the older record`() async throws {
+    @Test func `F8: saving a record larger than the limit fails and keeps the older record`() async throws {
         let small = cacher(limit: 2000)
         try await small.save(record("old"), param: 1)
         let error = await #expect(throws: StoreError.self) { try await small.save(bulk(3000), param: 1) }
@@ -238,7 +238,7 @@ struct FileSweepTests {
         #expect(try await small.load(param: 1) == record("old"))
     }
 
-    @Test func `a record of nearly the limit survives the sweep of its own save`() async throws {
+    @Test func `F8: a record of nearly the limit survives the sweep of its own save`() async throws {
         let small = cacher(limit: 8_192)
         for key in 0..<5 {
             try await small.save(bulk(8_000), param: key)
@@ -254,7 +254,7 @@ struct FileSweepTests {
         #expect(try total <= 8_192)
     }
 
-    @Test func `saves that outpace the sweep still end below the limit`() async throws {
+    @Test func `F8: saves that outpace the sweep still end below the limit`() async throws {
         let small = cacher(limit: 204_800)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for worker in 0..<8 {
@@ -351,7 +351,7 @@ struct FileSweepTests {
         #expect(scope.directory(named: name + "e\u{301}").path(percentEncoded: true) == composed)
     }
 
-    @Test func `clearing a scope removes the records in all its directories, and nothing else`() async throws {
+    @Test func `F2: clearing a scope removes the records in all its directories, and nothing else`() async throws {
         let scope = CacheScope(directory: place.url)
         let users = FileCacher<Int, String>(directory: scope.directory(named: "users"))
         try await users.save(record("Ada"), param: 1)

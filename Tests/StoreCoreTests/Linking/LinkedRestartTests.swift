@@ -51,7 +51,7 @@ struct LinkedRestartTests {
     }
 
     @Test(arguments: [true, false])
-    func `E2, E8: after a restart an older list does not undo a newer entity, and a newer one is merged`(_ memory: Bool) async throws {
+    func `E2, E3, E8: after a restart an older list does not undo a newer entity, and a newer one is merged`(_ memory: Bool) async throws {
         let first = launch(memory: memory)
         await first.articles[7].update(Article(id: 7))
         try await first.loadFeed([Article(id: 7, title: "newer")])

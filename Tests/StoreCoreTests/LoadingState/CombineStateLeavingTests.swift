@@ -101,7 +101,7 @@ struct CombineStateLeavingTests {
         #expect(recorder.summary == "completed((1, \"a\")) completed((1, \"b\"))")
     }
 
-    @Test func `a state that is pending when all inputs end is still delivered`() async throws {
+    @Test func `C8: a state that is pending when all inputs end is still delivered`() async throws {
         numbers.send(.completed(1))
         words.send(.completed("a"))
         var iterator = numbers.sequence.combineState(words.sequence).makeAsyncIterator()
@@ -127,7 +127,7 @@ struct CombineStateLeavingTests {
 
     // MARK: Stress
 
-    @Test func `racing senders, observers and cancellations leave no observer behind`() async throws {
+    @Test func `C15: racing senders, observers and cancellations leave no observer behind`() async throws {
         let (left, right, rounds) = (ManualStates<Int>(.completed(0)), ManualStates<Int>(.completed(0)), 2_000)
         let senders = [left, right].map { states in
             Task.detached {

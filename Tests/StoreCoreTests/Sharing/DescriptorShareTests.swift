@@ -167,7 +167,7 @@ struct DescriptorShareTests {
         }
     }
 
-    @Test func `a list of changes of another version is refused, and stays as it is`() async throws {
+    @Test func `D8: a list of changes of another version is refused, and stays as it is`() async throws {
         let header = LogFormat("SHchange", version: 9, noun: "").header
         try FileManager.default.createDirectory(at: place.file(".sharing"), withIntermediateDirectories: true)
         try place.write(header, ".sharing/changes")

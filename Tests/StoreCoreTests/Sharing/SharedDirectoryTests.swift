@@ -272,7 +272,7 @@ struct SharedDirectoryTests {
         try await until { try await b.save(3, 1, over: b.cacher.position).isSaved }
     }
 
-    @Test func `a log that lost its latest changes continues above the records' revisions`() async throws {
+    @Test func `D3: a log that lost its latest changes continues above the records' revisions`() async throws {
         let a = try await user()
         try await a.cacher.save(record(1), param: 1)
         let old = try place.bytes(".sharing/changes")
@@ -330,7 +330,7 @@ struct SharedDirectoryTests {
         try await write()
     }
 
-    @Test func `foreign files in the directory are ignored`() async throws {
+    @Test func `F2: foreign files in the directory are ignored`() async throws {
         try FileManager.default.createDirectory(at: place.file(".sharing"), withIntermediateDirectories: true)
         try place.write([1], ".sharing/notes.txt")
         try place.write([2], "notes.txt")

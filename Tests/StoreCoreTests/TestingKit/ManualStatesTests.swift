@@ -65,7 +65,7 @@ struct ManualStatesTests {
         #expect(states.observerCount == 0)
     }
 
-    @Test func `finishing ends observers after their pending state`() async throws {
+    @Test func `C8: finishing ends observers after their pending state`() async throws {
         var iterator = states.sequence.makeAsyncIterator()
         _ = await iterator.next()
         states.send(.completed(1))

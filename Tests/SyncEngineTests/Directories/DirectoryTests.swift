@@ -225,7 +225,7 @@ struct DirectoryTests {
         #expect((error?.report?.failures.first?.error as? SyncError)?.code == .nameTaken)
     }
 
-    @Test func `symbolic links are never followed out of the directory`() async throws {
+    @Test func `S19: symbolic links are never followed out of the directory`() async throws {
         let outside = try DirectoryBench()
         try FileManager.default.createSymbolicLink(at: bench.url.appending(path: "d"), withDestinationURL: outside.url)
         try FileManager.default.createSymbolicLink(at: bench.url.appending(path: "a"), withDestinationURL: outside.url.appending(path: "x"))

@@ -54,7 +54,7 @@ struct DirectoryTroubleTests {
         }
     }
 
-    @Test func `a target that vanishes during a transfer ends the pass, and the next pass creates it again`() async throws {
+    @Test func `S5: a target that vanishes during a transfer ends the pass, and the next pass creates it again`() async throws {
         let bench = try DirectoryBench(["a": "one", "b": "two"])
         try await bench.sync()
         bench["c"] = "three"
@@ -90,7 +90,7 @@ struct DirectoryTroubleTests {
         #expect(try bench.files == bench.origin.withLock { $0.contents })
     }
 
-    @Test func `a directory on another disk fails its items with otherDisk`() async throws {
+    @Test func `S5: a directory on another disk fails its items with otherDisk`() async throws {
         let bench = try DirectoryBench(["a": "one", "d/b": "two"])
         try await bench.sync()
         guard let disk = SmallDisk(kilobytes: 200, at: bench.url.appending(path: "d").path(percentEncoded: false)) else { return }

@@ -19,7 +19,7 @@ public struct CacheRecord<Content: Sendable>: Sendable {
     @usableFromInline
     package var details: RecordDetails?
 
-    /// Creates a record.
+    /// Creates a record; an omitted part counts as not stated by the origin.
     ///
     /// - Parameters:
     ///   - content: The content.

@@ -48,8 +48,8 @@ public final class CacheScope: Sendable {
     /// An ``Outbox`` drops its commands, and reports their number as an event. A store or an outbox that was closed is skipped, so a closed
     /// outbox keeps its commands.
     ///
-    /// The removal covers the directory itself and its direct subdirectories. An observed key is fetched again. Where nothing may return,
-    /// such as after the user has signed out, call ``close(clearing:)`` instead.
+    /// The removal covers the directory itself and its direct subdirectories. An observed key is fetched again. If no data may return, for
+    /// example after the user has signed out, call ``close(clearing:)`` instead.
     ///
     /// A fetch that began before this call reaches neither observers nor cachers.
     ///
@@ -71,14 +71,16 @@ public final class CacheScope: Sendable {
     ///
     /// The observations of the stores and outboxes end. Each later fetch, save, update and submission fails with
     /// ``StoreError/Code/closed``; methods that cannot throw do nothing. Running fetches and deliveries are canceled, and their results are
-    /// dropped. The call returns when nothing runs. From then on, no file in the directories of the group changes, so the directory may be
-    /// deleted. A store or an outbox that is created later with this scope is closed from the start.
+    /// dropped.
+    ///
+    /// The call returns when nothing runs. From then on, no file in the directories of the group changes, so the directory may be deleted.
+    /// A store or an outbox that is created later with this scope is closed from the start.
     ///
     /// A fetcher, or the `perform` of a command, that ignores its cancellation delays the call. If one of them makes the call itself, the
     /// call does not wait for it.
     ///
-    /// - Parameter clearing: Whether all data is removed, as by ``clear()``. Otherwise the stores first save what they have accepted, and
-    ///   the commands of an ``Outbox`` stay on disk.
+    /// - Parameter clearing: Whether all data is removed, as by ``clear()``. Otherwise the stores first save all accepted content, and the
+    ///   commands of an ``Outbox`` stay on disk.
     /// - Throws: The first error of a cacher or an outbox, after everything has ended. `CancellationError` if the task is canceled;
     ///   everything is closed even then, and only the wait ends early. Call the method again to wait.
     public func close(clearing: Bool = false) async throws {

@@ -6,9 +6,14 @@ public import Foundation
 
 /// The storage for content: memory, files, or a database of your own.
 ///
-/// The author of a cacher may rely on three guarantees of each store. The store never makes two calls for one key at a time. It never
-/// cancels or reorders saves. While ``removeAll()`` runs, no other call runs. A cacher may be slow and may throw. A load that throws counts
-/// as a miss, and a save that throws leaves the record in the store. The store reports both as ``StoreEventKind/cacherFault(_:_:)``.
+/// The author of a cacher may rely on three guarantees of each store:
+///
+/// - The store never makes two calls for one key at a time.
+/// - The store never cancels or reorders saves.
+/// - While ``removeAll()`` runs, no other call runs.
+///
+/// A cacher may be slow and may throw. A load that throws counts as a miss, and a save that throws leaves the record in the store. The
+/// store reports both as ``StoreEventKind/cacherFault(_:_:)``.
 ///
 /// ```swift
 /// actor NightlyCacher: Cacher {
@@ -154,7 +159,7 @@ public enum CacherNotice<Param: Hashable & Sendable>: Sendable {
 public protocol NoticingCacher<Param, Content>: Cacher {
     /// Adds an observer of all later notices.
     ///
-    /// - Parameter observer: Called outside all locks, on any thread. The cacher retains it until it is released itself.
+    /// - Parameter observer: Called outside all locks, on any thread. The cacher retains the observer until the cacher itself is released.
     func observeNotices(_ observer: @escaping @Sendable (_ notice: CacherNotice<Param>) -> Void)
 
     /// Waits until the cacher does no work in the background.

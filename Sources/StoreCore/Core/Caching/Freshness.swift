@@ -25,7 +25,7 @@ public struct Freshness: Hashable, Sendable, Codable {
         case forbidden
     }
 
-    /// Creates a freshness.
+    /// Creates a freshness; omitted values leave the decision to the cacher and the policies.
     ///
     /// - Parameters:
     ///   - lifetime: The lifetime from arrival; `nil` applies the cacher's expiry.

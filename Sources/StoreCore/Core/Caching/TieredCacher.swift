@@ -4,7 +4,7 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// Puts memory in front of any other cacher, so that a hit does not call that cacher.
+/// A cacher that puts memory in front of any other cacher, so that a hit does not call the other cacher.
 ///
 /// ```swift
 /// let cacher = TieredCacher(over: FileCacher<User.ID, User>(directory: directory))

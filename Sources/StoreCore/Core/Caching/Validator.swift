@@ -10,10 +10,11 @@ public struct Validator: Hashable, Sendable, Codable {
 
     /// The fetcher's own notes on this version; `nil` for none.
     ///
-    /// A store saves them with the version and never reads them. ``Origin/accepts(_:param:)`` may decide by them whether the version fits.
+    /// A store saves them with the version and never reads them. ``Origin/accepts(_:param:)`` may use them to decide whether the version
+    /// fits.
     public var notes: String?
 
-    /// Creates a validator.
+    /// Creates a validator; a part that the origin does not state is `nil`.
     ///
     /// - Parameters:
     ///   - entityTag: The opaque tag, verbatim.

@@ -6,7 +6,7 @@
 public struct ClosureFetcher<Param: Hashable & Sendable, Content: Sendable>: Fetcher {
     @usableFromInline let body: @Sendable (Param) async throws -> Content
 
-    /// Creates a fetcher.
+    /// Creates a fetcher from a closure that returns the content of any key.
     ///
     /// - Parameter body: Fetches the content of a key; runs in the store's own task, which is canceled when no caller or observer wants it.
     @inlinable
@@ -25,7 +25,7 @@ public struct ClosureFetcher<Param: Hashable & Sendable, Content: Sendable>: Fet
 public struct RevalidatingClosureFetcher<Param: Hashable & Sendable, Content: Sendable>: RevalidatingFetcher {
     @usableFromInline let body: @Sendable (Param, Validator?) async throws -> FetchResult<Content>
 
-    /// Creates a fetcher.
+    /// Creates a fetcher from a closure that may confirm the store's version.
     ///
     /// - Parameter body: Fetches the content of a key, unless the origin confirms the version that the validator names.
     @inlinable
@@ -44,7 +44,7 @@ public struct RevalidatingClosureFetcher<Param: Hashable & Sendable, Content: Se
 public struct PaginationClosureFetcher<Param: Hashable & Sendable, Element: Sendable>: PaginationFetcher {
     @usableFromInline let body: @Sendable (Param, String?) async throws -> Page<Element>
 
-    /// Creates a fetcher.
+    /// Creates a fetcher from one closure for all pages.
     ///
     /// - Parameter body: Fetches the page that `nextKey` names, and the first page for `nil`.
     @inlinable

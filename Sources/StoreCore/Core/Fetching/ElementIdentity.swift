@@ -7,7 +7,7 @@
 /// ```
 ///
 /// Lists shift while pages are loaded, so the last element of one page may return as the first of the next. With an identity, the newer
-/// element replaces the older one. Without an identity, the list contains it twice.
+/// element replaces the older one. Without an identity, the list contains that element twice.
 public struct ElementIdentity<Element>: Sendable {
     @usableFromInline let merge: PageMerge<[Element]>
     @usableFromInline let resize: PageResize<[Element]>
@@ -46,7 +46,7 @@ public struct ElementIdentity<Element>: Sendable {
             resize: { sizes, _, new in movedPages(sizes, to: new.count) { start, _, _ in start } })
     }
 
-    /// Elements are the same if their keys are equal.
+    /// Returns an identity by a key of each element: elements are the same if their keys are equal.
     ///
     /// Cost: one look-up for each element of a page, and one pass over the list after it was replaced.
     ///
@@ -59,7 +59,7 @@ public struct ElementIdentity<Element>: Sendable {
 }
 
 extension ElementIdentity where Element: Identifiable, Element: SendableMetatype {
-    /// Elements are the same if their `id` is equal.
+    /// The identity by `id`: elements are the same if their `id` is equal.
     @inlinable
     public static var id: ElementIdentity { by { $0.id } }
 }

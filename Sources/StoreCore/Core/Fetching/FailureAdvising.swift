@@ -15,12 +15,13 @@
 /// Errors of a fetcher may conform; the store's ``RetryPolicy`` and stale windows follow their advice. An error without advice counts as
 /// transient and as tried once, has no preferred delay, and allows stale content.
 public protocol FailureAdvising: Error {
-    /// The failure with regard to retries: a store's default rules retry only transient failures.
+    /// The kind of the failure; a store's default rules retry only transient failures.
     var failureKind: FailureKind { get }
 
     /// The delay that the origin asked for; `nil` if it did not ask for any.
     ///
-    /// Advice, not an order: a policy waits at least its own back-off and at most its limit, such as ``RetryPolicy/adviceLimit``.
+    /// The delay is advice, not an order: a policy waits at least its own back-off and at most its limit, such as
+    /// ``RetryPolicy/adviceLimit``.
     var retryAfter: Duration? { get }
 
     /// The number of attempts that lower layers have made; if it exceeds one, higher layers must not retry.
@@ -50,7 +51,7 @@ extension FailureAdvising {
     /// The default: a request was sent.
     public var isRefusal: Bool { false }
 
-    /// Transient and canceled failures allow stale content, and permanent and fatal failures do not.
+    /// The default: transient and canceled failures allow stale content, and permanent and fatal failures do not.
     public var allowsStale: Bool { failureKind == .transient || failureKind == .cancelled }
 }
 

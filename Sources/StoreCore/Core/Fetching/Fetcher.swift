@@ -1,4 +1,4 @@
-/// Fetches one piece of content from its origin: an HTTP API, a file, a computation.
+/// A fetcher of content from an origin: an HTTP API, a file, a computation.
 ///
 /// ```swift
 /// struct UserFetcher: Fetcher {
@@ -37,7 +37,7 @@ extension Fetcher {
     }
 }
 
-/// Fetches content, or learns from the origin that the store's version is still current.
+/// A fetcher that returns new content, or the origin's confirmation that the store's version is still current.
 ///
 /// ```swift
 /// struct CheckedUserFetcher: RevalidatingFetcher {

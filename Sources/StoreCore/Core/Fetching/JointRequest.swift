@@ -15,7 +15,7 @@
 /// A store then knows that its fetches wait for the request:
 ///
 /// - If the request needs a key whose fetch waits for the request, the later of the two waits fails with
-///   ``StoreError/Code/reentrantFetch``. Otherwise neither would end.
+///   ``StoreError/Code/reentrantFetch``. Otherwise neither wait would end.
 /// - The `close()` of a store waits for the request, even if the store's fetches have left it.
 public final class JointRequest: Sendable {
     /// The request in the graph of waits.
@@ -31,8 +31,8 @@ public final class JointRequest: Sendable {
     /// A fetch that no store has begun may join too.
     ///
     /// - Returns: The membership, which ends when it is released.
-    /// - Throws: A ``StoreError`` of code ``StoreError/Code/reentrantFetch`` if the request waits for this fetch, directly or through
-    ///   others; only a request that was started can wait.
+    /// - Throws: A ``StoreError`` with the code ``StoreError/Code/reentrantFetch`` if the request waits for this fetch, directly or through
+    ///   other fetches. Only a started request can wait.
     public func join() throws(StoreError) -> Member {
         guard let fetch = FetchScope.active else { return Member(self, nil) }
         let wait = FetchWait(fetch)
@@ -66,7 +66,7 @@ public final class JointRequest: Sendable {
         }
     }
 
-    /// The membership of a fetch in a request.
+    /// The membership of one fetch in a joint request.
     public final class Member: Sendable {
         private let request: JointRequest
         /// The wait of the fetch; `nil` if no store has begun it.

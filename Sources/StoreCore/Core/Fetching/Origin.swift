@@ -20,8 +20,10 @@ public protocol Origin<Param, Content>: Sendable {
 
     /// Returns whether a version that was saved earlier may be used for a key; otherwise it counts as missing.
     ///
-    /// A store asks for each record with ``Validator/notes`` that it reads from its cacher. The default accepts all. The read waits for the
-    /// result, so the method must not call a method of the store that waits for the read. `close()` detects this, closes, and throws.
+    /// A store calls this method for each record with ``Validator/notes`` that it reads from its cacher. The default accepts every version.
+    ///
+    /// The read waits for the result, so the method must not call a method of the store that waits for the read. `close()` detects such a
+    /// call, closes the store, and throws.
     ///
     /// - Parameters:
     ///   - validator: The validator of the saved version.
@@ -54,7 +56,7 @@ public struct OriginResponse<Content: Sendable>: Sendable {
     /// The reason for which the origin's list is taken as complete without a next key; `nil` if the origin states its end.
     public var guessedEnd: GuessedEnd?
 
-    /// Creates a response.
+    /// Creates a response; omit the keys for content other than a list.
     ///
     /// - Parameters:
     ///   - result: The content, or confirmation that the store's version is current.

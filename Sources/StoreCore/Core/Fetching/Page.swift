@@ -22,11 +22,11 @@ public struct Page<Element: Sendable>: Sendable {
 
     /// The reason for which the fetcher takes this page for the last one although the origin did not say so; `nil` for a stated end.
     ///
-    /// A fetcher that ends a list by a heuristic sets it together with a missing ``nextKey``. Without it, a missing key counts as stated by
-    /// the origin. A page that has a `nextKey` ends nothing, so its guess is ignored.
+    /// A fetcher that ends a list by a heuristic states its reason here and leaves ``nextKey`` out. Without a reason, a missing key counts
+    /// as stated by the origin. A page that has a `nextKey` ends nothing, so its guess is ignored.
     public var guessedEnd: GuessedEnd?
 
-    /// Creates a page.
+    /// Creates a page; a page without keys has no neighbors.
     ///
     /// - Parameters:
     ///   - elements: The elements of this page, in the order of the list.

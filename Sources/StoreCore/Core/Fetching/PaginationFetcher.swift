@@ -1,4 +1,4 @@
-/// Fetches a list page by page, forward.
+/// A fetcher that loads a list page by page, forward.
 ///
 /// ```swift
 /// struct RepoFetcher: PaginationFetcher {
@@ -36,7 +36,7 @@ public protocol PaginationFetcher<Param, Element>: Origin where Content == [Elem
     func fetchNext(nextKey: String, param: Param) async throws -> Page<Element>
 }
 
-/// Fetches a list page by page, forward and backward.
+/// A fetcher that loads a list page by page, forward and backward.
 public protocol TwoWayPaginationFetcher<Param, Element>: PaginationFetcher {
     /// Fetches the page that a `prevKey` names.
     ///

@@ -13,7 +13,7 @@ public struct PagingPolicy: Hashable, Sendable {
     /// Empty pages do not count.
     public let maximumPages: Int
 
-    /// Creates the rules.
+    /// Creates rules that limit the number of pages.
     ///
     /// - Parameter maximumPages: The largest number of pages that a list holds. The program stops if it is less than one.
     public init(maximumPages: Int) {

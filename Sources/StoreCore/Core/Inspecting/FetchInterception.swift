@@ -11,10 +11,11 @@ extension Store {
     /// interception.cancel()
     /// ```
     ///
-    /// The closure may wait before it calls `perform`, and may throw instead: the attempt then fails with its error. An attempt whose
-    /// closure returns without calling `perform` is performed afterward. `perform` must be called once at most. A connection of a
-    /// ``LiveFetcher`` counts as one attempt, which lasts as long as the connection. Hits never meet the closure, and a store without one
-    /// pays for a single load of a flag in each attempt. A later closure replaces an earlier one.
+    /// The closure may wait before it calls `perform`. If it throws instead, the attempt fails with that error. If it returns without a
+    /// call of `perform`, the store performs the attempt afterward. The closure must call `perform` at most once.
+    ///
+    /// A connection of a ``LiveFetcher`` counts as one attempt, which lasts as long as the connection. Hits do not call the closure. A
+    /// later closure replaces an earlier one. Cost for a store without a closure: one load of a flag in each attempt.
     ///
     /// - Parameter intercept: Receives the key, the fetched part of it, and the attempt; runs outside all locks.
     /// - Returns: A handle that removes the closure. The closure stays if the handle is discarded.

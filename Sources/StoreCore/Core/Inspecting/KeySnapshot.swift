@@ -12,11 +12,11 @@ internal import Foundation
 /// }
 /// ```
 public struct KeySnapshot<Param: Hashable & Sendable, Content: Sendable>: Sendable {
-    /// The key.
+    /// The key that the snapshot describes.
     public var param: Param
     /// Whether the key has observers, callers, or work in progress.
     public var isLive = false
-    /// The phase of the key.
+    /// The phase of the key, as observers see it.
     public var phase = KeyPhase.completed
     /// The content that observers see, with its optimistic changes; `nil` if the key has none.
     public var content: Content?
@@ -28,15 +28,15 @@ public struct KeySnapshot<Param: Hashable & Sendable, Content: Sendable>: Sendab
     public var expiresIn: Duration?
     /// Whether the content was marked as out of date.
     public var isInvalidated = false
-    /// The observers.
+    /// The number of observers.
     public var observers = 0
-    /// The suspended callers.
+    /// The number of suspended callers.
     public var callers = 0
-    /// The running fetches.
+    /// The running fetches of the content and of pages.
     public var fetches: [KeyFetch] = []
-    /// The stage of the last change.
+    /// The stage of the last change on its way to the cacher.
     public var save = KeySave.none
-    /// The optimistic changes over the content.
+    /// The number of optimistic changes over the content.
     public var patches = 0
     /// The entities that the content shows, for each link; empty for an idle key.
     public var links: [KeyLinks] = []
@@ -66,7 +66,7 @@ public enum KeySave: String, Hashable, Sendable {
     case failed
 }
 
-/// A running fetch.
+/// A running fetch of a key: its target and its duration.
 public struct KeyFetch: Hashable, Sendable {
     /// The part of the key that is fetched.
     public var target: StoreEventKind.Target
@@ -166,7 +166,7 @@ extension Store {
 
     /// Returns one key at this moment; `nil` if it is neither live nor in memory.
     ///
-    /// Neither fetches nor counts as a use of the key. Cost: one look at the key under the store's lock.
+    /// The call neither fetches nor counts as a use of the key. Cost: one look at the key under the store's lock.
     ///
     /// - Parameter param: The key.
     public func snapshot(of param: Param) -> KeySnapshot<Param, Content>? {

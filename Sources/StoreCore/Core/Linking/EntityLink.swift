@@ -1,6 +1,7 @@
-/// The places at which content shows entities of another store, so that both agree.
+/// The places at which content shows entities of another store, so that the content and that store agree.
 ///
-/// An *entity* is content of a store that other content shows. A *place* is an element of a list, or a value inside content, that shows it.
+/// An *entity* is content of a store that other content shows. A *place* is an element of a list, or a value inside content, that shows an
+/// entity.
 ///
 /// ```swift
 /// let feed = PaginationStore(
@@ -8,14 +9,14 @@
 ///     links: [.elements(of: articles)])
 /// ```
 ///
-/// A change of an entity is visible at all of its places at once, and newer content at a place changes the entity. The newest value wins.
-/// A place is *full* if it has all of the entity, otherwise a *fragment* that names its fields.
+/// A change of an entity is visible at all of its places at once, and newer content at a place changes the entity. The newest value wins. A
+/// place is *full* if it has all of the entity. Otherwise it is a *fragment*, which names its fields.
 public struct EntityLink<Content: Sendable>: Sendable {
     let rules: LinkRules
 }
 
 extension EntityLink {
-    /// The elements of a list are whole entities with the keys of the store.
+    /// Links the elements of a list, which are whole entities, by their `id`.
     ///
     /// - Parameter entities: The store of the entities. The store with this link retains it.
     public static func elements<Param, Entity: Identifiable & Sendable>(of entities: Store<Param, Entity>) -> EntityLink
@@ -24,7 +25,7 @@ extension EntityLink {
         return EntityLink(rules: LinkRules(elementsOf: entities.engine, lens, key: { $0.id }))
     }
 
-    /// The elements of a list are fragments of entities: they have some of the fields.
+    /// Links the elements of a list, which are fragments of entities: they have some of the fields.
     ///
     /// A row without one of the entity's fields says nothing about it, so the entity keeps its value.
     ///
@@ -44,7 +45,7 @@ extension EntityLink {
         return EntityLink(rules: LinkRules(elementsOf: entities.engine, lens, key: { $0[keyPath: id] }))
     }
 
-    /// A value inside the content is a whole entity.
+    /// Links a value inside the content, which is a whole entity, by its `id`.
     ///
     /// - Parameters:
     ///   - path: The place of the entity.
@@ -55,7 +56,7 @@ extension EntityLink {
         .entities(of: entities, id: { $0.id }, in: { content, visit in visit(&content[keyPath: path]) })
     }
 
-    /// Entities anywhere inside the content, such as optional values, values of enumerations, and nested lists.
+    /// Links entities anywhere inside the content, such as optional values, values of enumerations, and nested lists.
     ///
     /// ```swift
     /// let links: [EntityLink<Discussion>] = [

@@ -12,9 +12,10 @@ extension Store {
     /// try await articles.remove(7) { try await api.delete(7) }
     /// ```
     ///
-    /// When `perform` fails or is canceled, all lists show the element again, at its place. When it succeeds, the element leaves the lists
-    /// that are loaded, also if their fetches began earlier. Values that other content shows stay as they are. Observers of the key get an
-    /// error with the code ``StoreError/Code/removed``, and the key is not fetched again before `refresh()` or `publish(forceRefresh: true)`.
+    /// When `perform` fails or is canceled, all lists show the element again, at its place. When `perform` succeeds, the element leaves the
+    /// loaded lists, even if their fetches began earlier. Values that other content shows stay as they are. Observers of the key get an
+    /// error with the code ``StoreError/Code/removed``, and the key is not fetched again before `refresh()` or
+    /// `publish(forceRefresh: true)`.
     ///
     /// The store remembers the newest 1 000 removals while the process runs. A list that is only on disk may show a removed element until
     /// its next fetch.

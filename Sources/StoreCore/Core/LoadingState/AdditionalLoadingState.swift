@@ -1,6 +1,6 @@
 /// The state of the pages in one direction of a list.
 public enum AdditionalLoadingState: Sendable {
-    /// No page is loading; `canRequestAdditionalData` says whether there is a page to request.
+    /// No page is loading; `canRequestAdditionalData` states whether there is a page to request.
     case fixed(canRequestAdditionalData: Bool)
     /// A page is loading; a request now joins the running one.
     case loading

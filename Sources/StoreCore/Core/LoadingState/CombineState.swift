@@ -1,5 +1,5 @@
 extension LoadingStateSequence {
-    /// The combined states of several sequences: an error takes precedence over loading, and loading over completed.
+    /// Combines the states of several sequences: an error takes precedence over loading, and loading over completed.
     ///
     /// ```swift
     /// for await state in users[id].publish().combineState(
@@ -33,7 +33,7 @@ extension LoadingStateSequence {
         }
     }
 
-    /// The combined states of several sequences, with content that a closure makes from theirs.
+    /// Combines the states of several sequences, with content that a closure makes from theirs.
     ///
     /// ```swift
     /// let greetings = users[id].publish().combineState(

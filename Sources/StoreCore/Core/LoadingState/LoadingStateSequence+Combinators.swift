@@ -1,5 +1,5 @@
 extension LoadingStateSequence {
-    /// The same states with other content.
+    /// Returns the same states with other content.
     ///
     /// ```swift
     /// for await state in users[id].publish().mapContent(\.name) { render(state) }
@@ -21,7 +21,7 @@ extension LoadingStateSequence {
         LoadingStateSequence<Other> { MappedSource(self, transform) }
     }
 
-    /// The states without consecutive duplicates.
+    /// Returns the states without consecutive duplicates.
     ///
     /// - Parameter areSame: Returns whether two contents are the same for this observer. Kind, error and page states are compared as well,
     ///   errors by type and `String(reflecting:)`.
@@ -32,9 +32,9 @@ extension LoadingStateSequence {
         LoadingStateSequence { DeduplicatedSource(self, areSame) }
     }
 
-    /// Calls the closure that matches each state, until the task is canceled.
+    /// Calls the closure that matches each state, until the task is canceled or the sequence ends.
     ///
-    /// While a closure runs, no state is taken; the next call receives the newest state. The closures run on the caller's actor.
+    /// While a closure runs, the method takes no state; the next call receives the newest state. The closures run on the caller's actor.
     ///
     /// - Parameters:
     ///   - onLoading: Receives the last good content, if there is any.
@@ -56,7 +56,7 @@ extension LoadingStateSequence {
 }
 
 extension LoadingStateSequence where Content: Equatable {
-    /// The states without consecutive duplicates.
+    /// Returns the states without consecutive duplicates.
     ///
     /// - Returns: A sequence; its iterators observe this one and keep the last state that they returned.
     public func removeDuplicates() -> LoadingStateSequence {

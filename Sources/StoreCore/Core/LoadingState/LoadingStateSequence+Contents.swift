@@ -1,11 +1,11 @@
 extension LoadingStateSequence {
-    /// The contents of the completed states; states that are loading or failed are skipped.
+    /// Returns the contents of the completed states, and skips states that are loading or failed.
     ///
     /// ```swift
     /// for await user in users[id].publish().contents() { show(user) }
     /// ```
     ///
-    /// - Returns: A sequence; its iterators observe this one. It never fails and ends only when the task is canceled.
+    /// - Returns: A sequence; its iterators observe this one. It never fails, and ends when this one ends or when the task is canceled.
     public func contents() -> Contents {
         Contents(states: self)
     }
@@ -30,7 +30,7 @@ extension LoadingStateSequence {
 
             /// Waits for a completed state that this observer has not seen yet.
             ///
-            /// - Returns: The content of the state; `nil` once the task is canceled.
+            /// - Returns: The content of the state; `nil` once the task is canceled or the sequence has ended.
             public mutating func next() async -> Content? {
                 await next(isolation: #isolation)
             }
@@ -38,7 +38,7 @@ extension LoadingStateSequence {
             /// Waits for a completed state that this observer has not seen yet, without leaving the caller's actor.
             ///
             /// - Parameter actor: The caller's actor.
-            /// - Returns: The content of the state; `nil` once the task is canceled.
+            /// - Returns: The content of the state; `nil` once the task is canceled or the sequence has ended.
             public mutating func next(isolation actor: isolated (any Actor)?) async -> Content? {
                 while let state = await states.next(isolation: actor) {
                     if case .completed(let content, next: _, prev: _) = state { return content }

@@ -45,8 +45,8 @@ public struct LoadingStateSequence<Content: Sendable>: AsyncSequence, Sendable {
 
     /// An observer of the sequence.
     ///
-    /// Only one task at a time may use an iterator. Its copies are the same observer. The program stops with a message if a second task
-    /// awaits `next()` while the first still does, as with an `AsyncStream`. Give each task its own iterator.
+    /// Only one task at a time may use an iterator. Its copies are the same observer. As with an `AsyncStream`, the program stops with a
+    /// message if a second task calls `next()` while the first one still waits. Give each task its own iterator.
     public struct Iterator: AsyncIteratorProtocol {
         @usableFromInline
         enum Source {
@@ -71,7 +71,7 @@ public struct LoadingStateSequence<Content: Sendable>: AsyncSequence, Sendable {
         /// Waits for a state that this observer has not seen yet, without leaving the caller's actor.
         ///
         /// - Parameter actor: The caller's actor.
-        /// - Returns: The newest state; `nil` once the task is canceled.
+        /// - Returns: The newest state; `nil` once the task is canceled or the store is closed.
         @inlinable
         public mutating func next(isolation actor: isolated (any Actor)?) async -> LoadingState<Content>? {
             switch source {

@@ -19,7 +19,7 @@ public import Observation
 /// disappears, and starts another when the key changes. Without a task, the model keeps its last state and no reference to the store.
 ///
 /// Reading a property registers a view for changes of that property only. `Equatable` content counts as changed if it is not equal to the
-/// content before, an object if it is another object, and any other content with each state.
+/// previous content. An object counts as changed if it is another object, and any other content with each state.
 @MainActor
 public final class Observed<Content: Sendable>: nonisolated Observable {
     /// The part of a model that a view reads.
@@ -121,8 +121,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     ///
     /// If memory has valid content, the model shows it before the call suspends for the first time. If several tasks follow, the newest
     /// call decides which state is shown. When it ends, the call before it decides again. After the last call has ended, the last state
-    /// stays. If the store is closed before content arrives,
-    /// the model shows an error of code ``StoreError/Code/closed``.
+    /// stays. If the store is closed before content arrives, the model shows an error with the code ``StoreError/Code/closed``.
     ///
     /// - Parameter handle: The handle on the key. The model holds it only during the call.
     public func follow<Param>(_ handle: StoreFlowable<Param, Content>) async {
@@ -141,9 +140,11 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
 
     /// Follows a list: observes it, and shows its states, until the task is canceled.
     ///
-    /// The rules are those of `follow` for a key of a ``Store``. An empty list has no row that could request a
-    /// page. The model therefore requests the next pages of an empty list, or else its previous pages, by the rules of ``loadNext()``:
-    /// until a page adds an element, and at most 20 pages in each direction until the list is loading again.
+    /// The rules are those of `follow` for a key of a ``Store``.
+    ///
+    /// An empty list has no row that could request a page. The model therefore requests the next pages of an empty list, or else its
+    /// previous pages, by the rules of ``loadNext()``. It stops when a page adds an element, and after 20 pages in each direction. It may
+    /// begin again once the list is loading again.
     ///
     /// - Parameter list: The handle on the list. The model holds it only during the call.
     public func follow<Param, Element>(_ list: PaginationStoreFlowable<Param, Element>) async where Content == [Element] {
@@ -167,9 +168,9 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
 
     /// Follows one element of a list: observes the list, and shows the states of the element, until the task is canceled.
     ///
-    /// The element makes no request of its own, and a row that follows it is updated when the element changes, and not when other rows do. If
-    /// the list is linked to the store of the elements (``EntityLink``), the row shows every change of its entity. A list that has
-    /// no such element any longer is an error of code ``StoreError/Code/removed``.
+    /// The element makes no request of its own. A row that follows the element is updated when the element changes, and not when other rows
+    /// change. If the list is linked to the store of the elements (``EntityLink``), the row shows every change of its entity. If the list
+    /// no longer has the element, the state is an error with the code ``StoreError/Code/removed``.
     ///
     /// Cost: an observer of the list, and one pass over the list up to the element for each state of the list.
     ///
@@ -224,7 +225,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
 
     // MARK: Reading
 
-    /// The state of a key: the state from `follow` if the key is followed, otherwise the content in memory.
+    /// Returns the state of a key: the state from `follow` if the key is followed, otherwise the content in memory.
     ///
     /// SwiftUI evaluates `body` with a new key before its task follows the key. Until then, this method returns the valid content that the
     /// store has in memory, if any, so that the first frame shows it. It never returns the content of another key, or of the same key
@@ -236,7 +237,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
         state(for: Subject(handle.param, of: handle.engine), otherwise: handle.stateInMemory)
     }
 
-    /// The state of a list: the state from `follow` if the list is followed, otherwise the content in memory.
+    /// Returns the state of a list: the state from `follow` if the list is followed, otherwise the content in memory.
     ///
     /// - Parameter list: The handle on the list.
     /// - Returns: The state to show.
@@ -245,7 +246,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
         state(for: Subject(list.param, of: list.engine), otherwise: list.list.stateInMemory)
     }
 
-    /// The state of an element of a list: the state from `follow` if the element is followed, otherwise the element in memory.
+    /// Returns the state of an element of a list: the state from `follow` if the element is followed, otherwise the element in memory.
     ///
     /// - Parameters:
     ///   - list: The handle on the list.
@@ -257,7 +258,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
             for: Subject(ElementOfList(list: list.param, id: id), of: list.engine), otherwise: list.list.stateInMemory?.element(id))
     }
 
-    /// The state of a key; loading without content until the key is followed.
+    /// Returns the state of a key; loading without content until the key is followed.
     ///
     /// With ``Switching/keepingContent``, a key that is not followed yet is loading with the content of the followed key.
     ///
@@ -285,7 +286,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
         return Subject(id).matches(shown.contentKey) && !isOfOtherStore
     }
 
-    /// The state of the followed key; before the first `follow` that of the preview, or loading without content.
+    /// The state of the followed key; before the first `follow`, the state of the preview, or loading without content.
     public var state: LoadingState<Content> {
         access(.state)
         return shown.state
@@ -303,7 +304,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
         return shown.state.error
     }
 
-    /// Whether a fetch of the followed key is running; before the first `follow` that of the preview, or true.
+    /// Whether a fetch of the followed key is running; before the first `follow`, whether the preview is loading, or `true`.
     public var isLoading: Bool {
         access(.isLoading)
         return shown.state.isLoading
@@ -362,10 +363,10 @@ private struct ElementOfList<Param: Hashable, ID: Hashable>: Hashable {
 }
 
 extension PaginationStoreFlowable where Element: Identifiable, Element.ID: Sendable {
-    /// The states of one element of the list; its iterators observe the list.
+    /// Returns the states of one element of the list.
     ///
-    /// States that show the same element as the state before are left out if the element is `Equatable`. A list that has no such element
-    /// any longer is an error of code ``StoreError/Code/removed``.
+    /// If the element is `Equatable`, states that show the same element as the state before are left out. If the list no longer has the
+    /// element, the state is an error with the code ``StoreError/Code/removed``.
     ///
     /// - Parameter id: The identity of the element.
     /// - Returns: A sequence; its iterators observe the list, starting at their first `next()`.

@@ -68,7 +68,7 @@ public final class Lease: Sendable {
 public struct FetchFailedElsewhere: LocalizedError, FailureAdvising, Hashable, Sendable, CustomStringConvertible {
     /// The kind of the original failure; transient if the error gave no advice.
     public var failureKind: FailureKind
-    /// The delay that the origin asked for.
+    /// The delay that the origin asked for; `nil` if it asked for none.
     public var retryAfter: Duration?
     /// Whether stale content may be served in place of the failure.
     public var allowsStale: Bool

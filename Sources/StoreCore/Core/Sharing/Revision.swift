@@ -13,7 +13,7 @@ public struct Revision: Hashable, Comparable, Sendable, Codable, CustomStringCon
     /// The random number of the cacher that made the change.
     public var writer: UInt64
 
-    /// Creates a revision.
+    /// Creates a revision, for authors of shared cachers.
     ///
     /// - Parameters:
     ///   - number: The number of the change.

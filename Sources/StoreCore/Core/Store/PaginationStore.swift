@@ -12,7 +12,7 @@
 public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable>: Sendable {
     @usableFromInline package let lists: Store<Param, [Element]>
 
-    /// Creates a store.
+    /// Creates a store of lists from a cacher and a fetcher.
     ///
     /// - Parameters:
     ///   - cacher: The storage for lists and their page keys; give each store its own cacher.

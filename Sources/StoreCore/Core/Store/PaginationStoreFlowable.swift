@@ -28,7 +28,8 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// Requests the page before the first one.
     ///
     /// - Parameter continueWhenError: Whether to try again if the last request, or the list itself, has failed.
-    /// - Returns: The outcome of the request, once it is known; always `.noPage` if the fetcher is one-way.
+    /// - Returns: The outcome of the request, once it is known; always `.noPage` if the fetcher is one-way. `.failed(CancellationError())`
+    ///   as soon as the task is canceled.
     @discardableResult
     @inlinable
     public func requestPrevData(continueWhenError: Bool = true) async -> PageRequest {
@@ -54,7 +55,7 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// store's lock.
     public var guessedEnd: GuessedEnd? { engine.guessedEnd(of: key) }
 
-    /// Sets the list and both of its page keys; a page request made before is superseded.
+    /// Sets the list and both of its page keys; an earlier page request is superseded.
     ///
     /// - Parameters:
     ///   - elements: The list, dated now.
@@ -69,7 +70,7 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
 
     /// Sets the list and keeps its page keys.
     ///
-    /// The store repeats a page request made before, for the new list.
+    /// The store repeats an earlier page request for the new list.
     ///
     /// - Parameter elements: The list, dated now; `nil` has the same effect as ``clear()``.
     public func update(_ elements: [Element]?) async {
@@ -78,7 +79,7 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
 
     // MARK: Methods of every handle
 
-    /// The states of the list over time.
+    /// Returns the states of the list over time.
     ///
     /// See ``StoreFlowable/publish(forceRefresh:)``.
     ///
@@ -124,7 +125,7 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// See ``StoreFlowable/invalidate()``.
     public func invalidate() async { await list.invalidate() }
 
-    /// Changes the list in place; the store repeats a page request made before, for the changed list.
+    /// Changes the list in place; the store repeats an earlier page request for the changed list.
     ///
     /// As in ``StoreFlowable``, `transform` receives the list without pending optimistic changes.
     ///
@@ -140,7 +141,7 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// Shows a change at once, sends it to the origin, and accepts the list that the origin responds with.
     ///
     /// See ``StoreFlowable/mutate(optimistically:perform:)``. A list that `perform` returns replaces the whole loaded list and keeps its
-    /// page keys. The store repeats a page request made before the change. To change one element, use
+    /// page keys. The store repeats a page request that began before the change. To change one element, use
     /// ``mutate(element:optimistically:perform:)``.
     ///
     /// - Parameters:

@@ -21,9 +21,9 @@ public struct RetryPolicy: Sendable {
     /// The largest bound of a delay.
     public var cap: Duration
 
-    /// The largest delay that an origin may ask for; after it, the next attempt begins all the same. One hour by default.
+    /// The largest delay that an origin may ask for; a longer one is shortened to this limit. One hour by default.
     ///
-    /// It never shortens the policy's own delay.
+    /// The limit never shortens the policy's own delay.
     public var adviceLimit: Duration
 
     /// The default limit of an origin's advice: one hour.
@@ -32,7 +32,7 @@ public struct RetryPolicy: Sendable {
     /// Returns whether an error is worth another attempt.
     public var shouldRetry: @Sendable (any Error) -> Bool
 
-    /// Creates a policy.
+    /// Creates a policy; omitted rules have their defaults.
     ///
     /// - Parameters:
     ///   - attempts: The number of attempts, including the first.
@@ -70,10 +70,10 @@ public struct RetryPolicy: Sendable {
         RetryPolicy(attempts: attempts, base: base, cap: cap)
     }
 
-    /// Returns an error's own advice; without advice, whether another attempt may succeed.
+    /// Returns whether an error is transient by its own advice; without advice, whether another attempt may succeed.
     ///
-    /// Without advice, it is false for cancellation and for the codes `reentrantFetch`, `closed` and `unscriptedRequest` of ``StoreError``, and
-    /// true for all other errors.
+    /// Without advice, the result is `false` for cancellation and for the codes `reentrantFetch`, `closed`, `entityNotCreated` and
+    /// `unscriptedRequest` of ``StoreError``, and `true` for all other errors.
     public static let isTransient: @Sendable (any Error) -> Bool = { error in
         if let advice = error as? any FailureAdvising { return advice.failureKind == .transient }
         return !(error is CancellationError) && !StoreError.isFinal(error)

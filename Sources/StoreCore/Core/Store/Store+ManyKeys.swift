@@ -5,7 +5,8 @@ extension Store {
     /// let favorites = try await articles.requireData(for: ids)
     /// ```
     ///
-    /// Each key has its own fetch, shared with all other callers; a ``BatchFetcher`` makes one request of them. Cost: one task for each key.
+    /// Each key has its own fetch, shared with all other callers; a ``BatchFetcher`` combines them into one request. Cost: one task for
+    /// each key.
     ///
     /// - Parameter params: The keys; a key that occurs twice counts once.
     /// - Returns: The content of every key.
@@ -20,10 +21,10 @@ extension Store {
         }
     }
 
-    /// Returns the content of those of several keys that have any after their fetches have ended.
+    /// Returns the content of several keys, without the keys that have none after their fetches.
     ///
     /// - Parameter params: The keys; a key that occurs twice counts once.
-    /// - Returns: The content of the keys that ``StoreFlowable/getData(from:)`` has content for.
+    /// - Returns: The content of each key for which ``StoreFlowable/getData(from:)`` returns content.
     public func getData(for params: some Sequence<Param>) async -> [Param: Content] {
         await withTaskGroup { group in
             for param in Set(params) { group.addTask { (param, await self[param].getData()) } }
@@ -33,16 +34,17 @@ extension Store {
         }
     }
 
-    /// The states of several keys as one sequence.
+    /// Returns the states of several keys as one sequence.
     ///
     /// ```swift
     /// for await state in articles.publish(ids) { show(state.content ?? [:]) }
     /// ```
     ///
-    /// The content of a state has each key that has content, so one key that fails does not hide the others. The state is an error if one of
-    /// the keys has one, otherwise loading while one is loading, and completed once all are. The rules of
-    /// ``LoadingStateSequence/combineState(_:)`` apply otherwise. Cost: a task and an observer for each key, and one dictionary for each
-    /// state.
+    /// The content of a state contains each key that has content, so one failed key does not hide the others. The state is an error if any
+    /// key has an error. Otherwise it is loading while any key is loading, and completed once all keys are. In all other respects, the
+    /// rules of ``LoadingStateSequence/combineState(_:)`` apply.
+    ///
+    /// Cost: a task and an observer for each key, and one dictionary for each state.
     ///
     /// - Parameter params: The keys; a key that occurs twice counts once. Without keys, the only state is completed and empty.
     /// - Returns: The sequence.

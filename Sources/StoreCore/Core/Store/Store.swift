@@ -22,7 +22,7 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     @usableFromInline let clock: HitClock
     @usableFromInline package let engine: StoreEngine
 
-    /// Creates a store.
+    /// Creates a store from a cacher and a fetcher.
     ///
     /// - Parameters:
     ///   - cacher: The storage for content; give each store its own cacher.

@@ -24,7 +24,7 @@ public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
     /// Whether another attempt of the same call may succeed, as far as the thrower knows.
     package var isRepeatable = true
 
-    /// Creates an error.
+    /// Creates an error with a code and a message.
     ///
     /// - Parameters:
     ///   - code: The kind of error.
@@ -56,7 +56,7 @@ public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
         return !error.isRepeatable || [.reentrantFetch, .closed, .entityNotCreated].contains(error.code)
     }
 
-    /// The kinds of errors. The set is open.
+    /// The kind of a store error. The set of kinds is open.
     public struct Code: RawRepresentable, Hashable, Sendable {
         /// The name of the code, as in the error's description: `noValidCache`.
         public let rawValue: String
@@ -72,7 +72,8 @@ public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
         public static let noSuchPage = Code(rawValue: "noSuchPage")
         /// The origin confirmed content that the store does not have.
         public static let nothingToConfirm = Code(rawValue: "nothingToConfirm")
-        /// Two pieces of work wait for each other: fetches for each other's keys, or a call of a store and the call of its cacher that makes it.
+        /// Two pieces of work would wait for each other: two fetches that need each other's keys, or a call of a cacher and a call of its
+        /// store from within that call.
         public static let reentrantFetch = Code(rawValue: "reentrantFetch")
         /// An attempt of a fetch has passed the time limit of the store's policy.
         public static let fetchTimedOut = Code(rawValue: "fetchTimedOut")

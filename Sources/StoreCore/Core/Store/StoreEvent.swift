@@ -70,13 +70,13 @@ extension StoreEventKind {
     public enum FetchOutcome: Sendable {
         /// The origin returned new content.
         case modified
-        /// With confirmation that the store's content is still current.
+        /// The origin confirmed that the store's content is still current.
         case notModified
-        /// With this error: the last attempt of a fetch, or a connection, has failed.
+        /// The last attempt of the fetch, or the connection, failed with this error.
         case failed(any Error)
-        /// With this error, before any request: a circuit breaker or a failure memory has refused the fetch.
+        /// A circuit breaker or a failure memory refused the fetch with this error, before any request.
         case refused(any Error)
-        /// Canceled by the store: no caller or observer wanted it, or newer content replaced it.
+        /// The store canceled the fetch: no caller or observer wanted it, or newer content replaced its result.
         case cancelled
     }
 

@@ -49,10 +49,13 @@ extension StoreFlowable {
     /// ```
     ///
     /// The store finds the element by its `id` each time it applies the change. The change does nothing to a list without the element, so
-    /// it cannot trap when the list gets shorter. If `perform` returns an `Element`, the store replaces the element with this `id` and
-    /// fetches nothing, under the conditions of ``mutate(optimistically:perform:)``. There are two differences: pages may have been added
-    /// meanwhile, but no earlier success may still wait for another mutation to settle. The list keeps its date and its pages. Cost: one
-    /// pass over the list up to the element, each time the store applies the change.
+    /// it cannot trap when the list gets shorter.
+    ///
+    /// If `perform` returns an `Element`, the store replaces the element with this `id` and fetches nothing, under the conditions of
+    /// ``mutate(optimistically:perform:)``. There are two differences: pages may have been added meanwhile, but no earlier success may
+    /// still wait for another mutation to settle. The list keeps its date and its pages.
+    ///
+    /// Cost: one pass over the list up to the element, each time the store applies the change.
     ///
     /// - Parameters:
     ///   - id: The identity of the element.

@@ -20,7 +20,7 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
 
     // MARK: Reading
 
-    /// The states of the data over time, for observation with `for await`.
+    /// Returns the states of the data over time, for observation with `for await`.
     ///
     /// When an iterator joins, the store fetches content that is missing or expired, and retries a failed fetch.
     ///
@@ -77,9 +77,11 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
 
     /// Fetches the data if it is missing or expired, or if its last fetch failed, and waits for the fetch.
     ///
-    /// After a failed fetch it fetches even over valid content, so that a retry button clears the error. While ``StorePolicy/errorExpiry``
-    /// holds, it returns without a fetch; ``refresh()`` does not. It never throws: observers see how the fetch ended. It returns at once
-    /// when the task is canceled, and inside the fetcher of this key, where it cannot wait.
+    /// After a failed fetch, the method fetches even valid content, so that a retry button clears the error. While
+    /// ``StorePolicy/errorExpiry`` holds, it returns without a fetch; ``refresh()`` fetches even then.
+    ///
+    /// The method never throws: observers see how the fetch ended. It returns at once when the task is canceled, and inside the fetcher of
+    /// this key, where it cannot wait.
     public func validate() async {
         _ = await engine.ask(key, .freshness)
     }
@@ -121,9 +123,9 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     ///
     /// - Parameter transform: Changes the newest accepted data, without pending optimistic changes. The store calls it outside all locks,
     ///   and again if the data was replaced meanwhile, so it must have no side effects.
-    /// - Returns: `true` if the change was made, even if the save failed or the task was canceled meanwhile. Another user of a shared cacher
-    ///   may supersede such a change, which is the event ``StoreEventKind/droppedUnsaved``. `false` if there was no data, or if the task
-    ///   was canceled first; `Task.isCancelled` distinguishes the two.
+    /// - Returns: `true` if the change was made, even if the save failed or the task was canceled meanwhile. Another user of a shared
+    ///   cacher may supersede such a change; the store reports that as ``StoreEventKind/droppedUnsaved``. `false` if there was no data, or
+    ///   if the task was canceled first; `Task.isCancelled` distinguishes the two.
     /// - Throws: The error that `transform` throws; the data is then unchanged.
     @discardableResult
     public func update(_ transform: (_ content: inout Content) throws -> Void) async rethrows -> Bool {

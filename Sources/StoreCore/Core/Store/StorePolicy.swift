@@ -52,8 +52,8 @@ public struct StorePolicy: Sendable {
     /// The least interval between fetches of which one causes the next: 100 ms.
     ///
     /// It applies to content that expires as soon as it is fetched. It also applies if a fetcher, of the same key or another one, changes,
-    /// invalidates or clears a key. The first fetch that this causes begins at once, the next after the longer of the two intervals.
-    /// Changes from outside a fetcher are never delayed.
+    /// invalidates or clears a key. The first fetch that such a change causes begins at once, and the next one after the longer of this
+    /// interval and ``minimumInterval``. Changes from outside a fetcher are never delayed.
     public static let shortestInterval = Duration.milliseconds(100)
 
     /// The rules for retrying a failed fetch.
@@ -84,21 +84,22 @@ public struct StorePolicy: Sendable {
     /// The number of attempts of fetches and page requests that run at once; `nil` for any number, and values below one count as one.
     ///
     /// Without a limit, one trigger with 2 000 observed keys causes 2 000 requests at once. Further fetches wait in order. A fetch that
-    /// another fetch waits for begins without a place, because the other would otherwise hold its place forever. Streams of a
+    /// another fetch waits for begins without a place, because the waiting fetch would otherwise hold its place forever. Streams of a
     /// ``LiveFetcher`` have no places. A batching fetcher sees at most this many keys at a time.
     public var fetchWidth: Int?
 
     /// The longest time of one attempt of a fetch, or of one page request; `nil` for any.
     ///
-    /// Then the store cancels the attempt, and it fails with ``StoreError/Code/fetchTimedOut``, which ``retry`` may repeat. The wait for a
-    /// place of ``fetchWidth`` does not count. An attempt that ignores its cancellation is left behind: its result is dropped, and neither
-    /// `close()` nor ``fetchWidth`` counts it any longer. Streams of a ``LiveFetcher`` have ``idleTimeout`` in place of this limit.
+    /// When the time is over, the store cancels the attempt. The attempt fails with ``StoreError/Code/fetchTimedOut``, and ``retry`` may
+    /// repeat it. The wait for a place of ``fetchWidth`` does not count. An attempt that ignores its cancellation is left behind: its
+    /// result is dropped, and neither `close()` nor ``fetchWidth`` counts it any longer. Streams of a ``LiveFetcher`` have ``idleTimeout``
+    /// in place of this limit.
     public var fetchTimeLimit: Duration?
 
     /// The largest part of a lifetime by which content expires earlier, from 0 to 1.
     ///
-    /// Content that many servers or devices have fetched at one moment then expires at different moments. The part is drawn for each
-    /// record from its date, so that it is the same after a restart. Callers of ``Cacher/needsRefresh(_:param:now:)`` do not see it.
+    /// Content that many servers or devices have fetched at one moment then expires at different moments. The part is drawn for each record
+    /// from its date, so that it is the same after a restart. The result of ``Cacher/needsRefresh(_:param:now:)`` does not depend on it.
     public var expiryJitter: Double
 
     /// The time for which a fetch keeps other users of a shared cacher from fetching the same key.
@@ -111,7 +112,8 @@ public struct StorePolicy: Sendable {
 
     /// The longest silence of a live fetcher's stream, after which its connection counts as lost; `nil` for any.
     ///
-    /// A connection whose other end has vanished may stay silent forever. Let the stream deliver ``LiveValue/current`` more often than this.
+    /// A connection whose other end has vanished may stay silent forever. Let the stream deliver ``LiveValue/current`` at shorter
+    /// intervals.
     public var idleTimeout: Duration?
 
     /// The least time between two saves of a stream's values; the last value is always saved.

@@ -7,19 +7,19 @@
 public struct StoreSnapshot: Hashable, Sendable {
     /// The name that was passed to the store.
     public var name: String
-    /// The records in memory; `nil` if the cacher has no memory in front.
+    /// The number of records in memory; `nil` if the cacher has no memory in front.
     public var recordsInMemory: Int?
-    /// The keys with observers, callers, work in progress, or unsaved content.
+    /// The number of keys with observers, callers, work in progress, or unsaved content.
     public var liveKeys = 0
-    /// The observers of all keys.
+    /// The number of observers of all keys.
     public var observers = 0
-    /// The running fetches, and the connections of streams.
+    /// The number of running fetches, including the connections of streams.
     public var fetches = 0
-    /// The keys with content that the cacher does not have yet, or failed to take.
+    /// The number of keys with content that the cacher does not have yet, or failed to take.
     public var unsavedKeys = 0
-    /// The keys with a failed last save or removal; a part of the unsaved keys.
+    /// The number of keys with a failed last save or removal; they count as unsaved keys too.
     public var failedSaves = 0
-    /// The running calls of the cacher.
+    /// The number of running calls of the cacher.
     public var cacherCalls = 0
     /// Whether keys wait to be prefetched.
     public var isPrefetching = false
@@ -30,9 +30,9 @@ public struct StoreSnapshot: Hashable, Sendable {
 extension Store {
     /// Counts the contents and the work of the store.
     ///
-    /// Cost: one look at each live key, under the lock of the store. A store at rest has few live keys.
+    /// Cost: one look at each live key, under the lock of the store. An idle store has few live keys.
     ///
-    /// - Returns: The counts of one moment; only ``StoreSnapshot/recordsInMemory`` may be of a later one.
+    /// - Returns: The counts of one moment; only ``StoreSnapshot/recordsInMemory`` may be of a later moment.
     public func snapshot() -> StoreSnapshot {
         var snapshot = engine.snapshot()
         snapshot.recordsInMemory = memory?.count

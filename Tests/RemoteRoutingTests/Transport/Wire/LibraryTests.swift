@@ -40,7 +40,7 @@ struct LibraryTests {
         }
     }
 
-    @Test func `a host without libcurl names URLSession and the reason`() {
+    @Test func `W1: a host without libcurl names URLSession and the reason`() {
         let transport = SystemTransport.make(libcurl: "/nowhere/libcurl.so.4")
         #expect("\(RemoteHost("a.example", transport: transport).transport)" == "URLSession (/nowhere/libcurl.so.4 cannot be loaded)")
     }

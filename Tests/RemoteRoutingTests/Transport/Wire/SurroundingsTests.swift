@@ -42,7 +42,7 @@ struct SurroundingsTests {
             (["VERSION=0x074103", "NAME=\"7.65.3\""], "URLSession (libcurl 7.65.3 is older than 7.66)"),
             (["WITHOUT=(1<<7)"], "URLSession (libcurl VERSION resolves names without a thread)"),
         ])
-    func `a host falls back from an unusable libcurl and names the reason`(_ changes: [String], _ expected: String) async throws {
+    func `W1: a host falls back from an unusable libcurl and names the reason`(_ changes: [String], _ expected: String) async throws {
         let stub = try StubLibrary(StubLibrary.version, defining: changes)
         let (lines, code) = try await client(["transport", "\(origin.port)"], preloading: stub.url)
         let found = try #require(lines.first).replacing(#/libcurl \d+\.\d+\.\d+ resolves/#, with: "libcurl VERSION resolves")

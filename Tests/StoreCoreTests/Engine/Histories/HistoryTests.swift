@@ -9,7 +9,7 @@ struct HistoryTests {
     private static let usual = seeds(500 as UInt64, quick: 50, sanitized: 50)
 
     @Test(arguments: Backing.allCases)
-    func `C1-C16: the store follows a simple model through random histories`(_ backing: Backing) async throws {
+    func `C1-C16, C18, C25: the store follows a simple model through random histories`(_ backing: Backing) async throws {
         for seed in Self.usual {
             var history = History(seed: seed, backing)
             do {

@@ -1,4 +1,4 @@
-/// Keeps records in memory, bounded by count and by cost; evicts the least recently used records first.
+/// A cacher that keeps records in memory, bounded by count and by cost, and evicts the least recently used records first.
 ///
 /// ```swift
 /// let users = Store(

@@ -1,4 +1,5 @@
-/// Follows an origin that pushes: server-sent events, a WebSocket, the observation of a database, or a text that arrives token by token.
+/// A fetcher that follows an origin that pushes: server-sent events, a WebSocket, the observation of a database, or a text that arrives
+/// token by token.
 ///
 /// ```swift
 /// struct PriceFeed: LiveFetcher {
