@@ -15,6 +15,8 @@ public import RemoteRouting
 /// ```
 ///
 /// Deadlines, limits and cancellation work as in a real exchange. Deadlines use the host's time source, so a `ManualTime` can advance them.
+///
+/// <doc:TestingWithoutANetwork> tests retries, revalidation and deliveries.
 public final class MemoryTransport: Transport {
     /// A response that a test scripts, with the way in which it arrives and ends.
     public struct Response: Sendable {

@@ -17,6 +17,8 @@ internal import StorePlatform
 /// ```
 ///
 /// Submit commands to an ``Outbox``, which shows their effect at once and delivers them in order.
+///
+/// <doc:ChangesThatSurvive> describes, registers and submits commands.
 public protocol Command: Codable, Sendable {
     /// The name of the type on disk.
     ///

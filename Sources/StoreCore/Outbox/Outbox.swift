@@ -22,6 +22,8 @@ internal import StorePlatform
 ///
 /// An outbox works from its creation until it is released. Several outboxes, even in several processes, may use one directory. Only one of
 /// them delivers at a time.
+///
+/// <doc:ChangesThatSurvive> explains failures, lanes, restarts and what the origin must do.
 public final class Outbox: Sendable {
     let core: OutboxCore
 

@@ -22,6 +22,8 @@ internal import StoreOutbox
 /// ```
 ///
 /// A request without an answer in the script throws ``StoreError/Code/unscriptedRequest``.
+///
+/// <doc:TestingYourStore> uses scripts in complete suites.
 public final class ScriptedFetcher<Param: Hashable & Sendable, Content: Sendable>: RevalidatingFetcher, ScriptedOrigin {
     /// The answers and the recorded requests; use the methods of `ScriptedOrigin` instead.
     public let script: FetchScript<Param, Content>
@@ -70,6 +72,8 @@ public final class ScriptedFetcher<Param: Hashable & Sendable, Content: Sendable
 /// await lists["numbers"].requestNextData()
 /// #expect(fetcher.requests.last?.pageKey == "b")
 /// ```
+///
+/// <doc:TestingYourStore> tests a list and its failed page.
 public final class ScriptedPaginationFetcher<Param: Hashable & Sendable, Element: Sendable>: TwoWayPaginationFetcher, ScriptedOrigin {
     /// The elements of a list, as its answers contain them page by page.
     public typealias Content = [Element]

@@ -9,6 +9,8 @@ public import StoreCore
 /// ```
 ///
 /// At most one pass runs at a time. Calls of ``sync(overriding:)`` during a pass share one more pass after it.
+///
+/// <doc:GettingStarted> runs a first pass.
 public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
     /// The app's part of the synchronization.
     public let processor: Processor

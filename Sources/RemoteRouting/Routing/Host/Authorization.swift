@@ -19,6 +19,8 @@ public import StoreCore
 /// `FailureAdvising` count as transient.
 ///
 /// A 403 never starts a refresh. Neither does a 401 of another origin that a redirect led to.
+///
+/// <doc:Authorizing> explains refreshes, sign-in and sign-out.
 public struct Authorization: Sendable {
     /// Writes credentials into a request's header and returns their generation.
     let apply: @Sendable (inout HTTPFields) async throws -> Int

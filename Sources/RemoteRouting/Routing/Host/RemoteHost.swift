@@ -16,6 +16,8 @@ public import StoreCore
 ///
 /// The host follows redirects and retries transient failures where repeating the request is safe. Deadlines and limits bound every call;
 /// see ``timeouts``, ``limits`` and ``retry``.
+///
+/// <doc:DescribingRoutes> begins with a host and its routes.
 public struct RemoteHost: Sendable {
     /// The scheme, the host, the port and the base path of the API.
     public var configuration: HostConfiguration

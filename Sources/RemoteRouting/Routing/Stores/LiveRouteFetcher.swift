@@ -18,6 +18,8 @@ public import StoreCore
 /// connects again as its `StorePolicy.retry` states, not earlier than the server asks by `retry` or `Retry-After`, within the policy's
 /// limit. A comment from the server keeps the connection alive. A response of 204 ends the stream, and so does the end of a response whose
 /// request must not be repeated, such as a POST without an idempotency key.
+///
+/// <doc:StreamsAndFiles> explains events and their connections.
 public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: LiveFetcher {
     let host: RemoteHost
     let route: @Sendable (Param) -> any Routable

@@ -14,6 +14,8 @@ public import StoreCore
 ///
 /// The first page is revalidated like any content. Page keys are safe to save, because a link is stored without scheme, host and port.
 /// A saved key works after the host moves, and cannot lead to another origin.
+///
+/// <doc:CachingAndPages> explains links, cursors and page numbers.
 public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: TwoWayPaginationFetcher {
     /// A store's request for a page of a key.
     enum Wanted: Sendable {

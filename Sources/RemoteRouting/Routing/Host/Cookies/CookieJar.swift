@@ -22,6 +22,8 @@ public import StoreCore
 ///
 /// Give each jar its own cacher. Use one jar per user, or clear the `CacheScope` at sign-out. Saved values are as secret as passwords: on
 /// Apple's systems, set a protection on the `FileCacher`.
+///
+/// <doc:KeepingCookies> explains sharing, saving and signing out.
 public final class CookieJar: Sendable {
     private struct State: Sendable {
         var storage: CookieStorage
