@@ -74,8 +74,8 @@ public struct RetryPolicy: Sendable {
 
     /// Returns an error's own advice; without advice, whether another attempt may succeed.
     ///
-    /// Without advice, it is false for cancellation and for the codes `reentrantFetch`, `closed` and `unscriptedRequest` of ``StoreError``, and
-    /// true for all other errors.
+    /// Without advice, it is false for cancellation and for the codes `reentrantFetch`, `closed`, `entityNotCreated` and `unscriptedRequest`
+    /// of ``StoreError``, and true for all other errors.
     public static let isTransient: @Sendable (any Error) -> Bool = { error in
         if let advice = error as? any FailureAdvising { return advice.failureKind == .transient }
         return !(error is CancellationError) && !StoreError.isFinal(error)
