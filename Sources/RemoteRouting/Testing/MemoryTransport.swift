@@ -149,7 +149,7 @@ public final class MemoryTransport: Transport {
             } catch is CancellationError {
                 exchange.fail(.cancelled)
             } catch {
-                exchange.fail(TransportFailure(.unreachable, "the handler of the MemoryTransport failed", underlyingError: error))
+                exchange.fail(TransportFailure(.unreachable, "the MemoryTransport's handler failed; see the cause", underlyingError: error))
             }
         }
         exchange.onStop { work.cancel() }

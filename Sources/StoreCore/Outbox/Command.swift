@@ -72,7 +72,7 @@ extension Command {
     public static func migrate(from version: Int, _ payload: Data) throws -> Self {
         throw StoreError(
             .unreadableRecord,
-            "decoding a command \(name) of version \(version): version \(Self.version) does not implement migrate(from:_:)")
+            "decoding a command \(name) of version \(version): the type has version \(Self.version); implement migrate(from:_:)")
     }
 
     /// The default: `false`, so every command is delivered.

@@ -189,7 +189,7 @@ public final class Outbox: Sendable {
         ) { command, delivery in
             let created = try await perform(command, delivery)
             guard let text = IdentifierReplacement.text(of: created.key) else {
-                throw StoreError(.unwritableRecord, "encoding the key \(created.key) of a created entity")
+                throw StoreError(.unwritableRecord, "encoding the key \(created.key) of a created entity; let its type encode every key")
             }
             return PerformedCommand(
                 response: created.content.map { .content(BoxedContent($0)) } ?? .none, replacement: (text, BoxedKey(created.key)))
@@ -398,7 +398,7 @@ private struct CommandForm<Value: Command>: Sendable {
             name: Value.name, version: Value.version,
             bind: { payload, version in bind(try Self.decode(payload, version)) },
             bindValue: { command in
-                guard let command = command as? Value else { preconditionFailure("two types of commands are named \(Value.name)") }
+                guard let command = command as? Value else { preconditionFailure("two commands are named \(Value.name); rename one") }
                 try check?(command)
                 return bind(command)
             },

@@ -127,7 +127,7 @@ public final class ScriptedPaginationFetcher<Param: Hashable & Sendable, Element
     private func page(_ request: OriginRequest<Param>) async throws -> Page<Element> {
         let response = try await script.respond(to: request)
         guard case .modified(let elements, let freshness, let validator) = response.result else {
-            throw StoreError(.nothingToConfirm, "answering \(request) with .notModified: it carried no validator")
+            throw StoreError(.nothingToConfirm, "answering \(request) with .notModified: it carried no validator; answer with .success")
         }
         return Page(
             elements, nextKey: response.nextKey, prevKey: response.prevKey, freshness: freshness, validator: validator,

@@ -35,7 +35,7 @@ public struct Authorization: Sendable {
     public static func basic(user: String, password: String) -> Authorization {
         custom { fields in
             guard !user.contains(":") else {
-                throw RouteFault(.invalidOption, in: "credentials", "a user's name with a colon cannot be sent (RFC 7617 §2)")
+                throw RouteFault(.invalidOption, in: "credentials", "a name with a colon cannot be sent (RFC 7617 §2); use another user")
             }
             try fields.set("Authorization", "Basic \(Data("\(user):\(password)".utf8).base64EncodedString())")
         }

@@ -147,7 +147,7 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
         }
         guard header.format == FileRecordFormat.version, header.schema == schema else { return nil }
         guard data[header.key].elementsEqual(key.json) else {
-            report(.foreign, name, "reading a record: the file holds another key; nothing was changed", param)
+            report(.foreign, name, "reading a record: the file holds another key; move it away", param)
             return nil
         }
         do {

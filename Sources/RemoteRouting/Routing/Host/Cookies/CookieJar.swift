@@ -147,7 +147,7 @@ public final class CookieJar: Sendable {
             state.lane.isCleared(number) ? [state.lane.clearFailure].compactMap(\.self) : nil
         }
         guard let failure = failures.first else { return }
-        throw StoreError(.cacherFailed, "clearing the cookies: the cacher could not remove its records", underlyingError: failure)
+        throw StoreError(.cacherFailed, "clearing the cookies: the cacher kept its records; clear them again", underlyingError: failure)
     }
 
     /// Retries failed saves at once, and waits until the cacher has every earlier change.
