@@ -37,7 +37,7 @@ public final class Outbox: Sendable {
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group whose ``CacheScope/clear()`` also empties the outbox.
     ///   - onEvent: Receives every event, on any thread; it must return quickly.
-    /// - Throws: ``StoreError/Code/fileSystem``; ``StoreError/Code/unreadableRecord`` if the log is of a newer version of this framework;
+    /// - Throws: ``StoreError/Code/fileSystem``; ``StoreError/Code/unreadableRecord`` if the log has another version, or is no log;
     ///   ``StoreError/Code/closed`` if the scope is closed.
     public init(
         directory: URL, policy: OutboxPolicy = .default, time: some TimeSource = .system, scope: CacheScope? = nil,
