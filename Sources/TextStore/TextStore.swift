@@ -30,6 +30,8 @@ package import StorePlatform
 ///
 /// All registered texts are held in memory, so a read takes one lock and touches neither disk nor network. Fetches belong to the store and
 /// continue after their callers leave.
+///
+/// <doc:GettingStarted> opens a session and reads its texts.
 public final class TextStore: Sendable {
     @usableFromInline let engine: TextEngine
 

@@ -15,6 +15,8 @@ public import RemoteRouting
 /// ```
 ///
 /// Deadlines, limits and cancellation work as in a real exchange. Deadlines use the host's time source, so a `ManualTime` can advance them.
+///
+/// <doc:TestingWithoutANetwork> tests retries, revalidation and deliveries.
 public final class MemoryTransport: Transport {
     /// A response that a test scripts, with the way in which it arrives and ends.
     public struct Response: Sendable {
@@ -147,7 +149,7 @@ public final class MemoryTransport: Transport {
             } catch is CancellationError {
                 exchange.fail(.cancelled)
             } catch {
-                exchange.fail(TransportFailure(.unreachable, "the handler of the MemoryTransport failed", underlyingError: error))
+                exchange.fail(TransportFailure(.unreachable, "the MemoryTransport's handler failed; see the cause", underlyingError: error))
             }
         }
         exchange.onStop { work.cancel() }

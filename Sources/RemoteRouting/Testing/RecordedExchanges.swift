@@ -19,6 +19,8 @@ public import RemoteRouting
 ///
 /// A recording contains the request's method and URL, and the response without credentials and cookies. Secrets in URLs and response
 /// bodies are recorded.
+///
+/// <doc:TestingWithoutANetwork> explains what to check in a recording.
 public struct RecordedExchanges: Hashable, Sendable, Codable {
     /// A request's identity, and its response.
     struct Exchange: Hashable, Sendable, Codable {

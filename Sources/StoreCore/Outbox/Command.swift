@@ -17,6 +17,8 @@ internal import StorePlatform
 /// ```
 ///
 /// Submit commands to an ``Outbox``, which shows their effect at once and delivers them in order.
+///
+/// <doc:ChangesThatSurvive> describes, registers and submits commands.
 public protocol Command: Codable, Sendable {
     /// The name of the type on disk.
     ///
@@ -70,7 +72,7 @@ extension Command {
     public static func migrate(from version: Int, _ payload: Data) throws -> Self {
         throw StoreError(
             .unreadableRecord,
-            "decoding a command \(name) of version \(version): version \(Self.version) does not implement migrate(from:_:)")
+            "decoding a command \(name) of version \(version): the type has version \(Self.version); implement migrate(from:_:)")
     }
 
     /// The default: `false`, so every command is delivered.

@@ -22,6 +22,8 @@ internal import StorePlatform
 ///
 /// An outbox works from its creation until it is released. Several outboxes, even in several processes, may use one directory. Only one of
 /// them delivers at a time.
+///
+/// <doc:ChangesThatSurvive> explains failures, lanes, restarts and what the origin must do.
 public final class Outbox: Sendable {
     let core: OutboxCore
 
@@ -35,7 +37,7 @@ public final class Outbox: Sendable {
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group whose ``CacheScope/clear()`` also empties the outbox.
     ///   - onEvent: Receives every event, on any thread; it must return quickly.
-    /// - Throws: ``StoreError/Code/fileSystem``; ``StoreError/Code/unreadableRecord`` if the log is of a newer version of this framework;
+    /// - Throws: ``StoreError/Code/fileSystem``; ``StoreError/Code/unreadableRecord`` if the log has another version, or is no log;
     ///   ``StoreError/Code/closed`` if the scope is closed.
     public init(
         directory: URL, policy: OutboxPolicy = .default, time: some TimeSource = .system, scope: CacheScope? = nil,
@@ -187,7 +189,7 @@ public final class Outbox: Sendable {
         ) { command, delivery in
             let created = try await perform(command, delivery)
             guard let text = IdentifierReplacement.text(of: created.key) else {
-                throw StoreError(.unwritableRecord, "encoding the key \(created.key) of a created entity")
+                throw StoreError(.unwritableRecord, "encoding the key \(created.key) of a created entity; let its type encode every key")
             }
             return PerformedCommand(
                 response: created.content.map { .content(BoxedContent($0)) } ?? .none, replacement: (text, BoxedKey(created.key)))
@@ -396,7 +398,7 @@ private struct CommandForm<Value: Command>: Sendable {
             name: Value.name, version: Value.version,
             bind: { payload, version in bind(try Self.decode(payload, version)) },
             bindValue: { command in
-                guard let command = command as? Value else { preconditionFailure("two types of commands are named \(Value.name)") }
+                guard let command = command as? Value else { preconditionFailure("two commands are named \(Value.name); rename one") }
                 try check?(command)
                 return bind(command)
             },

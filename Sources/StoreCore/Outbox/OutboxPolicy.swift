@@ -3,6 +3,8 @@ internal import StoreFiles
 internal import StorePlatform
 
 /// The rules of an outbox: how failed deliveries are repeated, and how much may be pending.
+///
+/// <doc:ChangesThatSurvive> explains failures and stuck changes.
 public struct OutboxPolicy: Sendable {
     /// The number of lanes that deliver concurrently; at least one.
     public var concurrentLanes = 4

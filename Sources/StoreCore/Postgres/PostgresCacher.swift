@@ -206,7 +206,7 @@ extension PostgresCacher {
             guard isSaved.postgresInteger == 1 else { return .superseded(floor: floor.postgresInteger) }
             return .made(Revision(number: UInt64(clamping: number.postgresInteger), writer: UInt64(table.writer)))
         }
-        throw PostgresError(.server, "saving into the table \(table.statements.table): its state is missing")
+        throw PostgresError(.server, "saving into the table \(table.statements.table): its state is missing; call again")
     }
 
     // MARK: Rows
@@ -237,7 +237,7 @@ extension PostgresCacher {
         do {
             return try encoder.encode(value)
         } catch {
-            throw PostgresError(.unwritableRecord, "encoding the record of key \(param): \(error)")
+            throw PostgresError(.unwritableRecord, "encoding the record of key \(param): \(error); let its type encode every value")
         }
     }
 

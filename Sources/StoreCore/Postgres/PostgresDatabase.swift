@@ -37,7 +37,7 @@ public final class PostgresDatabase: Sendable {
             defer { pq_free(message) }
             throw PostgresError(
                 .invalidURL,
-                "parsing the URL of the database: \(String(cString: message).trimmingCharacters(in: .whitespacesAndNewlines))")
+                "parsing the URL of the database: \(String(cString: message).trimmingCharacters(in: .whitespacesAndNewlines)); correct it")
         }
         guard let wake = WakePipe() else {
             throw PostgresError(.unreachable, "no file descriptor is left; close some, or raise the limit")

@@ -110,9 +110,9 @@ extension PostgresError {
         case "42501":
             self.init(.forbidden, "the user lacks a right on the table or its schema; grant it (\(text))", state: state)
         case "54000", "22001", "53200":
-            self.init(.unwritableRecord, "the record is too large for the server (\(text))", state: state)
+            self.init(.unwritableRecord, "the record is too large for the server; divide it (\(text))", state: state)
         case let state? where state.hasPrefix("57P") || state.hasPrefix("08"):
-            self.init(.connectionLost, "the server has ended the connection (\(text))", state: state)
+            self.init(.connectionLost, "the server has ended the connection; the cacher connects again (\(text))", state: state)
         default:
             self.init(.server, text, state: state)
         }

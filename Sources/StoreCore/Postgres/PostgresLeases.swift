@@ -172,7 +172,7 @@ extension PostgresTable {
             let isOver = awaited.map { $0.end <= .now } ?? false
             let query = statements.takeLease(key, id: id, session: session, duration: duration / .seconds(1))
             let row = try await core.run(query, on: .control).first?.first ?? []
-            guard row.count == 4, let isGranted = row[0] else { throw PostgresError(.server, "a lease has no row") }
+            guard row.count == 4, let isGranted = row[0] else { throw PostgresError(.server, "a lease has no row; call again") }
             if isGranted.postgresInteger == 1 {
                 let lease = Lease(position: .none) { [weak self] ending in self?.endLease(key, id, session, ending) }
                 guard session == core.session else {

@@ -118,7 +118,7 @@ final class PostgresTable: PostgresListener {
             }
         }
         guard !(try outcome.get().first ?? []).isEmpty else {
-            throw PostgresError(.server, "the table \(statements.table) was emptied")
+            throw PostgresError(.server, "the table \(statements.table) was emptied; call again")
         }
     }
 
@@ -158,7 +158,7 @@ final class PostgresTable: PostgresListener {
             guard attempt == 0 else { break }
             _ = try await core.run(statements.create, on: .control)
         }
-        throw PostgresError(.server, "creating the table \(statements.table): it does not exist afterward")
+        throw PostgresError(.server, "creating the table \(statements.table): it does not exist afterward; check search_path")
     }
 
     /// Following works from now on; called on the loop's thread.

@@ -17,6 +17,8 @@ public import StoreCore
 /// - A canceled fetch leaves its batch at once. The request is canceled when all of its fetches have left.
 ///
 /// For a ``CircuitBreaker`` in front of this fetcher, a failed request counts as one failure for each of its keys.
+///
+/// <doc:OnAServer> shows where a server uses batches.
 public final class BatchFetcher<Param: Hashable & Sendable, Content: Sendable>: Fetcher {
     /// The largest number of keys in a request.
     public let limit: Int

@@ -20,6 +20,8 @@ public import StoreCore
 ///
 /// A permanent failure (``FailureAdvising``), such as a missing key, concerns only its key, so it counts as a response of the origin. A
 /// canceled fetch does not count.
+///
+/// <doc:OnAServer> puts a breaker in front of an upstream.
 public final class CircuitBreaker: Sendable {
     /// The machine, and the observers of its state by number.
     private struct Guarded: Sendable {

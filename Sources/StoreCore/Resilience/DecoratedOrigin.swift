@@ -12,6 +12,8 @@ public import StoreCore
 ///
 /// Use it in place of any fetcher, even in a ``PaginationStore``. Validators and page keys pass through unchanged. The rule decides on each
 /// connection of a ``LiveFetcher``; the first value counts as its success.
+///
+/// <doc:OnAServer> explains how the decorators protect an upstream.
 public struct DecoratedOrigin<Base: Origin>: Origin {
     /// The key of one piece of data.
     public typealias Param = Base.Param

@@ -20,6 +20,8 @@ internal import StoreOutbox
 /// ```
 ///
 /// The cacher must be empty, and is empty afterwards.
+///
+/// <doc:TestingYourStore> explains which keys and contents to pass.
 public enum CacherContract {
     /// Checks the rules of a cacher.
     ///

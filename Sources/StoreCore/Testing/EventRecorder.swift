@@ -14,6 +14,8 @@ internal import StoreOutbox
 /// try await events.joined(count: 1)
 /// fetcher.release()
 /// ```
+///
+/// <doc:TestingYourStore> tests concurrent callers with a recorder.
 public final class EventRecorder<Param: Hashable & Sendable>: Sendable {
     /// One lock guards the events, in the order of their delivery.
     private let delivered = WatchedState<[StoreEvent<Param>]>([])

@@ -12,6 +12,8 @@ internal import StoreOutbox
 ///
 /// The sequence behaves like that of a store. An observer joins at its first `next()` and receives the current state, then always the
 /// newest. At most one state is pending for each observer. An observer leaves when its task is canceled or its iterator is released.
+///
+/// <doc:TestingYourStore> tests a type that takes a sequence.
 public final class ManualStates<Content: Sendable>: Sendable {
     private struct Observer {
         var pending: LoadingState<Content>?

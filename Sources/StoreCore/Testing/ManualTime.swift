@@ -23,6 +23,8 @@ internal import StoreOutbox
 /// exactly its deadline, step with ``advanceToNextDeadline()`` and wait for the effect before the next step.
 ///
 /// A sleeping task keeps the time source alive; cancel the task, or advance time past its deadline.
+///
+/// <doc:TestingYourStore> explains when a test may advance time.
 public final class ManualTime: TimeSource {
     private typealias Sleepers = WaiterList<MonotonicInstant>
 

@@ -18,6 +18,8 @@ internal import StoreOutbox
 /// The observer joins from its own task soon after its creation, and leaves when it is stopped or released. It takes each state at once,
 /// but a sequence may drop states that follow each other faster than any observer can take them. Compare the whole history only if the test
 /// waits between the steps.
+///
+/// <doc:TestingYourStore> uses recorders in complete suites.
 public final class RecordingObserver<Content: Sendable>: Sendable {
     private struct Recording: Sendable {
         var states: [LoadingState<Content>] = []

@@ -63,7 +63,7 @@ public final class ScriptedDeliveries<Value: Command & Hashable, Result: Sendabl
     public func perform(_ command: Value, _ delivery: Delivery) async throws -> Result {
         let response = try await script.respond(to: .content(ScriptedDelivery(command: command, delivery: delivery), revalidating: nil))
         guard case .modified(let result, _, _) = response.result else {
-            throw StoreError(.nothingToConfirm, "answering a delivery with .notModified: it carried no validator")
+            throw StoreError(.nothingToConfirm, "answering a delivery with .notModified: it carried no validator; answer with .success")
         }
         return result
     }

@@ -22,6 +22,8 @@ internal import StoreOutbox
 /// ```
 ///
 /// A request without an answer in the script throws ``StoreError/Code/unscriptedRequest``.
+///
+/// <doc:TestingYourStore> uses scripts in complete suites.
 public final class ScriptedFetcher<Param: Hashable & Sendable, Content: Sendable>: RevalidatingFetcher, ScriptedOrigin {
     /// The answers and the recorded requests; use the methods of `ScriptedOrigin` instead.
     public let script: FetchScript<Param, Content>
@@ -70,6 +72,8 @@ public final class ScriptedFetcher<Param: Hashable & Sendable, Content: Sendable
 /// await lists["numbers"].requestNextData()
 /// #expect(fetcher.requests.last?.pageKey == "b")
 /// ```
+///
+/// <doc:TestingYourStore> tests a list and its failed page.
 public final class ScriptedPaginationFetcher<Param: Hashable & Sendable, Element: Sendable>: TwoWayPaginationFetcher, ScriptedOrigin {
     /// The elements of a list, as its answers contain them page by page.
     public typealias Content = [Element]
@@ -123,7 +127,7 @@ public final class ScriptedPaginationFetcher<Param: Hashable & Sendable, Element
     private func page(_ request: OriginRequest<Param>) async throws -> Page<Element> {
         let response = try await script.respond(to: request)
         guard case .modified(let elements, let freshness, let validator) = response.result else {
-            throw StoreError(.nothingToConfirm, "answering \(request) with .notModified: it carried no validator")
+            throw StoreError(.nothingToConfirm, "answering \(request) with .notModified: it carried no validator; answer with .success")
         }
         return Page(
             elements, nextKey: response.nextKey, prevKey: response.prevKey, freshness: freshness, validator: validator,

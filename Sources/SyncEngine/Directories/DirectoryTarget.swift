@@ -27,6 +27,8 @@ internal import StorePlatform
 ///
 /// The calls of a pass throw `StoreError` if the disk fails, and ``SyncError/Code/targetVanished`` if the directory was moved, removed or
 /// unmounted.
+///
+/// <doc:MirrorsOfFiles> explains the list, the guarantees and existing files.
 public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<Source.Item>>: SyncProcessor where Source.Item: FileItem {
     /// A file of the remote list; its key is its path in the directory.
     public typealias Item = Source.Item

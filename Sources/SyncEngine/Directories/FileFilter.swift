@@ -7,6 +7,8 @@
 /// The last pattern that matches a path decides. A pattern with a slash at its beginning or in its middle is compared with the whole path,
 /// any other with each name in it. A slash at the end restricts it to directories, `!` re-includes, `*` and `?` match no slash, and `**`
 /// between slashes matches any directories. A file in an excluded directory cannot be re-included.
+///
+/// <doc:FilteringFiles> lists the rules of patterns.
 public struct FileFilter: Hashable, Sendable {
     private let patterns: [FilePattern]
     private let stateCount: Int

@@ -9,6 +9,8 @@
 ///
 /// The rule holds for every downloaded file, including updates, which do not inherit the permissions of the replaced file. Existing files
 /// and directories keep theirs.
+///
+/// <doc:MirrorsOfFiles> explains the permissions of files.
 public struct FileModes: Hashable, Sendable {
     /// The permission bits of each file; `nil` applies the umask. The owner can always read.
     public var files: UInt16?

@@ -13,6 +13,8 @@
 ///
 /// The target checks size and digest; a transfer only sets the offset at which it begins. It should return soon after its task is canceled.
 /// The bytes received by then are kept.
+///
+/// <doc:MirrorsOfFiles> shows a transfer that resumes by itself.
 public protocol FileTransfer<Item>: Sendable {
     /// An item of the list, from which the transfer derives its request.
     associatedtype Item: FileItem

@@ -14,6 +14,8 @@ internal import StorePlatform
 /// {"path": "films/7.mp4", "sha256": "9f86d0…", "size": 73400320,
 ///  "url": "https://cdn.example.com/7.mp4"}
 /// ```
+///
+/// <doc:MirrorsOfFiles> explains the format of the list.
 public struct ListedFile: FileItem, Hashable, Codable {
     /// The path of the file in the directory.
     public var path: String

@@ -14,6 +14,8 @@ internal import StorePlatform
 /// layers.filter = FileFilter(["*.tmp"])
 /// layers.backup = URL(filePath: "/var/backups/films")
 /// ```
+///
+/// <doc:LimitsBackupsAndChecks> shows each of them.
 public struct MirrorLayers: Sendable {
     /// The files that take no part in a pass; a pass neither downloads nor removes them.
     public var filter = FileFilter()

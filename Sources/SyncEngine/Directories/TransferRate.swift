@@ -11,6 +11,8 @@ public import StoreCore
 /// ```
 ///
 /// Each transfer waits until all bytes taken before it are paid for. After a pause, a tenth of a second is available at once.
+///
+/// <doc:LimitsBackupsAndChecks> shows a transfer with a rate.
 public final class TransferRate: Sendable {
     private let bucket: Lock<TokenBucket>
     private let time: any TimeSource

@@ -21,6 +21,8 @@ internal import StorePlatform
 /// A file keeps the list and its token. Both are replaced in one step, after a pass has made the local side equal to the list. A pass that
 /// fails or is killed leaves the old token with its list, and the next pass requests the same changes again. The engine always compares the
 /// whole list, so a change that comes twice, or removes an unknown item, does no harm.
+///
+/// <doc:ChangesSinceAToken> states its rules.
 public struct DeltaSource<Full: SourceList>: SourceList where Full.Item: Codable {
     /// An item of the list.
     public typealias Item = Full.Item

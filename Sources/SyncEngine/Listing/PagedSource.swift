@@ -8,6 +8,8 @@
 ///         page.photos, then: page.isLast ? .end(end) : .page(page.cursor))
 /// }
 /// ```
+///
+/// <doc:LargeCollections> compares sorted pages as streams.
 public struct PagedSource<Item: SyncItem, Cursor: Sendable>: SourceList {
     /// A page, and the continuation of the list after it.
     public struct Step: Sendable {

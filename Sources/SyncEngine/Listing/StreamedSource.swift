@@ -22,6 +22,8 @@ internal import StoreCore
 /// object.
 ///
 /// Memory holds one piece of the list at a time, so a longer list needs no more of it.
+///
+/// <doc:MirrorsOfFiles> explains the format, and <doc:LargeCollections> the memory.
 public struct StreamedSource<Item: SyncItem & Decodable>: SourceList {
     /// The order of the items in the stream; a list that violates it is refused.
     public let order: SourceOrder

@@ -89,6 +89,8 @@ extension SyncPlan {
 func counted(_ count: Int, _ thing: String) -> String { count == 1 ? "1 \(thing)" : "\(count) \(thing)s" }
 
 /// The refusals of the safety gate that a run overrides.
+///
+/// <doc:WhatIsRemoved> explains the safety gate.
 public struct SyncOverrides: OptionSet, Hashable, Sendable {
     /// One bit for each refusal that is overridden.
     public let rawValue: Int

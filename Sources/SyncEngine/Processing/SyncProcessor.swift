@@ -22,6 +22,8 @@
 ///
 /// The stages of a pass run in the order of ``SyncStage``. Downloads run concurrently; all other calls run one at a time. A
 /// canceled call should return soon, because the pass ends only after all calls have returned.
+///
+/// <doc:GettingStarted> writes a processor with its four methods.
 public protocol SyncProcessor<Item>: Sendable {
     /// An item of the remote list.
     associatedtype Item: SyncItem

@@ -7,6 +7,8 @@ public import Foundation
 public import StoreCore
 
 /// The reason why a pass did not make the local side equal to the source.
+///
+/// <doc:ErrorsAndRetries> explains which failures end a pass.
 public struct SyncError: LocalizedError, Sendable, CustomStringConvertible {
     /// The reason for the failure. The set of codes is open, so a `switch` needs a `default`.
     public var code: Code

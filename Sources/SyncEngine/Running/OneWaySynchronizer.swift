@@ -9,6 +9,8 @@ public import StoreCore
 /// ```
 ///
 /// At most one pass runs at a time. Calls of ``sync(overriding:)`` during a pass share one more pass after it.
+///
+/// <doc:GettingStarted> runs a first pass.
 public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
     /// The app's part of the synchronization.
     public let processor: Processor
@@ -25,7 +27,7 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
     ///   - time: The source of time; use a `ManualTime` in tests.
     public init(processor: Processor, options: SyncOptions = SyncOptions(), time: some TimeSource = .system) {
         precondition(
-            options.order.canSort(Processor.Item.self), "SyncOptions.order ranks items of another type than \(Processor.Item.self)")
+            options.order.canSort(Processor.Item.self), "SyncOptions.order ranks items of another type; rank \(Processor.Item.self)")
         self.processor = processor
         self.options = options
         self.time = time

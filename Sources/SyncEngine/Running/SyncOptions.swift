@@ -7,6 +7,8 @@ public import StoreCore
 /// options.downloadsPreviews = true
 /// options.stopsOnError = false
 /// ```
+///
+/// <doc:WhatIsRemoved> explains the limits, and <doc:ErrorsAndRetries> the retries.
 public struct SyncOptions: Sendable {
     /// The largest number of concurrent downloads, at most 1 024; 0 selects twice the number of processor cores, from 4 to 16.
     public var concurrency = 0

@@ -20,6 +20,8 @@ public import StoreCore
 /// command that the origin has performed, is newer than the list. The pass leaves such keys alone and lists them in ``SyncReport/leftOut``
 /// if the list would have changed them; the next pass compares them. A pass compares accepted content only. Pending mutations and commands
 /// are applied on top of it, and the temporary keys of entities that commands create are no local items.
+///
+/// <doc:GettingStarted> keeps a store equal to a list.
 public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncProcessor {
     /// An item of the remote list.
     public typealias Item = Source.Item

@@ -1,6 +1,8 @@
 public import Foundation
 
 /// A record that the user has accepted a text.
+///
+/// <doc:GatingOnAcceptance> explains when a text needs acceptance.
 public struct Acceptance: Hashable, Codable, Sendable {
     /// The identifier of the accepted text, as in its source.
     public var identifier: String

@@ -8,6 +8,8 @@ import StoreCore
 ///     print(record.acceptance.date, record.kind, record.acceptance.identifier)
 /// }
 /// ```
+///
+/// <doc:Evidence> explains the log of these records.
 public struct AcceptanceRecord: Hashable, Codable, Sendable {
     /// The kind of event.
     public enum Kind: String, Hashable, Codable, Sendable {

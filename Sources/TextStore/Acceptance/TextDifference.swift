@@ -11,6 +11,8 @@
 ///     }
 /// }
 /// ```
+///
+/// <doc:Evidence> shows the changes since an acceptance.
 public struct TextDifference: Hashable, Sendable {
     /// A line of either text, without its end.
     public enum Line: Hashable, Sendable {

@@ -63,7 +63,7 @@ extension TextStore {
                 .isNeeded(for: text, granularity, by: account, engine.policy.acceptedLanguages)
         } catch {
             // An unnecessary request for acceptance is harmless; a missing one is not.
-            engine.report(.fault(.wrapping(error, .damagedFile, "cannot read the acceptances; the text counts as not accepted")))
+            engine.report(.fault(.wrapping(error, .damagedFile, "cannot read the acceptances; ask the user to accept the text again")))
             return true
         }
     }

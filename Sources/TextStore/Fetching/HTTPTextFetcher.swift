@@ -15,6 +15,8 @@ public import StoreCore
 /// Accepts status 200, and 304 to a conditional request. Follows at most five redirects, within one scheme and without the file's header
 /// fields. Uses no cookies, credentials, or caches of the system. Reads no bytes beyond the file's limit, which counts decoded bytes. Sends
 /// at most six concurrent requests to one host; further requests wait in order.
+///
+/// <doc:GettingStarted> shows how to use another HTTP client.
 public final class HTTPTextFetcher: RevalidatingFetcher, CustomStringConvertible {
     /// The time that a response may take, from the request to its last byte; waiting for a permit of the host does not count.
     public let deadline: Duration

@@ -37,6 +37,8 @@ public struct TextVerification: Sendable {
 /// ```
 ///
 /// This is a type rather than a closure so that a trailing closure of ``TextStore/TextStore`` never becomes a verifier by accident.
+///
+/// <doc:SecurityNotes> explains when a verifier runs, and what a refusal does.
 public struct TextVerifier: Sendable {
     /// The time that one verification may take.
     public let deadline: Duration

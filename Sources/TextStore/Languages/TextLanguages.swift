@@ -10,6 +10,8 @@
 /// ```
 ///
 /// Each language is a text of its own, named `identifier/tag` in manifests: `eula/de`. It has its own version, floor, and record.
+///
+/// <doc:Languages> explains the choice of a language.
 public struct TextLanguages: Hashable, Sendable {
     /// The files by the tags of their languages, such as `de` and `de-AT`.
     public var files: [String: Files]

@@ -72,6 +72,9 @@ extension VersionManifest {
 
     /// The problems as errors about their texts.
     var refusals: [TextStoreError] {
-        problems.map { TextStoreError(.malformedEntry, identifier: $0.identifier, "cannot use its entry in the manifest: \($0.reason)") }
+        problems.map {
+            TextStoreError(
+                .malformedEntry, identifier: $0.identifier, "cannot use its entry in the manifest: \($0.reason); correct the entry")
+        }
     }
 }

@@ -8,6 +8,8 @@ internal import StorePlatform
 /// let audience = TextAudience(
 ///     appVersion: SemanticVersion("3.1", mode: .lenient), platform: "ios")
 /// ```
+///
+/// <doc:Rollouts> lists the conditions.
 public struct TextAudience: Hashable, Sendable {
     /// The version of the app; `nil` fails every condition on the version.
     public var appVersion: SemanticVersion?

@@ -20,6 +20,8 @@ internal import StorePlatform
 ///       "version": "1.2.3", "url": "eula-1.2.3.txt", "sha256": "…",
 ///       "length": 5120, "group": "legal" } } }
 /// ```
+///
+/// <doc:VersionsAndManifests> explains each member, and the order of publication.
 public struct VersionManifest: Hashable, Sendable {
     /// The entries by the identifiers of their texts.
     public var entries: [String: Entry]

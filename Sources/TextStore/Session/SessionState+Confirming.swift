@@ -61,7 +61,7 @@ extension SessionState {
     func refusalOfEntry(_ identifier: String) -> TextStoreError? {
         guard isRefused(identifier) else { return nil }
         if let problem = unusable[identifier] {
-            return TextStoreError(.malformedEntry, "cannot use its entry in the manifest: \(problem.reason)")
+            return TextStoreError(.malformedEntry, "cannot use its entry in the manifest: \(problem.reason); correct the entry")
         }
         guard let floor = held[identifier]?.floor, let entry = offer(for: identifier)?.entry else { return nil }
         return .belowFloor(identifier, offered: entry.version, floor: floor)

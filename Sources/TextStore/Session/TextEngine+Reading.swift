@@ -94,7 +94,8 @@ extension TextEngine {
 extension TextStoreError {
     fileprivate static func tooSlow(_ identifier: String) -> TextStoreError {
         TextStoreError(
-            .timedOut, identifier: identifier, "cannot wait any longer: the origin did not respond in time; the fetch continues")
+            .timedOut, identifier: identifier,
+            "cannot wait any longer: the origin did not respond in time; observe the text, because the fetch continues")
     }
 }
 

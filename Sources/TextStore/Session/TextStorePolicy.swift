@@ -7,6 +7,8 @@ public import StoreCore
 /// policy.activation = .atNextLaunch
 /// policy.checkInterval = .seconds(3600)
 /// ```
+///
+/// <doc:OfflineAndFallback> explains checks, and <doc:ConsistentSets> the activation of texts.
 public struct TextStorePolicy: Sendable {
     /// The time at which a fetched set becomes active.
     public var activation: Activation

@@ -85,7 +85,7 @@ struct Journal: Sendable {
                 guard let file = try OpenFile(reading: path) else { continue }
                 let status = try file.status(), before = reading.entries.count
                 // A directory or a pipe in the file's place counts as a damaged file.
-                guard status.kind == .regular else { throw StoreError(.unreadableRecord, "\(path) is not a regular file") }
+                guard status.kind == .regular else { throw StoreError(.unreadableRecord, "\(path) is not a regular file; move it away") }
                 copies[number].status = status
                 let (damages, end) = try LogFile<Entry>.read(file, path: path, .texts) { reading.entries.append($0) }
                 (copies[number].end, copies[number].count) = (end, reading.entries.count - before)

@@ -8,6 +8,8 @@ public import Foundation
 ///     bundleFile: BundleFile(fileName: "eula", fileExtension: "txt"),
 ///     remoteFile: RemoteFile(url: base.appending(path: "eula.txt")))
 /// ```
+///
+/// <doc:GettingStarted> lists the sources of an app.
 public struct TextSource: Hashable, Sendable, TextSourceProvider {
     /// The name of the text in the session and in manifests; any string except the empty one.
     ///
@@ -82,6 +84,8 @@ public struct TextSource: Hashable, Sendable, TextSourceProvider {
 ///     }
 /// }
 /// ```
+///
+/// <doc:GettingStarted> lists the sources of an app.
 public protocol TextSourceProvider: Sendable {
     /// The sources from which the text is loaded: bundle, server, or both.
     var textSource: TextSource { get }
@@ -195,6 +199,8 @@ public struct RemoteText: Hashable, Sendable {
 }
 
 /// The manifests with the versions of a session's texts: one in the bundle for the bundled texts, and one on a server for the newest ones.
+///
+/// <doc:GettingStarted> lists versions, and <doc:VersionsAndManifests> explains them.
 public struct VersionSource: Hashable, Sendable {
     /// The manifest of the texts in the bundle.
     public var bundleFile: BundleFile?

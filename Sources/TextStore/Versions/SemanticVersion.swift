@@ -8,6 +8,8 @@
 ///
 /// Order and equality are precedence (section 11): build metadata is ignored, and a pre-release comes before its release.
 /// ``isIdentical(to:)`` compares the spelling.
+///
+/// <doc:VersionsAndManifests> explains pre-releases, and the manifests that list versions.
 public struct SemanticVersion: Sendable, CustomStringConvertible {
     /// The version as it was written, verbatim.
     public let description: String

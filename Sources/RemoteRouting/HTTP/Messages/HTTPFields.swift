@@ -67,7 +67,7 @@ public struct HTTPFields: Hashable, Sendable {
 extension RouteFault {
     /// The fault of a name that is not a token. The name is not shown, because it may be a misplaced secret.
     static let invalidName = RouteFault(
-        .invalidField, in: "headers", "a field's name is not a token of letters, digits and !#$%&'*+-.^_`|~")
+        .invalidField, in: "headers", "a field's name is not a token of letters, digits and !#$%&'*+-.^_`|~; correct the name")
 
     /// The fault of an invalid value. The value is not shown, because it may be a secret.
     static func invalidValue(of name: String) -> RouteFault {

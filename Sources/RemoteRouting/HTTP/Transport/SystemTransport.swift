@@ -11,7 +11,7 @@ package enum SystemTransport {
         do {
             return try CurlTransport(width: 256, path: path)
         } catch {
-            let reason = (error as? TransportFailure)?.message ?? "\(error)"
+            let reason = (error as? TransportFailure)?.underlyingError.map { "\($0)" } ?? "\(error)"
             return URLSessionTransport(becauseOf: reason)
         }
         #else

@@ -13,8 +13,8 @@ public import Foundation
 /// All parts are validated when they are created. Hosts with different options never share connections or sessions. The options also apply
 /// to redirects to other origins, except the client certificate, which only the host's own origin receives.
 ///
-/// ``CurlTransport`` supports all options if libcurl is built with OpenSSL. A transport that cannot fulfill an option throws
-/// ``RemoteError/Code/unsupported`` before anything is sent. So does a host with options that uses plain http.
+/// ``CurlTransport`` supports all options if libcurl is 7.77 or newer and built with OpenSSL. A transport that cannot fulfill an option
+/// throws ``RemoteError/Code/unsupported`` before anything is sent. So does a host with options that uses plain http.
 public struct TLSOptions: Hashable, Sendable {
     /// The certificate authorities that replace the system's; `nil` for the system's.
     public var authorities: Authorities?

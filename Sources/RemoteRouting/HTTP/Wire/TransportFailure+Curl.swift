@@ -24,8 +24,8 @@ extension TransportFailure {
 
     private static func explain(_ code: Int32, _ text: String, _ systemError: Int32, _ mayHaveArrived: Bool) -> (RemoteError.Code, String) {
         switch wire_curl_code(rawValue: code) {
-        case CURLE_FAILED_INIT, CURLE_NOT_BUILT_IN: (.engineFailed, "libcurl refused the exchange")
-        case CURLE_OUT_OF_MEMORY where !mayHaveArrived: (.engineFailed, "libcurl has no memory left for the exchange")
+        case CURLE_FAILED_INIT, CURLE_NOT_BUILT_IN: (.engineFailed, "libcurl refused the exchange; install a complete libcurl")
+        case CURLE_OUT_OF_MEMORY where !mayHaveArrived: (.engineFailed, "libcurl has no memory left for the exchange; send fewer at once")
         case CURLE_URL_MALFORMAT, CURLE_LOGIN_DENIED: (.unsupported, "the address cannot be used; check it")
         case CURLE_COULDNT_RESOLVE_HOST: (.hostNotFound, "the host's name cannot be resolved; check the name and the network")
         case CURLE_COULDNT_CONNECT, CURLE_OPERATION_TIMEDOUT: unconnected(systemError)

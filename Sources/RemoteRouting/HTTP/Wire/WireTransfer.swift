@@ -249,7 +249,7 @@ final class WireTransfer {
             return TransportFailure(
                 .protocolViolation, "the server sends frames without content and without a pause; correct the server")
         }
-        guard let handle else { return TransportFailure(.engineFailed, "the exchange ended twice") }
+        guard let handle else { return TransportFailure(.engineFailed, "the exchange ended twice; report this defect") }
         if wire_transfer_lacks_names(handle) != 0 { return .certificateOfOtherHost }
         // The server may close the connection before libcurl has read its alert.
         if !hasHead, code == 52 || code == 55 || code == 56, wire_transfer_met_alert(handle) != 0 { return .clientRefused }

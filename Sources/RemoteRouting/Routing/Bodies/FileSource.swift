@@ -22,7 +22,7 @@ struct FileSource: Sendable {
         path = url.resolvingSymlinksInPath().path(percentEncoded: false)
         do {
             guard let file = try OpenFile(reading: path) else {
-                throw RouteFault(.unreadableFile, in: "body", "the file \(path) does not exist")
+                throw RouteFault(.unreadableFile, in: "body", "the file \(path) does not exist; check its path")
             }
             status = try file.status()
         } catch let fault as RouteFault {

@@ -152,7 +152,7 @@ struct BodyEncoder {
                 "the \(Swift.type(of: value)) at \(path.isEmpty ? "the top" : path) cannot be written as JSON; NaN and infinity need a strategy of "
                     + "the encoder")
         } catch {
-            throw RouteFault(.notEncodable, in: "body", "encoding it as JSON failed with an error of type \(Swift.type(of: error))")
+            throw RouteFault(.notEncodable, in: "body", "its encode(to:) throws an error of type \(Swift.type(of: error)); correct it")
         }
     }
 }

@@ -19,6 +19,8 @@ public import StoreCore
 /// `FailureAdvising` count as transient.
 ///
 /// A 403 never starts a refresh. Neither does a 401 of another origin that a redirect led to.
+///
+/// <doc:Authorizing> explains refreshes, sign-in and sign-out.
 public struct Authorization: Sendable {
     /// Writes credentials into a request's header and returns their generation.
     let apply: @Sendable (inout HTTPFields) async throws -> Int
@@ -33,7 +35,7 @@ public struct Authorization: Sendable {
     public static func basic(user: String, password: String) -> Authorization {
         custom { fields in
             guard !user.contains(":") else {
-                throw RouteFault(.invalidOption, in: "credentials", "a user's name with a colon cannot be sent (RFC 7617 §2)")
+                throw RouteFault(.invalidOption, in: "credentials", "a name with a colon cannot be sent (RFC 7617 §2); use another user")
             }
             try fields.set("Authorization", "Basic \(Data("\(user):\(password)".utf8).base64EncodedString())")
         }

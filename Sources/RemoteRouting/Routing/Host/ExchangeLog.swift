@@ -15,6 +15,8 @@ internal import StoreCore
 /// `Proxy-Authorization`, `Proxy-Authenticate`, `Cookie`, `Set-Cookie`, `X-API-Key`, `API-Key`, `X-Auth-Token`, `X-CSRF-Token`,
 /// `X-Amz-Security-Token`. Query values that commonly hold a secret are removed too, such as `token`, `api_key`, `password` and
 /// `signature`. Bodies are logged only up to `bodyBytes`.
+///
+/// <doc:Intercepting> explains which tags an entry contains.
 public struct ExchangeLog: Sendable {
     /// One event of an exchange, safe to write down.
     public struct Entry: Sendable, CustomStringConvertible {

@@ -25,6 +25,8 @@ public import RemoteHTTP
 /// Any other text is invalid, for example one with a user, a query, a fragment or another scheme. A host with an invalid text sends
 /// nothing: each request throws ``RemoteError/Code/invalidRoute``. ``init(url:)`` throws at once. An international name is converted to its
 /// ASCII form (UTS 46), and is invalid if the system's Foundation cannot convert it.
+///
+/// <doc:DescribingRoutes> lists the forms of an address.
 public struct HostConfiguration: Hashable, Sendable, ExpressibleByStringLiteral {
     /// The scheme of an API's addresses (RFC 9110 §4.2).
     public typealias Scheme = HTTPScheme

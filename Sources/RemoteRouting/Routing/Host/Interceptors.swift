@@ -27,6 +27,8 @@ public import RemoteHTTP
 ///
 /// Interceptors run once per attempt, in the order in which they were added. They see the credentials of the request. A redirected request
 /// derives from their result, so interceptors do not run again for another origin.
+///
+/// <doc:Intercepting> explains interceptors and tags.
 public protocol RequestInterceptor: Sendable {
     /// Changes the request, or throws to prevent it from being sent.
     ///
@@ -37,6 +39,8 @@ public protocol RequestInterceptor: Sendable {
 /// Inspects or changes a response before the call evaluates it.
 ///
 /// Interceptors run for each response except followed redirects, in reverse order of their addition.
+///
+/// <doc:Intercepting> explains interceptors and tags.
 public protocol ResponseInterceptor: Sendable {
     /// Changes the response, or throws to turn it into a failure.
     ///

@@ -16,6 +16,8 @@ public import StoreCore
 ///
 /// The host follows redirects and retries transient failures where repeating the request is safe. Deadlines and limits bound every call;
 /// see ``timeouts``, ``limits`` and ``retry``.
+///
+/// <doc:DescribingRoutes> begins with a host and its routes.
 public struct RemoteHost: Sendable {
     /// The scheme, the host, the port and the base path of the API.
     public var configuration: HostConfiguration
@@ -73,8 +75,8 @@ public struct RemoteHost: Sendable {
     }
     /// Whether the host uses HTTP/2 if the server offers it; true by default.
     ///
-    /// ``CurlTransport`` uses HTTP/2 over TLS, with libcurl 7.88 or newer, for responses that are not streamed. A transport that cannot
-    /// turn it off, such as ``URLSessionTransport``, throws ``RemoteError/Code/unsupported`` if this is false.
+    /// ``CurlTransport`` uses HTTP/2 over TLS, with libcurl 7.88, or 8.3 or newer, for responses that are not streamed. A transport that
+    /// cannot turn it off, such as ``URLSessionTransport``, throws ``RemoteError/Code/unsupported`` if this is false.
     public var allowsHTTP2: Bool {
         get { connection.allowsHTTP2 }
         set { connection.allowsHTTP2 = newValue }

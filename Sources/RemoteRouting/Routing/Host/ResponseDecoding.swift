@@ -89,7 +89,8 @@ final class ResponseDecoding: Sendable {
         if error is CancellationError, Task.isCancelled {
             return RemoteError(.cancelled, .cancelled, operation: operation, "the task was canceled")
         }
-        return self.error(.undecodable, "the response is not a valid \(type): \(ResponseDecoding.place(of: error))", underlyingError: error)
+        let message = "the response is not a valid \(type): \(ResponseDecoding.place(of: error)); compare the type with the error's body"
+        return self.error(.undecodable, message, underlyingError: error)
     }
 
     private func error(_ code: RemoteError.Code, _ message: String, underlyingError: (any Error)? = nil) -> RemoteError {

@@ -27,6 +27,8 @@ public import RemoteHTTP
 /// A parser decodes every requested type, including `Data`, except ``Empty``. It never receives a status outside 2xx, except for
 /// ``RemoteError/details(as:decoder:)``, and never 204, 205 or the response to HEAD. For other statuses, the parser decides whether an
 /// empty body is valid.
+///
+/// <doc:ParsingResponses> explains the checks before a parser runs.
 public protocol ResponseParser: Sendable {
     /// The media types that the parser accepts.
     ///

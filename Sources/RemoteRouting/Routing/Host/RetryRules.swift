@@ -10,6 +10,8 @@ public import RemoteHTTP
 ///
 /// The rules never make a request repeatable. A request is repeated only if its method is idempotent or its route has an idempotency key,
 /// and if its body can be sent again (``RemoteError/mayRepeat``). ``RemoteHost/retry`` determines the number of attempts and the delays.
+///
+/// <doc:ErrorsAndRetries> explains which failures a host retries.
 public struct RetryRules: Hashable, Sendable {
     /// The statuses that are worth another attempt.
     public var statuses: Set<Int> = [408, 429, 502, 503, 504]

@@ -120,7 +120,9 @@ extension RouteCall {
             failure.status = 401
             return failure
         case .interceptorFailed:
-            return error(.build, .interceptorFailed, request, "an interceptor failed with \(type(of: thrown))", underlyingError: thrown)
+            return error(
+                .build, .interceptorFailed, request, "an interceptor failed with \(type(of: thrown)); see the underlying error",
+                underlyingError: thrown)
         default:
             return error(
                 .transport, .unreachable, request, "the transport failed with \(type(of: thrown)); see the underlying error",
@@ -176,12 +178,12 @@ enum StatusName {
         switch status {
         case 401: "sign in, or check the credentials"
         case 407: "check the credentials of the proxy"
-        case 403: "these credentials do not permit the request"
+        case 403: "use credentials that permit the request"
         case 404, 410: "check the path; the resource does not exist"
         case 408, 425, 429, 502, 503, 504: "try again later"
         case 400..<500: "check the request; the body of the response may say more"
-        case 500..<600: "the server failed; the body of the response may say more"
-        default: "the status is not a success"
+        case 500..<600: "check the server; the body of the response may say more"
+        default: "check the route; the status is not a success"
         }
     }
 }

@@ -108,7 +108,7 @@ extension ParameterStyle {
         case .notFinite:
             throw RouteFault(.notFinite, in: "parameter \(name)", "it is NaN or infinite, which no server can parse; leave it out")
         case .absent, .valueless, .list, .fields:
-            throw RouteFault(.unsupportedShape, in: "parameter \(name)", "a single value is needed here")
+            throw RouteFault(.unsupportedShape, in: "parameter \(name)", "one value is needed here; pass a text, number, date or flag")
         }
     }
 }

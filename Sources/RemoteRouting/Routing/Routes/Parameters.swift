@@ -8,6 +8,8 @@
 ///
 /// A name may occur more than once. `nil` omits the name, an empty text is written as `name=`, and ``ParameterValue/valueless`` as `name`
 /// alone. Nested fields are written `["user": ["name": "Ada"] as Parameters]`, because a dictionary would lose their order.
+///
+/// <doc:DescribingRoutes> explains the styles of lists and dates.
 public struct Parameters: Hashable, Sendable, ExpressibleByDictionaryLiteral {
     struct Element: Hashable, Sendable {
         var name: String

@@ -8,8 +8,8 @@ struct PathCheck {
     /// The fault of a value before it is encoded; `nil` if it is valid.
     static func fault(ofValue value: some StringProtocol) -> RouteFault? {
         for scalar in value.unicodeScalars {
-            if scalar.properties.generalCategory == .control { return forbidden("an interpolated value has a control character") }
-            if scalar == "\\" { return forbidden("an interpolated value has a backslash, which some servers treat as a slash") }
+            if scalar.properties.generalCategory == .control { return forbidden("an interpolated value has a control character; omit it") }
+            if scalar == "\\" { return forbidden("an interpolated value has a backslash, which some servers treat as a slash; replace it") }
         }
         return nil
     }
@@ -54,7 +54,7 @@ struct PathCheck {
                     return RouteFault(.emptySegment, in: "path", "a segment is empty; look for an empty value or two consecutive slashes")
                 }
             } else if PathCheck.standsForDots(segment) {
-                return RouteFault(.dotSegment, in: "path", "a segment stands for . or .., which would lead to another resource")
+                return RouteFault(.dotSegment, in: "path", "a segment stands for . or .., and leads elsewhere; check the value")
             }
             start = end + 1
         }
@@ -81,9 +81,9 @@ struct PathCheck {
     private static func fault(ofLiteral byte: UInt8) -> RouteFault {
         switch byte {
         case UInt8(ascii: "?"): forbidden("a question mark begins the query; put it into the route's query")
-        case UInt8(ascii: "#"): forbidden("a number sign begins a fragment, which is never sent")
-        case UInt8(ascii: "\\"): forbidden("some servers treat a backslash as a slash")
-        case _ where byte.isControl: forbidden("a control character, escaped or not, cannot be sent")
+        case UInt8(ascii: "#"): forbidden("a number sign begins a fragment, which is never sent; leave it out, or interpolate it")
+        case UInt8(ascii: "\\"): forbidden("some servers treat a backslash as a slash; write a slash")
+        case _ where byte.isControl: forbidden("a control character, escaped or not, cannot be sent; remove it")
         default: forbidden("a character of the literal must be percent-encoded; interpolate the text to encode it")
         }
     }

@@ -29,6 +29,8 @@ public import RemoteHTTP
 ///
 /// The error message names a protocol that states the remedy, such as `_MethodMustBeHTTPMethod`, or states it itself. A stored property for
 /// the value of the body needs another name.
+///
+/// <doc:DescribingRoutes> describes an API, and lists the mistakes that do not compile.
 public protocol Routable: Sendable, _RouteProperties, _RouteFunctions, _RoutePropertyMustNotBeStatic
 where
     _Method: _MethodMustBeHTTPMethod, _Query: _QueryMustBeParameters, _Headers: _HeadersMustBeHeaders, _Body: _BodyMustBeRouteBody,
@@ -86,6 +88,8 @@ extension Routable {
 /// ```
 ///
 /// In an `extension Routable where Self == Route`, such functions can be called by leading-dot syntax: `api.send(.login(…))`.
+///
+/// <doc:DescribingRoutes> explains parameters, bodies and links.
 public struct Route: Routable {
     /// The path below the host's base path.
     public var path: RoutePath

@@ -13,6 +13,8 @@ internal import StoreCore
 ///
 /// A key is a type without instances. It fixes the type of its values, so a value of another type does not compile. Logs show only the
 /// values of a ``LoggedRouteTagKey``.
+///
+/// <doc:Intercepting> explains tags, and which of them reach logs.
 public protocol RouteTagKey: SendableMetatype {
     /// The type of the values that requests carry under the key.
     associatedtype Value: Sendable

@@ -18,6 +18,8 @@ public import StoreCore
 /// connects again as its `StorePolicy.retry` states, not earlier than the server asks by `retry` or `Retry-After`, within the policy's
 /// limit. A comment from the server keeps the connection alive. A response of 204 ends the stream, and so does the end of a response whose
 /// request must not be repeated, such as a POST without an idempotency key.
+///
+/// <doc:StreamsAndFiles> explains events and their connections.
 public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: LiveFetcher {
     let host: RemoteHost
     let route: @Sendable (Param) -> any Routable
@@ -112,7 +114,7 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
 
             /// The error of a connection that the server has closed. Servers close connections as a matter of course, so it is transient.
             private var lost: RemoteError {
-                var error = RemoteError(.transport, .connectionLost, operation: operation, "the server has closed the event stream")
+                var error = RemoteError(.transport, .connectionLost, operation: operation, "the server closed the stream; connect again")
                 error.mayRepeat = true
                 error.retryAfter = parser.reconnectionTime
                 return error
@@ -157,8 +159,8 @@ extension RemoteHost {
                     return .content(try makeDecoder().decode(Content.self, from: Data(event.data.utf8)))
                 } catch {
                     throw RemoteError(
-                        .decode, .undecodable, operation: "reading events", "the data of an event is not a \(Content.self)",
-                        underlyingError: error)
+                        .decode, .undecodable, operation: "reading events",
+                        "the data of an event is not a \(Content.self); compare the type with the data", underlyingError: error)
                 }
             }, route)
     }

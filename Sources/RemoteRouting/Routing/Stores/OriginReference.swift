@@ -52,7 +52,7 @@ package struct OriginReference: Hashable, Sendable {
 
     private static var refused: RouteFault {
         RouteFault(
-            .foreignOrigin, in: "link", "it leads to another origin or is malformed; only links within the host are followed")
+            .foreignOrigin, in: "link", "it is malformed or leads to another origin; correct it, or follow it with a host of that origin")
     }
 }
 

@@ -19,6 +19,8 @@ public import StoreCore
 /// key does not cover that field. A saved response is a miss if the request now has another value of a field that `Vary` names.
 ///
 /// After a failure, a store serves expired content within its stale-if-error window only if ``RemoteError/allowsStale`` permits it.
+///
+/// <doc:CachingAndPages> explains lifetimes, validators and stale content.
 public struct RouteFetcher<Param: Hashable & Sendable, Content: Sendable>: RevalidatingFetcher {
     private let exchange: ConditionalExchange<Content>
     private let route: @Sendable (Param) -> any Routable

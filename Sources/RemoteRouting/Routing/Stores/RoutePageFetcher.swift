@@ -14,6 +14,8 @@ public import StoreCore
 ///
 /// The first page is revalidated like any content. Page keys are safe to save, because a link is stored without scheme, host and port.
 /// A saved key works after the host moves, and cannot lead to another origin.
+///
+/// <doc:CachingAndPages> explains links, cursors and page numbers.
 public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: TwoWayPaginationFetcher {
     /// A store's request for a page of a key.
     enum Wanted: Sendable {
@@ -86,7 +88,7 @@ public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: T
     private func page(_ param: Param, _ wanted: Wanted) async throws -> Page<Element> {
         let response = try await response(param, wanted)
         guard case .modified(let elements, let freshness, let validator) = response.result else {
-            throw StoreError(.nothingToConfirm, "fetching a page: the origin confirmed a page that it was not asked to confirm")
+            throw StoreError(.nothingToConfirm, "fetching a page: the origin confirmed it unasked; let the fetcher return the page")
         }
         return Page(
             elements, nextKey: response.nextKey, prevKey: response.prevKey, freshness: freshness, validator: validator,

@@ -181,8 +181,8 @@ private struct Download: Sendable {
         }
         if let end, offset != end {
             throw call.error(
-                .transport, offset < end ? .connectionLost : .wrongRange, call.sentRequest, "received \(offset) of \(end) bytes",
-                status: response.status, fields: response.fields)
+                .transport, offset < end ? .connectionLost : .wrongRange, call.sentRequest,
+                "received \(offset) of \(end) bytes; download again", status: response.status, fields: response.fields)
         }
     }
 
@@ -200,7 +200,8 @@ private struct Download: Sendable {
         try file.empty()
         try directory.remove(stateName)
         throw call.error(
-            .decode, .wrongDigest, call.sentRequest, "the file has the digest \(found) instead of \(digest); it was discarded",
+            .decode, .wrongDigest, call.sentRequest,
+            "the file has the digest \(found) instead of \(digest), and was discarded; check the digest, then download again",
             status: response.status, fields: response.fields)
     }
 

@@ -14,6 +14,8 @@ public import RemoteHTTP
 /// Memory use is constant, even if the body is large or read slowly. Over libcurl, a slow reader pauses the socket before the
 /// unread bytes exceed ``HostLimits/memoryBytes``. Over `URLSession`, further unread bytes go to an unlinked temporary file, up to
 /// ``HostLimits/spillBytes``. Releasing the sequence before its end ends the exchange on the wire.
+///
+/// <doc:StreamsAndFiles> explains streams, downloads and uploads.
 public struct RemoteBytes: AsyncSequence, Sendable {
     /// The status, the fields and the URL of the response.
     public let response: RemoteResponse<Void>

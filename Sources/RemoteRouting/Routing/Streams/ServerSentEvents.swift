@@ -12,6 +12,8 @@ internal import StoreCore
 ///
 /// Chunks may end anywhere, even inside a character or between CR and LF. At the end of the stream, the parser drops an event without a
 /// final empty line, so no call is needed at the end. ``RemoteHost/events(for:after:)`` sends a route and parses its response.
+///
+/// <doc:StreamsAndFiles> explains events and their connections.
 public struct ServerSentEvents: Sendable {
     /// The id for a reconnection (`Last-Event-ID`); empty if the stream contained none.
     public private(set) var lastEventID: String

@@ -21,6 +21,8 @@ package import Foundation
 /// ```
 ///
 /// The scope holds its stores weakly and keeps none of them alive.
+///
+/// <doc:InASwiftUIApp> shows where an app signs out.
 public final class CacheScope: Sendable {
     /// The directory for the files of the group's cachers. The module that has files gives access to it, and removes the records in it.
     package let location: URL

@@ -104,7 +104,7 @@ extension KeyMachine {
             desk.register(id, .saved(book.revision))
         } else if saving.failure != nil {
             return .failure(
-                StoreError(.cacherFailed, "saving that content is out of date: its record could not be read, and its key is in use"))
+                StoreError(.cacherFailed, "saving that content is out of date: its record could not be read; invalidate the key again"))
         } else {
             return .done
         }

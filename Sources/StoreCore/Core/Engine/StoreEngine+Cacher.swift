@@ -227,7 +227,8 @@ extension StoreEngine {
         effects.deliver(onEvent)
         let result = Result<Void, any Error> {
             guard let error else { return }
-            throw StoreError(.cacherFailed, "clearing the store: the cacher could not remove its records", underlyingError: error)
+            let message = "clearing the store: the cacher could not remove its records; remove the cause, then clear again"
+            throw StoreError(.cacherFailed, message, underlyingError: error)
         }
         for reply in replies { reply.put(result) }
     }

@@ -8,6 +8,8 @@
 ///
 /// Lists shift while pages are loaded, so the last element of one page may return as the first of the next. With an identity, the newer
 /// element replaces the older one. Without an identity, the list contains that element twice.
+///
+/// <doc:Paginating> explains what happens to repeated elements.
 public struct ElementIdentity<Element>: Sendable {
     @usableFromInline let merge: PageMerge<[Element]>
     @usableFromInline let resize: PageResize<[Element]>

@@ -14,6 +14,8 @@
 ///
 /// Errors of a fetcher may conform; the store's ``RetryPolicy`` and stale windows follow their advice. An error without advice counts as
 /// transient and as tried once, has no preferred delay, and allows stale content.
+///
+/// <doc:RefreshingAndExpiring> explains how a store uses the advice.
 public protocol FailureAdvising: Error {
     /// The kind of the failure; a store's default rules retry only transient failures.
     var failureKind: FailureKind { get }

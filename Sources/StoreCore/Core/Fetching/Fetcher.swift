@@ -9,6 +9,8 @@
 /// ```
 ///
 /// In a module with the main actor as its default isolation, write `nonisolated struct UserFetcher: Fetcher`.
+///
+/// <doc:GettingStarted> begins with a fetcher.
 public protocol Fetcher<Param, Content>: Origin {
     // Redeclared, because otherwise the compiler cannot infer them from `fetch(param:)`.
     /// The key of one piece of data.
@@ -56,6 +58,8 @@ extension Fetcher {
 ///     }
 /// }
 /// ```
+///
+/// <doc:RefreshingAndExpiring> explains validators and freshness.
 public protocol RevalidatingFetcher<Param, Content>: Origin {
     // Redeclared, because otherwise the compiler cannot infer them from `fetch(param:revalidating:)`.
     /// The key of one piece of data.

@@ -12,6 +12,8 @@
 ///     }
 /// }
 /// ```
+///
+/// <doc:Paginating> explains page keys and the end of a list.
 public protocol PaginationFetcher<Param, Element>: Origin where Content == [Element] {
     // Redeclared, because otherwise the compiler cannot infer it from the requirements below.
     /// The key of a whole list; pages have keys of their own, which the origin states.

@@ -5,6 +5,8 @@
 ///     cacher: MemoryCacher(), fetcher: TimelineFetcher(api: api),
 ///     paging: PagingPolicy(maximumPages: 10))
 /// ```
+///
+/// <doc:Paginating> explains how a window moves.
 public struct PagingPolicy: Hashable, Sendable {
     /// The largest number of pages that a list holds.
     ///

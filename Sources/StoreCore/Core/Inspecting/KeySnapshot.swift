@@ -11,6 +11,8 @@ internal import Foundation
 ///     print(key.age ?? .zero, key.observers, key.fetches.count)
 /// }
 /// ```
+///
+/// <doc:LookingInside> shows the same facts in a browser.
 public struct KeySnapshot<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// The key that the snapshot describes.
     public var param: Param

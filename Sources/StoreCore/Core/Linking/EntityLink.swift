@@ -11,6 +11,8 @@
 ///
 /// A change of an entity is visible at all of its places at once, and newer content at a place changes the entity. The newest value wins. A
 /// place is *full* if it has all of the entity. Otherwise it is a *fragment*, which names its fields.
+///
+/// <doc:OneEntityInManyPlaces> helps to choose a link, and states which value wins.
 public struct EntityLink<Content: Sendable>: Sendable {
     let rules: LinkRules
 }

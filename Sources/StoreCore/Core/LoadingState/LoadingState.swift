@@ -9,6 +9,8 @@
 /// ```
 ///
 /// Each state carries its own content, so it stays consistent however late it is read.
+///
+/// <doc:GettingStarted> explains the states of an observation.
 public enum LoadingState<Content> {
     /// A fetch is running; `content` is the last good content, if there is any.
     case loading(content: Content?)

@@ -9,6 +9,8 @@
 ///     render(state)
 /// }
 /// ```
+///
+/// <doc:GettingStarted> explains what an observer sees.
 public struct LoadingStateSequence<Content: Sendable>: AsyncSequence, Sendable {
     /// The state that an observer may show now.
     public typealias Element = LoadingState<Content>

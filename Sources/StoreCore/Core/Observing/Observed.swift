@@ -20,6 +20,8 @@ public import Observation
 ///
 /// Reading a property registers a view for changes of that property only. `Equatable` content counts as changed if it is not equal to the
 /// previous content. An object counts as changed if it is another object, and any other content with each state.
+///
+/// <doc:InASwiftUIApp> builds a list and a detail screen with such models.
 @MainActor
 public final class Observed<Content: Sendable>: nonisolated Observable {
     /// The part of a model that a view reads.

@@ -20,6 +20,8 @@
 ///     }
 /// }
 /// ```
+///
+/// <doc:InASwiftUIApp> adds errors, a footer and pull to refresh to such a list.
 public typealias ObservedList<Element: Sendable> = Observed<[Element]>
 
 // MARK: Pages

@@ -9,6 +9,8 @@
 /// ```
 ///
 /// The rules of ``Store`` apply here too. The content of a key is the part of the list that is loaded.
+///
+/// <doc:Paginating> explains pages, repeated elements and refreshing.
 public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable>: Sendable {
     @usableFromInline package let lists: Store<Param, [Element]>
 

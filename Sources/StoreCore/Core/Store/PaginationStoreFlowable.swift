@@ -1,4 +1,6 @@
 /// The handle on one list of a pagination store.
+///
+/// <doc:Paginating> explains page requests and changes of a list.
 public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Sendable>: Sendable {
     @usableFromInline let list: StoreFlowable<Param, [Element]>
 

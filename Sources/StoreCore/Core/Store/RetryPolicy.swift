@@ -8,6 +8,8 @@
 /// Delays grow exponentially with full jitter (Brooker, "Exponential Backoff and Jitter", 2015). Each delay is drawn uniformly between zero
 /// and the attempt's bound, so that many clients do not retry at the same moment. A ``FailureAdvising/retryAfter`` of the error can
 /// lengthen the computed delay up to ``adviceLimit``, and never shortens it.
+///
+/// <doc:RefreshingAndExpiring> explains which errors a store retries.
 public struct RetryPolicy: Sendable {
     /// The number of attempts, including the first; one or less never retries.
     public var attempts: Int

@@ -12,6 +12,8 @@
 ///
 /// A store does no work before the first call. Keep one store for each kind of data: two stores over one cacher share records, but neither
 /// fetches nor observers. A store stays alive while a reference, an observer or a caller holds it.
+///
+/// <doc:GettingStarted> builds a store and uses each of its calls.
 public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// The memory that serves hits without the engine; `nil` if the cacher has none, or if the store reports events.
     @usableFromInline let front: MemoryTable<Param, Content>?

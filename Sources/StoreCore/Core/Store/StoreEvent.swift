@@ -5,6 +5,8 @@
 ///     cacher: MemoryCacher<User.ID, User>(), fetcher: UserFetcher(api: api),
 ///     onEvent: { event in log.add("\(event)") })
 /// ```
+///
+/// <doc:GettingStarted> shows how to log events.
 public struct StoreEvent<Param: Hashable & Sendable>: Sendable {
     /// The event's number in its store, from 1 and without gaps. Events may be delivered out of order.
     public let number: UInt64

@@ -3,6 +3,8 @@
 /// ```swift
 /// func user(_ id: User.ID) -> StoreFlowable<User.ID, User> { users[id] }
 /// ```
+///
+/// <doc:GettingStarted> shows each call, and <doc:ChangingData> explains the changes.
 public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     @usableFromInline let store: Store<Param, Content>
 

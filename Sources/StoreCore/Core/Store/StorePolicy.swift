@@ -29,6 +29,8 @@
 ///
 /// Cachers have their own defaults: content never expires, a ``MemoryCacher`` holds 10 000 entries, and a ``FileCacher`` holds 256 MB with
 /// ``Durability/crash``.
+///
+/// <doc:RefreshingAndExpiring> explains when a store fetches, and shows how to change it.
 public struct StorePolicy: Sendable {
     /// The time after expiry during which `requireData` may serve content at once and refresh it (RFC 5861 §3).
     ///

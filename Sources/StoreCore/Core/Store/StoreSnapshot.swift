@@ -4,6 +4,8 @@
 /// let snapshot = users.snapshot()
 /// gauge("unsaved records", snapshot.unsavedKeys)
 /// ```
+///
+/// <doc:LookingInside> shows the same numbers in a browser.
 public struct StoreSnapshot: Hashable, Sendable {
     /// The name that was passed to the store.
     public var name: String

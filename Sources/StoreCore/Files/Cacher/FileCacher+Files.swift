@@ -59,18 +59,18 @@ extension FileCacher {
         } catch {
             // A symbolic link, which is not followed, or a socket.
             guard error.fileSystemErrno == ELOOP || error.isOfSocket else { throw error }
-            report(.foreign, name, "reading a record: its path is not a regular file; nothing was changed", param, underlying: error)
+            report(.foreign, name, "reading a record: its path is not a regular file; move it away", param, underlying: error)
             return nil
         }
     }
 
     func isOurs(_ status: FileStatus, _ name: String, _ param: Param) -> Bool {
         guard status.kind == .regular else {
-            report(.foreign, name, "reading a record: its path is not a regular file; nothing was changed", param)
+            report(.foreign, name, "reading a record: its path is not a regular file; move it away", param)
             return false
         }
         guard status.size <= limit else {
-            report(.undecodable, name, "reading a record: its \(status.size) bytes are more than the limit of \(limit)", param)
+            report(.undecodable, name, "reading a record: its \(status.size) bytes exceed the limit of \(limit); raise the limit", param)
             return false
         }
         return true

@@ -26,12 +26,15 @@ package import StorePlatform
 /// the order of sets and dictionaries, and Unicode's different spellings of one text.
 ///
 /// **The limit** applies to the space on disk. A file counts with the blocks that the file system allocates for it, and with 4 096 bytes at
-/// least, so that there are never more than `limit / 4_096` files. Beyond the limit, the cacher removes the least recently used records in the background
-/// until nine tenths of the limit remain. A load counts as a use, with a resolution of one hour. The first save starts a scan of the
-/// directory in the background. The limit may be exceeded until that scan ends, and while several processes save into one directory.
+/// least, so that there are never more than `limit / 4_096` files. Beyond the limit, the cacher removes the least recently used records in
+/// the background until nine tenths of the limit remain. A load counts as a use, with a resolution of one hour. The first save starts a
+/// scan of the directory in the background. The limit may be exceeded until that scan ends, and while several processes save into one
+/// directory.
 ///
 /// A load costs one open, one read and the decoding; a save costs one write, one rename and the encoding. Both run off the caller's actor.
 /// Put a ``TieredCacher`` in front.
+///
+/// <doc:Persisting> explains the choice of a cacher, and <doc:SharingACache> the sharing of its directory.
 public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sendable & Codable>: Cacher {
     /// The lifetime of content whose origin states none.
     public let expiry: Expiry
@@ -144,7 +147,7 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
         }
         guard header.format == FileRecordFormat.version, header.schema == schema else { return nil }
         guard data[header.key].elementsEqual(key.json) else {
-            report(.foreign, name, "reading a record: the file holds another key; nothing was changed", param)
+            report(.foreign, name, "reading a record: the file holds another key; move it away", param)
             return nil
         }
         do {

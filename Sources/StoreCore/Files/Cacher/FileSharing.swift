@@ -2,6 +2,8 @@ internal import StoreCore
 internal import StorePlatform
 
 /// The other users of a cacher's directory.
+///
+/// <doc:SharingACache> explains the rules between processes.
 public enum FileSharing: Hashable, Sendable {
     /// None: if another cacher changes the directory, this cacher sees the changes when it loads a record.
     case none

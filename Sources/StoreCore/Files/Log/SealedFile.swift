@@ -126,7 +126,8 @@ package struct SealedFile: Sendable {
             } catch {
                 guard error.isOfSocket else { throw error }
                 throw StoreError(
-                    .unreadableRecord, "a socket has the name \(folder.path(of: name).escapedForDisplay())", underlyingError: error)
+                    .unreadableRecord, "a socket has the name \(folder.path(of: name).escapedForDisplay()); move it away",
+                    underlyingError: error)
             }
             // One read suffices for most files. Larger, damaged, and special files take the slower path.
             if let value = readAtOnce(file, body) { return value }

@@ -36,7 +36,7 @@ struct LibraryTests {
             try CurlTransport(width: 4, path: path)
         } throws: { error in
             guard let failure = error as? TransportFailure else { return false }
-            return failure.code == .unsupported && failure.message == "\(path) cannot be loaded"
+            return failure.code == .unsupported && failure.message == "\(path) cannot be loaded; install libcurl 7.66 or newer"
         }
     }
 

@@ -36,7 +36,7 @@ public final class CurlTransport: Transport, CustomStringConvertible {
             let connections = CurlTransport.connectionLimit
             client = try WireClient(path: path, width: min(width, connections), connections: connections)
         } catch let missing as WireLibrary.Missing {
-            throw TransportFailure(.unsupported, "\(missing)", underlyingError: missing)
+            throw TransportFailure(.unsupported, "\(missing); install libcurl 7.66 or newer", underlyingError: missing)
         }
     }
 

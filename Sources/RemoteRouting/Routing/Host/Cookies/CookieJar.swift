@@ -22,6 +22,8 @@ public import StoreCore
 ///
 /// Give each jar its own cacher. Use one jar per user, or clear the `CacheScope` at sign-out. Saved values are as secret as passwords: on
 /// Apple's systems, set a protection on the `FileCacher`.
+///
+/// <doc:KeepingCookies> explains sharing, saving and signing out.
 public final class CookieJar: Sendable {
     private struct State: Sendable {
         var storage: CookieStorage
@@ -145,7 +147,7 @@ public final class CookieJar: Sendable {
             state.lane.isCleared(number) ? [state.lane.clearFailure].compactMap(\.self) : nil
         }
         guard let failure = failures.first else { return }
-        throw StoreError(.cacherFailed, "clearing the cookies: the cacher could not remove its records", underlyingError: failure)
+        throw StoreError(.cacherFailed, "clearing the cookies: the cacher kept its records; clear them again", underlyingError: failure)
     }
 
     /// Retries failed saves at once, and waits until the cacher has every earlier change.

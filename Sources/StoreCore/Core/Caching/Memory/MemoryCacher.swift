@@ -7,6 +7,8 @@
 /// ```
 ///
 /// Give each store its own cacher: two stores over one cacher share records, but not fetches. All operations are O(1).
+///
+/// <doc:RefreshingAndExpiring> explains when content expires, and what follows.
 public final class MemoryCacher<Param: Hashable & Sendable, Content: Sendable>: Cacher {
     /// The lifetime of content whose origin states none.
     public let expiry: Expiry

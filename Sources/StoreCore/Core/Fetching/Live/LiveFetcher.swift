@@ -21,6 +21,8 @@
 /// The store follows one stream for each key, however many observers and callers the key has. The stream runs while the key is observed,
 /// and for the grace period of ``StorePolicy/unwantedFetch`` after that. After a failure, the store connects again as
 /// ``StorePolicy/retry`` states. After a normal end, it does not connect again before the next observer, caller or trigger.
+///
+/// <doc:LiveData> explains streams, lost connections and saves.
 public protocol LiveFetcher<Param, Content>: Origin {
     /// The key of one piece of data.
     associatedtype Param
