@@ -1,21 +1,21 @@
 import Foundation
-public import StoreCore
+package import StoreCore
 
 /// A cacher in memory that records every call, holds calls at a gate, and fails on request.
-public final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: Cacher {
-    public typealias Record = CacheRecord<Content>
+package final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: Cacher {
+    package typealias Record = CacheRecord<Content>
 
-    public enum Operation: Hashable, Sendable, CaseIterable { case load, save, remove, removeAll }
+    package enum Operation: Hashable, Sendable, CaseIterable { case load, save, remove, removeAll }
 
     /// A recorded call; `param` is `nil` for `removeAll`.
-    public struct Call: Sendable {
-        public var number: Int
-        public var operation: Operation
-        public var param: Param?
-        public var content: Content?
+    package struct Call: Sendable {
+        package var number: Int
+        package var operation: Operation
+        package var param: Param?
+        package var content: Content?
     }
 
-    public struct Broken: Error {}
+    package struct Broken: Error {}
 
     private struct State: Sendable {
         var records: [Param: Record] = [:]
@@ -31,12 +31,12 @@ public final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: C
         var breaches: [String] = []
     }
 
-    public let expiry: Expiry
+    package let expiry: Expiry
     private let desk = WatchedState(State())
     private let listsKeys: Bool
     private let recordsCalls: Bool
 
-    public init(expiry: Expiry = .never, listsKeys: Bool = true, recordsCalls: Bool = true) {
+    package init(expiry: Expiry = .never, listsKeys: Bool = true, recordsCalls: Bool = true) {
         self.expiry = expiry
         self.listsKeys = listsKeys
         self.recordsCalls = recordsCalls
@@ -44,27 +44,27 @@ public final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: C
 
     // MARK: Control by the test
 
-    public func hold(_ operations: Operation...) { desk.update { $0.holding.formUnion(operations) } }
-    public func fail(_ operations: Operation...) { desk.update { $0.failing.formUnion(operations) } }
-    public func recover() { desk.update { $0.failing = [] } }
+    package func hold(_ operations: Operation...) { desk.update { $0.holding.formUnion(operations) } }
+    package func fail(_ operations: Operation...) { desk.update { $0.failing.formUnion(operations) } }
+    package func recover() { desk.update { $0.failing = [] } }
 
-    public func put(_ record: Record, param: Param) { desk.update { $0.records[param] = record } }
-    public func record(of param: Param) -> Record? { desk.read { $0.records[param] } }
-    public var storedCount: Int { desk.read { $0.records.count } }
+    package func put(_ record: Record, param: Param) { desk.update { $0.records[param] = record } }
+    package func record(of param: Param) -> Record? { desk.read { $0.records[param] } }
+    package var storedCount: Int { desk.read { $0.records.count } }
 
-    public var calls: [Call] { desk.read { $0.calls } }
-    public func calls(_ operation: Operation) -> [Call] { calls.filter { $0.operation == operation } }
-    public var breaches: [String] { desk.read { $0.breaches } }
-    public var heldNumbers: [Int] { desk.read { $0.held.keys.sorted() } }
-    public var runningCount: Int { desk.read { $0.begun - $0.ended } }
+    package var calls: [Call] { desk.read { $0.calls } }
+    package func calls(_ operation: Operation) -> [Call] { calls.filter { $0.operation == operation } }
+    package var breaches: [String] { desk.read { $0.breaches } }
+    package var heldNumbers: [Int] { desk.read { $0.held.keys.sorted() } }
+    package var runningCount: Int { desk.read { $0.begun - $0.ended } }
 
     /// Waits until the given number of calls of an operation have begun.
-    public func began(_ operation: Operation, count: Int = 1) async throws {
+    package func began(_ operation: Operation, count: Int = 1) async throws {
         try await desk.wait { $0.calls.count { $0.operation == operation } >= count ? () : nil }
     }
 
     /// Waits until a call of the operation is held, and releases the oldest one.
-    public func releaseNext(_ operation: Operation, failing: Bool = false) async throws {
+    package func releaseNext(_ operation: Operation, failing: Bool = false) async throws {
         let desk = desk
         let number = try await desk.wait { desk in
             desk.held.keys.sorted().first { desk.calls[$0 - 1].operation == operation }
@@ -72,12 +72,12 @@ public final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: C
         release(number, failing: failing)
     }
 
-    public func release(_ number: Int, failing: Bool = false) {
+    package func release(_ number: Int, failing: Bool = false) {
         desk.update { $0.held.removeValue(forKey: number) }?.resume(returning: failing ? Broken() : nil)
     }
 
     /// Opens the gate permanently and releases all held calls.
-    public func release() {
+    package func release() {
         let waiting = desk.update { desk in
             desk.holding = []
             defer { desk.held = [:] }
@@ -88,23 +88,23 @@ public final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: C
 
     // MARK: Cacher
 
-    public func load(param: Param) async throws -> Record? {
+    package func load(param: Param) async throws -> Record? {
         try await run(.load, param) { $0.records[param] }
     }
 
-    public func save(_ record: Record, param: Param) async throws {
+    package func save(_ record: Record, param: Param) async throws {
         try await run(.save, param, record.content) { $0.records[param] = record }
     }
 
-    public func remove(param: Param) async throws {
+    package func remove(param: Param) async throws {
         try await run(.remove, param) { $0.records[param] = nil }
     }
 
-    public func removeAll() async throws {
+    package func removeAll() async throws {
         try await run(.removeAll, nil) { $0.records = [:] }
     }
 
-    public func keys() async throws -> [Param]? {
+    package func keys() async throws -> [Param]? {
         desk.update { desk -> [Param]? in
             if desk.isEmptying { desk.breaches.append("keys during removeAll") }
             return listsKeys ? Array(desk.records.keys) : nil

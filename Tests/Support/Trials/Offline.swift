@@ -1,4 +1,4 @@
 /// The error of an unreachable origin.
-public struct Offline: Error {
-    public init() {}
+package struct Offline: Error {
+    package init() {}
 }
