@@ -45,15 +45,15 @@ extension KeyMachine {
         guard rules.isShared else { return }
         switch change {
         case .set:
-            saving.next = SharedChange(base: nil, isDerived: false)
+            saving.next = OutgoingChange(base: nil, isDerived: false)
         case .fetched(let base):
             // If this save is refused too, the newer record may be older than the invalidation.
             let invalidates = saving.next?.invalidates == true || desk.invalidatePending
-            saving.next = SharedChange(base: base, isDerived: false, invalidates: invalidates)
+            saving.next = OutgoingChange(base: base, isDerived: false, invalidates: invalidates)
         case .derived, .confirmed, .invalidated:
             if saving.next == nil {
                 // Derived from content that is still being saved, over the same base.
-                saving.next = SharedChange(base: saving.running?.change?.base ?? base, isDerived: true)
+                saving.next = OutgoingChange(base: saving.running?.change?.base ?? base, isDerived: true)
             }
             // A live origin pushes what it made of the change.
             if change == .invalidated || (change == .confirmed && !rules.isLive) { saving.next?.invalidates = true }
@@ -286,7 +286,7 @@ extension KeyMachine {
         }
         if !failed.isReplaceable { dropUnsaved(&transition) }
         // If the newer record cannot be read either, a further save is refused.
-        saving.next = SharedChange(base: failed.base ?? saving.elsewhere.unreadBase, isDerived: true)
+        saving.next = OutgoingChange(base: failed.base ?? saving.elsewhere.unreadBase, isDerived: true)
     }
 
     private func isLikelyToPass(_ error: any Error) -> Bool {

@@ -14,7 +14,7 @@ struct SavePhase: Hashable {
     /// A running call: the revision of the content that it saves, and its change if the cacher is shared.
     struct Save: Hashable {
         var revision: Ticket
-        var change: SharedChange?
+        var change: OutgoingChange?
     }
 
     /// A change that the cacher failed to take; the key stays live until it has taken it.
@@ -29,7 +29,7 @@ struct SavePhase: Hashable {
     var tried = Ticket(number: 0)
     var failure: Failure?
     /// The change that the next call saves in a shared cacher; `nil` if there is none, and in any other cacher.
-    var next: SharedChange?
+    var next: OutgoingChange?
     /// The changes that others make of this key; unused if the cacher is not shared.
     var elsewhere = SharedKey()
 
@@ -76,7 +76,7 @@ struct SavePhase: Hashable {
     // MARK: Changes in a shared cacher
 
     /// A call has failed: its change is saved again as it was, with the changes that were derived from its content meanwhile.
-    mutating func keep(_ failed: SharedChange?) {
+    mutating func keep(_ failed: OutgoingChange?) {
         guard var failed else { return }
         if let next {
             // Content that was set or fetched meanwhile replaces the content that could not be saved.
@@ -102,7 +102,7 @@ struct SavePhase: Hashable {
 }
 
 /// A change of the content on its way to a shared cacher.
-struct SharedChange: Hashable {
+struct OutgoingChange: Hashable {
     /// The base; `nil` overwrites every change of others.
     var base: Revision?
     /// Whether the content is derived from the content before; otherwise it replaces it.
