@@ -265,6 +265,23 @@ struct OutboxBoundsTests {
         #expect(machine.heldLanes == [real])
     }
 
+    @Test func `O3, O8: a lane keeps its commands if the origin keeps the temporary key of their entity`() {
+        let date = Date(timeIntervalSince1970: 1_000_000_000)
+        let lane = OutboxLane(name: "notes", key: "t")
+        func submission(references: [String] = [], creates: String? = nil) -> OutboxEntry.Submission {
+            OutboxEntry.Submission(
+                name: "c", version: 1, subject: lane, references: references, creates: creates, supersedes: nil, delivery: UUID(), date: date,
+                payload: Data())
+        }
+        let (creation, change) = (UUID(), UUID())
+        var machine = OutboxMachine()
+        machine.apply(OutboxEntry(id: creation, lane: lane, fact: .submitted(submission(creates: "t"))), date: date)
+        machine.apply(OutboxEntry(id: change, lane: lane, fact: .submitted(submission(references: ["t"]))), date: date)
+        machine.apply(OutboxEntry(id: creation, lane: lane, fact: .delivered(replacement: "t")), date: date)
+        #expect(machine.lanes[lane].map { Array($0.ids) } == [change])
+        #expect(machine.commands(changing: lane).map(\.id) == [creation, change])
+    }
+
     // MARK: Deliveries that do not end
 
     @Test func `O17: a delivery that does not end holds only its own lane in the next outbox of the process`() async throws {

@@ -164,6 +164,41 @@ struct OutboxCreationTests {
         #expect(try await again.saved("42-t") == "ab")
     }
 
+    @Test(arguments: [String?.none, "A"], [false, true])
+    func `O3, O8: an entity whose origin keeps the temporary key is changed, saved and fetched like any other`(
+        _ content: String?, _ restarts: Bool
+    ) async throws {
+        func origin() -> ScriptedDeliveries<CreateNote, Created<String, String>> {
+            ScriptedDeliveries { .success(Created($0.command.id, content: content)) }
+        }
+        let first = try Notes(creating: origin())
+        await first.register()
+        try await first.outbox.submit(CreateNote(id: "t", text: "a"))
+        try await first.outbox.submit(AppendText(note: "t", text: "b"))
+        first.appending.hold()
+        first.outbox.start()
+        try await first.appending.started(count: 1, timeout: .seconds(600))
+        #expect(try await first.store["t"].requireData() == (content ?? "a") + "b")
+        var notes = first
+        if restarts {
+            await first.outbox.core.shutDown()
+            // A save ends with its process.
+            try await first.store.waitUntilSaved()
+            notes = try Notes(in: first.directory, creating: origin())
+            await notes.register()
+            notes.outbox.start()
+        }
+        notes.appending.release()
+        try await notes.settled()
+        #expect(notes.appending.commands == [AppendText(note: "t", text: "b")])
+        #expect(try await notes.saved("t") == (content ?? "a") + "b")
+        let engine = notes.store.engine
+        try await until("the key is idle") { engine.state.withLock { $0.live.values.isEmpty } }
+        #expect(notes.fetcher.startedCount == 0)
+        await notes.store["t"].refresh()
+        #expect(notes.fetcher.requests.map(\.param) == ["t"])
+    }
+
     @Test func `O4, O8, O13: another process that learns of a replaced identifier keeps the identity of the deliveries`() async throws {
         let notes = try Notes(appending: ScriptedDeliveries(.failure(Offline()), .success(())))
         await notes.register()

@@ -275,6 +275,8 @@ extension KeyMachine {
         _ id: UUID, _ known: CreatedContent<Content>, shown: Content, isObserved: Bool, _ moved: [Patch<Content>],
         _ transition: inout Transition
     ) -> [UUID] {
+        // The origin may have kept the temporary key.
+        let shown = firstContentRemoved(id, &transition) ?? shown
         if !book.foldedCommands.contains(id) {
             switch known {
             case .response(let content):
@@ -299,6 +301,20 @@ extension KeyMachine {
         }
         endTransition(&transition)
         return book.foldedCommands.contains(id) ? book.foldedCommands : book.foldedCommands + [id]
+    }
+
+    /// Removes the first content of the entity from this machine, and the patch that keeps the key from being fetched.
+    ///
+    /// - Returns: The content; `nil` if this machine has none, or has content of the origin in its place.
+    private mutating func firstContentRemoved(_ id: UUID, _ transition: inout Transition) -> Content? {
+        guard let position = book.patches.firstIndex(where: { $0.first != nil && $0.command?.id == id }) else { return nil }
+        transition.leftovers.append(book.patches.remove(at: position))
+        mirror(&transition)
+        // Another process may have saved content of the origin, which may be saved here, too.
+        guard let content = book.held?.record.content, book.held?.record.freshness.storage == .forbidden else { return nil }
+        transition.discarded.append(content)
+        book.held = nil
+        return content
     }
 
     /// Shows content that only stands in for that of the origin: it is out of date, and is not saved. An earlier removal continues.
