@@ -134,8 +134,9 @@ extension OutboxCore {
         carryOut()
     }
 
-    /// Whether the result of an attempt has an effect: its command may have been discarded, cleared or replaced meanwhile. A replaced command
-    /// has another identity.
+    /// Whether the result of an attempt has an effect: its command may have been discarded, cleared or replaced meanwhile.
+    ///
+    /// A replaced command has another identity.
     private func counts(_ delivery: Delivery, of id: UUID) -> Bool {
         guard let item = machine.items[id], machine.isActive(id) else { return false }
         return item.status == .pending && item.submission.delivery == delivery.id

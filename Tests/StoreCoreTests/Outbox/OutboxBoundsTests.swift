@@ -251,14 +251,15 @@ struct OutboxBoundsTests {
         #expect(machine.replacementOrder == ["t1", "t3", "t4"])
     }
 
-    @Test func `O3, O6: a lane that a fact of a newer version holds stays held under the real key of its entity`() {
+    @Test(arguments: [false, true])
+    func `O3, O6: a lane that a fact of a newer version holds stays held under the real key of its entity`(_ hasCommand: Bool) {
         let date = Date(timeIntervalSince1970: 1_000_000_000)
         let (temporary, real) = (OutboxLane(name: "notes", key: "t"), OutboxLane(name: "notes", key: "r"))
         var machine = OutboxMachine()
         let submission = OutboxEntry.Submission(
             name: "c", version: 1, subject: temporary, references: [], creates: nil, supersedes: nil, delivery: UUID(), date: date,
             payload: Data())
-        machine.apply(OutboxEntry(id: UUID(), lane: temporary, fact: .submitted(submission)), date: date)
+        if hasCommand { machine.apply(OutboxEntry(id: UUID(), lane: temporary, fact: .submitted(submission)), date: date) }
         machine.apply(OutboxEntry(id: UUID(), lane: temporary, fact: .unknown), date: date)
         let moved = OutboxEntry.Fact.mapped(temporary: "t", replacement: "r")
         machine.apply(OutboxEntry(id: OutboxEntry.noCommand, lane: .none, fact: moved), date: date)
@@ -270,8 +271,8 @@ struct OutboxBoundsTests {
         let lane = OutboxLane(name: "notes", key: "t")
         func submission(references: [String] = [], creates: String? = nil) -> OutboxEntry.Submission {
             OutboxEntry.Submission(
-                name: "c", version: 1, subject: lane, references: references, creates: creates, supersedes: nil, delivery: UUID(), date: date,
-                payload: Data())
+                name: "c", version: 1, subject: lane, references: references, creates: creates, supersedes: nil, delivery: UUID(),
+                date: date, payload: Data())
         }
         let (creation, change) = (UUID(), UUID())
         var machine = OutboxMachine()
