@@ -164,6 +164,35 @@ struct OutboxCreationTests {
         #expect(try await again.saved("42-t") == "ab")
     }
 
+    @Test func `C9, O8: observers and callers of a replaced key that come before the registration move to the real key`() async throws {
+        let notes = try Notes()
+        await notes.register()
+        try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
+        notes.outbox.start()
+        try await notes.settled()
+        await notes.outbox.core.shutDown()
+        let again = try Notes(in: notes.directory)
+        again.fetcher.hold()
+        let observer = RecordingObserver(again.store["t"].publish())
+        let callers = [GettingFrom.both, .both, .origin].map { source in Task { try await again.store["t"].requireData(from: source) } }
+        let engine = again.store.engine
+        try await until("all wait") {
+            again.store.waiting("t") == 3 && engine.state.withLock { $0.live[BoxedKey("t")]?.value.observers.count == 1 }
+        }
+        try await again.fetcher.started(count: 1, timeout: .seconds(600))
+        await again.register()
+        try await observer.next { $0.content == "a" }
+        for caller in callers.prefix(2) { #expect(try await caller.value == "a") }
+        // A caller that waits for the origin waits for the fetch of the real key, and its cancellation is prompt.
+        try await again.fetcher.started(count: 2, timeout: .seconds(600))
+        callers[2].cancel()
+        await #expect(throws: CancellationError.self) { try await callers[2].value }
+        #expect(again.fetcher.requests.map(\.param) == ["t", "42-t"])
+        again.fetcher.release()
+        try await observer.next { $0.error != nil && $0.content == "a" }
+        try await until("the temporary key is idle") { engine.state.withLock { $0.live.count } == 1 }
+    }
+
     @Test(arguments: [String?.none, "A"], [false, true])
     func `O3, O8: an entity whose origin keeps the temporary key is changed, saved and fetched like any other`(
         _ content: String?, _ restarts: Bool

@@ -251,6 +251,19 @@ extension KeyMachine {
         wakes.refetchesAtDeadline = false
     }
 
+    /// The key turns out to be temporary, and another key has replaced it: ends the fetch of this one.
+    ///
+    /// - Returns: The callers that the other key can serve, oldest first. Those that wait for a save of this key stay.
+    mutating func replaced(_ transition: inout Transition) -> [(id: CallerID, need: CallerNeed)] {
+        let moved = desk.callers.filter { !$0.value.isSavedNeed && $0.value != .allSaved }.sorted { $0.key < $1.key }
+        for (id, _) in moved { desk.forget(id) }
+        desk.observers = 0
+        dropFlight(&transition)
+        forgetFailures(into: &transition.leftovers)
+        endTransition(&transition)
+        return moved.map { ($0.key, $0.value) }
+    }
+
     /// The temporary key is replaced: returns its content and its patches, and removes them from this machine.
     mutating func commandMoved(_ id: UUID, _ transition: inout Transition) -> (content: Content?, patches: [Patch<Content>]) {
         let content = book.held?.record.content
