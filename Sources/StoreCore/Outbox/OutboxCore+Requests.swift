@@ -19,11 +19,7 @@ extension OutboxCore {
         machine.woke(time.now)
         machine.register(registration.name, version: registration.version)
         let items = machine.commands { $0.submission.name == registration.name && $0.status != .failed }
-        if let decode = registration.decodeKey, let engine = registration.engines.first {
-            for (temporary, replacement) in machine.replacements {
-                if let key = decode(temporary), let real = decode(replacement) { engine.replaceKey(key, with: real) }
-            }
-        }
+        for (temporary, replacement) in machine.replacements { registration.replaceKey(temporary, with: replacement) }
         for engine in registration.engines { engine.knowCommands(items.lazy.filter { $0.status == .delivered }.map(\.id)) }
         for item in machine.commands(where: { $0.submission.name == registration.name && $0.status == .failed }) { abandon(item) }
         if !registration.engines.isEmpty { show(items) }

@@ -97,8 +97,11 @@ extension StoreEngine {
         guard temporary != param else { return }
         var effects = Effects()
         state.withLock { state in
+            let former = state.live[temporary]
+            // An entity that is shown moves to its key when its command is settled.
+            if former?.value.machine.isTemporary == true { return }
             state.replacedKeys.replace(temporary, with: param)
-            guard let former = state.live[temporary] else { return }
+            guard let former else { return }
             let (suspensions, callers) = take(former, &state, &effects) { key, transition in
                 (key.observers.removeAll().compactMap(\.suspension), key.callersMoved(&transition))
             }
