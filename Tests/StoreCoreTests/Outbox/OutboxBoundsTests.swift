@@ -235,6 +235,20 @@ struct OutboxBoundsTests {
         await outbox.core.shutDown()
     }
 
+    @Test func `O14: a log of long lanes is not written again at every step`() async throws {
+        let directory = try TemporaryDirectory()
+        let outbox = try Outbox(directory: directory.url, policy: .default)
+        let lane = String(repeating: "a", count: 20_000)
+        await outbox.register(CreateNote.self, lane: { _ in lane }) { _, _ in }
+        for number in 0..<90 { try await outbox.submit(CreateNote(id: "\(number)", text: "")) }
+        #expect(await outbox.core.log.byteCount > OutboxCore.compactedSize + 10 * lane.utf8.count)
+        let count = await outbox.core.recordCount
+        // A compaction would remove both records of the command.
+        #expect(try await outbox.cancel(outbox.submit(CreateNote(id: "canceled", text: ""))) == .canceled)
+        #expect(await outbox.core.recordCount == count + 2)
+        await outbox.core.shutDown()
+    }
+
     @Test func `O8: a new process forgets the oldest replaced keys, except those that commands name`() {
         let date = Date(timeIntervalSince1970: 1_000_000_000)
         var machine = OutboxMachine()
