@@ -194,7 +194,7 @@ struct OutboxCreationTests {
     }
 
     @Test(arguments: [String?.none, "A"], [false, true])
-    func `O3, O8: an entity whose origin keeps the temporary key is changed, saved and fetched like any other`(
+    func `O3, O8: an entity that keeps its temporary key at the origin is changed, saved and fetched like any other`(
         _ content: String?, _ restarts: Bool
     ) async throws {
         func origin() -> ScriptedDeliveries<CreateNote, Created<String, String>> {
