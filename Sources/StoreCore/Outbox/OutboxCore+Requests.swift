@@ -19,7 +19,11 @@ extension OutboxCore {
         machine.woke(time.now)
         machine.register(registration.name, version: registration.version)
         let items = machine.commands { $0.submission.name == registration.name && $0.status != .failed }
-        for (temporary, replacement) in machine.replacements { registration.replaceKey(temporary, with: replacement) }
+        // The entities of delivered commands move when these are settled.
+        let moving = Set(items.filter { $0.status == .delivered }.compactMap(\.submission.creates))
+        for (temporary, replacement) in machine.replacements {
+            registration.replaceKey(temporary, with: replacement, unlessShown: moving.contains(temporary))
+        }
         for engine in registration.engines { engine.knowCommands(items.lazy.filter { $0.status == .delivered }.map(\.id)) }
         for item in machine.commands(where: { $0.submission.name == registration.name && $0.status == .failed }) { abandon(item) }
         if !registration.engines.isEmpty { show(items) }

@@ -20,10 +20,10 @@ struct OutboxRegistration: Sendable {
     /// Decodes a key of the entities that the commands create.
     var decodeKey: (@Sendable (_ text: String) -> BoxedKey?)?
 
-    /// Tells the store of the entities that a key has replaced a temporary one.
-    func replaceKey(_ temporary: String, with replacement: String) {
+    /// Tells the store of the entities that a key has replaced a temporary one, unless the entity is shown and will move.
+    func replaceKey(_ temporary: String, with replacement: String, unlessShown: Bool = true) {
         guard let decodeKey, let key = decodeKey(temporary), let real = decodeKey(replacement) else { return }
-        engines.first?.replaceKey(key, with: real)
+        engines.first?.replaceKey(key, with: real, unlessShown: unlessShown)
     }
 }
 

@@ -239,6 +239,28 @@ struct OutboxMovingTests {
         try await until { await app.outbox.core.isEmpty }
     }
 
+    @Test func `C15, O8: the next outbox over a store replaces a temporary key that a former one has shown`() async throws {
+        let app = try NoteMover()
+        let other = try NoteMover(in: app.directory)
+        await app.registerCreations()
+        await other.registerCreations(content: "of the origin")
+        try await app.outbox.submit(CreateNote(id: "t", text: "first"))
+        #expect(try await app.store["t"].requireData() == "first")
+        await app.outbox.core.shutDown()
+        try await until("the other process has the command") { await other.outbox.core.machine.pendingCount == 1 }
+        other.outbox.start()
+        try await until("the other process has forgotten the command") { await other.outbox.core.isEmpty }
+        let next = try Outbox(directory: app.directory.file("outbox"), time: app.time)
+        await next.register(CreateNote.self, creating: app.store, at: \.id) {
+            $0.text
+        } perform: { command, _ in
+            Created("real-\(command.id)")
+        }
+        #expect(try await app.store["t"].requireData() == "fetched real-t")
+        let engine = app.store.engine
+        try await until("no key is live") { engine.state.withLock { $0.live.isEmpty } }
+    }
+
     @Test func `O8: after a restart between delivery and move, the first content is no valid content of the entity`() async throws {
         let former = try NoteMover()
         await former.registerCreations(content: "of the origin")

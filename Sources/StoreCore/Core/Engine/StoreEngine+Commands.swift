@@ -93,13 +93,17 @@ extension StoreEngine {
     /// Replaces a temporary key from an earlier process or another one.
     ///
     /// Observers and callers may have named the key before this store knew of it. The key that replaces it serves them from now on.
-    package func replaceKey(_ temporary: BoxedKey, with param: BoxedKey) {
+    ///
+    /// - Parameters:
+    ///   - temporary: The temporary key.
+    ///   - param: The key that replaces it.
+    ///   - unlessShown: Whether an entity that is shown under the temporary key stays, because it moves when its command is settled.
+    package func replaceKey(_ temporary: BoxedKey, with param: BoxedKey, unlessShown: Bool) {
         guard temporary != param else { return }
         var effects = Effects()
         state.withLock { state in
             let former = state.live[temporary]
-            // An entity that is shown moves to its key when its command is settled.
-            if former?.value.machine.isTemporary == true { return }
+            if unlessShown, former?.value.machine.isTemporary == true { return }
             state.replacedKeys.replace(temporary, with: param)
             guard let former else { return }
             let (suspensions, callers) = take(former, &state, &effects) { key, transition in
