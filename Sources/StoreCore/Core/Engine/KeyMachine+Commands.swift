@@ -258,13 +258,14 @@ extension KeyMachine {
         let moved = desk.callers.filter { !$0.value.isSavedNeed && $0.value != .allSaved }.sorted { $0.key < $1.key }
         for (id, _) in moved { desk.forget(id) }
         desk.observers = 0
-        if isTemporary {
-            // An outbox that has ended showed the entity.
-            removePatches(&transition) { _ in true }
-            if let content = book.held?.record.content { transition.discarded.append(content) }
+        // An outbox that has ended may have shown the entity.
+        if isTemporary, let content = book.held?.record.content {
+            transition.discarded.append(content)
             book.held = nil
-            rebuildOverlay(&transition)
         }
+        for patch in book.patches { transition.leftovers.append(patch) }
+        book.patches = []
+        rebuildOverlay(&transition)
         dropFlight(&transition)
         forgetFailures(into: &transition.leftovers)
         endTransition(&transition)
