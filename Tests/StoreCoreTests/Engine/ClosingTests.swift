@@ -316,6 +316,33 @@ struct ClosingTests {
         try await closing.value
     }
 
+    @Test(arguments: [false, true])
+    func `C23: a call that closes a scope waits while another one removes files`(_ clearing: Bool) async throws {
+        let scope = CacheScope()
+        let (begun, gate) = (WatchedState(0), WatchedState(false))
+        scope.setRemoval {
+            let number = begun.update { number in
+                number += 1
+                return number
+            }
+            // Only the first removal is held.
+            if number == 1 { try await gate.wait { $0 ? () : nil } }
+        }
+        let first = Task { try await scope.close(clearing: true) }
+        try await begun.wait { $0 == 1 ? () : nil }
+        let hasReturned = WatchedState(false)
+        let second = Task {
+            try await scope.close(clearing: clearing)
+            hasReturned.update { $0 = true }
+        }
+        if clearing { try await begun.wait { $0 == 2 ? () : nil } }
+        await otherTasksRun()
+        #expect(!hasReturned.current)
+        gate.update { $0 = true }
+        try await first.value
+        try await second.value
+    }
+
     @Test(arguments: [StorePolicy.UnwantedFetch.cancel(after: .zero), .complete])
     func `C23: closing a scope waits for the fetch of a store that was released`(_ unwanted: StorePolicy.UnwantedFetch) async throws {
         let scope = CacheScope()

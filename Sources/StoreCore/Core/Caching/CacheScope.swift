@@ -29,6 +29,8 @@ public final class CacheScope: Sendable {
     private let state = Lock(State())
     /// The number of outboxes that are being created, and of removals of records: work of the scope itself that changes files.
     private let work = WatchedState(0)
+    /// The number of calls of `close(clearing: true)` that have not removed the records yet.
+    private let removals = WatchedState(0)
 
     /// Creates an empty group. Its files, if it has any, are in a new temporary directory.
     public convenience init() {
@@ -82,6 +84,7 @@ public final class CacheScope: Sendable {
     /// - Throws: The first error of a cacher or an outbox, after everything has ended. `CancellationError` if the task is canceled;
     ///   everything is closed even then, and only the wait ends early. Call the method again to wait.
     public func close(clearing: Bool = false) async throws {
+        if clearing { removals.update { $0 += 1 } }
         state.withLock { $0.isClosed = true }
         try await ClosingCall.wait { [self] in
             // First, so that the result of a delivery or a fetch reaches no other member.
@@ -93,6 +96,9 @@ public final class CacheScope: Sendable {
                 do { try await removeRecords() } catch { firstError = firstError ?? error }
                 if firstError == nil { state.withLock { $0.isEmptied = true } }
             }
+            if clearing { removals.update { $0 -= 1 } }
+            // The other calls may wait for the call of a cacher that makes this one.
+            if !StoreEngine.isInCacherCall { try await removals.wait { $0 == 0 ? () : nil } }
             try Task.checkCancellation()
             if let firstError { throw firstError }
         }

@@ -16,6 +16,9 @@ extension StoreEngine {
     /// The call of a cacher in this task, which the task cannot wait for.
     @TaskLocal private static var cacherCall: CacherCall?
 
+    /// Whether the task is inside a call of the cacher of any store.
+    static var isInCacherCall: Bool { cacherCall?.isRunning.current == true }
+
     /// Calls the cacher.
     func calling<Result>(_ call: CacherQueue<BoxedKey>.Call, _ body: () async throws -> Result) async rethrows -> Result {
         let isRunning = WatchedState(true)
