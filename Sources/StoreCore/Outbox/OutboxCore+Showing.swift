@@ -255,7 +255,8 @@ extension OutboxCore {
     /// These entries belong in the append that logs the creation: another process then finds a lane with its new commands, or with none of
     /// them, even if the lane's name contains the identifier. Commands of other types wait until these are registered.
     func rewrites(after creator: OutboxMachine.Item, _ replacement: String?) -> [OutboxEntry] {
-        guard let temporary = creator.submission.creates, let replacement else { return [] }
+        // If the origin keeps the key, no payload or lane changes.
+        guard let temporary = creator.submission.creates, let replacement, replacement != temporary else { return [] }
         return machine.pendingReferrers(to: temporary, of: creator.id).compactMap { id in
             guard let item = machine.items[id], let registration = registrations[item.submission.name], let command = bind(item)
             else { return nil }
