@@ -64,6 +64,17 @@ struct PostgresRecordTests {
         #expect(try await cacher.load(param: "cafe\u{301}")?.content == 1)
     }
 
+    @Test func `equal numbers in a key are one key`() async throws {
+        struct Spot: Codable, Hashable, Sendable {
+            var name: String
+            var numbers: [Double]
+        }
+        let cacher = PostgresCacher<Spot, Int>(try place.database(), table: place.table)
+        try await cacher.save(record(1), param: Spot(name: "\"-0", numbers: [0, -0.5, 1e-05, 0]))
+        #expect(try await cacher.load(param: Spot(name: "\"-0", numbers: [-0.0, -0.5, 1e-05, -0.0]))?.content == 1)
+        #expect(try await cacher.keys() == [Spot(name: "\"-0", numbers: [0, -0.5, 1e-05, 0])])
+    }
+
     @Test func `a key with a set, the order of which changes with each launch, is refused`() async throws {
         struct Query: Codable, Hashable, Sendable {
             var text: String

@@ -164,6 +164,70 @@ struct OutboxCreationTests {
         #expect(try await again.saved("42-t") == "ab")
     }
 
+    @Test func `C9, O8: observers and callers of a replaced key that come before the registration move to the real key`() async throws {
+        let notes = try Notes()
+        await notes.register()
+        try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
+        notes.outbox.start()
+        try await notes.settled()
+        await notes.outbox.core.shutDown()
+        let again = try Notes(in: notes.directory)
+        again.fetcher.hold()
+        let observer = RecordingObserver(again.store["t"].publish())
+        let callers = [GettingFrom.both, .both, .origin].map { source in Task { try await again.store["t"].requireData(from: source) } }
+        let engine = again.store.engine
+        try await until("all wait") {
+            again.store.waiting("t") == 3 && engine.state.withLock { $0.live[BoxedKey("t")]?.value.observers.count == 1 }
+        }
+        try await again.fetcher.started(count: 1, timeout: .seconds(600))
+        await again.register()
+        try await observer.next { $0.content == "a" }
+        for caller in callers.prefix(2) { #expect(try await caller.value == "a") }
+        // A caller that waits for the origin waits for the fetch of the real key, and its cancellation is prompt.
+        try await again.fetcher.started(count: 2, timeout: .seconds(600))
+        callers[2].cancel()
+        await #expect(throws: CancellationError.self) { try await callers[2].value }
+        #expect(again.fetcher.requests.map(\.param) == ["t", "42-t"])
+        again.fetcher.release()
+        try await observer.next { $0.error != nil && $0.content == "a" }
+        try await until("the temporary key is idle") { engine.state.withLock { $0.live.count } == 1 }
+    }
+
+    @Test(arguments: [String?.none, "A"], [false, true])
+    func `O3, O8: an entity that keeps its temporary key at the origin is changed, saved and fetched like any other`(
+        _ content: String?, _ restarts: Bool
+    ) async throws {
+        func origin() -> ScriptedDeliveries<CreateNote, Created<String, String>> {
+            ScriptedDeliveries { .success(Created($0.command.id, content: content)) }
+        }
+        let first = try Notes(creating: origin())
+        await first.register()
+        try await first.outbox.submit(CreateNote(id: "t", text: "a"))
+        try await first.outbox.submit(AppendText(note: "t", text: "b"))
+        first.appending.hold()
+        first.outbox.start()
+        try await first.appending.started(count: 1, timeout: .seconds(600))
+        #expect(try await first.store["t"].requireData() == (content ?? "a") + "b")
+        var notes = first
+        if restarts {
+            await first.outbox.core.shutDown()
+            // A save ends with its process.
+            try await first.store.waitUntilSaved()
+            notes = try Notes(in: first.directory, creating: origin())
+            await notes.register()
+            notes.outbox.start()
+        }
+        notes.appending.release()
+        try await notes.settled()
+        #expect(notes.appending.commands == [AppendText(note: "t", text: "b")])
+        #expect(try await notes.saved("t") == (content ?? "a") + "b")
+        let engine = notes.store.engine
+        try await until("the key is idle") { engine.state.withLock { $0.live.values.isEmpty } }
+        #expect(notes.fetcher.startedCount == 0)
+        await notes.store["t"].refresh()
+        #expect(notes.fetcher.requests.map(\.param) == ["t"])
+    }
+
     @Test func `O4, O8, O13: another process that learns of a replaced identifier keeps the identity of the deliveries`() async throws {
         let notes = try Notes(appending: ScriptedDeliveries(.failure(Offline()), .success(())))
         await notes.register()

@@ -214,6 +214,53 @@ struct OutboxMovingTests {
         #expect(try await other.store["real-t"].requireData() == "of the origin")
     }
 
+    @Test(arguments: [false, true], [false, true])
+    func `O8: a temporary key leads to the entity that another process has created, shown here or not, in any log`(
+        _ isShown: Bool, _ compacts: Bool
+    ) async throws {
+        let app = try NoteMover()
+        let other = try NoteMover(in: app.directory)
+        await app.registerCreations()
+        await other.registerCreations(content: "of the origin")
+        if isShown { try await app.outbox.submit(CreateNote(id: "t", text: "first")) }
+        // The app learns of everything else at once, when the other process has forgotten the command.
+        await app.outbox.core.log.unfollow()
+        if !isShown { try await other.outbox.submit(CreateNote(id: "t", text: "first")) }
+        let observer = RecordingObserver(app.store["t"].publish())
+        try await observer.next { $0.isCompleted && $0.content == (isShown ? "first" : "fetched t") }
+        try await until("the other process has the command") { await other.outbox.core.machine.pendingCount == 1 }
+        other.outbox.start()
+        try await until("the other process has forgotten the command") { await other.outbox.core.isEmpty }
+        if compacts { try await other.outbox.core.compact() }
+        await app.outbox.core.refresh()
+        try await observer.next { $0.isCompleted && $0.content == "fetched real-t" }
+        #expect(try await app.store["t"].requireData() == "fetched real-t")
+        #expect(app.fetcher.requests.map(\.param) == (isShown ? ["real-t"] : ["t", "real-t"]))
+        try await until { await app.outbox.core.isEmpty }
+    }
+
+    @Test func `C15, O8: the next outbox over a store replaces a temporary key that a former one has shown`() async throws {
+        let app = try NoteMover()
+        let other = try NoteMover(in: app.directory)
+        await app.registerCreations()
+        await other.registerCreations(content: "of the origin")
+        try await app.outbox.submit(CreateNote(id: "t", text: "first"))
+        #expect(try await app.store["t"].requireData() == "first")
+        await app.outbox.core.shutDown()
+        try await until("the other process has the command") { await other.outbox.core.machine.pendingCount == 1 }
+        other.outbox.start()
+        try await until("the other process has forgotten the command") { await other.outbox.core.isEmpty }
+        let next = try Outbox(directory: app.directory.file("outbox"), time: app.time)
+        await next.register(CreateNote.self, creating: app.store, at: \.id) {
+            $0.text
+        } perform: { command, _ in
+            Created("real-\(command.id)")
+        }
+        #expect(try await app.store["t"].requireData() == "fetched real-t")
+        let engine = app.store.engine
+        try await until("no key is live") { engine.state.withLock { $0.live.isEmpty } }
+    }
+
     @Test func `O8: after a restart between delivery and move, the first content is no valid content of the entity`() async throws {
         let former = try NoteMover()
         await former.registerCreations(content: "of the origin")

@@ -100,6 +100,37 @@ struct OutboxWayOutTests {
     }
 
     @Test(arguments: [false, true])
+    func `O10, O17: a late fatal failure of a command that was taken back stops no deliveries`(_ clears: Bool) async throws {
+        var policy = OutboxPolicy()
+        policy.clearTimeout = .zero
+        let origin = ScriptedDeliveries<Add, Void>(cancellation: .ignored) { delivery in
+            delivery.command.amount == 5 ? .failure(Refusal(failureKind: .fatal)) : .success(())
+        }
+        let bench = try OutboxBench(policy: policy, origin: origin)
+        origin.hold()
+        await bench.fill()
+        await bench.register()
+        bench.outbox.start()
+        let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await origin.started(count: 1, timeout: .seconds(600))
+        if clears {
+            #expect(try await bench.outbox.clear() == 1)
+        } else {
+            try await until { bench.time.sleeperCount > 0 }
+            bench.time.advance(by: OutboxPolicy.default.attemptTimeout)
+            try await bench.events.first("attempt is overdue")
+            #expect(try await bench.outbox.discard(id) == .perhapsPerformed)
+        }
+        origin.release()
+        try await bench.events.first("dropped a late failure")
+        #expect(await !bench.state.isStopped)
+        #expect(bench.events.count("stopped") == 0)
+        try await bench.outbox.submit(Add(key: 1, amount: 7))
+        try await bench.settled()
+        #expect(origin.commands.map(\.amount) == [5, 7])
+    }
+
+    @Test(arguments: [false, true])
     func `O13, O17: the result of a delivery is dropped if another process discards or replaces its command`(
         _ replaces: Bool
     ) async throws {

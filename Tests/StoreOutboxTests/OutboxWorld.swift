@@ -336,6 +336,9 @@ struct OutboxWorld {
             let id = item.id
             visible.remove(id)
             confirmed.insert(id)
+        case .replaceKey:
+            // The keys of this log are those that the machine had.
+            violate("O8", "a key is replaced that was replaced before")
         }
     }
 

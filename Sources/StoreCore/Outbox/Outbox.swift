@@ -165,7 +165,8 @@ public final class Outbox: Sendable {
     ///
     /// The store shows the entity under the temporary key at once, and again after a restart. Later commands that refer to the temporary
     /// key (``Command/replacing(_:)``) wait until the entity exists, are delivered with its key, and fail if its creation fails. When
-    /// `perform` returns, the content, its observers, and the changes of later commands move to the new key.
+    /// `perform` returns, the content, its observers, and the changes of later commands move to the new key. The origin may also keep the
+    /// temporary key.
     ///
     /// - Parameters:
     ///   - type: The type of the commands.

@@ -94,18 +94,19 @@ extension OutboxCore {
         var (fact, event) = fact(performed, attempt: delivery.attempt, result)
         if case .success(let performed) = result { responses[id] = performed }
         if fact == nil, !isShutDown {
-            machine.halt()
-            report(event, id)
+            if counts(delivery, of: id) {
+                machine.halt()
+                report(event, id)
+            } else {
+                report(.resultDropped(result.map { _ in }), id)
+            }
         }
         // Shutting down cancels the attempts, which says nothing about their commands.
         if isShutDown, case .failure = result { fact = nil }
         while let pending = fact {
             do {
                 let isLogged = try transact(.result) {
-                    // Another process may have replaced the command meanwhile, which then has another identity.
-                    guard let item = machine.items[id], item.status == .pending, machine.isActive(id),
-                        item.submission.delivery == delivery.id
-                    else { return [] }
+                    guard counts(delivery, of: id), let item = machine.items[id] else { return [] }
                     guard case .delivered(let replacement, _) = pending else { return [entry(item, pending)] }
                     if registrations[item.submission.name]?.engines.isEmpty == true {
                         return [entry(item, pending), entry(item, .retired)]
@@ -131,6 +132,14 @@ extension OutboxCore {
         Self.performing.update { $0.remove(id) }
         machine.ended(id)
         carryOut()
+    }
+
+    /// Whether the result of an attempt has an effect: its command may have been discarded, cleared or replaced meanwhile.
+    ///
+    /// A replaced command has another identity.
+    private func counts(_ delivery: Delivery, of id: UUID) -> Bool {
+        guard let item = machine.items[id], machine.isActive(id) else { return false }
+        return item.status == .pending && item.submission.delivery == delivery.id
     }
 
     /// Returns the fact to log at the end of an attempt, and the event; no fact for a fatal failure.

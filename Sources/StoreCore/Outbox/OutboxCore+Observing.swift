@@ -12,8 +12,10 @@ internal import StorePlatform
 extension OutboxCore {
     func state(of subject: OutboxSubject?) -> OutboxState {
         guard let subject else {
+            // An attempt may outlast its command.
+            let deliveringCount = attempts.current.keys.count { machine.items[$0] != nil }
             return OutboxState(
-                pendingCount: machine.pendingCount, deliveringCount: attempts.read { $0.count }, failedCount: machine.failedCount,
+                pendingCount: machine.pendingCount, deliveringCount: deliveringCount, failedCount: machine.failedCount,
                 undecodableCount: machine.undecodableCount, isStopped: machine.isStopped,
                 commands: commands(after: 0, limit: 100))
         }

@@ -19,10 +19,10 @@ extension OutboxCore {
         machine.woke(time.now)
         machine.register(registration.name, version: registration.version)
         let items = machine.commands { $0.submission.name == registration.name && $0.status != .failed }
-        if let decode = registration.decodeKey, let engine = registration.engines.first {
-            for (temporary, replacement) in machine.replacements {
-                if let key = decode(temporary), let real = decode(replacement) { engine.replaceKey(key, with: real) }
-            }
+        // The entities of delivered commands move when these are settled.
+        let moving = Set(items.filter { $0.status == .delivered }.compactMap(\.submission.creates))
+        for (temporary, replacement) in machine.replacements {
+            registration.replaceKey(temporary, with: replacement, unlessShown: moving.contains(temporary))
         }
         for engine in registration.engines { engine.knowCommands(items.lazy.filter { $0.status == .delivered }.map(\.id)) }
         for item in machine.commands(where: { $0.submission.name == registration.name && $0.status == .failed }) { abandon(item) }

@@ -40,6 +40,8 @@ extension OutboxCore {
         case .show(let id, let superseded): show(id, insteadOf: superseded)
         case .hide(let id): hide([id])
         case .confirm(let item): confirm(item)
+        case .replaceKey(let temporary, let replacement):
+            for registration in registrations.values { registration.replaceKey(temporary, with: replacement) }
         }
     }
 
@@ -140,8 +142,11 @@ extension OutboxCore {
         let response = performed?.response ?? .none
         guard let patches = shown[id], let first = patches.first else {
             // Without a registration, the stores are unknown.
-            if registrations[item.submission.name] != nil { retire([id]) }
-            return
+            guard let registration = registrations[item.submission.name] else { return }
+            if let temporary = item.submission.creates, let replacement = item.replacement {
+                registration.replaceKey(temporary, with: replacement)
+            }
+            return retire([id])
         }
         let changed = patches.flatMap { patch in patch.isIn == nil ? [patch] : patch.lists(toSettle: id) }
         guard !changed.isEmpty else { return retire([id]) }
@@ -250,7 +255,8 @@ extension OutboxCore {
     /// These entries belong in the append that logs the creation: another process then finds a lane with its new commands, or with none of
     /// them, even if the lane's name contains the identifier. Commands of other types wait until these are registered.
     func rewrites(after creator: OutboxMachine.Item, _ replacement: String?) -> [OutboxEntry] {
-        guard let temporary = creator.submission.creates, let replacement else { return [] }
+        // If the origin keeps the key, no payload or lane changes.
+        guard let temporary = creator.submission.creates, let replacement, replacement != temporary else { return [] }
         return machine.pendingReferrers(to: temporary, of: creator.id).compactMap { id in
             guard let item = machine.items[id], let registration = registrations[item.submission.name], let command = bind(item)
             else { return nil }

@@ -44,8 +44,8 @@ actor OutboxCore {
     var foreign: [Data]
     /// The number of records in the log.
     var recordCount: Int
-    /// The size in bytes of a log that could not be compacted.
-    private var uncompacted = 0
+    /// The size in bytes of the log after its last compaction, even if that failed or saved little.
+    private var compacted = 0
     var events: UInt64 = 0
     var lease: DeliveryLease?
     var leasing: Task<Void, Never>?
@@ -203,15 +203,16 @@ actor OutboxCore {
         let kept = machine.items.count + machine.replacements.count + foreign.count
         let size = log.byteCount
         // Few commands may be large.
-        let isLarge = size > uncompacted + Self.compactedSize && size > 4 * keptSize
+        let isLarge = size > compacted + Self.compactedSize && size > 4 * keptSize
         guard !isClosed, isLarge || (recordCount > 1_024 && recordCount > 4 * kept) else { return }
         do {
             try compact()
-            uncompacted = 0
+            // The estimate contains neither lanes nor identifiers, which may be longer than the commands.
+            compacted = log.byteCount
         } catch {
             report(.logFault(error), nil)
             // The next attempt follows when the log has grown by as much again.
-            (recordCount, uncompacted) = (0, size)
+            (recordCount, compacted) = (0, size)
         }
     }
 

@@ -180,7 +180,20 @@ extension OutboxMachine {
             running[id] = item.lane
             if lanes[item.lane]?.active == nil { lanes[item.lane]?.active = id }
         }
-        for item in old.commands() where items[item.id] == nil && item.status == .pending { actions.append(.hide(item.id)) }
+        for var item in old.commands() where items[item.id] == nil && item.status == .pending {
+            if let temporary = item.submission.creates, let replacement = replacements[temporary], old.replacements[temporary] == nil {
+                // Another process has delivered the command and saved its content, so the log has only the key.
+                (item.status, item.replacement, item.hasContent) = (.delivered, replacement, true)
+                actions.append(.confirm(item))
+            } else {
+                actions.append(.hide(item.id))
+            }
+        }
+        for temporary in replacementOrder where old.replacements[temporary] == nil {
+            // An entity that is shown here moves to its key instead.
+            if let creator = old.creators[temporary], old.items[creator]?.status == .pending { continue }
+            if let replacement = replacements[temporary] { actions.append(.replaceKey(temporary, with: replacement)) }
+        }
         for item in commands() {
             let before = old.items[item.id]
             switch item.status {

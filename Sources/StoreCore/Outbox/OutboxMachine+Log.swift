@@ -47,6 +47,8 @@ extension OutboxMachine {
             map(temporary, to: replacement)
         case .unknown:
             heldLanes.insert(entry.lane.replaced(replacements))
+            // The lane is renamed with the keys of its store, even if no other command of that store is known.
+            if !entry.lane.key.isEmpty { storeNames.insert(entry.lane.name) }
         }
         fill()
     }

@@ -26,6 +26,8 @@ extension OutboxMachine {
 
     /// A temporary identifier was replaced: its contents and their lanes get the new key.
     mutating func rename(_ temporary: String, to replacement: String) {
+        // The origin may have kept the key.
+        guard temporary != replacement else { return }
         for name in storeNames {
             let (old, new) = (OutboxLane(name: name, key: temporary), OutboxLane(name: name, key: replacement))
             if heldLanes.remove(old) != nil { heldLanes.insert(new) }

@@ -43,6 +43,8 @@ struct OutboxMachine: Sendable {
         ///
         /// Another process may have retired the command already, so the action carries it.
         case confirm(Item)
+        /// Tell the stores that another process has replaced a temporary key, and has forgotten the command that created the entity.
+        case replaceKey(String, with: String)
     }
 
     /// A command as the log describes it, with its place in the order.

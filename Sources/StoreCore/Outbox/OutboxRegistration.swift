@@ -19,6 +19,12 @@ struct OutboxRegistration: Sendable {
     var engines: [StoreEngine]
     /// Decodes a key of the entities that the commands create.
     var decodeKey: (@Sendable (_ text: String) -> BoxedKey?)?
+
+    /// Tells the store of the entities that a key has replaced a temporary one, unless the entity is shown and will move.
+    func replaceKey(_ temporary: String, with replacement: String, unlessShown: Bool = true) {
+        guard let decodeKey, let key = decodeKey(temporary), let real = decodeKey(replacement) else { return }
+        engines.first?.replaceKey(key, with: real, unlessShown: unlessShown)
+    }
 }
 
 /// A decoded command with everything that depends on its type.

@@ -213,10 +213,34 @@ extension PostgresCacher {
 
     /// Returns the JSON of a key, with Unicode's different spellings of one text made equal.
     func key(of param: Param) throws -> Data {
-        let json = try encode(param, param)
-        if !(param is Int || param is String || param is UUID) { try checkOrder(of: param, json) }
+        var json = try encode(param, param)
+        if !(param is Int || param is String || param is UUID) {
+            try checkOrder(of: param, json)
+            json = Self.withoutSignOfZero(json)
+        }
         guard json.contains(where: { $0 >= 0x80 }) else { return json }
         return Data(String(decoding: json, as: UTF8.self).precomposedStringWithCanonicalMapping.utf8)
+    }
+
+    /// Returns JSON in which zero has no sign, because equal numbers must have equal JSON.
+    private static func withoutSignOfZero(_ json: Data) -> Data {
+        let (minus, zero, quote, backslash) = (UInt8(ascii: "-"), UInt8(ascii: "0"), UInt8(ascii: "\""), UInt8(ascii: "\\"))
+        guard json.contains(minus) else { return json }
+        let bytes = Array(json)
+        var (plain, isText, isEscaped) = (Data(capacity: bytes.count), false, false)
+        for (position, byte) in bytes.enumerated() {
+            if isText {
+                (isText, isEscaped) = (isEscaped || byte != quote, !isEscaped && byte == backslash)
+            } else if byte == quote {
+                isText = true
+            } else if byte == minus, bytes.dropFirst(position + 1).first == zero {
+                // Numbers such as -0.5 and 1e-05 keep their signs.
+                let neighbors = bytes[..<position].suffix(1) + bytes.dropFirst(position + 2).prefix(1)
+                if !neighbors.contains(where: { ".eE0123456789".utf8.contains($0) }) { continue }
+            }
+            plain.append(byte)
+        }
+        return plain
     }
 
     /// Compares a key with copies: a set has another order in another place of the memory, as it has in the next launch.

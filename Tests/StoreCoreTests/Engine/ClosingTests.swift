@@ -275,6 +275,74 @@ struct ClosingTests {
         #expect(closed.storedCount == 0)
     }
 
+    @Test func `C23: a clearing that runs when its scope is closed removes no file afterwards`() async throws {
+        let scope = CacheScope()
+        let removals = SharedNumber()
+        scope.setRemoval { removals.value += 1 }
+        let cacher = GatedCacher<Int, Int>()
+        let store = Store(cacher: cacher, scope: scope) { $0 }
+        cacher.hold(.removeAll)
+        let clearing = Task { try await scope.clear() }
+        try await cacher.began(.removeAll)
+        let closing = Task { try await scope.close() }
+        try await until("the scope is closed") { scope.isClosed }
+        cacher.release()
+        try await closing.value
+        let error = await #expect(throws: StoreError.self) { try await clearing.value }
+        #expect(error?.code == .closed)
+        #expect(removals.value == 0)
+        withExtendedLifetime(store) {}
+    }
+
+    @Test func `C23: closing a scope waits while a clearing removes files`() async throws {
+        let scope = CacheScope()
+        let (hasBegun, gate) = (WatchedState(false), WatchedState(false))
+        scope.setRemoval {
+            hasBegun.update { $0 = true }
+            try await gate.wait { $0 ? () : nil }
+        }
+        let clearing = Task { try await scope.clear() }
+        try await hasBegun.wait { $0 ? () : nil }
+        let hasReturned = WatchedState(false)
+        let closing = Task {
+            try await scope.close()
+            hasReturned.update { $0 = true }
+        }
+        try await until("the scope is closed") { scope.isClosed }
+        await otherTasksRun()
+        #expect(!hasReturned.current)
+        gate.update { $0 = true }
+        try await clearing.value
+        try await closing.value
+    }
+
+    @Test(arguments: [false, true])
+    func `C23: a call that closes a scope waits while another one removes files`(_ clearing: Bool) async throws {
+        let scope = CacheScope()
+        let (begun, gate) = (WatchedState(0), WatchedState(false))
+        scope.setRemoval {
+            let number = begun.update { number in
+                number += 1
+                return number
+            }
+            // Only the first removal is held.
+            if number == 1 { try await gate.wait { $0 ? () : nil } }
+        }
+        let first = Task { try await scope.close(clearing: true) }
+        try await begun.wait { $0 == 1 ? () : nil }
+        let hasReturned = WatchedState(false)
+        let second = Task {
+            try await scope.close(clearing: clearing)
+            hasReturned.update { $0 = true }
+        }
+        if clearing { try await begun.wait { $0 == 2 ? () : nil } }
+        await otherTasksRun()
+        #expect(!hasReturned.current)
+        gate.update { $0 = true }
+        try await first.value
+        try await second.value
+    }
+
     @Test(arguments: [StorePolicy.UnwantedFetch.cancel(after: .zero), .complete])
     func `C23: closing a scope waits for the fetch of a store that was released`(_ unwanted: StorePolicy.UnwantedFetch) async throws {
         let scope = CacheScope()

@@ -366,6 +366,27 @@ struct PageWindowTests {
         #expect(observer.states.allSatisfy { $0.content?.isEmpty != true })
     }
 
+    @Test func `C13, C18: a refetch of a window with room ends at the last pages with rows, on both sides`() async throws {
+        let fetcher = ScriptedPaginationFetcher<Int, Row> { request in
+            let page = request.pageKey.flatMap { Int($0) } ?? 10
+            let isEmpty = page < 9 || (12...14).contains(page)
+            return .page(isEmpty ? [] : Book.rows(page...page), nextKey: "\(page + 1)", prevKey: "\(page - 1)")
+        }
+        let list = PaginationStore(
+            cacher: MemoryCacher<Int, [Row]>(), fetcher: fetcher, paging: PagingPolicy(maximumPages: 8), time: ManualTime())[1]
+        let observer = RecordingObserver(list.publish())
+        try await observer.next { $0.isCompleted }
+        await page(list, .next, times: 2)
+        await page(list, .prev, times: 2)
+        #expect(fetcher.requests.map(\.pageKey) == [nil, "11", "12", "9", "8"])
+        await list.invalidate()
+        #expect(try await list.requireData() == Book.rows(9...11))
+        // The empty pages 12 and 8 are not counted, so the refetch does not follow them to page 15.
+        #expect(fetcher.requests.dropFirst(5).map(\.pageKey) == [nil, "11", "9"])
+        await page(list, .next)
+        #expect(fetcher.requests.last?.pageKey == "12")
+    }
+
     @Test(arguments: [false, true])
     func `C18: pages without new elements hold no memory, however many they are`(_ repeating: Bool) async throws {
         let cacher = MemoryCacher<Int, [Row]>()

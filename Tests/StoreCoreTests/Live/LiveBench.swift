@@ -34,6 +34,9 @@ final class LiveBench: Sendable {
         RecordingObserver(store[param].publish(forceRefresh: forceRefresh))
     }
 
+    /// The time of the next step of the only live key that no fact causes.
+    var nextWake: MonotonicInstant? { store.engine.state.withLock { $0.live.values.first?.value.machine.nextWake } }
+
     var liveKeys: Int { store.engine.state.withLock { $0.live.count } }
 
     /// Waits until no key is live.

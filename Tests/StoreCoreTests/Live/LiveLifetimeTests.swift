@@ -49,6 +49,24 @@ struct LiveLifetimeTests {
         try await bench.events.first("retried")
     }
 
+    @Test func `C10, L4: content that expires while its stream waits causes neither a fetch nor a timer of its own`() async throws {
+        var policy = StorePolicy.reconnecting()
+        policy.revalidatesOnExpiry = true
+        let bench = LiveBench(expiry: .after(.seconds(2)), policy: policy)
+        let observer = bench.observe()
+        try await bench.feed.send(.content("a"))
+        try await bench.feed.end(throwing: Lost(retryAfter: .seconds(10)))
+        try await observer.next { $0.error != nil && $0.content == "a" }
+        // A timer at the deadline would fire again and again, because the stream itself serves the expired content.
+        #expect(bench.nextWake == bench.time.now.advanced(by: .seconds(10)))
+        try await bench.time.sleepers(atLeast: 1)
+        bench.time.advance(by: .seconds(10) - .nanoseconds(1))
+        #expect(bench.nextWake == bench.time.now.advanced(by: .nanoseconds(1)))
+        #expect(bench.feed.connections.count == 1)
+        bench.time.advance(by: .nanoseconds(1))
+        try await bench.feed.connected(count: 2)
+    }
+
     @Test func `L4: each connection reports its beginning and its end`() async throws {
         let bench = LiveBench(policy: .reconnecting(), reports: true)
         let observer = bench.observe()

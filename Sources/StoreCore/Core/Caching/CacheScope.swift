@@ -29,8 +29,10 @@ public final class CacheScope: Sendable {
 
     /// Guards the members; adding a member removes the released ones.
     private let state = Lock(State())
-    /// The number of outboxes that are being created.
-    private let creations = WatchedState(0)
+    /// The number of outboxes that are being created, and of removals of records: work of the scope itself that changes files.
+    private let work = WatchedState(0)
+    /// The number of calls of `close(clearing: true)` that have not removed the records yet.
+    private let removals = WatchedState(0)
 
     /// Creates an empty group. Its files, if it has any, are in a new temporary directory.
     public convenience init() {
@@ -58,13 +60,13 @@ public final class CacheScope: Sendable {
     /// - Throws: ``StoreError/Code/closed`` if the scope is closed; the first error, after all other data is cleared. `CancellationError` if
     ///   the task is canceled; all data is cleared even then, and only the wait for the cachers ends early.
     public func clear() async throws {
-        if isClosed { throw StoreError(.closed, "clearing a closed scope: call close(clearing: true), or create a new scope") }
+        if isClosed { throw StoreError.closedScope }
         // First, so that the result of a delivery never reaches a store that is already cleared.
         var firstError = await failure { try await $0.prepareToClear() }
         // Clears all stores at once: while one cacher is slow, a fetch for the old data must not complete in another store.
         let clearError = await failure { try await $0.clear() }
         firstError = firstError ?? clearError
-        do { try await removeRecords() } catch { firstError = firstError ?? error }
+        do { try await removeRecordsIfOpen() } catch { firstError = firstError ?? error }
         try Task.checkCancellation()
         if let firstError { throw firstError }
     }
@@ -86,6 +88,7 @@ public final class CacheScope: Sendable {
     /// - Throws: The first error of a cacher or an outbox, after everything has ended. `CancellationError` if the task is canceled;
     ///   everything is closed even then, and only the wait ends early. Call the method again to wait.
     public func close(clearing: Bool = false) async throws {
+        if clearing { removals.update { $0 += 1 } }
         state.withLock { $0.isClosed = true }
         try await ClosingCall.wait { [self] in
             // First, so that the result of a delivery or a fetch reaches no other member.
@@ -97,6 +100,9 @@ public final class CacheScope: Sendable {
                 do { try await removeRecords() } catch { firstError = firstError ?? error }
                 if firstError == nil { state.withLock { $0.isEmptied = true } }
             }
+            if clearing { removals.update { $0 -= 1 } }
+            // The other calls may wait for the call of a cacher that makes this one.
+            if !StoreEngine.isInCacherCall { try await removals.wait { $0 == 0 ? () : nil } }
             try Task.checkCancellation()
             if let firstError { throw firstError }
         }
@@ -107,17 +113,29 @@ public final class CacheScope: Sendable {
         try await state.withLock({ $0.removeRecords })?()
     }
 
-    /// Waits for the outboxes that are being created, and for work that has outlived its store or outbox, such as a canceled fetch.
+    /// Removes the records of stores that do not exist now, unless the scope was closed: the directory may belong to a new scope since.
+    private func removeRecordsIfOpen() async throws {
+        // In one step with the look, so that a call that closes the scope either waits for the removal or prevents it.
+        let mayRemove = state.withLock { state in
+            if !state.isClosed { work.update { $0 += 1 } }
+            return !state.isClosed
+        }
+        guard mayRemove else { throw StoreError.closedScope }
+        defer { work.update { $0 -= 1 } }
+        try await removeRecords()
+    }
+
+    /// Waits for the work of the scope itself, and for work that has outlived its store or outbox, such as a canceled fetch.
     private func waitForReleasedMembers() async throws {
-        try await creations.wait { $0 == 0 ? () : nil }
+        try await work.wait { $0 == 0 ? () : nil }
         let counters = state.withLock { $0.members.compactMap(\.running) }
         for counter in counters { try await counter.wait { $0 == 0 ? () : nil } }
     }
 
     /// Creates an outbox, which a call of ``close(clearing:)`` waits for: the creation changes files.
     package func creating<Member>(_ create: () throws -> Member) rethrows -> Member {
-        creations.update { $0 += 1 }
-        defer { creations.update { $0 -= 1 } }
+        work.update { $0 += 1 }
+        defer { work.update { $0 -= 1 } }
         return try create()
     }
 
@@ -178,6 +196,12 @@ public final class CacheScope: Sendable {
     }
 }
 
+extension StoreError {
+    fileprivate static var closedScope: StoreError {
+        StoreError(.closed, "clearing a closed scope: call close(clearing: true), or create a new scope")
+    }
+}
+
 /// An object with data that belongs to a scope: the engine of a store, an outbox, or the cookies of a host.
 package protocol CacheScopeMember: AnyObject, Sendable {
     /// Drops work with results that would reach other members of the scope; called before any member is cleared.
@@ -221,7 +245,7 @@ extension CacheScopeMember {
 extension StoreEngine: CacheScopeMember {
     package func clear() async throws {
         clocks.rows.withLock { $0.removeAll() }
-        if isOpen { try await clearEverything() }
+        try await clearEverything(unlessClosed: true)
     }
 
     package func refuse() async { shut() }

@@ -251,6 +251,27 @@ extension KeyMachine {
         wakes.refetchesAtDeadline = false
     }
 
+    /// The key turns out to be temporary, and another key has replaced it: ends the fetch of this one.
+    ///
+    /// - Returns: The callers that the other key can serve, oldest first. Those that wait for a save of this key stay.
+    mutating func replaced(_ transition: inout Transition) -> [(id: CallerID, need: CallerNeed)] {
+        let moved = desk.callers.filter { !$0.value.isSavedNeed && $0.value != .allSaved }.sorted { $0.key < $1.key }
+        for (id, _) in moved { desk.forget(id) }
+        desk.observers = 0
+        // An outbox that has ended may have shown the entity.
+        if isTemporary, let content = book.held?.record.content {
+            transition.discarded.append(content)
+            book.held = nil
+        }
+        for patch in book.patches { transition.leftovers.append(patch) }
+        book.patches = []
+        rebuildOverlay(&transition)
+        dropFlight(&transition)
+        forgetFailures(into: &transition.leftovers)
+        endTransition(&transition)
+        return moved.map { ($0.key, $0.value) }
+    }
+
     /// The temporary key is replaced: returns its content and its patches, and removes them from this machine.
     mutating func commandMoved(_ id: UUID, _ transition: inout Transition) -> (content: Content?, patches: [Patch<Content>]) {
         let content = book.held?.record.content
@@ -275,6 +296,8 @@ extension KeyMachine {
         _ id: UUID, _ known: CreatedContent<Content>, shown: Content, isObserved: Bool, _ moved: [Patch<Content>],
         _ transition: inout Transition
     ) -> [UUID] {
+        // The origin may have kept the temporary key.
+        let shown = firstContentRemoved(id, &transition) ?? shown
         if !book.foldedCommands.contains(id) {
             switch known {
             case .response(let content):
@@ -299,6 +322,20 @@ extension KeyMachine {
         }
         endTransition(&transition)
         return book.foldedCommands.contains(id) ? book.foldedCommands : book.foldedCommands + [id]
+    }
+
+    /// Removes the first content of the entity from this machine, and the patch that keeps the key from being fetched.
+    ///
+    /// - Returns: The content; `nil` if this machine has none, or has content of the origin in its place.
+    private mutating func firstContentRemoved(_ id: UUID, _ transition: inout Transition) -> Content? {
+        guard let position = book.patches.firstIndex(where: { $0.first != nil && $0.command?.id == id }) else { return nil }
+        transition.leftovers.append(book.patches.remove(at: position))
+        mirror(&transition)
+        // Another process may have saved content of the origin, which may be saved here, too.
+        guard let content = book.held?.record.content, book.held?.record.freshness.storage == .forbidden else { return nil }
+        transition.discarded.append(content)
+        book.held = nil
+        return content
     }
 
     /// Shows content that only stands in for that of the origin: it is out of date, and is not saved. An earlier removal continues.

@@ -101,6 +101,28 @@ struct LiveKey {
         return crowd.reply
     }
 
+    /// A caller of a temporary key. Its reply is `nil` if it has its result and only keeps the key live.
+    typealias MovedCaller = (id: CallerID, need: CallerNeed, reply: Reply<CallerAnswer<BoxedContent>>?, isCrowd: Bool)
+
+    /// Ends the work for this key, because another one has replaced it, and removes the callers that the other key can serve.
+    mutating func callersMoved(_ transition: inout KeyMachine<BoxedContent>.Transition) -> [MovedCaller] {
+        machine.replaced(&transition).map { id, need in
+            let isCrowd = crowd?.id == id
+            return (id, need, takeCallers(id), isCrowd)
+        }
+    }
+
+    /// A caller of a temporary key arrives at this key, which has replaced it.
+    mutating func callerMoved(_ caller: MovedCaller, _ transition: inout KeyMachine<BoxedContent>.Transition) {
+        if caller.isCrowd, crowd == nil, let reply = caller.reply {
+            crowd = (caller.id, reply)
+        } else {
+            callers[caller.id] = caller.reply
+        }
+        guard let answer = machine.callerArrived(caller.id, needing: caller.need, &transition) else { return }
+        transition.actions.append(.answer(caller.id, answer))
+    }
+
     /// Returns the key's identity in the graph of waits, and creates it if needed.
     mutating func identified() -> FetchedKey {
         if let identity { return identity }

@@ -16,6 +16,9 @@ extension StoreEngine {
     /// The call of a cacher in this task, which the task cannot wait for.
     @TaskLocal private static var cacherCall: CacherCall?
 
+    /// Whether the task is inside a call of the cacher of any store.
+    static var isInCacherCall: Bool { cacherCall?.isRunning.current == true }
+
     /// Calls the cacher.
     func calling<Result>(_ call: CacherQueue<BoxedKey>.Call, _ body: () async throws -> Result) async rethrows -> Result {
         let isRunning = WatchedState(true)
@@ -159,19 +162,22 @@ extension StoreEngine {
     /// - Throws: The cacher's failure; `CancellationError` if the task is canceled, and ``StoreError/Code/reentrantFetch`` inside a call of
     ///   the own cacher, which do not stop the clearing.
     func clearAll() async throws {
-        try checkOpen()
-        try await clearEverything()
+        guard try await clearEverything(unlessClosed: true) else { throw StoreError.closedStore }
     }
 
-    /// Forgets everything, also in a closed store.
-    func clearEverything() async throws {
+    /// Forgets everything, by default also in a closed store.
+    ///
+    /// - Returns: Whether everything was forgotten; `false` only for a closed store.
+    @discardableResult
+    func clearEverything(unlessClosed: Bool = false) async throws -> Bool {
         let (id, reply) = (nextID(), ClearReply())
-        beginClearing(id, reply)
+        guard beginClearing(id, reply, unlessClosed: unlessClosed) else { return false }
         if backing != nil, waitsForItself() { throw StoreError.insideCall }
         let result = await cleared(id, reply)
         // Even without a cacher to wait for, a canceled caller must see the same outcome.
         try Task.checkCancellation()
         try result.get()
+        return true
     }
 
     /// Waits until the cacher is empty. Cancellation ends the wait, and the clearing continues.
@@ -187,9 +193,11 @@ extension StoreEngine {
         }
     }
 
-    private func beginClearing(_ id: CallerID, _ reply: ClearReply) {
+    /// - Returns: `false` for a closed store that must not be cleared any longer, because its cacher's place may belong to another one.
+    private func beginClearing(_ id: CallerID, _ reply: ClearReply, unlessClosed: Bool) -> Bool {
         var effects = Effects()
-        state.withLock { state in
+        let begins = state.withLock { state in
+            if unlessClosed, state.isClosed { return false }
             // First, so that the saves that the cleared keys request wait until the cacher is empty.
             if backing != nil {
                 state.clearers[id] = reply
@@ -201,8 +209,10 @@ extension StoreEngine {
                 take(key, &state, &effects) { key, transition in key.machine.clearedWithCacher(&transition) }
             }
             if backing == nil { reply.put(.success(())) } else { startCalls(&state) }
+            return true
         }
         effects.deliver(onEvent)
+        return begins
     }
 
     /// Empties memory, and drops everything that waits to be fetched.

@@ -90,9 +90,30 @@ extension StoreEngine {
 
     func isReplaced(_ param: BoxedKey) -> Bool { state.withLock { $0.replacedKeys[param] != nil } }
 
-    /// Replaces a temporary key from an earlier process.
-    package func replaceKey(_ temporary: BoxedKey, with param: BoxedKey) {
-        state.withLock { $0.replacedKeys.replace(temporary, with: param) }
+    /// Replaces a temporary key from an earlier process or another one.
+    ///
+    /// Observers and callers may have named the key before this store knew of it. The key that replaces it serves them from now on.
+    ///
+    /// - Parameters:
+    ///   - temporary: The temporary key.
+    ///   - param: The key that replaces it.
+    ///   - unlessShown: Whether an entity that is shown under the temporary key stays, because it moves when its command is settled.
+    package func replaceKey(_ temporary: BoxedKey, with param: BoxedKey, unlessShown: Bool) {
+        guard temporary != param else { return }
+        var effects = Effects()
+        state.withLock { state in
+            let former = state.live[temporary]
+            if unlessShown, former?.value.machine.isTemporary == true { return }
+            state.replacedKeys.replace(temporary, with: param)
+            guard let former else { return }
+            let (suspensions, callers) = take(former, &state, &effects) { key, transition in
+                (key.observers.removeAll().compactMap(\.suspension), key.callersMoved(&transition))
+            }
+            for suspension in suspensions { effects.observers.append(suspension) }
+            guard !callers.isEmpty, let key = liveKey(param, &state, &effects) else { return }
+            take(key, &state, &effects) { key, transition in for caller in callers { key.callerMoved(caller, &transition) } }
+        }
+        effects.deliver(onEvent)
     }
 
     /// Moves the content, the patches and the observers of a temporary key to the key that replaces it, and waits for the save.
