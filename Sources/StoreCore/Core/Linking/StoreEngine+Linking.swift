@@ -113,6 +113,7 @@ extension StoreEngine {
             return []
         }
         let number = clocks.number
+        if case .changed = change { turn.noteChange() }
         var outcome: LinkOutcome = []
         if isNew {
             date(&record, &linked, change, turn)
