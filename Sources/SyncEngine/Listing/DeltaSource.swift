@@ -189,7 +189,7 @@ struct SavedList<Item: SyncItem & Codable>: Sendable {
         try (head + Data([10]) + text).write(to: file, options: .atomic)
     }
 
-    /// Applies changes: each item is there once, in the order of its first appearance.
+    /// Applies changes: each changed item is there once, at the place of the first item with its key, or at the end.
     mutating func apply(_ delta: ListChanges<Item>) {
         token = delta.token
         passes += 1
@@ -203,10 +203,12 @@ struct SavedList<Item: SyncItem & Codable>: Sendable {
                 if last.updateValue(nil, forKey: key) == nil { order.append(key) }
             }
         }
+        // The list may repeat a key, and no other item with the key may stay.
+        var placed: Set<Item.Key> = []
         items = items.compactMap { item in
-            guard let change = last.removeValue(forKey: item.key) else { return item }
-            return change
+            guard let change = last[item.key] else { return item }
+            return placed.insert(item.key).inserted ? change : nil
         }
-        items += order.compactMap { last[$0] ?? nil }
+        items += order.compactMap { placed.contains($0) ? nil : last[$0] ?? nil }
     }
 }

@@ -137,8 +137,7 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
 
     /// Leaves out the items that have changed since the list was requested.
     public func prepareDownload(_ plan: SyncPlan<Item>) async throws -> [SyncPlan<Item>.Download] {
-        defer { if plan.isDryRun { ages.end() } }
-        return plan.downloads.filter { download in
+        plan.downloads.filter { download in
             let change = change(of: download.item.key)
             return change == nil || (change == .fetched && !isComplete)
         }
@@ -188,18 +187,19 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
 
 /// The changes of a store since each pass and each plan has requested its list.
 private final class ListAges<Key: Hashable & Sendable>: Sendable {
-    /// A pass, or a plan that is made beside it.
-    private struct Reading: Hashable, Sendable {
-        var pass = PassMark.all
-        var isDryRun = DryRun.isOn
-    }
-
-    private let watches = Lock<[Reading: ChangeWatch<Key>]>([:])
+    /// The watches of passes. A plan, which may be made beside a pass and beside other plans, keeps its own.
+    private let watches = Lock<[Set<PassMark>: ChangeWatch<Key>]>([:])
 
     /// The changes since the calling pass or plan has requested its list; `nil` if it has not.
-    var current: ChangeWatch<Key>? { watches.withLock { $0[Reading()] } }
+    var current: ChangeWatch<Key>? {
+        guard let plan = DryRun.current else { return watches.withLock { $0[PassMark.all] } }
+        return plan.kept.withLock { $0[ObjectIdentifier(self)] } as? ChangeWatch<Key>
+    }
 
-    func begin(_ watch: ChangeWatch<Key>) { watches.withLock { $0[Reading()] = watch } }
+    func begin(_ watch: ChangeWatch<Key>) {
+        guard let plan = DryRun.current else { return watches.withLock { $0[PassMark.all] = watch } }
+        plan.kept.withLock { $0[ObjectIdentifier(self)] = watch }
+    }
 
-    func end() { watches.withLock { _ = $0.removeValue(forKey: Reading()) } }
+    func end() { watches.withLock { _ = $0.removeValue(forKey: PassMark.all) } }
 }

@@ -170,6 +170,29 @@ struct DeltaTests {
         #expect(origin.takeRequests() == ["full", "since 1", "full"])
     }
 
+    @Test(arguments: [DuplicateKeys.keepFirst, .keepLast])
+    func `S8, S26: a change of a key that the whole list repeats concerns all items with the key`(duplicates: DuplicateKeys) async throws {
+        func sync() async throws -> SyncReport {
+            let target = DirectoryTarget(directory: bench.url, transfer: BenchTransfer(bench: bench), durability: .crash) {
+                [origin, file] in
+                DeltaSource(saving: file) {
+                    let files = ["a", "b", "c"].map { Origin.file($0, "1") }
+                    return (ListedSource(files + files), token: "1")
+                } changes: {
+                    origin.changes(since: $0)
+                }
+            }
+            let options = SyncOptions(removalLimit: .unlimited, updateLimit: .unlimited, retry: .never, duplicates: duplicates)
+            return try await OneWaySynchronizer(processor: target, options: options).sync()
+        }
+        bench.origin.withLock { $0.contents = ["a": "1", "b": "1", "c": "1"] }
+        #expect(try await sync().duplicates.count == 3)
+        bench.origin.withLock { $0.contents = ["a": "2", "c": "1"] }
+        origin.state.withLock { $0.answer = { _ in ListChanges([.set(Origin.file("a", "2")), .removed("b")], token: "2") } }
+        #expect(try await sync().duplicates.map(\.description) == ["c"])
+        #expect(try bench.files == ["a": "2", "c": "1"])
+    }
+
     @Test func `S3, S26: changes that remove everything meet the safety gate`() async throws {
         try await sync(["a": "1", "b": "2"])
         origin.publish([:])

@@ -157,6 +157,21 @@ struct StoreListAgeTests {
         #expect(found.leftOut == ["p1"])
     }
 
+    @Test func `S4: plans beside each other know the ages of their own lists`() async throws {
+        let store = store()
+        let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: list, store: store))
+        try await synchronizer.sync()
+        origin.update { ($0.isListHeld, $0.listRequests) = (true, 0) }
+        let older = Task { try await synchronizer.plan() }
+        try await origin.wait { $0.listRequests == 1 ? () : nil }
+        await store["p1"].update(Photo(key: "p1", version: 2))
+        let younger = Task { try await synchronizer.plan() }
+        try await origin.wait { $0.listRequests == 2 ? () : nil }
+        origin.update { $0.isListHeld = false }
+        #expect(try await older.value.leftOut == ["p1"])
+        #expect(try await younger.value.updates.map(\.item.key) == ["p1"])
+    }
+
     @Test(arguments: [Change.update, .creation, .removal])
     func `S4: a change by another process while the list is read is not undone`(change: Change) async throws {
         let (own, other) = (
