@@ -160,7 +160,8 @@ struct SavedList<Item: SyncItem & Codable>: Sendable {
         else { return nil }
         let text = Data(data[(end + 1)...])
         guard head.sha256 == Head(head.token, head.passes, list: text).sha256 else { return nil }
-        let list = StreamedSource<Item> { ListBytes(Once(data: text), length: nil) }
+        var list = StreamedSource<Item> { ListBytes(Once(data: text), length: nil) }
+        list.byteLimit = .max
         var reading = ListReading(reader: list.makeReader(), board: nil)
         items = []
         // A file without its end marker was cut.
