@@ -121,6 +121,14 @@ extension Store {
 }
 
 extension StoreEngine {
+    /// A user has changed linked content: the places with the stamp of the change have new values of their entities, which are keys here.
+    func noteChange(of places: LinkedPlaces, at stamp: Stamp) {
+        state.withLock { state in
+            guard !state.watches.isEmpty else { return }
+            for (key, placed) in zip(places.entities.keys, places.stamps) where placed == stamp { state.noteChange(of: state.resolve(key)) }
+        }
+    }
+
     /// A request has brought the content of a key. Noted before the content is accepted.
     func noteFetch(_ ticket: Ticket, of param: BoxedKey) {
         state.withLock { state in if !state.watches.isEmpty { state.noteFetch(ticket, of: state.resolve(param)) } }

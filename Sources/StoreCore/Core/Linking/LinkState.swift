@@ -128,7 +128,6 @@ final class LinkTurn: Sendable {
         var leftovers: [any Sendable] = []
         var unread: [(engine: StoreEngine, key: BoxedKey)] = []
         var events: [StoreEventKind] = []
-        var isChange = false
     }
 
     init(before: Mark) { self.before = before }
@@ -146,11 +145,6 @@ final class LinkTurn: Sendable {
     }
 
     var unread: [(engine: StoreEngine, key: BoxedKey)] { gathered.withLock { $0.unread } }
-
-    /// Notes that a user changes the key, so that values of its places are changes of their entities by a user, too.
-    func noteChange() { gathered.withLock { $0.isChange = true } }
-
-    var isChange: Bool { gathered.withLock { $0.isChange } }
 
     /// Reports an event of the store whose key is in transition.
     func report(_ event: StoreEventKind) { gathered.withLock { $0.events.append(event) } }

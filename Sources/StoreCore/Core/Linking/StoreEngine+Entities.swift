@@ -71,7 +71,6 @@ extension StoreEngine {
                     return key.entityValue()
                 }
                 key.machine.merged(content, at: stamp, isWhole: link.isFull, &transition)
-                transition.isWriting = turn.isChange
                 return key.entityValue()
             }
             if merged == nil { mergeRow(value, parts, of: link, into: state.resolve(key), at: stamp, &state, &effects) }

@@ -113,7 +113,6 @@ extension StoreEngine {
             return []
         }
         let number = clocks.number
-        if case .changed = change { turn.noteChange() }
         var outcome: LinkOutcome = []
         if isNew {
             date(&record, &linked, change, turn)
@@ -123,6 +122,10 @@ extension StoreEngine {
             }
             let old = linked.places
             linked.places = links.enumerated().map { places(of: $1, $0, record, linked, change) }
+            // Also for entities that are not in memory, into which the values are merged later.
+            if case .changed(_, let stamp) = change {
+                for (link, places) in zip(links, linked.places) { link.entities.noteChange(of: places, at: stamp) }
+            }
             for (number, link) in links.enumerated() where old.indices.contains(number) {
                 keepNewer(link, from: old[number], in: &linked.places[number], &record, change)
             }
