@@ -80,13 +80,19 @@ public struct DeltaSource<Full: SourceList>: SourceList where Full.Item: Codable
             guard let page = try await whole?.next() else { return nil }
             state?.items += page.items
             guard let mark = page.end, let state else { return page }
-            return end(with: page.items, state, mark)
+            return end(with: page.items, state, mark, after: page.whenApplied)
         }
 
-        private mutating func end(with items: [Item], _ state: SavedList<Item>, _ mark: SourceEnd) -> SourcePage<Item> {
+        private mutating func end(
+            with items: [Item], _ state: SavedList<Item>, _ mark: SourceEnd, after whenApplied: (@Sendable () async throws -> Void)? = nil
+        ) -> SourcePage<Item> {
             hasEnded = true
             var page = SourcePage(items, end: mark)
-            page.whenApplied = { [file = source.file] in try await state.write(to: file) }
+            // The token last: without it, the next pass requests the whole list again, and repeats what has failed here.
+            page.whenApplied = { [file = source.file] in
+                try await whenApplied?()
+                try await state.write(to: file)
+            }
             return page
         }
     }
