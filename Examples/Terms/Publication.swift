@@ -54,7 +54,7 @@ struct ManifestFile: Codable, Equatable {
     /// Reads a manifest, also in its plain form.
     init(reading data: Data) throws {
         // The store's own reader finds the problems that a decoder ignores, such as a text that is listed twice.
-        let manifest = try VersionManifest(parsing: data)
+        let manifest = try VersionManifest(parsing: data, limit: .max)
         if let problem = manifest.problems.first {
             throw Refusal("the last manifest has a malformed entry for “\(problem.identifier)”: \(problem.reason); correct it first")
         }
@@ -100,6 +100,8 @@ struct Publication: Equatable {
         var recovers = false
         var expires: String?
         var isSigned = false
+        /// The size of the largest file that the apps read; the default of `RemoteFile`.
+        var limit = 1_000_000
     }
 
     struct Change: Equatable {
@@ -125,7 +127,7 @@ struct Publication: Equatable {
         var newest: [String: (version: SemanticVersion, source: Source)] = [:]
         for source in sources.sorted(by: { $0.path < $1.path }) {
             let (identifier, version) = try Self.name(of: source.path)
-            try Self.check(source)
+            try Self.check(source, options.limit)
             if let known = newest[identifier] {
                 if known.version == version {
                     throw Refusal(
@@ -174,12 +176,13 @@ struct Publication: Equatable {
     }
 
     /// Refuses what a store would refuse as a text.
-    private static func check(_ source: Source) throws {
+    private static func check(_ source: Source, _ limit: Int) throws {
         func refuse(_ reason: String) -> Refusal { Refusal("“\(source.path)” \(reason)") }
         // HTML in Markdown is intended, and the app declares the type.
         let markupType = source.path.hasSuffix(".md") ? "text/markdown" : nil
-        if let error = TextStoreError(refusing: source.bytes, markupType: markupType) {
-            throw refuse("would be refused by apps: \(error.message)")
+        if let error = TextStoreError(refusing: source.bytes, markupType: markupType, limit: limit) {
+            let remedy = error.code == .tooLarge ? " of the file in the apps, and pass --limit" : ""
+            throw refuse("would be refused by apps: \(error.message)\(remedy)")
         }
         if String(decoding: source.bytes, as: UTF8.self).allSatisfy({ $0.isWhitespace || $0 == "\u{FEFF}" }) {
             throw refuse("is empty, and apps keep the old text then; write it")

@@ -18,7 +18,7 @@ struct PublishCommand {
                              [--last <manifest>] [--percent <text>=<number>]
                              [--group <text>=<set>] [--rollback <text>]
                              [--remove <text>] [--expires <days>] [--recover]
-                             [--revision <number>]
+                             [--revision <number>] [--limit <bytes>]
 
         Writes <directory>/versions.json, the manifest of the newest version of each
         text. A text is a file identifier@version.txt, such as eula@2.0.0.txt, and a
@@ -35,6 +35,7 @@ struct PublishCommand {
           --expires   the days until the manifest expires
           --recover   raises the epoch, after a revision that was published too high
           --revision  a revision of your own
+          --limit     the size of the largest file that the apps read
 
         exit codes: 0 the manifest was written, or would be; 1 a file or OpenSSL
         failed; 2 devices would refuse the manifest; 64 wrong usage.
@@ -77,6 +78,9 @@ struct PublishCommand {
             case "--revision":
                 guard let revision = UInt64(try value(of: argument)) else { throw Mistake(description: "--revision is not a number") }
                 parsed.revision = revision
+            case "--limit":
+                guard let limit = Int(try value(of: argument)), limit > 0 else { throw Mistake(description: "--limit is not a size") }
+                parsed.limit = limit
             case _ where argument.hasPrefix("-"): throw Mistake(description: "unknown option \(argument)")
             default: places.append(argument)
             }
@@ -96,11 +100,17 @@ struct PublishCommand {
             for change in publication.changes { show(change, on: screen) }
             if publication.changes.isEmpty { screen.note("no text has changed") }
             for note in publication.notes { screen.warning(note) }
+            let bytes = try publication.manifest.bytes()
+            guard bytes.count <= options.limit else {
+                throw Refusal(
+                    "the manifest has \(bytes.count) bytes, and apps read \(options.limit); divide the texts, or let the apps raise the limit "
+                        + "of its file and pass --limit")
+            }
             guard !isDry else {
                 screen.good("nothing is written: this was a dry run\n")
                 return 0
             }
-            try write(try publication.manifest.bytes(), on: screen)
+            try write(bytes, on: screen)
             return 0
         } catch let refusal as Refusal {
             screen.complain("refused: \(refusal)")

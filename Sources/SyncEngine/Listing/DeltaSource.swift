@@ -82,13 +82,19 @@ public struct DeltaSource<Full: SourceList>: SourceList where Full.Item: Codable
             guard let page = try await whole?.next() else { return nil }
             state?.items += page.items
             guard let mark = page.end, let state else { return page }
-            return end(with: page.items, state, mark)
+            return end(with: page.items, state, mark, after: page.whenApplied)
         }
 
-        private mutating func end(with items: [Item], _ state: SavedList<Item>, _ mark: SourceEnd) -> SourcePage<Item> {
+        private mutating func end(
+            with items: [Item], _ state: SavedList<Item>, _ mark: SourceEnd, after whenApplied: (@Sendable () async throws -> Void)? = nil
+        ) -> SourcePage<Item> {
             hasEnded = true
             var page = SourcePage(items, end: mark)
-            page.whenApplied = { [file = source.file] in try await state.write(to: file) }
+            // The token last: without it, the next pass requests the whole list again, and repeats what has failed here.
+            page.whenApplied = { [file = source.file] in
+                try await whenApplied?()
+                try await state.write(to: file)
+            }
             return page
         }
     }
@@ -162,7 +168,8 @@ struct SavedList<Item: SyncItem & Codable>: Sendable {
         else { return nil }
         let text = Data(data[(end + 1)...])
         guard head.sha256 == Head(head.token, head.passes, list: text).sha256 else { return nil }
-        let list = StreamedSource<Item> { ListBytes(Once(data: text), length: nil) }
+        var list = StreamedSource<Item> { ListBytes(Once(data: text), length: nil) }
+        list.byteLimit = .max
         var reading = ListReading(reader: list.makeReader(), board: nil)
         items = []
         // A file without its end marker was cut.
@@ -191,7 +198,7 @@ struct SavedList<Item: SyncItem & Codable>: Sendable {
         try (head + Data([10]) + text).write(to: file, options: .atomic)
     }
 
-    /// Applies changes: each item is there once, in the order of its first appearance.
+    /// Applies changes: each changed item is there once, at the place of the first item with its key, or at the end.
     mutating func apply(_ delta: ListChanges<Item>) {
         token = delta.token
         passes += 1
@@ -205,10 +212,12 @@ struct SavedList<Item: SyncItem & Codable>: Sendable {
                 if last.updateValue(nil, forKey: key) == nil { order.append(key) }
             }
         }
+        // The list may repeat a key, and no other item with the key may stay.
+        var placed: Set<Item.Key> = []
         items = items.compactMap { item in
-            guard let change = last.removeValue(forKey: item.key) else { return item }
-            return change
+            guard let change = last[item.key] else { return item }
+            return placed.insert(item.key).inserted ? change : nil
         }
-        items += order.compactMap { last[$0] ?? nil }
+        items += order.compactMap { placed.contains($0) ? nil : last[$0] ?? nil }
     }
 }

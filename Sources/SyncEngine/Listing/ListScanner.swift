@@ -13,6 +13,8 @@ struct ListScanner: Sendable {
         case pastEnd(afterItems: Int)
         /// An item is larger than the limit.
         case tooLarge(item: Int)
+        /// The list is larger than its limit in bytes.
+        case tooLong(limit: Int64)
         /// The bytes end within an item, or before the array is closed.
         case cut(afterItems: Int)
         /// The bytes end after a complete line, and neither a marker nor a length marks the end of the list.
@@ -41,6 +43,7 @@ struct ListScanner: Sendable {
     private static let longestMarker = 128
 
     private let limit: Int
+    private let byteLimit: Int64
     private var layout = Layout.lines
     private var place = Place.beginning
     private var depth = 0
@@ -58,14 +61,17 @@ struct ListScanner: Sendable {
 
     /// Creates a scanner.
     ///
-    /// - Parameter limit: The largest size of an item, in bytes.
-    init(limit: Int) {
-        self.limit = limit
+    /// - Parameters:
+    ///   - limit: The largest size of an item, in bytes.
+    ///   - byteLimit: The largest size of the list, in bytes.
+    init(limit: Int, byteLimit: Int64 = .max) {
+        (self.limit, self.byteLimit) = (limit, byteLimit)
     }
 
     /// Scans the next bytes; an item may begin in one piece and end in another.
     mutating func take(_ piece: [UInt8]) throws(Fault) {
         byteCount += Int64(piece.count)
+        guard byteCount <= byteLimit else { throw .tooLong(limit: byteLimit) }
         var index = 0
         while index < piece.count {
             if case .inside = place {

@@ -27,6 +27,10 @@ internal import StoreCore
 public struct StreamedSource<Item: SyncItem & Decodable>: SourceList {
     /// The order of the items in the stream; a list that violates it is refused.
     public let order: SourceOrder
+    /// The largest size of the list in bytes; a larger list is refused with ``SyncError/Code/listLimit``. 1 GiB by default.
+    ///
+    /// An origin whose list never ends would otherwise fill the memory with large items.
+    public var byteLimit: Int64 = 1 << 30
     private let itemLimit: Int
     private let onUnknownKey: (@Sendable (String) -> Void)?
     private let open: @Sendable () async throws -> ListBytes
@@ -47,7 +51,9 @@ public struct StreamedSource<Item: SyncItem & Decodable>: SourceList {
     }
 
     /// Creates a reader that starts at the first byte.
-    public func makeReader() -> Reader { Reader(itemLimit: itemLimit, onUnknownKey: onUnknownKey, open: open) }
+    public func makeReader() -> Reader {
+        Reader(ListScanner(limit: itemLimit, byteLimit: byteLimit), onUnknownKey: onUnknownKey, open: open)
+    }
 
     /// A reader that returns the items of each piece as one page.
     public struct Reader: SourceReader {
@@ -60,17 +66,17 @@ public struct StreamedSource<Item: SyncItem & Decodable>: SourceList {
         private var hasEnded = false
 
         fileprivate init(
-            itemLimit: Int, onUnknownKey: (@Sendable (String) -> Void)?, open: @escaping @Sendable () async throws -> ListBytes
+            _ scanner: ListScanner, onUnknownKey: (@Sendable (String) -> Void)?, open: @escaping @Sendable () async throws -> ListBytes
         ) {
             self.open = open
-            scanner = ListScanner(limit: itemLimit)
+            self.scanner = scanner
             if let onUnknownKey, let key = UnknownKeys.userInfoKey { decoder.userInfo[key] = UnknownKeys(onUnknownKey) }
         }
 
         /// Decodes the items of the next piece; the last page is empty and marks the end.
         ///
-        /// - Throws: ``SyncError/Code/incompleteList`` if the list may have been cut, and ``SyncError/Code/unreadableList`` if it cannot be
-        ///   parsed. Rethrows any error of reading the bytes.
+        /// - Throws: ``SyncError/Code/incompleteList`` if the list may have been cut, ``SyncError/Code/unreadableList`` if it cannot be
+        ///   parsed, and ``SyncError/Code/listLimit`` if it is too large. Rethrows any error of reading the bytes.
         public mutating func next() async throws -> SourcePage<Item>? {
             guard !hasEnded else { return nil }
             if nextPiece == nil {
@@ -216,6 +222,12 @@ extension SyncError {
             self.init(
                 .unreadableList,
                 "cannot read the remote list: item \(item) exceeds the size limit; \(unchanged); correct the list, or raise `itemLimit`",
+                stage: .sourceList)
+        case .tooLong(let limit):
+            self.init(
+                .listLimit,
+                "cannot read the remote list: it has more than \(limit) bytes and may never end; \(unchanged); correct the origin, or raise "
+                    + "`byteLimit`",
                 stage: .sourceList)
         case .cut(let count):
             self.init(

@@ -71,7 +71,7 @@ public struct SyncError: LocalizedError, Sendable, CustomStringConvertible {
         public static let incompleteList = Code(rawValue: "incompleteList")
         /// The remote list cannot be parsed, or an item of it cannot be decoded.
         public static let unreadableList = Code(rawValue: "unreadableList")
-        /// The remote list has more items or pages than `listLimit` allows.
+        /// The remote list has more items or pages than `listLimit` allows, or more bytes than `byteLimit`.
         public static let listLimit = Code(rawValue: "listLimit")
         /// A list violates its declared order.
         public static let unsortedList = Code(rawValue: "unsortedList")

@@ -64,7 +64,7 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
     /// - Throws: ``SyncError``; `CancellationError` if the task is canceled, as soon as the processor's call returns.
     public func plan() async throws -> SyncPlan<Processor.Item> {
         do {
-            return try await DryRun.$isOn.withValue(true) { try await makePlan() }
+            return try await DryRun.$current.withValue(DryRun()) { try await makePlan() }
         } catch {
             try Task.checkCancellation()
             throw SyncError(wrapping: error, stage: .plan)

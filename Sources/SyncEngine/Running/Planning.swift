@@ -105,9 +105,13 @@ struct Planning<Processor: SyncProcessor>: Sendable {
     }
 }
 
-/// A mark of tasks that make a plan for a dry run.
-enum DryRun {
-    @TaskLocal static var isOn = false
+/// A mark of tasks that make a plan for a dry run, with the objects that processors keep until the plan is made.
+final class DryRun: Sendable {
+    /// The plan that the current task makes; `nil` in a pass.
+    @TaskLocal static var current: DryRun?
+    static var isOn: Bool { current != nil }
+
+    let kept = Lock<[ObjectIdentifier: any Sendable]>([:])
 }
 
 /// A reader that accepts only a complete list.

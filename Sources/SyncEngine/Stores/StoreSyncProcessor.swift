@@ -17,9 +17,12 @@ public import StoreCore
 /// store reports an event, and the next pass downloads the item again.
 ///
 /// The list is as old as the beginning of its request. A change that the store accepts after that, such as an update, a removal or a
-/// command that the origin has performed, is newer than the list. The pass leaves such keys alone and lists them in ``SyncReport/leftOut``
-/// if the list would have changed them; the next pass compares them. A pass compares accepted content only. Pending mutations and commands
-/// are applied on top of it, and the temporary keys of entities that commands create are no local items.
+/// command that the origin has performed, is newer than the list. So is a change through a linked store, and one by another user of a
+/// shared cacher once it has arrived. The pass leaves such keys alone and lists them in ``SyncReport/leftOut`` if the list would have
+/// changed them; the next pass compares them. Complete items of the list do not replace content that a younger request has brought either.
+///
+/// A pass compares accepted content only. Pending mutations and commands are applied on top of it, and the temporary keys of entities that
+/// commands create are no local items.
 ///
 /// <doc:GettingStarted> keeps a store equal to a list.
 public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncProcessor {
@@ -30,7 +33,9 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
     private let store: Store<Item.Key, Content>
     private let version: @Sendable (Content) -> Item.Version?
     private let isEdited: @Sendable (Content) -> Bool
-    private let download: @Sendable (Item) async throws -> Void
+    private let download: @Sendable (Item, ChangeWatch<Item.Key>?) async throws -> Void
+    /// Whether the items of the list are the content, so that no fetch is younger than the list.
+    private let isComplete: Bool
     private let ages = ListAges<Item.Key>()
 
     /// Creates a processor that lets the store fetch the content of each item.
@@ -44,10 +49,13 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
         list: Source, store: Store<Item.Key, Content>, version: @escaping @Sendable (_ content: Content) -> Item.Version?,
         isEdited: @escaping @Sendable (_ content: Content) -> Bool = { _ in false }
     ) {
-        self.init(list: list, store: store, version: version, isEdited: isEdited) { item in
+        self.init(list: list, store: store, version: version, isEdited: isEdited, isComplete: false) { item, watch in
             let content = try await store[item.key].requireData(from: .origin)
+            if version(content) == item.version { return }
+            // A change by a user ends the request with its own content, which another request would replace.
+            if watch?.change(of: item.key) == .byUser { throw SyncError.changedLocally(.contents) }
             // The request may have joined an in-flight fetch that began before the origin had this version.
-            if version(content) != item.version { _ = try await store[item.key].requireData(from: .origin) }
+            _ = try await store[item.key].requireData(from: .origin)
         }
     }
 
@@ -60,32 +68,38 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
     public init(
         list: Source, store: Store<Item.Key, Content>, isEdited: @escaping @Sendable (_ content: Content) -> Bool = { _ in false }
     ) where Content == Source.Item {
-        self.init(list: list, store: store, version: { $0.version }, isEdited: isEdited) { item in
-            await store[item.key].update(item)
+        self.init(list: list, store: store, version: { $0.version }, isEdited: isEdited, isComplete: true) { item, watch in
+            guard let watch else { return await store[item.key].update(item) }
+            // Newer content that no user of this store has made stays, and the next pass compares it.
+            if await !store.replace(item.key, by: item, unlessNewerThan: watch), watch.change(of: item.key) == .byUser {
+                throw SyncError.changedLocally(.contents)
+            }
         }
     }
 
     private init(
         list: Source, store: Store<Item.Key, Content>, version: @escaping @Sendable (Content) -> Item.Version?,
-        isEdited: @escaping @Sendable (Content) -> Bool, download: @escaping @Sendable (Item) async throws -> Void
+        isEdited: @escaping @Sendable (Content) -> Bool, isComplete: Bool,
+        download: @escaping @Sendable (Item, ChangeWatch<Item.Key>?) async throws -> Void
     ) {
         self.list = list
         self.store = store
         self.version = version
         self.isEdited = isEdited
+        self.isComplete = isComplete
         self.download = download
     }
 
     // MARK: The two sides
 
-    /// Returns the list, and begins to note the keys that users of the store change from now on.
+    /// Returns the list, and begins to note the keys that change from now on.
     public func sourceList() async throws -> Source {
         ages.begin(store.watchChanges())
         return list
     }
 
-    /// Returns whether a user of the store has changed a key since the list was requested.
-    private func isNewer(_ key: Item.Key) -> Bool { ages.current?.hasChanged(key) ?? false }
+    /// Returns the change of a key since the list was requested; `nil` if there was none.
+    private func change(of key: Item.Key) -> WatchedChange? { ages.current?.change(of: key) }
 
     /// Forgets which keys have changed since the list was requested.
     public func syncDidEnd(_ report: SyncReport) async { ages.end() }
@@ -116,22 +130,26 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
         // Expired content counts, because the expiry concerns only the store.
         guard let content = try await store.acceptedContent(of: key) else { return nil }
         // The list cannot contain an item that was created after its request, so it must not remove the item either.
-        return LocalEntry(key, version: version(content), isEdited: isEdited(content), isForeign: isNewer(key))
+        let change = change(of: key)
+        let isNewer = change == .byUser || change == .elsewhere
+        return LocalEntry(key, version: version(content), isEdited: isEdited(content), isForeign: isNewer)
     }
 
     // MARK: Changing the store
 
-    /// Leaves out the items that users of the store have changed since the list was requested.
+    /// Leaves out the items that have changed since the list was requested.
     public func prepareDownload(_ plan: SyncPlan<Item>) async throws -> [SyncPlan<Item>.Download] {
-        defer { if plan.isDryRun { ages.end() } }
-        return plan.downloads.filter { !isNewer($0.item.key) }
+        plan.downloads.filter { download in
+            let change = change(of: download.item.key)
+            return change == nil || (change == .fetched && !isComplete)
+        }
     }
 
     /// Fetches the content of an item through the store, or updates the store with the item.
     ///
     /// - Throws: The error of the store's fetcher.
     public func downloadContent(of item: Item) async throws {
-        try await download(item)
+        try await download(item, ages.current)
     }
 
     /// Clears keys of the store.
@@ -142,12 +160,13 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
         var isChanged = false
         for key in keys {
             try Task.checkCancellation()
-            if !isNewer(key) {
+            guard let watch = ages.current else {
                 await store[key].clear()
-            } else if try await store.acceptedContent(of: key) != nil {
-                // A change by a user, unlike a removal by an earlier call.
-                isChanged = true
+                continue
             }
+            if await store.replace(key, by: nil, unlessNewerThan: watch) { continue }
+            // A removal by a user has nothing left to remove.
+            if try await store.acceptedContent(of: key) != nil { isChanged = true }
         }
         if isChanged { throw SyncError.changedLocally(.removals) }
     }
@@ -161,7 +180,7 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
     public func isUnchanged(_ key: Item.Key, since entry: LocalEntry<Item>?) async throws -> Bool {
         let present = try await self.entry(of: key)
         // Last, because reading a record may wait for the cacher.
-        if isNewer(key) { return false }
+        if change(of: key) == .byUser { return false }
         guard let present else { return true }
         guard let entry else { return !present.isEdited }
         return present.version == entry.version && present.isEdited == entry.isEdited
@@ -170,18 +189,19 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
 
 /// The changes of a store since each pass and each plan has requested its list.
 private final class ListAges<Key: Hashable & Sendable>: Sendable {
-    /// A pass, or a plan that is made beside it.
-    private struct Reading: Hashable, Sendable {
-        var pass = PassMark.all
-        var isDryRun = DryRun.isOn
-    }
-
-    private let watches = Lock<[Reading: ChangeWatch<Key>]>([:])
+    /// The watches of passes. A plan, which may be made beside a pass and beside other plans, keeps its own.
+    private let watches = Lock<[Set<PassMark>: ChangeWatch<Key>]>([:])
 
     /// The changes since the calling pass or plan has requested its list; `nil` if it has not.
-    var current: ChangeWatch<Key>? { watches.withLock { $0[Reading()] } }
+    var current: ChangeWatch<Key>? {
+        guard let plan = DryRun.current else { return watches.withLock { $0[PassMark.all] } }
+        return plan.kept.withLock { $0[ObjectIdentifier(self)] } as? ChangeWatch<Key>
+    }
 
-    func begin(_ watch: ChangeWatch<Key>) { watches.withLock { $0[Reading()] = watch } }
+    func begin(_ watch: ChangeWatch<Key>) {
+        guard let plan = DryRun.current else { return watches.withLock { $0[PassMark.all] = watch } }
+        plan.kept.withLock { $0[ObjectIdentifier(self)] = watch }
+    }
 
-    func end() { watches.withLock { _ = $0.removeValue(forKey: Reading()) } }
+    func end() { watches.withLock { _ = $0.removeValue(forKey: PassMark.all) } }
 }

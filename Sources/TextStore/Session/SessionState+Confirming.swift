@@ -2,18 +2,27 @@ import StoreCore
 
 /// Compares the shown texts with the newest manifest (T17).
 extension SessionState {
-    /// Returns whether the newest manifest lists a text as it is shown; `true` for a text without a manifest or without an origin.
+    /// Returns whether the newest manifest lists a text as it is shown; `true` for a text without an origin, and for one without a manifest
+    /// unless a newer wording waits.
     func isConfirmed(_ identifier: String, _ rank: Rank, _ origin: Resolution.Origin) -> Bool {
-        guard versionSource?.remoteFile != nil, manifest != nil else { return true }
+        guard versionSource?.remoteFile != nil, manifest != nil else { return !hasWaitingWording(identifier, origin) }
         if origin == .cache, isAhead(identifier) { return true }
         guard unusable[identifier] == nil else { return false }
         guard let offer = offer(for: identifier) else { return !hasOrigin(identifier) }
         // An unversioned text is confirmed by its own requests.
-        guard let entry = offer.entry else { return true }
+        guard let entry = offer.entry else { return !hasWaitingWording(identifier, origin) }
         guard offer.rank == rank else { return false }
         guard entry.sha256 != nil else { return true }
         let digest = origin == .bundle ? bundled[identifier]?.fileDigest : record(identifier)?.facts.fileDigest
         return digest.map(entry.allows) ?? false
+    }
+
+    /// Returns whether the origin has sent another wording of an unversioned text, which waits for its activation.
+    private func hasWaitingWording(_ identifier: String, _ origin: Resolution.Origin) -> Bool {
+        guard let held = held[identifier], !held.pending.isEmpty, let waiting = held.pending[set(of: identifier)],
+            waiting.rank.version == nil
+        else { return false }
+        return waiting.facts.digest != (origin == .bundle ? bundled[identifier]?.digest : record(identifier)?.facts.digest)
     }
 
     /// Returns whether another process has switched a text by a newer manifest than this process knows. That manifest has confirmed it.

@@ -129,10 +129,16 @@ extension SessionState {
 
     /// Returns when an unversioned text expires; `nil` if it is missing, or if the clock was set back since its last check.
     private func expiry(ofUnversioned identifier: String, at moment: SessionMoment) -> Date? {
-        guard let text = held[identifier], let record = text.active else { return nil }
+        lastCheck(ofUnversioned: identifier, until: moment.date)?.addingTimeInterval(moment.policy.textExpiry.timeInterval)
+    }
+
+    /// Returns when the origin last sent or confirmed an unversioned text, active or waiting; ignores dates in the future.
+    func lastCheck(ofUnversioned identifier: String, until now: Date) -> Date? {
+        guard let text = held[identifier] else { return nil }
         // A check is always later than the fetch, so its date is preferred even if the clock was set back.
-        let checkedAt = text.checked ?? record.facts.fetchedAt
-        return checkedAt > moment.date ? nil : checkedAt.addingTimeInterval(moment.policy.textExpiry.timeInterval)
+        let active = text.active.map { text.checked ?? $0.facts.fetchedAt }
+        let waiting = text.pending.isEmpty ? nil : text.pending[set(of: identifier)]?.facts.fetchedAt
+        return [active, waiting].compactMap { $0 }.filter { $0 <= now }.max()
     }
 
     /// Returns whether the newest text is active, waiting, or bundled.

@@ -67,7 +67,7 @@ extension SessionState {
                 .checkedRecently, identifier: identifier,
                 "cannot confirm the text: the last check, at \(checkedAt.formatted(.iso8601)), failed; call refresh() to check now")
         }
-        guard case .remote(let timeout) = awaiting, let checkedAt = checkedAt(identifier) else { return nil }
+        guard case .remote(let timeout) = awaiting, let checkedAt = checkedAt(identifier, until: now) else { return nil }
         guard start.timeIntervalSince(checkedAt) > timeout.timeInterval else { return nil }
         return TextStoreError(
             .checkedRecently, identifier: identifier,
@@ -75,10 +75,10 @@ extension SessionState {
     }
 
     /// Returns the time of the last check for a text; `nil` if the text has no origin.
-    private func checkedAt(_ identifier: String) -> Date? {
+    private func checkedAt(_ identifier: String, until now: Date) -> Date? {
         if versionSource?.remoteFile != nil { return manifestRecord?.attemptedAt }
-        guard sources[identifier]?.remoteFile != nil, offer(for: identifier) != nil, let text = held[identifier] else { return nil }
-        return text.checked ?? text.active?.facts.fetchedAt
+        guard sources[identifier]?.remoteFile != nil, offer(for: identifier) != nil else { return nil }
+        return lastCheck(ofUnversioned: identifier, until: now)
     }
 
     /// Resolves the texts and groups that have changed since the last resolution.

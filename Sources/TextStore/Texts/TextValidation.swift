@@ -107,10 +107,11 @@ extension TextStoreError {
     /// - Parameters:
     ///   - bytes: The file.
     ///   - markupType: The type of a file that may contain HTML, which the source of the text then declares; `nil` for a plain text.
-    package init?(refusing bytes: Data, markupType: String? = nil) {
+    ///   - limit: The largest number of bytes.
+    package init?(refusing bytes: Data, markupType: String? = nil, limit: Int = 1_000_000) {
         let response = RemoteText(bytes: bytes, contentType: markupType ?? "text/plain")
         do throws(TextStoreError) {
-            _ = try TextValidation.text(of: response, .init(mediaTypes: markupType.map { [$0] } ?? [], limit: 1_000_000))
+            _ = try TextValidation.text(of: response, .init(mediaTypes: markupType.map { [$0] } ?? [], limit: limit))
             return nil
         } catch {
             self = error

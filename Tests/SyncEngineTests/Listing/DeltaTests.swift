@@ -170,6 +170,79 @@ struct DeltaTests {
         #expect(origin.takeRequests() == ["full", "since 1", "full"])
     }
 
+    @Test(arguments: [DuplicateKeys.keepFirst, .keepLast])
+    func `S8, S26: a change of a key that the whole list repeats concerns all items with the key`(duplicates: DuplicateKeys) async throws {
+        func sync() async throws -> SyncReport {
+            let target = DirectoryTarget(directory: bench.url, transfer: BenchTransfer(bench: bench), durability: .crash) {
+                [origin, file] in
+                DeltaSource(saving: file) {
+                    let files = ["a", "b", "c"].map { Origin.file($0, "1") }
+                    return (ListedSource(files + files), token: "1")
+                } changes: {
+                    origin.changes(since: $0)
+                }
+            }
+            let options = SyncOptions(removalLimit: .unlimited, updateLimit: .unlimited, retry: .never, duplicates: duplicates)
+            return try await OneWaySynchronizer(processor: target, options: options).sync()
+        }
+        bench.origin.withLock { $0.contents = ["a": "1", "b": "1", "c": "1"] }
+        #expect(try await sync().duplicates.count == 3)
+        bench.origin.withLock { $0.contents = ["a": "2", "c": "1"] }
+        origin.state.withLock { $0.answer = { _ in ListChanges([.set(Origin.file("a", "2")), .removed("b")], token: "2") } }
+        #expect(try await sync().duplicates.map(\.description) == ["c"])
+        #expect(try bench.files == ["a": "2", "c": "1"])
+    }
+
+    /// A list whose last page has a function of its own.
+    private struct Noting: SourceList {
+        var list: ListedSource<ListedFile>
+        var whenApplied: @Sendable () async throws -> Void
+
+        func makeReader() -> Reader { Reader(inner: list.makeReader(), whenApplied: whenApplied) }
+
+        struct Reader: SourceReader {
+            var inner: ListedSource<ListedFile>.Reader
+            var whenApplied: @Sendable () async throws -> Void
+
+            mutating func next() async throws -> SourcePage<ListedFile>? {
+                var page = try await inner.next()
+                if page?.end != nil { page?.whenApplied = whenApplied }
+                return page
+            }
+        }
+    }
+
+    @Test func `S26: the function of the whole list is called after the pass, and again if it fails`() async throws {
+        let calls = Lock(0)
+        func sync() async throws {
+            let target = DirectoryTarget(directory: bench.url, transfer: BenchTransfer(bench: bench), durability: .crash) {
+                [origin, file] in
+                DeltaSource(saving: file) {
+                    let (list, token) = origin.full()
+                    let noting = Noting(list: list) {
+                        let count = calls.withLock { calls in
+                            calls += 1
+                            return calls
+                        }
+                        if count == 1 { throw CocoaError(.fileWriteUnknown) }
+                    }
+                    return (noting, token: token)
+                } changes: {
+                    origin.changes(since: $0)
+                }
+            }
+            try await OneWaySynchronizer(processor: target, options: SyncOptions(retry: .never)).sync()
+        }
+        origin.publish(["a": "1"])
+        bench.origin.withLock { $0.contents = ["a": "1"] }
+        let error = await syncError { try await sync() }
+        #expect(error?.stage == .end)
+        try await sync()
+        try await sync()
+        #expect(calls.withLock { $0 } == 2)
+        #expect(origin.takeRequests() == ["full", "full", "since 1"])
+    }
+
     @Test func `S3, S26: changes that remove everything meet the safety gate`() async throws {
         try await sync(["a": "1", "b": "2"])
         origin.publish([:])

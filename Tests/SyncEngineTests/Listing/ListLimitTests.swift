@@ -35,6 +35,26 @@ struct ListLimitTests {
         #expect(error?.message.contains("1000") == true)
     }
 
+    /// The same bytes without an end.
+    private struct Pieces: AsyncSequence, AsyncIteratorProtocol, Sendable {
+        var piece: Data
+        func makeAsyncIterator() -> Pieces { self }
+        mutating func next() async -> Data? { piece }
+    }
+
+    @Test(arguments: ["items", "blanks"])
+    func `S17: a list in bytes that never ends is refused at its size`(what: String) async throws {
+        let items = String(repeating: #"{"path":"\#(String(repeating: "a", count: 990))","version":"1"}"# + "\n", count: 100)
+        let pieces = Pieces(piece: what == "items" ? Data(items.utf8) : Data(repeating: 0x20, count: 100_000))
+        var list = StreamedSource<ListedFile> { ListBytes(pieces, length: nil) }
+        #expect(list.byteLimit == 1 << 30)
+        list.byteLimit = 1_000_000
+        var reader = list.makeReader()
+        let error = await syncError { while try await reader.next() != nil {} }
+        #expect(error?.code == .listLimit)
+        #expect(error?.message.contains("1000000 bytes") == true)
+    }
+
     @Test func `S17: a list of exactly the limit is read`() async throws {
         let list = ListedSource((0..<1000).map { Thing($0) })
         #expect(try await synchronizer(list).plan().additions.count == 1000)

@@ -8,14 +8,16 @@ import Trials
 
 /// Changes that a store accepts while a pass reads its list or carries it out.
 struct StoreListAgeTests {
-    private struct Photo: SyncItem, Codable, Hashable {
+    private struct Photo: SyncItem, Codable, Hashable, Identifiable {
         var key: String
         var version: Int
+        var id: String { key }
     }
 
     private struct Origin: Sendable {
         var photos: [Photo] = (0..<5).map { Photo(key: "p\($0)", version: 1) }
         var isListHeld = false
+        var isContentHeld = false
         var listRequests = 0
         var fetches = 0
     }
@@ -36,13 +38,17 @@ struct StoreListAgeTests {
             })
     }
 
-    private func store(onDisk: Bool = false) -> Store<String, Photo> {
-        let fetch: @Sendable (String) async throws -> Photo = { [origin] key in
+    private func store(over cacher: some Cacher<String, Photo>) -> Store<String, Photo> {
+        Store(cacher: cacher) { [origin] key in
             origin.update { $0.fetches += 1 }
+            try await origin.wait { $0.isContentHeld ? nil : () }
             guard let photo = origin.current.photos.first(where: { $0.key == key }) else { throw Trouble.lasting }
             return photo
         }
-        return onDisk ? Store(cacher: FileCacher(directory: directory), fetch: fetch) : Store(cacher: MemoryCacher(), fetch: fetch)
+    }
+
+    private func store(onDisk: Bool = false) -> Store<String, Photo> {
+        onDisk ? store(over: FileCacher(directory: directory)) : store(over: MemoryCacher())
     }
 
     private func versions(_ store: Store<String, Photo>) async throws -> [String: Int] {
@@ -149,6 +155,127 @@ struct StoreListAgeTests {
         let found = try await plan.value
         #expect(found.removals.isEmpty && found.updates.isEmpty)
         #expect(found.leftOut == ["p1"])
+    }
+
+    @Test func `S4: plans beside each other know the ages of their own lists`() async throws {
+        let store = store()
+        let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: list, store: store))
+        try await synchronizer.sync()
+        origin.update { ($0.isListHeld, $0.listRequests) = (true, 0) }
+        let older = Task { try await synchronizer.plan() }
+        try await origin.wait { $0.listRequests == 1 ? () : nil }
+        await store["p1"].update(Photo(key: "p1", version: 2))
+        let younger = Task { try await synchronizer.plan() }
+        try await origin.wait { $0.listRequests == 2 ? () : nil }
+        origin.update { $0.isListHeld = false }
+        #expect(try await older.value.leftOut == ["p1"])
+        #expect(try await younger.value.updates.map(\.item.key) == ["p1"])
+    }
+
+    @Test(arguments: [Change.update, .creation, .removal])
+    func `S4: a change by another process while the list is read is not undone`(change: Change) async throws {
+        let (own, other) = (
+            FileCacher<String, Photo>(directory: directory, sharing: .processes),
+            FileCacher<String, Photo>(directory: directory, sharing: .processes)
+        )
+        let elsewhere = self.store(over: other)
+        let store = store(over: own)
+        let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: list, store: store))
+        try await synchronizer.sync()
+        var expected = try await versions(store)
+        let report = try await pass(synchronizer) {
+            switch change {
+            case .creation:
+                await elsewhere["new"].update(Photo(key: "new", version: 1))
+                expected["new"] = 1
+            case .removal:
+                await elsewhere["p1"].clear()
+                expected["p1"] = nil
+            default:
+                await elsewhere["p1"].update(Photo(key: "p1", version: 2))
+                expected["p1"] = 2
+            }
+            try await until("the change arrives") { own.position.number >= other.position.number }
+        }
+        #expect(report.isComplete)
+        #expect(report.leftOut.map(\.description) == (change == .creation ? [] : ["p1"]))
+        #expect(try await versions(store) == expected)
+        #expect(try await versions(elsewhere) == expected)
+    }
+
+    private struct Feed: PaginationFetcher {
+        let origin: WatchedState<Origin>
+
+        func fetch(param: String) async throws -> Page<Photo> { Page(origin.current.photos) }
+        func fetchNext(nextKey: String, param: String) async throws -> Page<Photo> { Page([]) }
+    }
+
+    @Test(arguments: [true, false])
+    func `S4: a change through a linked list while the list is read is not undone`(hasContent: Bool) async throws {
+        let store = store()
+        let feed = PaginationStore(
+            cacher: MemoryCacher<String, [Photo]>(), fetcher: Feed(origin: origin), links: [.elements(of: store)])
+        let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: list, store: store))
+        if hasContent { try await synchronizer.sync() }
+        #expect(try await feed["home"].requireData().count == 5)
+        let report = try await pass(synchronizer) { await feed["home"].update { $0[1].version = 2 } }
+        #expect(report.leftOut.map(\.description) == ["p1"])
+        #expect(try await versions(store)["p1"] != 1)
+        #expect(try await feed["home"].requireData()[1].version == 2)
+    }
+
+    @Test func `S4: an item of the list does not replace content that a younger request has brought`() async throws {
+        let store = store()
+        let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: list, store: store))
+        try await synchronizer.sync()
+        let report = try await pass(synchronizer) {
+            origin.update { $0.photos[3].version = 2 }
+            await store["p3"].refresh()
+        }
+        #expect(report.isComplete)
+        #expect(report.leftOut.map(\.description) == ["p3"])
+        #expect(try await versions(store)["p3"] == 2)
+        #expect(try await synchronizer.sync().unchangedCount == 5)
+    }
+
+    @Test func `S4: a change accepted while an item is fetched is not undone by another request for the item`() async throws {
+        let store = store()
+        let processor = StoreSyncProcessor(list: list, store: store, version: \.version)
+        let synchronizer = OneWaySynchronizer(processor: processor, options: SyncOptions(retry: .never))
+        try await synchronizer.sync()
+        origin.update { origin in
+            origin.photos[1].version = 2
+            (origin.isContentHeld, origin.fetches) = (true, 0)
+        }
+        let pass = Task { await syncError { try await synchronizer.sync() } }
+        try await origin.wait { $0.fetches == 1 ? () : nil }
+        await store["p1"].update(Photo(key: "p1", version: 7))
+        origin.update { $0.isContentHeld = false }
+        let error = await pass.value
+        #expect((error?.report?.failures.first?.error as? SyncError)?.code == .changedLocally)
+        #expect(try await versions(store)["p1"] == 7)
+        #expect(origin.current.fetches == 1)
+    }
+
+    @Test func `S4: the check of a key and its change are one step`() async throws {
+        let store = store()
+        for _ in 0..<rounds(300, quick: 30) {
+            let watch = store.watchChanges()
+            let listed = Bool.random() ? Photo(key: "p0", version: 2) : nil
+            async let change: Void = store["p0"].update(Photo(key: "p0", version: 7))
+            async let isReplaced = store.replace("p0", by: listed, unlessNewerThan: watch)
+            _ = await (change, isReplaced)
+            #expect(try await versions(store)["p0"] == 7)
+            #expect(watch.change(of: "p0") == .byUser)
+        }
+        // The call itself is no change, so it can be repeated.
+        let watch = store.watchChanges()
+        let listed = Photo(key: "p0", version: 3)
+        for _ in 0..<2 { #expect(await store.replace("p0", by: listed, unlessNewerThan: watch)) }
+        #expect(watch.change(of: "p0") == nil)
+        try await store.clear()
+        #expect(await !store.replace("p0", by: listed, unlessNewerThan: watch))
+        #expect(try await versions(store)["p0"] == nil)
     }
 
     // MARK: Outboxes

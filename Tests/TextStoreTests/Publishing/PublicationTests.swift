@@ -85,6 +85,9 @@ struct PublicationTests {
         ]
         for text in texts { #expect(!refusal(["eula@1.0.0.txt": text]).isEmpty, "\(text.prefix(20))") }
         #expect(try publish(["eula@1.0.0.md": "<center>Terms"]).changes.count == 1)
+        let large = ["eula@1.0.0.txt": String(repeating: "x", count: 1_000_001)]
+        #expect(refusal(large).contains("raise the limit of the file in the apps, and pass --limit"))
+        #expect(try publish(large) { $0.limit = 1_000_001 }.changes.count == 1)
         let bytes = Publication.Source(path: "eula@1.0.0.txt", bytes: Data([0xC3, 0x28]))
         #expect(throws: Refusal.self) { try Publication(of: [bytes], after: nil) }
         #expect(refusal(["eula@1.0.0+a.txt": "a", "eula@1.0.0+b.txt": "b"]).contains("remove one"))
@@ -204,6 +207,9 @@ struct PublishCommandTests {
         let help = try publish("--help")
         #expect(help.code == 0 && help.output.split(separator: "\n").allSatisfy { $0.count <= 80 })
         try write("eula@1.0.0.txt", "Terms one")
+        let large = try publish("--dry-run", "--limit", "50")
+        #expect(large.code == 2 && large.output.contains("the manifest has "))
+        #expect(try publish("--limit", "0").code == 64)
         try write("eula@2.0.0.txt", "Terms two")
         let next = try publish()
         #expect(next.code == 0 && next.output.contains("eula: 1.0.0 → 2.0.0") && next.output.contains("+ Terms two"))

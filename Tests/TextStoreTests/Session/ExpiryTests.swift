@@ -119,6 +119,32 @@ struct ExpiryTests {
         #expect(statuses == [200, 304, 304])
     }
 
+    @Test(arguments: [TextStorePolicy.Activation.manually, .atNextLaunch], [false, true])
+    func `T9: an unversioned text that waits for its activation is refreshed by its age, not at every read`(
+        activation: TextStorePolicy.Activation, hasOlder: Bool
+    ) async throws {
+        bench.serve("notes", "Notes 1")
+        if hasOlder {
+            let first = try store()
+            try await first.register(notes)
+            _ = try await first.text(for: notes, awaiting: patient)
+            bench.time.advance(by: .seconds(3600))
+            bench.serve("notes", "Notes 2")
+        }
+        let store = try bench.store(policy: TextStorePolicy(activation: activation, textExpiry: .seconds(3600)))
+        try await store.register(notes)
+        // Without an older text, none can be shown before the activation.
+        for _ in 0..<5 { _ = try? await store.text(for: notes, awaiting: patient) }
+        #expect(statuses.count == (hasOlder ? 2 : 1))
+        bench.time.advance(by: .seconds(3600))
+        for _ in 0..<5 { _ = try? await store.text(for: notes, awaiting: patient) }
+        #expect(statuses.count == (hasOlder ? 3 : 2))
+        // A waiting text in the future says nothing about its age.
+        bench.time.shiftDate(by: .seconds(-365 * 86_400))
+        for _ in 0..<5 { _ = try? await store.text(for: notes, awaiting: patient) }
+        #expect(statuses.count == (hasOlder ? 4 : 3))
+    }
+
     @Test func `T9: a check that could not be saved is not repeated at every read`() async throws {
         bench.serve("notes", "Notes 1")
         let store = try store()

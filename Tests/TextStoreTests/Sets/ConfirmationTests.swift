@@ -113,6 +113,19 @@ struct ConfirmationTests {
         #expect(next.text == "Remote terms 2" && next.staleSince == nil && next.fallbackReason == nil)
     }
 
+    @Test func `T17: an unversioned text whose newer wording waits for its activation is not confirmed`() async throws {
+        bench.serve("eula", "Remote terms")
+        let store = try bench.store(policy: TextStorePolicy(activation: .manually))
+        try await store.register(bench.source("eula"))
+        for _ in 0..<2 {
+            let text = try await store.text(for: bench.source("eula"), awaiting: soon)
+            #expect(text.text == "Bundled terms 1" && text.fallbackReason?.code == .notActivated)
+        }
+        #expect(try await store.activate())
+        let next = try await store.text(for: bench.source("eula"), awaiting: soon)
+        #expect(next.text == "Remote terms" && next.fallbackReason == nil)
+    }
+
     @Test func `T17: a check that failed before the start confirms nothing`() async throws {
         bench.serve(manifest: #"{"eula":"1.0.0"}"#)
         _ = try await bench.started().text(for: bench.source("eula"), awaiting: patient)

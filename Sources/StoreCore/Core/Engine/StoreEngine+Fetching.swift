@@ -25,6 +25,7 @@ extension StoreEngine {
     func fetchFinished(
         _ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ result: Result<Fetched<BoxedContent>, any Error>, _ lease: Lease?
     ) {
+        if case .success = result, order.target == .content { noteFetch(ticket, of: param) }
         let isLive = transitionIfLive(param) { key, transition in
             transition.isOwn = true
             _ = key.takeFetch(ticket)

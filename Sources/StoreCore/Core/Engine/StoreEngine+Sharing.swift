@@ -14,15 +14,18 @@ extension StoreEngine {
             switch change {
             case .changed(let param, let revision):
                 if let drop = front?.remove(param) { effects.leftovers.append(drop) }
+                if !state.watches.isEmpty { state.noteChangeElsewhere(of: param) }
                 guard let key = state.live[param] else { return }
                 take(key, &state, &effects) { key, transition in key.machine.changedElsewhere(revision, &transition) }
             case .removedAll(let revision):
                 forgetFront(&state, &effects)
+                state.noteChangeOfAllKeys()
                 for key in state.live.values {
                     take(key, &state, &effects) { key, transition in key.machine.clearedElsewhere(revision, &transition) }
                 }
             case .gap:
                 forgetFront(&state, &effects)
+                state.noteChangeOfAllKeys()
                 for key in state.live.values {
                     take(key, &state, &effects) { key, transition in key.machine.changedElsewhere(SharedKey.gap, &transition) }
                 }

@@ -1,52 +1,101 @@
-// The keys that users change while something else is in progress, such as the reading of a list that cannot contain these changes (C5).
+// The keys that change while something else is in progress, such as the reading of a list that cannot contain these changes (C5).
 
-/// The keys that were changed since a watch began.
+/// A change that is younger than a watch.
+package enum WatchedChange: Hashable, Sendable {
+    /// A user of the store has changed the key.
+    case byUser
+    /// Another user of a shared cacher has changed the key.
+    case elsewhere
+    /// A request that began after the watch has brought the content.
+    case fetched
+}
+
+/// The keys that have changed since a watch began.
 struct ChangedKeys: Sendable {
-    var keys: Set<BoxedKey> = []
-    /// Whether `clear()` has changed every key, including those not in `keys`.
+    /// The number of the last event before the watch.
+    var start: UInt64
+    /// Whether every key was changed, including those not in `byUser`.
     var all = false
+    var byUser: Set<BoxedKey> = []
+    var elsewhere: Set<BoxedKey> = []
+    var fetched: Set<BoxedKey> = []
+
+    func change(of param: BoxedKey) -> WatchedChange? {
+        if all || byUser.contains(param) { return .byUser }
+        if elsewhere.contains(param) { return .elsewhere }
+        return fetched.contains(param) ? .fetched : nil
+    }
 }
 
 extension EngineState {
-    /// An update, a removal, an invalidation, a mutation or a command has changed a key. Fetched content is no change.
+    // The numbers of the watches are copied in each function, because a copy of the watches would make each insertion copy a set.
+
+    /// An update, a removal, an invalidation, a mutation or a command has changed a key.
     // Never inlined, because no watch runs most of the time.
     @inline(never)
     mutating func noteChange(of param: BoxedKey) {
-        for id in watches.keys { watches[id]?.keys.insert(param) }
+        for id in Array(watches.keys) { watches[id]?.byUser.insert(param) }
+    }
+
+    /// Another user of the cacher has changed a key.
+    @inline(never)
+    mutating func noteChangeElsewhere(of param: BoxedKey) {
+        for id in Array(watches.keys) { watches[id]?.elsewhere.insert(param) }
+    }
+
+    /// A request has brought the content of a key. Content of a request that is older than a watch is no change.
+    @inline(never)
+    mutating func noteFetch(_ ticket: Ticket, of param: BoxedKey) {
+        for id in Array(watches.keys) where watches[id].map({ $0.start < ticket.number }) ?? false { watches[id]?.fetched.insert(param) }
     }
 
     mutating func noteChangeOfAllKeys() {
-        for id in watches.keys { watches[id] = ChangedKeys(all: true) }
+        for id in Array(watches.keys) { watches[id]?.all = true }
     }
 }
 
-/// A record of the keys of a store that its users have changed since a moment; ends with its last reference.
+/// A record of the keys of a store that have changed since a moment; ends with its last reference.
 package final class ChangeWatch<Param: Hashable & Sendable>: Sendable {
     private let engine: StoreEngine
-    private let id: CallerID
+    fileprivate let id: CallerID
 
     init(_ engine: StoreEngine) {
         self.engine = engine
         id = engine.nextID()
-        engine.state.withLock { $0.watches[id] = ChangedKeys() }
+        engine.state.withLock { $0.watches[id] = ChangedKeys(start: $0.tickets.last) }
     }
 
     deinit { engine.state.withLock { _ = $0.watches.removeValue(forKey: id) } }
 
-    /// Returns whether a key was changed since the watch began.
+    /// Returns the change of a key since the watch began; `nil` if there was none.
+    ///
+    /// A change by a user precedes the others.
     ///
     /// - Parameter param: The key.
-    package func hasChanged(_ param: Param) -> Bool {
-        engine.state.withLock { state in
-            guard let changed = state.watches[id] else { return false }
-            return changed.all || changed.keys.contains(state.resolve(BoxedKey(param)))
-        }
+    package func change(of param: Param) -> WatchedChange? {
+        engine.state.withLock { state in state.watches[id]?.change(of: state.resolve(BoxedKey(param))) }
     }
 }
 
 extension Store {
-    /// Begins to record the keys that users of the store change.
+    /// Begins to record the keys that change from now on.
     package func watchChanges() -> ChangeWatch<Param> { ChangeWatch(engine) }
+
+    /// Sets or removes the content of a key, unless something newer was accepted since a watch began. Check and change are one step.
+    ///
+    /// A change by a user of the store or of a shared cacher stays. Content that a younger request has brought may be removed, but not
+    /// replaced. The watch does not record the call itself.
+    ///
+    /// - Parameters:
+    ///   - param: The key.
+    ///   - content: The content; `nil` removes the content.
+    ///   - watch: A watch of this store.
+    /// - Returns: Whether the content was set or removed.
+    package func replace(_ param: Param, by content: Content?, unlessNewerThan watch: ChangeWatch<Param>) async -> Bool {
+        let (isReplaced, saving) = engine.replace(BoxedKey(param), by: content.map { BoxedContent($0) }, unlessNewerThan: watch.id)
+        if let saving { await saving.end() }
+        return isReplaced
+    }
 
     /// Returns the content of a key without the changes that are not accepted yet, valid or not; `nil` if there is none, and for the
     /// temporary key of an entity that a command creates.
@@ -68,5 +117,57 @@ extension Store {
             else { return nil }
             return .some(machine.isTemporary ? nil : machine.book.held?.record.content.value(as: Content.self))
         } ?? content
+    }
+}
+
+extension StoreEngine {
+    /// A user has changed linked content: the places with the stamp of the change have new values of their entities, which are keys here.
+    func noteChange(of places: LinkedPlaces, at stamp: Stamp) {
+        state.withLock { state in
+            guard !state.watches.isEmpty else { return }
+            for (key, placed) in zip(places.entities.keys, places.stamps) where placed == stamp { state.noteChange(of: state.resolve(key)) }
+        }
+    }
+
+    /// A request has brought the content of a key. Noted before the content is accepted.
+    func noteFetch(_ ticket: Ticket, of param: BoxedKey) {
+        state.withLock { state in if !state.watches.isEmpty { state.noteFetch(ticket, of: state.resolve(param)) } }
+    }
+
+    fileprivate func replace(
+        _ param: BoxedKey, by content: BoxedContent?, unlessNewerThan watch: CallerID
+    ) -> (isReplaced: Bool, saving: Saving?) {
+        let id = nextID()
+        var effects = Effects()
+        let asked: Asked? = state.withLock { state in
+            let param = state.resolve(param)
+            guard state.mayReplace(param, byContent: content != nil, watch), let key = liveKey(param, &state, &effects) else { return nil }
+            let asked = take(key, &state, &effects) { key, transition -> Asked in
+                let revision = key.machine.updated(content, &transition)
+                if let answer = key.machine.callerArrived(id, needing: .saved(revision), &transition) { return .answered(answer) }
+                let reply = Reply<CallerAnswer<BoxedContent>>()
+                key.callers[id] = reply
+                return .waiting(reply)
+            }
+            state.watches[watch]?.byUser.remove(param)
+            return asked
+        }
+        effects.deliver(onEvent)
+        return switch asked {
+        case nil: (false, nil)
+        case .answered?: (true, nil)
+        case .waiting(let reply)?: (true, Saving(engine: self, param: param, id: id, reply: reply))
+        }
+    }
+}
+
+extension EngineState {
+    fileprivate func mayReplace(_ param: BoxedKey, byContent isContent: Bool, _ watch: CallerID) -> Bool {
+        guard let changed = watches[watch] else { return false }
+        return switch changed.change(of: param) {
+        case nil: true
+        case .fetched?: !isContent
+        case .byUser?, .elsewhere?: false
+        }
     }
 }

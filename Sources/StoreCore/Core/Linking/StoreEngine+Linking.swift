@@ -122,6 +122,10 @@ extension StoreEngine {
             }
             let old = linked.places
             linked.places = links.enumerated().map { places(of: $1, $0, record, linked, change) }
+            // Also for entities that are not in memory, into which the values are merged later.
+            if case .changed(_, let stamp) = change {
+                for (link, places) in zip(links, linked.places) { link.entities.noteChange(of: places, at: stamp) }
+            }
             for (number, link) in links.enumerated() where old.indices.contains(number) {
                 keepNewer(link, from: old[number], in: &linked.places[number], &record, change)
             }

@@ -25,8 +25,9 @@ package struct FileStatus: Hashable, Sendable {
 
     init(_ info: stat) {
         kind = FileKind(mode: info.st_mode)
-        size = Int(info.st_size)
-        allocatedSize = Int(min(max(0, Int64(info.st_blocks)), .max / 512)) * 512
+        // Clamped, because some watches have an `Int` of 32 bits.
+        size = Int(clamping: info.st_size)
+        allocatedSize = Int(clamping: min(max(0, Int64(info.st_blocks)), .max / 512) * 512)
         modified = FileStatus.nanoseconds(FileStatus.modificationTime(of: info))
         inode = UInt64(info.st_ino)
         permissions = UInt16(truncatingIfNeeded: info.st_mode & 0o7777)
@@ -108,7 +109,7 @@ package struct FileStatus: Hashable, Sendable {
         // Linux reports the removal of a name a moment before the name is gone. A reader that the report wakes may still find it, and
         // receives no second report.
         guard named.st_nlink > 0 else { return nil }
-        return Int(named.st_size)
+        return Int(clamping: named.st_size)
     }
 
     /// Returns whether a path leads to an open file, following links as `open` does; `false` if that cannot be determined.
