@@ -186,6 +186,31 @@ struct CombinationTests {
         #expect(bench.asked("/refresh").count == 1)
     }
 
+    @Test(arguments: [(301, false), (302, false), (303, false), (307, true), (308, true)])
+    func `W2: a POST is sent again after a 401 behind its redirect only if the redirect refused it`(
+        _ status: Int, _ isRefusal: Bool
+    ) async throws {
+        let bench = try Bench(.memory)
+        bench.on("POST", "/orders") { _ in .status(status).setting("Location", to: "/orders/7") }
+        for method in ["GET", "POST"] {
+            bench.on(method, "/orders/7") { asked in asked["Authorization"] == "Bearer new" ? .json([1]) : .status(401) }
+        }
+        bench.on("POST", "/refresh") { _ in .json(Token(accessToken: "new")) }
+        let host = bench.host().authorized(
+            by: .bearer(Token(accessToken: "old")) { _, host in try await host.send("/refresh", method: .post) })
+        let order = Route(path: "/orders", method: .post, body: .json([7]))
+        if isRefusal {
+            #expect(try await host.send(order, as: [Int].self) == [1])
+        } else {
+            let error = try await remoteError { try await host.send(order) }
+            #expect(error.status == 401 && error.mayHaveArrived && !error.isRetryable)
+            // The next call has the new credentials.
+            #expect(try await host.send("/orders/7", as: [Int].self) == [1])
+        }
+        #expect(bench.asked("/orders").count == (isRefusal ? 2 : 1))
+        #expect(bench.asked("/refresh").count == 1)
+    }
+
     @Test func `H5: a 401 after a redirect there and back starts no refresh`() async throws {
         let bench = try Bench(.memory)
         bench.on("GET", "/a") { asked in

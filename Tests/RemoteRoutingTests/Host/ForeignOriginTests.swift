@@ -83,6 +83,30 @@ struct ForeignOriginTests {
         #expect(memory.requests.count == 1)
     }
 
+    @Test func `H7: a request that an interceptor makes unsafe is not sent twice behind a redirect either`() async throws {
+        let memory = MemoryTransport { request in
+            request.method == .post ? .status(303).adding("Location", "/y") : .status(503)
+        }
+        let host = RemoteHost("a.example", transport: memory).with { $0.random = { 0 } }
+            .intercepting(requests: Changing { $0.method = .post })
+        let error = try await remoteError { try await host.send("/x") }
+        #expect(error.status == 503 && error.mayHaveArrived && !error.isRetryable)
+        #expect(memory.requests.map(\.method) == [.post, .get])
+    }
+
+    @Test func `H7: a request that a redirect to another origin deprives of its idempotency key is not sent twice`() async throws {
+        let memory = MemoryTransport { request in
+            if request.url.host() == "a.example" { return .status(307).adding("Location", "https://b.example/x") }
+            throw TransportFailure(.connectionLost, "lost")
+        }
+        let host = RemoteHost("a.example", transport: memory).with { $0.random = { 0 } }
+        let route = Route(path: "/x", method: .post, options: RouteOptions(idempotencyKey: .key("k")))
+        let error = try await remoteError { try await host.send(route) }
+        #expect(error.code == .connectionLost && error.mayHaveArrived && !error.isRetryable)
+        #expect(memory.requests.map { $0.url.host() } == ["a.example", "b.example"])
+        #expect(memory.requests.last?.fields["Idempotency-Key"] == nil)
+    }
+
     @Test func `H12: an invalid host is not shown, because it may contain a password`() async throws {
         let host = RemoteHost("user:hush@a.example", transport: MemoryTransport { _ in .status(204) })
         let error = try await remoteError { try await host.send("/x") }

@@ -206,6 +206,7 @@ extension RouteCall {
             if isFirst { (sent.redirects, sent.redirectedFields) = ([], nil) }
             sent.mayHaveArrivedBefore = sent.mayHaveArrived
             sent.mayHaveArrived = true
+            if !request.mayRepeat { sent.mayRepeat = false }
         }
         host.log?.sent(request)
         return now
