@@ -114,8 +114,9 @@ static int on_text(CURL *easy, int kind, char *text, size_t count, void *transfe
         }
         if (begins(rest, text + count, "] ->")) return 0;
     }
-    if (memmem(text, count, "Stream ID", 9)) own->has_stream = 1;
-    if (!memmem(text, count, "GOAWAY", 6)) return 0;
+    if (begins(text, text + count, "Using Stream ID")) own->has_stream = 1;
+    // Other messages contain addresses and fields, which may look like this one. Before 8.0 it has a misprint.
+    if (!begins(text, text + count, "received GOAWAY") && !begins(text, text + count, "recveived GOAWAY")) return 0;
     own->connection->has_goaway = 1;
     // The first request of a connection is stream 1.
     static const char none[] = "last_stream=0";
