@@ -19,7 +19,7 @@ package final class WireEngine: Sendable {
     /// - Parameters:
     ///   - library: The libcurl to use.
     ///   - width: The maximum number of concurrent exchanges; further ones wait in order.
-    ///   - connections: The maximum number of connections, including those of paused exchanges. Idle ones are at most half of it.
+    ///   - connections: The maximum number of connections, including those of paused exchanges. Idle ones are at most three quarters of it.
     /// - Throws: `TransportFailure` if no file descriptor is left.
     package init(_ library: WireLibrary, width: Int, connections: Int) throws(TransportFailure) {
         // Created here, because the thread could report a failure only through each exchange.

@@ -69,7 +69,8 @@ typedef struct wire_transfer wire_transfer;
 
 /// Creates a loop; NULL if the system has no descriptors left.
 ///
-/// - idle_connections: The number of idle connections that it keeps.
+/// - idle_connections: The maximum number of idle connections. Connections that must use HTTP/1.1 are counted apart, and each of the two
+///   kinds may have half of the number in any case.
 wire_loop *_Nullable wire_loop_make(int library, int event, long idle_connections);
 /// The number of descriptors that open sockets have, and that beginning transfers may need.
 int wire_loop_descriptors(wire_loop *loop);
