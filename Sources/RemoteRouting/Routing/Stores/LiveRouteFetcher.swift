@@ -17,7 +17,8 @@ public import StoreCore
 /// The id of the last event is the validator of the store's content, and is sent with the next connection (`Last-Event-ID`). The store
 /// connects again as its `StorePolicy.retry` states, not earlier than the server asks by `retry` or `Retry-After`, within the policy's
 /// limit. A comment from the server keeps the connection alive. A response of 204 ends the stream, and so does the end of a response whose
-/// request must not be repeated, such as a POST without an idempotency key.
+/// request must not be repeated, such as a POST without an idempotency key. The key ``RouteOptions/IdempotencyKey/unique`` does not count,
+/// because each connection has another one.
 public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: LiveFetcher {
     let host: RemoteHost
     let route: @Sendable (Param) -> any Routable
@@ -54,9 +55,14 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
             /// Whether a lost or closed connection may be followed by another.
             private var reconnects = true
 
+            /// Whether each connection has another idempotency key, so that the next one would not repeat the same request.
+            private let isSentOnce: Bool
+
             init(_ values: Values) {
                 self.values = values
                 parser = ServerSentEvents(lastEventID: values.events.lastEventID)
+                let route = Route(values.events.route)
+                isSentOnce = route.options.idempotencyKey == .unique && !route.method.isIdempotent
             }
 
             /// Returns the next value; `nil` after the server has ended the stream with 204, or has closed the only connection of a request
@@ -64,6 +70,15 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
             ///
             /// - Throws: ``RemoteError``. Canceling the task ends the connection.
             public mutating func next() async throws -> LiveValue<Content>? {
+                do {
+                    return try await following()
+                } catch var error as RemoteError where isSentOnce {
+                    error.mayRepeat = false
+                    throw error
+                }
+            }
+
+            private mutating func following() async throws -> LiveValue<Content>? {
                 while !isOver {
                     while let event = ready.popLast() {
                         if let value = try values.value(of: event) { return value }
@@ -97,7 +112,7 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
                 let connection = try await values.events.connect(lastEventID: parser.lastEventID)
                 bytes = connection.bytes.makeAsyncIterator()
                 operation = connection.operation
-                reconnects = connection.mayRepeat
+                reconnects = connection.mayRepeat && !isSentOnce
                 isOver = connection.bytes.response.status == 204
             }
 

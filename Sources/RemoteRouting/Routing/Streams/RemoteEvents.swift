@@ -42,7 +42,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
         private var requestedDelay: Duration?
 
         fileprivate init(_ events: RemoteEvents) {
-            self.events = events
+            self.events = events.withOneKey
             parser = ServerSentEvents(lastEventID: events.lastEventID)
         }
 
@@ -131,6 +131,14 @@ struct RemoteEvents: AsyncSequence, Sendable {
         let mayRepeat: Bool
     }
 
+    /// The same events with one idempotency key for all connections, because they repeat one request.
+    private var withOneKey: RemoteEvents {
+        var fixed = Route(route)
+        guard fixed.options.idempotencyKey == .unique else { return self }
+        fixed.options.idempotencyKey = .key(UUID().uuidString)
+        return RemoteEvents(host: host, route: fixed, lastEventID: lastEventID)
+    }
+
     /// Creates an iterator, which connects when the first event is requested.
     func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 
@@ -170,7 +178,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
                 "the response is \(type?.essence ?? "of unknown type") instead of text/event-stream; check the route",
                 status: response.status, fields: response.fields)
         }
-        return Connection(bytes: bytes, operation: operation, mayRepeat: call.request.mayRepeat)
+        return Connection(bytes: bytes, operation: operation, mayRepeat: call.mayRepeat)
     }
 }
 
