@@ -120,9 +120,13 @@ final class WireLoop {
         _ = machine.left(ticket)
         guard let transfer = transfers.removeValue(forKey: ticket) else { return }
         if part != nil { transfer.distrustConnection() }
+        let isWaiting = transfer.isWaiting
         transfer.end()
         guard var failure = part.map({ TransportFailure($0, transfer.exchange.limits) }) ?? failure else { return }
-        failure.mayHaveArrived = transfer.hasSent || part != nil && !library.build.asksBeforeSending
+        if part == .head, isWaiting, transfer.request.isStream {
+            failure.message = "no connection is left for another stream; end some streams, or raise the process's limit of file descriptors"
+        }
+        failure.mayHaveArrived = transfer.hasSent || part != nil && !isWaiting && !library.build.asksBeforeSending
         transfer.exchange.fail(failure)
     }
 

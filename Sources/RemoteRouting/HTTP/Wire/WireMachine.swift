@@ -96,9 +96,11 @@ package struct WireMachine {
     ) {
         // Over TLS a readable socket may hold a session ticket, so readability does not show that it was closed.
         let isFresh = !mayRepeat && (isSecure || cannotAsk)
+        // Streams have no end that a further one could rely on, and often no other deadline.
+        let waitsForHead = isStream && overall == nil
         entries[ticket] = Entry(
             origin: origin, mayRepeat: mayRepeat, isStream: isStream, sharing: isFresh ? nil : sharing, needsFreshConnection: isFresh,
-            deadlines: Deadlines(timeouts, until: overall, started: now, isWaiting: true))
+            deadlines: Deadlines(timeouts, until: overall, started: now, isWaiting: !waitsForHead))
         places.append(ticket, isStream ? .stream : .exchange, of: origin)
         expect(ticket)
     }

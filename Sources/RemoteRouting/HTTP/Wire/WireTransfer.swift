@@ -85,6 +85,9 @@ final class WireTransfer {
         (isReceivingPaused, isSendingPaused) = (false, false)
     }
 
+    /// Whether the exchange waits for a place or a connection.
+    var isWaiting: Bool { handle == nil }
+
     /// Whether the server has refused the offered protocols in the TLS handshake.
     var isRefusedProtocol: Bool {
         guard let handle else { return false }
