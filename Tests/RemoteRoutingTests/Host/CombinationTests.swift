@@ -6,6 +6,7 @@ import StoreCoreTesting
 import Testing
 import Trials
 
+@testable import RemoteHTTP
 @testable import RemoteRouting
 
 /// Laws where two features meet: stores and redirects, events and deadlines, credentials and streamed bodies.
@@ -249,6 +250,7 @@ struct CombinationTests {
             (.system, ["http_proxy": "http://127.0.0.1:3128"], false),
             (.system, ["http_proxy": "proxy.example:1", "no_proxy": "a, localhost"], false),
             (.system, ["http_proxy": "proxy.example:1", "NO_PROXY": "*"], false), (.http("proxy.example", port: 3128), [:], true),
+            (.system, ["http_proxy": "proxy.example:1", "no_proxy": "a,*"], true),
             (.http("127.0.0.1", port: 3128), [:], false), (.none, ["http_proxy": "http://proxy.example:3128"], false),
         ] as [(ProxyOptions, [String: String], Bool)])
     func `H5: a proxy on another machine leads away from the loopback interface`(
@@ -256,6 +258,22 @@ struct CombinationTests {
     ) {
         #expect(proxy.leadsAway(from: "localhost") { environment[$0] } == expected)
     }
+
+    #if os(Linux)
+    @Test(arguments: [
+        ("10.0.0.0/8", "127.0.0.1", true), ("128.0.0.0/1", "127.0.0.1", true), ("127.0.0.0/33", "127.0.0.1", true),
+        ("0.1", "127.0.0.1", true), ("a/8", "127.0.0.1", true), ("127.0.0.1", "127.0.0.1", false),
+        ("127.0.0.0/8", "127.0.0.2", !ProxyOptions.knowsRanges), ("127.0.0.2/32", "127.0.0.2", !ProxyOptions.knowsRanges),
+        ("::1", "[::1]", false), ("127.0.0.0/8", "[::1]", true),
+        ("LOCALHOST", "localhost", false), (".localhost", "a.localhost", false), ("10.0.0.0/8", "localhost", true),
+    ])
+    func `H5: only an exception for the address itself keeps requests to it from a proxy on another machine`(
+        _ list: String, _ host: String, _ expected: Bool
+    ) {
+        let environment = ["http_proxy": "http://proxy.example:3128", "no_proxy": list]
+        #expect(ProxyOptions.system.leadsAway(from: host) { environment[$0] } == expected)
+    }
+    #endif
 
     @Test func `H5: credentials for the loopback interface are not sent to a proxy on another machine`() async throws {
         let memory = MemoryTransport { _ in .status(204) }
