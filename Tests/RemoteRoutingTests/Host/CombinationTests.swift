@@ -122,6 +122,40 @@ struct CombinationTests {
         }
     }
 
+    /// A transport with a redirect whose body the test feeds.
+    private final class FedTransport: Transport {
+        let redirects = WatchedState<[Exchange]>([])
+
+        func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
+            let exchange = Exchange(limits: limits)
+            guard request.url.path == "/x" else {
+                exchange.receive(HTTPResponse(status: 204, url: request.url))
+                exchange.finish()
+                return try await exchange.response()
+            }
+            var head = HTTPResponse(status: 302, url: request.url)
+            try head.fields.append("Location", "/there")
+            try head.fields.append("Content-Length", "9")
+            exchange.receive(head)
+            redirects.update { $0.append(exchange) }
+            return try await exchange.response()
+        }
+    }
+
+    @Test func `H6, W3: a redirect whose body trickles is followed after the time for a head`() async throws {
+        let transport = FedTransport()
+        let host = RemoteHost("a.example", transport: transport, time: time).with {
+            $0.timeouts = .init(head: .seconds(30), idle: .seconds(30))
+        }
+        let task = Task { try await host.send("/x") }
+        // The idle time, and the time for the body.
+        try await time.sleepers(atLeast: 2)
+        time.advance(by: .seconds(20))
+        transport.redirects.current.first?.receive(Data("x".utf8))
+        time.advance(by: .seconds(11))
+        try await task.value
+    }
+
     @Test(arguments: [RemoteError.Code.protocolViolation, .connectionLost])
     func `H7: events continue after a connection that broke off`(_ code: RemoteError.Code) async throws {
         let turn = Lock(0)
