@@ -31,9 +31,10 @@ package struct Deadlines: Sendable {
         lastActivity = started
     }
 
-    /// Records the beginning of the exchange.
+    /// Records the beginning of the exchange, or of its repetition.
     package mutating func began(at now: MonotonicInstant) {
         isWaiting = false
+        hasHead = false
         lastActivity = now
     }
 

@@ -172,6 +172,7 @@ final class WireLoop {
     private func beginAgain(_ transfer: WireTransfer, offeringHTTP2 isOffered: Bool) {
         transfer.end()
         transfer.repeats(offeringHTTP2: isOffered)
+        machine.beganAgain(transfer.ticket, at: now)
         begin(transfer.ticket, onFreshConnection: false)
     }
 

@@ -132,6 +132,12 @@ package struct WireMachine {
         }
     }
 
+    /// Records that a running exchange begins again, so that it waits for another head.
+    package mutating func beganAgain(_ ticket: Ticket, at now: MonotonicInstant) {
+        entries[ticket]?.deadlines.began(at: now)
+        expect(ticket)
+    }
+
     /// Removes an exchange that was canceled or that the loop failed; returns whether a running transfer must end.
     package mutating func left(_ ticket: Ticket) -> Bool { remove(ticket, isOver: false) }
 

@@ -222,6 +222,17 @@ struct MachineTests {
         #expect(waiting.late(at: at(20)).map(\.part) == [.attempt, .attempt])
     }
 
+    @Test func `H6: an exchange that begins again after a broken response has the time for another head`() {
+        func at(_ seconds: Int) -> MonotonicInstant { start.advanced(by: .seconds(seconds)) }
+        var machine = machine(mayRepeat: true, ExchangeLimits.Timeouts(head: .seconds(3)))
+        #expect(begun(&machine) == [1])
+        machine.headArrived(1, isShared: true, at: at(1))
+        #expect(machine.late(at: at(10)).isEmpty)
+        machine.beganAgain(1, at: at(10))
+        #expect(machine.nextDeadline == at(13))
+        #expect(machine.late(at: at(13)).map(\.part) == [.head])
+    }
+
     @Test func `W15: a stream waits for a place no longer than for a head`() {
         func at(_ seconds: Int) -> MonotonicInstant { start.advanced(by: .seconds(seconds)) }
         var machine = WireMachine(width: 1, connections: 2)
