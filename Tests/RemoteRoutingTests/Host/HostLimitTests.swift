@@ -117,6 +117,16 @@ struct HostLimitTests {
         _ = await holder.result
     }
 
+    @Test func `H13: a released stream gives its place back, and counts no longer among the exchanges of its transport`() async throws {
+        let memory = MemoryTransport { _ in MemoryTransport.Response.status(200).stalling }
+        let host = host(1, memory)
+        var stream: RemoteBytes? = try await host.bytes(for: Route(path: "/events"))
+        #expect(stream?.response.status == 200)
+        #expect(memory.exchangeCount == 1 && host.streamGate.takenCount == 1)
+        stream = nil
+        try await until("the stream has ended") { memory.exchangeCount == 0 && host.streamGate.takenCount == 0 }
+    }
+
     @Test func `W15: a stream that finds a place in its second attempt does not name the limit for a later deadline`() async throws {
         let time = ManualTime()
         let silent = MemoryTransport { _ in
