@@ -127,7 +127,7 @@ struct SharedTokenTests {
         #expect(issuer.state.withLock { $0.refreshes == 0 && !$0.isRevoked })
     }
 
-    /// A place whose reads do not end before it is open.
+    /// A place from which nothing can be read before it is open.
     private struct SilentPlace: SharedCacher {
         let base: FileCacher<String, Token>
         let isOpen: WatchedState<Bool>

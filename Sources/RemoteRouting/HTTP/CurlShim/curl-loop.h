@@ -45,7 +45,7 @@ struct connection {
     uint32_t arrivals;
     /// The number of transfers that sent a request on it and have not ended.
     uint32_t users;
-    /// The number of those whose response libcurl still receives.
+    /// The number of those that libcurl has not ended.
     uint32_t running;
     /// Whether the watch has shut it down.
     int was_shut;

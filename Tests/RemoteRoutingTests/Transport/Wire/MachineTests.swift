@@ -249,7 +249,7 @@ struct MachineTests {
         #expect(machine.late(at: at(3)).map(\.ticket) == [2])
         _ = machine.left(2)
         _ = machine.left(1)
-        // Another deadline ends the wait of the third one, whose time for the head begins with the exchange.
+        // Another deadline ends the wait of the third one. Its time for the head begins with the exchange.
         #expect(machine.late(at: at(10)).isEmpty)
         #expect(machine.beginNext(at: at(10))?.ticket == 3)
         #expect(machine.nextDeadline == at(13))
