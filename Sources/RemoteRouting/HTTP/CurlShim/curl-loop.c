@@ -70,7 +70,7 @@ static int on_timer(CURLM *multi, long milliseconds, void *context) {
     return 0;
 }
 
-wire_loop *wire_loop_make(int library, int event, long idle_connections) {
+wire_loop *wire_loop_make(int library, int event, long idle_connections, int lookups) {
     wire_loop *loop = calloc(1, sizeof *loop);
     if (!loop) return NULL;
     if (wire_watch_make(&loop->watch) < 0) {
@@ -80,6 +80,7 @@ wire_loop *wire_loop_make(int library, int event, long idle_connections) {
     loop->curl = wire_library_of(library);
     loop->event = event;
     loop->idle_connections = idle_connections;
+    loop->lookups = lookups;
     loop->last_ended = &loop->ended;
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event wake = {.events = EPOLLIN, .data.u64 = (uint32_t)event};

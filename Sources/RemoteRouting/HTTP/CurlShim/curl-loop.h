@@ -136,6 +136,7 @@ struct wire_transfer {
     uint64_t owner;
     /// The local port of a new connection; 0 for any.
     int local_port;
+    int needs_lookup;
     /// The number of arrivals on the connection when the request was sent.
     uint32_t arrivals;
     /// The number of arrivals on the connection with the last chunk of the body.
@@ -179,8 +180,9 @@ struct wire_loop {
     closed_socket closed[CLOSED_SOCKETS];
     wire_transfer *idle[IDLE_TRANSFERS];
     int idle_count;
-    /// The number of transfers that wait for the end of their name lookup only.
+    /// The number of transfers that wait for the end of their name lookup only, and the number at which no other lookup begins.
     int abandoned_count;
+    int lookups;
     /// The number of transfers that have neither opened nor found a connection.
     int starting_count;
     /// The transfers that have ended, and the place of the next one.

@@ -141,7 +141,10 @@ static int on_text(CURL *easy, int kind, char *text, size_t count, void *transfe
 static int on_lookup(void *resolver, void *reserved, void *transfer) {
     (void)resolver;
     (void)reserved;
-    ((wire_transfer *)transfer)->is_resolving = 1;
+    wire_transfer *own = transfer;
+    // It would wait as long as the others. Their descriptors would keep further exchanges from beginning.
+    if (own->needs_lookup && own->loop->abandoned_count >= own->loop->lookups) return 1;
+    own->is_resolving = 1;
     return 0;
 }
 
@@ -346,6 +349,7 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     transfer->owner = request->owner;
     transfer->is_secure = strncasecmp(request->url, "https:", 6) == 0;
     transfer->local_port = request->local_port;
+    transfer->needs_lookup = request->needs_lookup;
     int code = request->tls ? wire_tls_apply(curl, easy, request->tls) : CURLE_OK;
     if (code) return code;
     code = curl->curl_easy_setopt(easy, CURLOPT_URL, request->url);

@@ -38,6 +38,9 @@ final class WireLoop {
     /// Whether libcurl counts bodies among the bytes of requests.
     var countsBodies: Bool { library.build.version >= UInt32(WIRE_COUNTS_BODIES) }
 
+    /// Whether lookups of ended exchanges still run.
+    var hasLookups: Bool { wire_loop_lookups(handle) > 0 }
+
     func run() {
         wire_thread_prepare()
         while true {
@@ -51,7 +54,7 @@ final class WireLoop {
             while hasDescriptors, let (ticket, isFresh) = machine.beginNext(at: now) { begin(ticket, onFreshConnection: isFresh) }
             report()
             // Freed earlier, libcurl would wait for its threads.
-            if isDraining, machine.count == 0, wire_loop_lookups(handle) == 0 { return }
+            if isDraining, machine.count == 0, !hasLookups { return }
             let mayWait = mailbox.mayFallAsleep(known: machine.count)
             wire_loop_turn(handle, mayWait ? waitingTime : 0)
             now = SystemTime().now
