@@ -130,7 +130,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
         /// Whether sending the request again is safe.
         let mayRepeat: Bool
 
-        /// The notes on the fields that selected the response, without the id, which differs between connections; `nil` without such fields.
+        /// The notes on the fields that selected the response, without the id, which each connection has anew; `nil` without such fields.
         var notes: String? {
             var exchange = bytes.response.exchange
             exchange.selecting.remove("Last-Event-ID")
