@@ -127,6 +127,21 @@ struct SharedTokenTests {
         #expect(issuer.state.withLock { $0.refreshes == 0 && !$0.isRevoked })
     }
 
+    @Test func `D11: a token that replaces the shared one in one process is not exchanged for that of another user`() async throws {
+        let (host, tokens) = user(expired)
+        #expect(try await host.send("/x", as: [Int].self) == [1])
+        // Another user signs in, in this process only, and is signed out by the server.
+        tokens.replace(by: Token(accessToken: "b0", refreshToken: "b"))
+        #expect(try await remoteError { try await host.send("/x") }.code == .refreshFailed)
+        #expect(tokens.current.accessToken == "b0")
+        issuer.state.withLock { $0 = Issuer.State(number: 5) }
+        try await tokens.keep(Token(accessToken: "a4", refreshToken: "r5"))
+        #expect(try await host.send("/x", as: [Int].self) == [1])
+        let (other, _) = user(expired)
+        #expect(try await other.send("/x", as: [Int].self) == [1])
+        #expect(issuer.state.withLock { $0.refreshes == 1 && !$0.isRevoked })
+    }
+
     /// A place from which nothing can be read before it is open.
     private struct SilentPlace: SharedCacher {
         let base: FileCacher<String, Token>

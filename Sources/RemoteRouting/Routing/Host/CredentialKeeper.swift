@@ -16,6 +16,9 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
 
     private enum Opening: Sendable { case needed, running, complete }
 
+    /// Whether the credential in use is not that of the place, which may be another user's.
+    private let isApart = Lock(false)
+
     init(
         _ credential: Credential, in place: CredentialPlace<Credential>? = nil, onRefresh: @escaping @Sendable (Credential) -> Void,
         refresh: Refresh?
@@ -28,12 +31,17 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
 
     var current: Credential { machine.read { $0.current } }
 
-    func replace(by credential: Credential) { machine.update { $0.replace(by: credential) } }
+    /// Replaces the credential in this process only.
+    func replace(by credential: Credential) {
+        isApart.withLock { $0 = true }
+        machine.update { $0.replace(by: credential) }
+    }
 
     /// Replaces the credential after a sign-in, and keeps it in the place.
     func keep(_ credential: Credential) async throws {
         replace(by: credential)
         try await place?.save(credential, at: .system)
+        isApart.withLock { $0 = false }
     }
 
     /// Returns the credential for a request, after any refresh in progress.
@@ -76,7 +84,7 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
             Task {
                 let result: Result<Credential, any Error>
                 do {
-                    if let place {
+                    if let place, !isApart.withLock(\.self) {
                         result = .success(try await place.successor(of: old, at: host.time) { try await refresh($0, host) })
                     } else {
                         result = .success(try await refresh(old, host))
