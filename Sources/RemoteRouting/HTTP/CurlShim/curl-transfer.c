@@ -142,7 +142,7 @@ static int on_lookup(void *resolver, void *reserved, void *transfer) {
     (void)resolver;
     (void)reserved;
     wire_transfer *own = transfer;
-    // It would wait as long as the others. Their descriptors would keep further exchanges from beginning.
+    // Another lookup would wait as long as these, and their descriptors would keep further exchanges from beginning.
     if (own->needs_lookup && own->loop->abandoned_count >= own->loop->lookups) return 1;
     own->is_resolving = 1;
     return 0;

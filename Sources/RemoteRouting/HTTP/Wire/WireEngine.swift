@@ -24,8 +24,8 @@ package final class WireEngine: Sendable {
     package init(_ library: WireLibrary, width: Int, connections: Int) throws(TransportFailure) {
         // Created here, because the thread could report a failure only through each exchange.
         let idle = max(1, min(connections / 2, max(width, 64)))
-        // Each lookup has two descriptors, so half of them is left.
-        let lookups = Int32(clamping: max(1, connections / 4))
+        // Each lookup has two descriptors, so half of them are left. A few slow lookups prevent no other one.
+        let lookups = Int32(clamping: max(8, connections / 4))
         guard let mailbox = Mailbox(), let handle = wire_loop_make(library.number, mailbox.event, idle, lookups) else {
             throw TransportFailure(
                 .engineFailed, "no file descriptor is left for the network thread; close some, or raise the limit"
