@@ -222,6 +222,39 @@ struct MachineTests {
         #expect(waiting.late(at: at(20)).map(\.part) == [.attempt, .attempt])
     }
 
+    @Test func `H6: an exchange that begins again after a broken response has the time for another head`() {
+        func at(_ seconds: Int) -> MonotonicInstant { start.advanced(by: .seconds(seconds)) }
+        var machine = machine(mayRepeat: true, ExchangeLimits.Timeouts(head: .seconds(3)))
+        #expect(begun(&machine) == [1])
+        machine.headArrived(1, isShared: true, at: at(1))
+        #expect(machine.late(at: at(10)).isEmpty)
+        machine.beganAgain(1, at: at(10))
+        #expect(machine.nextDeadline == at(13))
+        #expect(machine.late(at: at(13)).map(\.part) == [.head])
+    }
+
+    @Test func `W15: a stream waits for a place no longer than for a head`() {
+        func at(_ seconds: Int) -> MonotonicInstant { start.advanced(by: .seconds(seconds)) }
+        var machine = WireMachine(width: 1, connections: 2)
+        for ticket in UInt64(1)...3 {
+            machine.submitted(
+                ticket, mayRepeat: true, isSecure: false, isStream: true, ExchangeLimits.Timeouts(head: .seconds(3)),
+                until: ticket == 3 ? at(100) : nil, at: start)
+        }
+        #expect(begun(&machine) == [1])
+        machine.headArrived(1, at: start)
+        machine.paused(1)
+        #expect(begun(&machine) == [])
+        #expect(machine.late(at: at(2)).isEmpty)
+        #expect(machine.late(at: at(3)).map(\.ticket) == [2])
+        _ = machine.left(2)
+        _ = machine.left(1)
+        // Another deadline ends the wait of the third one. Its time for the head begins with the exchange.
+        #expect(machine.late(at: at(10)).isEmpty)
+        #expect(machine.beginNext(at: at(10))?.ticket == 3)
+        #expect(machine.nextDeadline == at(13))
+    }
+
     @Test func `H6: deadlines of many exchanges pass in order`() {
         var machine = WireMachine(width: 1000, connections: 1000)
         for ticket in UInt64(1)...1000 {

@@ -6,6 +6,7 @@ import StoreCoreTesting
 import Testing
 import Trials
 
+@testable import RemoteHTTP
 @testable import RemoteRouting
 
 /// Laws where two features meet: stores and redirects, events and deadlines, credentials and streamed bodies.
@@ -121,6 +122,40 @@ struct CombinationTests {
         }
     }
 
+    /// A transport with a redirect whose body the test feeds.
+    private final class FedTransport: Transport {
+        let redirects = WatchedState<[Exchange]>([])
+
+        func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
+            let exchange = Exchange(limits: limits)
+            guard request.url.path == "/x" else {
+                exchange.receive(HTTPResponse(status: 204, url: request.url))
+                exchange.finish()
+                return try await exchange.response()
+            }
+            var head = HTTPResponse(status: 302, url: request.url)
+            try head.fields.append("Location", "/there")
+            try head.fields.append("Content-Length", "9")
+            exchange.receive(head)
+            redirects.update { $0.append(exchange) }
+            return try await exchange.response()
+        }
+    }
+
+    @Test func `H6, W3: a redirect whose body trickles is followed after the time for a head`() async throws {
+        let transport = FedTransport()
+        let host = RemoteHost("a.example", transport: transport, time: time).with {
+            $0.timeouts = .init(head: .seconds(30), idle: .seconds(30))
+        }
+        let task = Task { try await host.send("/x") }
+        // The idle time, and the time for the body.
+        try await time.sleepers(atLeast: 2)
+        time.advance(by: .seconds(20))
+        transport.redirects.current.first?.receive(Data("x".utf8))
+        time.advance(by: .seconds(11))
+        try await task.value
+    }
+
     @Test(arguments: [RemoteError.Code.protocolViolation, .connectionLost])
     func `H7: events continue after a connection that broke off`(_ code: RemoteError.Code) async throws {
         let turn = Lock(0)
@@ -186,6 +221,31 @@ struct CombinationTests {
         #expect(bench.asked("/refresh").count == 1)
     }
 
+    @Test(arguments: [(301, false), (302, false), (303, false), (307, true), (308, true)])
+    func `W2: a POST is sent again after a 401 behind its redirect only if the redirect refused it`(
+        _ status: Int, _ isRefusal: Bool
+    ) async throws {
+        let bench = try Bench(.memory)
+        bench.on("POST", "/orders") { _ in .status(status).setting("Location", to: "/orders/7") }
+        for method in ["GET", "POST"] {
+            bench.on(method, "/orders/7") { asked in asked["Authorization"] == "Bearer new" ? .json([1]) : .status(401) }
+        }
+        bench.on("POST", "/refresh") { _ in .json(Token(accessToken: "new")) }
+        let host = bench.host().authorized(
+            by: .bearer(Token(accessToken: "old")) { _, host in try await host.send("/refresh", method: .post) })
+        let order = Route(path: "/orders", method: .post, body: .json([7]))
+        if isRefusal {
+            #expect(try await host.send(order, as: [Int].self) == [1])
+        } else {
+            let error = try await remoteError { try await host.send(order) }
+            #expect(error.status == 401 && error.mayHaveArrived && !error.isRetryable)
+            // The next call has the new credentials.
+            #expect(try await host.send("/orders/7", as: [Int].self) == [1])
+        }
+        #expect(bench.asked("/orders").count == (isRefusal ? 2 : 1))
+        #expect(bench.asked("/refresh").count == 1)
+    }
+
     @Test func `H5: a 401 after a redirect there and back starts no refresh`() async throws {
         let bench = try Bench(.memory)
         bench.on("GET", "/a") { asked in
@@ -224,6 +284,7 @@ struct CombinationTests {
             (.system, ["http_proxy": "http://127.0.0.1:3128"], false),
             (.system, ["http_proxy": "proxy.example:1", "no_proxy": "a, localhost"], false),
             (.system, ["http_proxy": "proxy.example:1", "NO_PROXY": "*"], false), (.http("proxy.example", port: 3128), [:], true),
+            (.system, ["http_proxy": "proxy.example:1", "no_proxy": "a,*"], true),
             (.http("127.0.0.1", port: 3128), [:], false), (.none, ["http_proxy": "http://proxy.example:3128"], false),
         ] as [(ProxyOptions, [String: String], Bool)])
     func `H5: a proxy on another machine leads away from the loopback interface`(
@@ -231,6 +292,22 @@ struct CombinationTests {
     ) {
         #expect(proxy.leadsAway(from: "localhost") { environment[$0] } == expected)
     }
+
+    #if os(Linux)
+    @Test(arguments: [
+        ("10.0.0.0/8", "127.0.0.1", true), ("128.0.0.0/1", "127.0.0.1", true), ("127.0.0.0/33", "127.0.0.1", true),
+        ("0.1", "127.0.0.1", true), ("a/8", "127.0.0.1", true), ("127.0.0.1", "127.0.0.1", false),
+        ("127.0.0.0/8", "127.0.0.2", !ProxyOptions.knowsRanges), ("127.0.0.2/32", "127.0.0.2", !ProxyOptions.knowsRanges),
+        ("::1", "[::1]", false), ("127.0.0.0/8", "[::1]", true),
+        ("LOCALHOST", "localhost", false), (".localhost", "a.localhost", false), ("10.0.0.0/8", "localhost", true),
+    ])
+    func `H5: only an exception for the address itself keeps requests to it from a proxy on another machine`(
+        _ list: String, _ host: String, _ expected: Bool
+    ) {
+        let environment = ["http_proxy": "http://proxy.example:3128", "no_proxy": list]
+        #expect(ProxyOptions.system.leadsAway(from: host) { environment[$0] } == expected)
+    }
+    #endif
 
     @Test func `H5: credentials for the loopback interface are not sent to a proxy on another machine`() async throws {
         let memory = MemoryTransport { _ in .status(204) }

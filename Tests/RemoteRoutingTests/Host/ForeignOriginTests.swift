@@ -83,6 +83,35 @@ struct ForeignOriginTests {
         #expect(memory.requests.count == 1)
     }
 
+    @Test func `H7: a request that an interceptor makes unsafe is not sent twice behind a redirect either`() async throws {
+        let memory = MemoryTransport { request in
+            request.method == .post ? .status(303).adding("Location", "/y") : .status(503)
+        }
+        let host = RemoteHost("a.example", transport: memory).with { $0.random = { 0 } }
+            .intercepting(requests: Changing { $0.method = .post })
+        let error = try await remoteError { try await host.send("/x") }
+        #expect(error.status == 503 && error.mayHaveArrived && !error.isRetryable)
+        #expect(memory.requests.map(\.method) == [.post, .get])
+    }
+
+    @Test(arguments: [(307, true), (308, true), (303, false)])
+    func `H4, H7: a change that is replayed to another origin keeps its idempotency key, so that no attempt repeats it`(
+        _ status: Int, _ isReplayed: Bool
+    ) async throws {
+        let memory = MemoryTransport { request in
+            if request.url.host() == "a.example" { return .status(status).adding("Location", "https://b.example/x") }
+            throw TransportFailure(.connectionLost, "lost")
+        }
+        let host = RemoteHost("a.example", transport: memory).with { $0.random = { 0 } }
+        let route = Route(
+            path: "/x", method: .post, headers: ["X-Session": "s"], options: RouteOptions(idempotencyKey: .key("k")))
+        let error = try await remoteError { try await host.send(route) }
+        #expect(error.code == .connectionLost && error.mayHaveArrived && error.attempts == 3)
+        let changes = memory.requests.filter { $0.url.host() == "b.example" }
+        #expect(changes.count == 3)
+        #expect(changes.allSatisfy { $0.fields["Idempotency-Key"] == (isReplayed ? "\"k\"" : nil) && $0.fields["X-Session"] == nil })
+    }
+
     @Test func `H12: an invalid host is not shown, because it may contain a password`() async throws {
         let host = RemoteHost("user:hush@a.example", transport: MemoryTransport { _ in .status(204) })
         let error = try await remoteError { try await host.send("/x") }

@@ -117,6 +117,46 @@ struct HostLimitTests {
         _ = await holder.result
     }
 
+    @Test func `H13: a released stream gives its place back, and counts no longer among the exchanges of its transport`() async throws {
+        let memory = MemoryTransport { _ in MemoryTransport.Response.status(200).stalling }
+        let host = host(1, memory)
+        var stream: RemoteBytes? = try await host.bytes(for: Route(path: "/events"))
+        #expect(stream?.response.status == 200)
+        #expect(memory.exchangeCount == 1 && host.streamGate.takenCount == 1)
+        stream = nil
+        try await until("the stream has ended") { memory.exchangeCount == 0 && host.streamGate.takenCount == 0 }
+    }
+
+    @Test func `W15: a stream that finds a place in its second attempt does not name the limit for a later deadline`() async throws {
+        let time = ManualTime()
+        let silent = MemoryTransport { _ in
+            try await Task<Never, Never>.never()
+            return .status(204)
+        }
+        let host = RemoteHost("api.example.com", transport: silent, limits: HostLimits(concurrentStreams: 1), time: time).with {
+            $0.timeouts = .init(head: .seconds(10), overall: .seconds(20))
+            $0.retry = .exponential(attempts: 2, base: .seconds(5))
+            $0.random = { 1 }
+        }
+        let permit = try await host.streamGate.take()
+        let task = Task { _ = try await host.bytes(for: Route(path: "/x")) }
+        try await until("the stream waits") { host.streamGate.waiterCount == 1 }
+        // The deadline of the call, and the time for a place.
+        try await time.sleepers(atLeast: 2)
+        time.advance(by: .seconds(10))
+        try await until("the first attempt has ended") { host.streamGate.waiterCount == 0 }
+        permit.release()
+        // The delay between the attempts.
+        try await time.sleepers(atLeast: 2)
+        time.advance(by: .seconds(5))
+        try await until("the second attempt runs") { silent.exchangeCount == 1 }
+        try await time.sleepers(atLeast: 2)
+        time.advance(by: .seconds(5))
+        let error = try await remoteError { try await task.value }
+        #expect(error.code == .overallTimedOut && error.mayHaveArrived)
+        #expect(!error.message.contains("streams of the host"), "\(error.message)")
+    }
+
     @Test func `W15: a stream that finds no place reports the host's limit, although it has no overall deadline`() async throws {
         let time = ManualTime()
         let bench = try Bench(.memory)

@@ -26,6 +26,15 @@ struct RedactionTests {
         #expect(text.filter { $0 == "<" || $0 == ">" }.count >= field.filter { $0 == "<" || $0 == ">" }.count)
     }
 
+    @Test(arguments: [
+        ("Refresh", "5; url=https://h/x?token=hush"), ("Refresh", "0;URL='/x?a=1&token=hush'"), ("Refresh", "1; url=/x#hush"),
+        ("Destination", "https://u:hush@h/x"), ("Content-Location", "/x?token=hush"), ("Referer", "https://h/?token=hush"),
+    ])
+    func `H12: the secrets of other fields with addresses are redacted`(name: String, value: String) {
+        #expect(!redaction.value(of: HTTPFields.Field(name: name, value: value)).contains("hush"))
+        #expect(redaction.value(of: HTTPFields.Field(name: "Refresh", value: "5; url=/x?a=1")) == "5; url=/x?a=1")
+    }
+
     @Test func `H12: other values stay unchanged`() {
         let field = HTTPFields.Field(name: "Link", value: "<https://h/x?page=2>; rel=\"next\", </y>; rel=\"prev\"")
         #expect(redaction.value(of: field) == field.value)

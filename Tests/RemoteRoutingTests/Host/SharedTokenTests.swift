@@ -3,6 +3,7 @@ import LoopbackOrigin
 import Testing
 import Trials
 import RemoteRoutingTesting
+import StoreCoreTesting
 
 @testable import RemoteRouting
 @testable import StoreCore
@@ -124,6 +125,75 @@ struct SharedTokenTests {
         try await tokens.keep(Token(accessToken: "a5", refreshToken: "r5"))
         for host in [first, second] { #expect(try await host.send("/x", as: [Int].self) == [1]) }
         #expect(issuer.state.withLock { $0.refreshes == 0 && !$0.isRevoked })
+    }
+
+    @Test func `D11: a token that replaces the shared one in one process is not exchanged for that of another user`() async throws {
+        let (host, tokens) = user(expired)
+        #expect(try await host.send("/x", as: [Int].self) == [1])
+        // Another user signs in, in this process only, and is signed out by the server.
+        tokens.replace(by: Token(accessToken: "b0", refreshToken: "b"))
+        #expect(try await remoteError { try await host.send("/x") }.code == .refreshFailed)
+        #expect(tokens.current.accessToken == "b0")
+        issuer.state.withLock { $0 = Issuer.State(number: 5) }
+        try await tokens.keep(Token(accessToken: "a4", refreshToken: "r5"))
+        #expect(try await host.send("/x", as: [Int].self) == [1])
+        let (other, _) = user(expired)
+        #expect(try await other.send("/x", as: [Int].self) == [1])
+        #expect(issuer.state.withLock { $0.refreshes == 1 && !$0.isRevoked })
+    }
+
+    /// A place from which nothing can be read before it is open.
+    private struct SilentPlace: SharedCacher {
+        let base: FileCacher<String, Token>
+        let isOpen: WatchedState<Bool>
+
+        var expiry: Expiry { base.expiry }
+        var position: Revision { base.position }
+
+        func load(param: String) async throws -> CacheRecord<Token>? {
+            _ = try await isOpen.wait { $0 ? true : nil }
+            return try await base.load(param: param)
+        }
+
+        func save(_ record: CacheRecord<Token>, param: String) async throws { try await base.save(record, param: param) }
+        func remove(param: String) async throws { try await base.remove(param: param) }
+        func removeAll() async throws { try await base.removeAll() }
+
+        func observeChanges(_ observer: @escaping @Sendable (_ change: CacherChange<String>) -> Void) -> ChangeObservation {
+            base.observeChanges(observer)
+        }
+
+        func save(_ record: CacheRecord<Token>, param: String, over revision: Revision) async throws -> SaveOutcome<Token> {
+            try await base.save(record, param: param, over: revision)
+        }
+
+        func remove(param: String, over revision: Revision) async throws -> SaveOutcome<Token> {
+            try await base.remove(param: param, over: revision)
+        }
+
+        func lease(_ param: String, for duration: Duration) async throws -> LeaseOutcome { try await base.lease(param, for: duration) }
+    }
+
+    @Test func `H6, D11: a place that does not respond delays neither the deadline of a call nor its cancellation`() async throws {
+        let isOpen = WatchedState(false)
+        let silent = SilentPlace(base: FileCacher(directory: place.url, sharing: .processes), isOpen: isOpen)
+        let tokens = RefreshingTokens(Token(accessToken: "a1", refreshToken: "r1"), keptIn: silent) { current, _ in current }
+        let time = ManualTime()
+        let transport = MemoryTransport { [issuer] in try issuer.respond(to: $0) }
+        let host = RemoteHost("api.example.com", transport: transport, time: time).with {
+            $0.retry = .never
+            $0.timeouts = .init(overall: .seconds(5))
+        }.authorized(by: .bearer(tokens))
+        let late = Task { try await host.send("/x", as: [Int].self) }
+        try await time.sleepers(atLeast: 1)
+        time.advance(by: .seconds(6))
+        #expect(try await remoteError { _ = try await late.value }.code == .overallTimedOut)
+        let canceled = Task { try await host.send("/x", as: [Int].self) }
+        canceled.cancel()
+        #expect(try await remoteError { _ = try await canceled.value }.code == .cancelled)
+        #expect(transport.requests.isEmpty)
+        isOpen.update { $0 = true }
+        #expect(try await host.send("/x", as: [Int].self) == [1])
     }
 
     @Test func `D11: a refresh that fails transiently for one user does not sign the others out`() async throws {

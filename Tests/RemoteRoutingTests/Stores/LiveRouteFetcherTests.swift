@@ -139,6 +139,22 @@ struct LiveRouteFetcherTests {
         try await observer.next { $0.content == "Hello, world" }
     }
 
+    @Test(arguments: [false, true])
+    func `H20: a store sends a POST with a new idempotency key for each connection once`(_ isCut: Bool) async throws {
+        let bench = try Bench(.memory)
+        let text = event(1, 100) + "data: "
+        bench.on("POST", "/x") { _ in isCut ? events(text).misbehaving(.truncate(afterBodyBytes: text.utf8.count)) : events(text) }
+        let store = Store(
+            cacher: MemoryCacher<String, Price>(),
+            fetcher: bench.host { $0.timeouts = .init() }.liveFetcher { (_: String) in
+                Route(path: "/x", method: .post, options: RouteOptions(idempotencyKey: .unique))
+            }, policy: StorePolicy(retry: RetryPolicy(attempts: .max, base: .zero)))
+        let observer = RecordingObserver(store["A"].publish())
+        try await observer.next { $0.content == Price(cents: 100) && (isCut ? $0.error != nil : $0.isCompleted) }
+        try await observer.stopAndLeave()
+        #expect(bench.asked.count == 1)
+    }
+
     @Test func `H20: a store that follows a POST is complete when its stream ends`() async throws {
         let bench = try Bench(.memory)
         bench.on("POST", "/x") { _ in events("event: start\ndata: Hello\n\ndata:  world\n\n") }

@@ -132,6 +132,28 @@ struct VaryTests {
         #expect(transport.requests.count == 4)
     }
 
+    @Test func `H19: content of a stream that another value selected is a miss, and its id is not sent`() async throws {
+        let transport = MemoryTransport { request in
+            let text = #"{"name":"\#(request.fields["X-Tenant"] ?? "none")"}"#
+            let headers = [("Content-Type", "text/event-stream"), ("Vary", "X-Tenant, Accept, Last-Event-ID")]
+            return MemoryTransport.Response(headers: headers, body: Data("id: 1\ndata: \(text)\n\n".utf8)).stalling
+        }
+        func launch(_ tenant: String, connections: Int) async throws -> Set<String> {
+            let host = RemoteHost("api.example.com", transport: transport, time: time).with { $0.defaults.append("X-Tenant", tenant) }
+            let store = Store(
+                cacher: TieredCacher(over: FileCacher<Int, User>(directory: place.url)),
+                fetcher: host.liveFetcher(of: User.self) { (_: Int) in Route(path: "/x") }, time: time)
+            let observer = RecordingObserver(store[7].publish())
+            try await until("the stream begins") { transport.requests.count == connections }
+            try await observer.next { $0.isCompleted }
+            try await observer.stopAndLeave()
+            try await store.waitUntilSaved()
+            return Set(observer.states.compactMap(\.content?.name))
+        }
+        for (index, tenant) in ["a", "a", "b"].enumerated() { #expect(try await launch(tenant, connections: index + 1) == [tenant]) }
+        #expect(transport.requests.map { $0.fields["Last-Event-ID"] } == [nil, "1", nil])
+    }
+
     @Test func `H19: the first page of a list that another value selected is a miss`() async throws {
         let transport = MemoryTransport { request in
             .json(#"["\#(request.fields["X-Tenant"] ?? "none")"]"#).adding("Cache-Control", "max-age=600").adding("Vary", "X-Tenant")

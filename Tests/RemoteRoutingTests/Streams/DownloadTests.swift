@@ -273,6 +273,8 @@ struct DownloadTests {
         Row(status: 206, range: "bytes 5-8/10", expected: "append(end: 9, total: Optional(10))"),
         Row(status: 206, range: "bytes 5-11/12", expected: "refuse"), Row(status: 206, range: "bytes 5-10/12", expected: "refuse"),
         Row(status: 206, range: nil, expected: "refuse"), Row(status: 206, range: "bytes */10", expected: "refuse"),
+        Row(status: 206, range: "bytes 5-9223372036854775807/*", total: nil, expected: "refuse"),
+        Row(status: 206, range: "bytes 5-9223372036854775806/*", total: nil, expected: "append(end: 9223372036854775807"),
         Row(status: 206, range: "bytes 5-9/10", tag: "\"v2\"", expected: "refuse"),
         Row(status: 206, range: "bytes 5-9/10", tag: "W/\"v1\"", expected: "refuse"),
         Row(status: 206, range: "bytes 0-9/10", offset: nil, expected: "refuse"),
@@ -296,7 +298,8 @@ struct DownloadTests {
         ("bytes 0-9/10", "0 9 10"), ("bytes 5-9/*", "5 9 nil"), ("bytes */10", "nil nil 10"), ("bytes 9-5/10", "none"),
         ("bytes 0-10/10", "none"),
         ("items 0-1/2", "none"), ("bytes -1-2/3", "none"), ("bytes 0-1", "none"), ("bytes a-b/c", "none"), ("", "none"),
-        ("bytes 0-9/10/11", "none"), ("bytes 99999999999999999999-1/2", "none"),
+        ("bytes 0-9/10/11", "none"), ("bytes 99999999999999999999-1/2", "none"), ("bytes 0-9223372036854775807/*", "none"),
+        ("bytes 0-9/9223372036854775807", "none"), ("bytes 0-9/9223372036854775806", "0 9 9223372036854775806"),
     ])
     func `H11: Content-Range is parsed strictly`(_ field: String, _ expected: String) {
         func text(_ number: Int64?) -> String { number.map { "\($0)" } ?? "nil" }

@@ -154,6 +154,19 @@ struct EventFaultTests {
         #expect(seen == ["a", "b", "c"] && bench.asked("/once").count == 1)
     }
 
+    @Test func `H20: all connections of a stream have the same unique idempotency key`() async throws {
+        let bench = try Bench(.memory)
+        bench.on("POST", "/chat", inTurn: event("retry: 0\n\ndata: a\n\n"), event("data: b\n\n"), .status(204))
+        let host = bench.host {
+            $0.timeouts = .init()
+            $0.random = { 0 }
+        }
+        let events = host.events(for: Route(path: "/chat", method: .post, options: RouteOptions(idempotencyKey: .unique)))
+        for _ in 0..<2 { for try await _ in events {} }
+        let keys = bench.asked.map { $0["Idempotency-Key"] ?? "none" }
+        #expect(keys.count == 4 && Set(keys.prefix(3)).count == 1 && keys[0] != keys[3] && keys[0] != "none", "\(keys)")
+    }
+
     @Test(arguments: [201, 205, 206, 299])
     func `H20: only 200 begins a stream of events`(_ status: Int) async throws {
         let memory = MemoryTransport { _ in

@@ -220,6 +220,15 @@ struct HTTP2FaultTests {
         #expect(method == .get || requests == 1)
     }
 
+    @Test(arguments: ["received GOAWAY, error=0, last_stream=0", "FRAME[GOAWAY, error=0, reason='', last_stream=0]"])
+    func `H18, W9: a request that contains a message of libcurl may have arrived nevertheless`(_ text: String) async throws {
+        let server = try FrameServer("close")
+        let host = try host(server)
+        let error = try await remoteError { try await host.send(Route(path: "/x", method: .post, headers: ["X-Note": text])) }
+        #expect(error.mayHaveArrived, "\(error)")
+        #expect(server.ending().requests == 1)
+    }
+
     @Test(arguments: ["garbage", "no-status", "short"])
     func `W1, W9: malformed frames and incomplete responses are typed errors`(_ plan: String) async throws {
         let error = try await get(try FrameServer(plan))

@@ -17,6 +17,7 @@ struct HostileClient {
         case "fork" where numbers.count == 1: Surroundings(port: numbers[0]).fork(isUsed: words.last == "used")
         case "errors" where numbers.count == 1: run { await Surroundings(port: numbers[0]).showErrors() }
         case "names" where numbers.count == 1 && words.count == 3: run { await Surroundings(port: numbers[0]).lookUp(words[2]) }
+        case "lookups" where numbers.count == 1 && words.count == 3: run { await Surroundings(port: numbers[0]).lookUpMany(words[2]) }
         case "unanswered" where numbers.count == 1 && words.count == 3:
             run { await Surroundings(port: numbers[0]).lookUpUnanswered(words[2]) }
         case "narrow" where numbers.count == 1: run { await Surroundings(port: numbers[0]).useFewDescriptors() }

@@ -124,6 +124,33 @@ struct Surroundings: Sendable {
         exit(0)
     }
 
+    /// Ends exchanges during their lookups until none begins any more, then sends two requests with responses that wait for each other.
+    func lookUpMany(_ name: String) async {
+        #if os(Linux)
+        var limit = rlimit(rlim_cur: 128, rlim_max: 128)
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        let near = host()
+        let far = RemoteHost(HostConfiguration(name, scheme: .http, port: port), transport: near.transport).with {
+            $0.retry = .never
+            $0.timeouts = .init(overall: .milliseconds(50))
+            $0.limits.concurrentExchanges = 4
+        }
+        var words: Set<String> = []
+        while !words.contains("hostNotFound") {
+            await withTaskGroup(of: String.self) { group in
+                for _ in 0..<4 { group.addTask { await word(far) } }
+                for await word in group { words.insert(word) }
+            }
+        }
+        say(words.sorted().joined(separator: " "))
+        async let first = word(near, Route(path: "/pair"))
+        async let second = word(near, Route(path: "/pair"))
+        say(await "\(first) \(second)")
+        // Ends the process while the lookups wait.
+        exit(0)
+        #endif
+    }
+
     /// The same with a name server of this machine that reads no question.
     func lookUpUnanswered(_ name: String) async {
         #if os(Linux)

@@ -58,12 +58,13 @@ connection *wire_connection_find(wire_loop *loop, const endpoints *ends) {
     return each;
 }
 
-connection *wire_connection_add(wire_loop *loop, const endpoints *ends, int socket, uint64_t owner) {
+connection *wire_connection_add(pool *own, const endpoints *ends, int socket, uint64_t owner) {
     connection *made = calloc(1, sizeof *made);
     if (!made) return NULL;
-    connection **first = bucket(loop, ends);
-    *made = (connection){.next = *first, .ends = *ends, .socket = socket, .owner = owner};
+    connection **first = bucket(own->loop, ends);
+    *made = (connection){.next = *first, .pool = own, .ends = *ends, .socket = socket, .owner = owner};
     *first = made;
+    own->idle++;
     return made;
 }
 
@@ -82,6 +83,7 @@ int wire_connection_close(void *loop, int socket) {
             *place = closed->next;
             closed->socket = -1;
             closed->was_shut = was_shut;
+            if (closed->running == 0) closed->pool->idle--;
             if (closed->users == 0) free(closed);
             return close(socket);
         }

@@ -70,7 +70,7 @@ static int on_timer(CURLM *multi, long milliseconds, void *context) {
     return 0;
 }
 
-wire_loop *wire_loop_make(int library, int event, long idle_connections) {
+wire_loop *wire_loop_make(int library, int event, long idle_connections, int lookups) {
     wire_loop *loop = calloc(1, sizeof *loop);
     if (!loop) return NULL;
     if (wire_watch_make(&loop->watch) < 0) {
@@ -80,6 +80,8 @@ wire_loop *wire_loop_make(int library, int event, long idle_connections) {
     loop->curl = wire_library_of(library);
     loop->event = event;
     loop->idle_connections = idle_connections;
+    loop->lookups = lookups;
+    loop->last_ended = &loop->ended;
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event wake = {.events = EPOLLIN, .data.u64 = (uint32_t)event};
     if (loop->epoll < 0 || epoll_ctl(loop->epoll, EPOLL_CTL_ADD, event, &wake) < 0) goto failed;
@@ -129,6 +131,52 @@ void wire_loop_free(wire_loop *loop) {
     free(loop);
 }
 
+void wire_pool_limit(pool *own) {
+    wire_loop *loop = own->loop;
+    // At least half of them, so that idle connections of one pool do not end all connections of the other.
+    long idle = loop->idle_connections, least = (idle + 1) / 2;
+    for (const pool *each = loop->pools; each < loop->pools + POOLS; each++)
+        if (each != own) idle -= each->idle;
+    // libcurl also counts the connections that are opened or in use, and applies the limit whenever one becomes idle.
+    long limit = (idle < least ? least : idle) + own->opening + own->used;
+    if (limit == own->limit) return;
+    own->limit = limit;
+    loop->curl->curl_multi_setopt(own->multi, CURLMOPT_MAXCONNECTS, limit);
+}
+
+/// Takes libcurl's messages about ended transfers, before further connections become idle.
+static void note_ends(pool *own) {
+    wire_loop *loop = own->loop;
+    int left;
+    CURLMsg *message;
+    while ((message = loop->curl->curl_multi_info_read(own->multi, &left))) {
+        if (message->msg != CURLMSG_DONE) continue;
+        char *context = NULL;
+        // Removing the handle invalidates the message, so it is read first.
+        int code = message->data.result;
+        loop->curl->curl_easy_getinfo(message->easy, CURLINFO_PRIVATE, &context);
+        if (!context) continue;
+        wire_transfer *transfer = (wire_transfer *)context;
+        transfer->is_over = 1;
+        transfer->code = code;
+        wire_transfer_release(transfer);
+        transfer->next_ended = NULL;
+        *loop->last_ended = transfer;
+        loop->last_ended = &transfer->next_ended;
+    }
+}
+
+/// Lets libcurl handle a socket or its timers.
+static void act(pool *own, int socket, int mask) {
+    wire_loop *loop = own->loop;
+    int running;
+    wire_pool_limit(own);
+    wire_watch_begin(&loop->watch);
+    loop->curl->curl_multi_socket_action(own->multi, socket, mask, &running);
+    wire_watch_end(&loop->watch);
+    note_ends(own);
+}
+
 void wire_loop_turn(wire_loop *loop, int milliseconds) {
     struct epoll_event events[EVENTS];
     for (pool *each = loop->pools; each < loop->pools + POOLS; each++) {
@@ -139,7 +187,6 @@ void wire_loop_turn(wire_loop *loop, int milliseconds) {
     }
     int count = epoll_wait(loop->epoll, events, EVENTS, milliseconds);
     wire_process_enter();
-    int running;
     for (int index = 0; index < count; index++) {
         int socket = (int)(uint32_t)events[index].data.u64;
         if (socket == loop->event) {
@@ -152,37 +199,27 @@ void wire_loop_turn(wire_loop *loop, int milliseconds) {
         uint32_t what = events[index].events;
         int mask = (what & EPOLLIN ? CURL_CSELECT_IN : 0) | (what & EPOLLOUT ? CURL_CSELECT_OUT : 0)
             | (what & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
-        wire_watch_begin(&loop->watch);
-        loop->curl->curl_multi_socket_action(loop->pools[events[index].data.u64 >> 32].multi, socket, mask, &running);
-        wire_watch_end(&loop->watch);
+        act(&loop->pools[events[index].data.u64 >> 32], socket, mask);
     }
     for (pool *each = loop->pools; each < loop->pools + POOLS; each++) {
         if (each->timer < 0 || (each->timer > 0 && each->timer > now())) continue;
         each->timer = -1;
-        wire_watch_begin(&loop->watch);
-        loop->curl->curl_multi_socket_action(each->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-        wire_watch_end(&loop->watch);
+        act(each, CURL_SOCKET_TIMEOUT, 0);
     }
     wire_process_leave();
 }
 
 void *wire_loop_finished(wire_loop *loop, int *code) {
-    int left;
-    CURLMsg *message;
-    for (pool *each = loop->pools; each < loop->pools + POOLS; each++) {
-        while ((message = loop->curl->curl_multi_info_read(each->multi, &left))) {
-            if (message->msg != CURLMSG_DONE) continue;
-            char *context = NULL;
-            // Removing the handle invalidates the message, so it is read first.
-            *code = message->data.result;
-            loop->curl->curl_easy_getinfo(message->easy, CURLINFO_PRIVATE, &context);
-            if (!context) continue;
-            wire_transfer *transfer = (wire_transfer *)context;
-            transfer->is_over = 1;
-            if (!transfer->is_abandoned) return transfer->context;
-            loop->abandoned_count--;
-            wire_transfer_end(transfer);
-        }
+    // Resuming a transfer may have ended it.
+    for (pool *each = loop->pools; each < loop->pools + POOLS; each++) note_ends(each);
+    while (loop->ended) {
+        wire_transfer *transfer = loop->ended;
+        loop->ended = transfer->next_ended;
+        if (!loop->ended) loop->last_ended = &loop->ended;
+        *code = transfer->code;
+        if (!transfer->is_abandoned) return transfer->context;
+        loop->abandoned_count--;
+        wire_transfer_end(transfer);
     }
     return NULL;
 }

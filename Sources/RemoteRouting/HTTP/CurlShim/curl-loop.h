@@ -24,11 +24,14 @@ typedef struct {
     endpoint remote;
 } endpoints;
 
+typedef struct pool pool;
+
 /// A connection that has carried a request.
 typedef struct connection connection;
 struct connection {
     /// The next connection of the bucket.
     connection *next;
+    pool *pool;
     /// The transfers that use it.
     wire_transfer *transfers;
     endpoints ends;
@@ -42,6 +45,8 @@ struct connection {
     uint32_t arrivals;
     /// The number of transfers that sent a request on it and have not ended.
     uint32_t users;
+    /// The number of those that libcurl has not ended.
+    uint32_t running;
     /// Whether the watch has shut it down.
     int was_shut;
     /// Whether the server has announced its end (RFC 9113 §6.8).
@@ -88,14 +93,16 @@ typedef struct {
 } watch;
 
 /// Connections and the transfers that use them.
-typedef struct {
+struct pool {
     wire_loop *loop;
     CURLM *multi;
-    /// The number of connections that transfers use.
-    long used;
+    /// The number of connections that transfers are opening, that transfers use, and that no transfer uses.
+    long opening, used, idle;
+    /// The number of connections that libcurl keeps.
+    long limit;
     /// The time at which libcurl must be called next, in milliseconds of the monotonic clock; negative for never.
     int64_t timer;
-} pool;
+};
 
 // libcurl remembers for each host whether its last response used HTTP/2, and shares no connection if it did not. Therefore transfers that
 // must use HTTP/1.1 over TLS, such as streams, have a separate pool.
@@ -109,14 +116,19 @@ struct wire_transfer {
     CURL *easy;
     struct curl_slist *fields;
     int is_running;
-    /// Whether libcurl has reported the end.
+    /// Whether libcurl has reported the end, its code, and the transfer that ended next.
     int is_over;
+    int code;
+    wire_transfer *next_ended;
     /// Whether a thread of libcurl looks up a name for the transfer.
     int is_resolving;
     /// Whether the exchange has ended, and the transfer only waits for that thread.
     int is_abandoned;
     /// Whether it has neither opened nor found a connection.
     int is_starting;
+    /// Whether it counts among the pool's opening connections, and among the running transfers of its connection.
+    int is_opening;
+    int is_using;
     /// The reason why no socket could be opened; 0 without one.
     int open_error;
     int offers_http2;
@@ -124,6 +136,7 @@ struct wire_transfer {
     uint64_t owner;
     /// The local port of a new connection; 0 for any.
     int local_port;
+    int needs_lookup;
     /// The number of arrivals on the connection when the request was sent.
     uint32_t arrivals;
     /// The number of arrivals on the connection with the last chunk of the body.
@@ -167,11 +180,15 @@ struct wire_loop {
     closed_socket closed[CLOSED_SOCKETS];
     wire_transfer *idle[IDLE_TRANSFERS];
     int idle_count;
-    /// The number of transfers that wait for the end of their name lookup only.
+    /// The number of transfers that wait for the end of their name lookup only, and the number at which no other lookup begins.
     int abandoned_count;
+    int lookups;
     /// The number of transfers that have neither opened nor found a connection.
     int starting_count;
-    /// The maximum number of idle connections of a pool.
+    /// The transfers that have ended, and the place of the next one.
+    wire_transfer *ended;
+    wire_transfer **last_ended;
+    /// The maximum number of idle connections of a pool, if the others have none.
     long idle_connections;
 };
 
@@ -182,11 +199,15 @@ int wire_endpoints_match(const endpoints *ends, int socket);
 /// Returns the open connection with these ends; NULL if none is known.
 connection *wire_connection_find(wire_loop *loop, const endpoints *ends);
 /// Adds a connection; NULL if memory is exhausted.
-connection *wire_connection_add(wire_loop *loop, const endpoints *ends, int socket, uint64_t owner);
+connection *wire_connection_add(pool *own, const endpoints *ends, int socket, uint64_t owner);
 /// Ends a transfer's use of a connection, and frees a closed connection after the last one.
 void wire_connection_leave(connection *connection);
 /// Closes a socket of libcurl and forgets its connection.
 int wire_connection_close(void *loop, int socket);
+/// Limits the idle connections of a pool; not within libcurl's callbacks, which refuse it.
+void wire_pool_limit(pool *own);
+/// Notes that libcurl has ended a transfer's use of its connection.
+void wire_transfer_release(wire_transfer *transfer);
 /// Initializes a watch; negative on failure.
 int wire_watch_make(watch *watch);
 /// Ends the thread of a watch.

@@ -77,6 +77,17 @@ static void end_start(wire_transfer *own) {
     own->is_starting = 0;
 }
 
+/// Counts the connection that a transfer opens.
+static void begin_opening(wire_transfer *own) {
+    if (!own->is_opening) own->pool->opening++;
+    own->is_opening = 1;
+}
+
+static void end_opening(wire_transfer *own) {
+    if (own->is_opening) own->pool->opening--;
+    own->is_opening = 0;
+}
+
 static int begins(const char *text, const char *end, const char *with) {
     size_t count = strlen(with);
     return (size_t)(end - text) >= count && memcmp(text, with, count) == 0;
@@ -114,8 +125,9 @@ static int on_text(CURL *easy, int kind, char *text, size_t count, void *transfe
         }
         if (begins(rest, text + count, "] ->")) return 0;
     }
-    if (memmem(text, count, "Stream ID", 9)) own->has_stream = 1;
-    if (!memmem(text, count, "GOAWAY", 6)) return 0;
+    if (begins(text, text + count, "Using Stream ID")) own->has_stream = 1;
+    // Other messages contain addresses and fields, which may look like this one. Before 8.0 it has a misprint.
+    if (!begins(text, text + count, "received GOAWAY") && !begins(text, text + count, "recveived GOAWAY")) return 0;
     own->connection->has_goaway = 1;
     // The first request of a connection is stream 1.
     static const char none[] = "last_stream=0";
@@ -129,7 +141,10 @@ static int on_text(CURL *easy, int kind, char *text, size_t count, void *transfe
 static int on_lookup(void *resolver, void *reserved, void *transfer) {
     (void)resolver;
     (void)reserved;
-    ((wire_transfer *)transfer)->is_resolving = 1;
+    wire_transfer *own = transfer;
+    // Another lookup would wait as long as these, and their descriptors would keep further exchanges from beginning.
+    if (own->needs_lookup && own->loop->abandoned_count >= own->loop->lookups) return 1;
+    own->is_resolving = 1;
     return 0;
 }
 
@@ -154,6 +169,7 @@ static int on_open(void *transfer, int purpose, curl_address *address) {
         return CURL_SOCKET_BAD;
     }
     own->opened[own->opened_count++ % 4] = made;
+    begin_opening(own);
     return made;
 }
 
@@ -165,22 +181,34 @@ static int opened_socket(const wire_transfer *own, const endpoints *ends) {
     return -1;
 }
 
+void wire_transfer_release(wire_transfer *transfer) {
+    connection *connection = transfer->connection;
+    end_opening(transfer);
+    if (!transfer->is_using) return;
+    transfer->is_using = 0;
+    if (--connection->running > 0) return;
+    connection->pool->used--;
+    if (connection->socket >= 0) connection->pool->idle++;
+}
+
 /// Makes a connection the transfer's; NULL for none.
 static void use_connection(wire_transfer *own, connection *connection) {
-    if (!own->connection && !connection) return;
-    if (connection && connection->users++ == 0) own->pool->used++;
+    wire_transfer_release(own);
+    if (connection) connection->users++;
     if (own->connection) {
         wire_transfer **place = &own->connection->transfers;
         while (*place != own) place = &(*place)->next;
         *place = own->next;
-        if (own->connection->users == 1) own->pool->used--;
         wire_connection_leave(own->connection);
     }
-    // libcurl's limit includes the connections in use, and applies whenever one of them becomes idle.
-    own->loop->curl->curl_multi_setopt(own->pool->multi, CURLMOPT_MAXCONNECTS, own->loop->idle_connections + own->pool->used);
     own->connection = connection;
     own->stream = 0;
     if (!connection) return;
+    if (connection->running++ == 0) {
+        connection->pool->used++;
+        connection->pool->idle--;
+    }
+    own->is_using = 1;
     own->next = connection->transfers;
     connection->transfers = own;
     own->arrivals = connection->arrivals;
@@ -201,7 +229,7 @@ static int on_will_send(void *transfer, char *remote, char *local, int remote_po
     int is_new = made > 0 && !connection, is_readable = 0;
     if (is_new && is_known) {
         int socket = opened_socket(own, &ends);
-        if (socket >= 0) connection = wire_connection_add(own->loop, &ends, socket, own->owner);
+        if (socket >= 0) connection = wire_connection_add(own->pool, &ends, socket, own->owner);
     }
     use_connection(own, connection);
     if (is_new && own->opened_count > 0) {
@@ -321,6 +349,7 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     transfer->owner = request->owner;
     transfer->is_secure = strncasecmp(request->url, "https:", 6) == 0;
     transfer->local_port = request->local_port;
+    transfer->needs_lookup = request->needs_lookup;
     int code = request->tls ? wire_tls_apply(curl, easy, request->tls) : CURLE_OK;
     if (code) return code;
     code = curl->curl_easy_setopt(easy, CURLOPT_URL, request->url);
@@ -372,6 +401,8 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     if (code) return code;
     transfer->is_starting = 1;
     transfer->loop->starting_count++;
+    // Such a library does not report which connection a transfer uses.
+    if (curl->version < WIRE_ASKS_BEFORE_SENDING) begin_opening(transfer);
     return code;
 }
 
@@ -404,7 +435,11 @@ void wire_transfer_end(wire_transfer *transfer) {
     end_start(transfer);
     wire_process_enter();
     // Removed before it is freed or reused.
-    if (transfer->is_running) curl->curl_multi_remove_handle(transfer->pool->multi, transfer->easy);
+    if (transfer->is_running) {
+        wire_transfer_release(transfer);
+        wire_pool_limit(transfer->pool);
+        curl->curl_multi_remove_handle(transfer->pool->multi, transfer->easy);
+    }
     if (transfer->connection) close_connection(transfer);
     use_connection(transfer, NULL);
     transfer->is_running = 0;

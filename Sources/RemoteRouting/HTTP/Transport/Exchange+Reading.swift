@@ -128,11 +128,19 @@ extension Exchange {
     /// The number of received unread bytes, for tests.
     var unreadBytes: Int { state.withLock { $0.buffer.memoryBytes + $0.buffer.spilledBytes } }
 
-    /// Sets the action that runs when the exchange succeeds or fails; runs it at once if the exchange has already ended.
+    /// Adds an action that runs when the exchange succeeds or fails; runs it at once if the exchange has already ended.
     package func onEnd(_ action: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in
-            if !state.isOver { state.end = action }
-            return state.isOver
+            guard !state.isOver else { return true }
+            if let earlier = state.end {
+                state.end = {
+                    earlier()
+                    action()
+                }
+            } else {
+                state.end = action
+            }
+            return false
         }
         if isOver { action() }
     }

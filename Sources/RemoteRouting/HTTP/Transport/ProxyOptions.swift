@@ -1,5 +1,9 @@
 internal import Foundation
 
+#if os(Linux)
+internal import CurlShim
+#endif
+
 /// The proxy of a host's connections: the system's, none, or a named one.
 ///
 /// ```swift
@@ -137,12 +141,44 @@ extension ProxyOptions {
     private static func environmentProxy(for host: String, _ variable: (String) -> String?) -> String? {
         func first(_ names: String...) -> String? { names.lazy.compactMap(variable).first { !$0.isEmpty } }
         guard let proxy = first("http_proxy", "all_proxy", "ALL_PROXY") else { return nil }
-        let isExcepted = (first("no_proxy", "NO_PROXY") ?? "").split { $0 == "," || $0 == " " }.contains { entry in
-            let name = entry.hasPrefix(".") ? entry.dropFirst() : entry
-            return name == "*" || host == name || host.hasSuffix(".\(name)") || (name.contains("/") && host.first?.isNumber == true)
-        }
-        return isExcepted ? nil : proxy
+        return isExcepted(host, by: first("no_proxy", "NO_PROXY") ?? "") ? nil : proxy
     }
+
+    /// Whether a list of exceptions contains a host, as libcurl reads the list.
+    private static func isExcepted(_ host: String, by list: String) -> Bool {
+        // Within a longer list, the asterisk has no meaning.
+        if list == "*" { return true }
+        let isIPv6 = host.hasPrefix("[")
+        let bare = isIPv6 ? host.dropFirst().dropLast() : host[...]
+        let isAddress = isIPv6 || number(ofIPv4: bare) != nil
+        return list.lowercased().split { $0 == "," || $0 == " " || $0 == "\t" }.contains { entry in
+            if isAddress { return entry == bare || contains(range: entry, bare) }
+            let name = entry.hasPrefix(".") ? entry.dropFirst() : entry
+            return bare == name || bare.hasSuffix(".\(name)")
+        }
+    }
+
+    /// Whether a range such as `10.0.0.0/8` contains an IPv4 address; false for other texts.
+    private static func contains(range: Substring, _ address: Substring) -> Bool {
+        let parts = range.split(separator: "/", omittingEmptySubsequences: false)
+        guard knowsRanges, parts.count == 2, let bits = Int(parts[1]), (1...32).contains(bits), let start = number(ofIPv4: parts[0]),
+            let found = number(ofIPv4: address)
+        else { return false }
+        return (start ^ found) >> UInt32(32 - bits) == 0
+    }
+
+    private static func number(ofIPv4 text: Substring) -> UInt32? {
+        guard text.utf8.allSatisfy({ $0.isDigit || $0 == UInt8(ascii: ".") }) else { return nil }
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
+        guard parts.count == 4, !parts.contains(nil) else { return nil }
+        return parts.reduce(0) { $0 << 8 | UInt32($1 ?? 0) }
+    }
+
+    /// Whether the process's libcurl knows ranges of addresses (since 7.86); an older one ignores them.
+    static let knowsRanges: Bool = {
+        let library = wire_library_default()
+        return library >= 0 && wire_library_version(library) >= 0x075600
+    }()
     #endif
 }
 

@@ -22,7 +22,7 @@ package struct Deadlines: Sendable {
     ///   - timeouts: The deadlines of the parts.
     ///   - overall: The moment at which the exchange must end; `nil` for none.
     ///   - started: The present moment.
-    ///   - isWaiting: Whether the exchange begins later. The time to the head counts from then; the other times count from now.
+    ///   - isWaiting: Whether the exchange may wait before it begins. The time to the head counts from then, the other times from now.
     init(_ timeouts: ExchangeLimits.Timeouts, until overall: MonotonicInstant?, started: MonotonicInstant, isWaiting: Bool = false) {
         self.timeouts = timeouts
         self.overall = overall
@@ -31,9 +31,10 @@ package struct Deadlines: Sendable {
         lastActivity = started
     }
 
-    /// Records the beginning of the exchange.
+    /// Records the beginning of the exchange, or of its repetition.
     package mutating func began(at now: MonotonicInstant) {
         isWaiting = false
+        hasHead = false
         lastActivity = now
     }
 

@@ -19,12 +19,14 @@ package final class WireEngine: Sendable {
     /// - Parameters:
     ///   - library: The libcurl to use.
     ///   - width: The maximum number of concurrent exchanges; further ones wait in order.
-    ///   - connections: The maximum number of connections, including those of paused exchanges. Idle ones are at most half of it.
+    ///   - connections: The maximum number of connections, including those of paused exchanges. Idle ones are at most three quarters of it.
     /// - Throws: `TransportFailure` if no file descriptor is left.
     package init(_ library: WireLibrary, width: Int, connections: Int) throws(TransportFailure) {
         // Created here, because the thread could report a failure only through each exchange.
         let idle = max(1, min(connections / 2, max(width, 64)))
-        guard let mailbox = Mailbox(), let handle = wire_loop_make(library.number, mailbox.event, idle) else {
+        // Each lookup has two descriptors, so half of them are left. A few slow lookups prevent no other one.
+        let lookups = Int32(clamping: max(8, connections / 4))
+        guard let mailbox = Mailbox(), let handle = wire_loop_make(library.number, mailbox.event, idle, lookups) else {
             throw TransportFailure(
                 .engineFailed, "no file descriptor is left for the network thread; close some, or raise the limit"
             ).beforeSending

@@ -38,6 +38,9 @@ final class WireLoop {
     /// Whether libcurl counts bodies among the bytes of requests.
     var countsBodies: Bool { library.build.version >= UInt32(WIRE_COUNTS_BODIES) }
 
+    /// Whether lookups of ended exchanges still run.
+    var hasLookups: Bool { wire_loop_lookups(handle) > 0 }
+
     func run() {
         wire_thread_prepare()
         while true {
@@ -51,7 +54,7 @@ final class WireLoop {
             while hasDescriptors, let (ticket, isFresh) = machine.beginNext(at: now) { begin(ticket, onFreshConnection: isFresh) }
             report()
             // Freed earlier, libcurl would wait for its threads.
-            if isDraining, machine.count == 0, wire_loop_lookups(handle) == 0 { return }
+            if isDraining, machine.count == 0, !hasLookups { return }
             let mayWait = mailbox.mayFallAsleep(known: machine.count)
             wire_loop_turn(handle, mayWait ? waitingTime : 0)
             now = SystemTime().now
@@ -120,9 +123,13 @@ final class WireLoop {
         _ = machine.left(ticket)
         guard let transfer = transfers.removeValue(forKey: ticket) else { return }
         if part != nil { transfer.distrustConnection() }
+        let isWaiting = transfer.isWaiting
         transfer.end()
         guard var failure = part.map({ TransportFailure($0, transfer.exchange.limits) }) ?? failure else { return }
-        failure.mayHaveArrived = transfer.hasSent || part != nil && !library.build.asksBeforeSending
+        if part == .head, isWaiting, transfer.request.isStream {
+            failure.message = "no connection is left for another stream; end some streams, or raise the process's limit of file descriptors"
+        }
+        failure.mayHaveArrived = transfer.hasSent || part != nil && !isWaiting && !library.build.asksBeforeSending
         transfer.exchange.fail(failure)
     }
 
@@ -168,6 +175,7 @@ final class WireLoop {
     private func beginAgain(_ transfer: WireTransfer, offeringHTTP2 isOffered: Bool) {
         transfer.end()
         transfer.repeats(offeringHTTP2: isOffered)
+        machine.beganAgain(transfer.ticket, at: now)
         begin(transfer.ticket, onFreshConnection: false)
     }
 

@@ -96,9 +96,11 @@ package struct WireMachine {
     ) {
         // Over TLS a readable socket may hold a session ticket, so readability does not show that it was closed.
         let isFresh = !mayRepeat && (isSecure || cannotAsk)
+        // Streams have no end that a further one could rely on, and often no other deadline.
+        let waitsForHead = isStream && overall == nil
         entries[ticket] = Entry(
             origin: origin, mayRepeat: mayRepeat, isStream: isStream, sharing: isFresh ? nil : sharing, needsFreshConnection: isFresh,
-            deadlines: Deadlines(timeouts, until: overall, started: now, isWaiting: true))
+            deadlines: Deadlines(timeouts, until: overall, started: now, isWaiting: !waitsForHead))
         places.append(ticket, isStream ? .stream : .exchange, of: origin)
         expect(ticket)
     }
@@ -128,6 +130,12 @@ package struct WireMachine {
         for ticket in tickets {
             if let origin = entries[ticket]?.origin { places.append(ticket, .follower, of: origin) }
         }
+    }
+
+    /// Records that a running exchange begins again, so that it waits for another head.
+    package mutating func beganAgain(_ ticket: Ticket, at now: MonotonicInstant) {
+        entries[ticket]?.deadlines.began(at: now)
+        expect(ticket)
     }
 
     /// Removes an exchange that was canceled or that the loop failed; returns whether a running transfer must end.

@@ -101,6 +101,19 @@ package struct WireRequest: Sendable {
         return String(decoding: url.utf8.prefix(start + authority.count), as: UTF8.self)
     }
 
+    /// Whether a new connection needs a name server, for the host or the proxy that the app names.
+    var needsLookup: Bool {
+        var name = origin.dropFirst(isSecure ? 8 : 7).lowercased()
+        if case .server(let server) = connection.proxy.choice {
+            name = server.host.lowercased()
+        } else if let colon = name.utf8.lastIndex(of: UInt8(ascii: ":")) {
+            name = String(name[..<colon])
+        }
+        // Only IPv6 addresses are left with a colon.
+        let isAddress = name.utf8.contains(UInt8(ascii: ":")) || name.utf8.allSatisfy { $0.isDigit || $0 == UInt8(ascii: ".") }
+        return !isAddress && name != "localhost" && !name.hasSuffix(".localhost")
+    }
+
     /// The key of the exchanges that may share a connection with this one.
     var sharingKey: ConnectionSharing.Key {
         let authority = url.utf8.dropFirst("https://".utf8.count).prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }

@@ -85,6 +85,9 @@ final class WireTransfer {
         (isReceivingPaused, isSendingPaused) = (false, false)
     }
 
+    /// Whether the exchange waits for a place or a connection.
+    var isWaiting: Bool { handle == nil }
+
     /// Whether the server has refused the offered protocols in the TLS handshake.
     var isRefusedProtocol: Bool {
         guard let handle else { return false }
@@ -165,7 +168,8 @@ final class WireTransfer {
                                 url: url, method: method, fields: fields, body: form,
                                 bytes: copied.bindMemory(to: CChar.self).baseAddress ?? url, length: length,
                                 buffer_bytes: request.isStream ? 131_072 : 16_384, needs_fresh_connection: isFresh ? 1 : 0,
-                                certificates: certificates, tls: tls, owner: request.connectionOwner, local_port: request.localPort)
+                                certificates: certificates, tls: tls, owner: request.connectionOwner, local_port: request.localPort,
+                                needs_lookup: loop.hasLookups && request.needsLookup ? 1 : 0)
                             return body(&wire)
                         }
                     }

@@ -144,7 +144,8 @@ public struct RefreshingTokens<Token: BearerToken>: Sendable {
 
     /// Replaces the token, for example after the user signs in, and clears a failed refresh.
     ///
-    /// A token that several processes share is replaced in this process only; call ``keep(_:)`` for all of them.
+    /// A token that several processes share is replaced in this process only, which then refreshes the new one alone; call ``keep(_:)`` for
+    /// all of them.
     public func replace(by token: Token) { keeper.replace(by: token) }
 
     /// Replaces the token after the user signs in, and saves it in the shared place; the other processes read it after their next 401.

@@ -11,8 +11,13 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
     private let onRefresh: @Sendable (Credential) -> Void
     /// The place that other processes share; `nil` without one.
     private let place: CredentialPlace<Credential>?
-    /// Guards the first read of the place.
-    private let opening = Lock<Task<Void, Never>?>(nil)
+    /// The first read of the place.
+    private let opening = WatchedState(Opening.needed)
+
+    private enum Opening: Sendable { case needed, running, complete }
+
+    /// Whether the credential in use is not that of the place, which may be another user's.
+    private let isApart = Lock(false)
 
     init(
         _ credential: Credential, in place: CredentialPlace<Credential>? = nil, onRefresh: @escaping @Sendable (Credential) -> Void,
@@ -26,34 +31,44 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
 
     var current: Credential { machine.read { $0.current } }
 
-    func replace(by credential: Credential) { machine.update { $0.replace(by: credential) } }
+    /// Replaces the credential in this process only.
+    func replace(by credential: Credential) {
+        isApart.withLock { $0 = true }
+        machine.update { $0.replace(by: credential) }
+    }
 
     /// Replaces the credential after a sign-in, and keeps it in the place.
     func keep(_ credential: Credential) async throws {
         replace(by: credential)
         try await place?.save(credential, at: .system)
+        isApart.withLock { $0 = false }
     }
 
     /// Returns the credential for a request, after any refresh in progress.
     func credential() async throws -> (Credential, generation: Int) {
-        if let place { await open(place) }
+        if let place { try await open(place) }
         return try await settled(machine.read { $0.wanted() })
     }
 
     /// Reads the place once. Its credential is newer than the one with which the program began.
-    private func open(_ place: CredentialPlace<Credential>) async {
-        let task = opening.withLock { opening in
-            if let opening { return opening }
-            // A task of its own, because all waiters share it.
-            let new = Task { [machine] in
-                // Ignores the reason: a place that cannot be read fails the refresh after the first 401.
-                guard let kept = try? await place.load() else { return }
-                machine.update { $0.opened(with: kept) }
-            }
-            opening = new
-            return new
+    ///
+    /// - Throws: `CancellationError` as soon as the task is canceled; the read continues for the other requests.
+    private func open(_ place: CredentialPlace<Credential>) async throws {
+        if opening.read({ $0 == .complete }) { return }
+        let begins = opening.update { opening in
+            guard opening == .needed else { return false }
+            opening = .running
+            return true
         }
-        await task.value
+        if begins {
+            // A task of its own, because all waiters share it.
+            Task { [machine, opening] in
+                // Ignores the reason: a place that cannot be read fails the refresh after the first 401.
+                if let kept = try? await place.load() { machine.update { $0.opened(with: kept) } }
+                opening.update { $0 = .complete }
+            }
+        }
+        _ = try await opening.wait { $0 == .complete ? true : nil }
     }
 
     /// Returns the successor of a rejected credential; `nil` if the credential cannot be refreshed.
@@ -69,7 +84,7 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
             Task {
                 let result: Result<Credential, any Error>
                 do {
-                    if let place {
+                    if let place, !isApart.withLock(\.self) {
                         result = .success(try await place.successor(of: old, at: host.time) { try await refresh($0, host) })
                     } else {
                         result = .success(try await refresh(old, host))

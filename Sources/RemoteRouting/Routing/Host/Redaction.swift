@@ -20,7 +20,8 @@ struct Redaction: Sendable {
     func value(of field: HTTPFields.Field) -> String {
         switch field.name.lowercased() {
         case let name where fields.contains(name) || FieldRules.of(name).contains(.secret): Redaction.mark
-        case "location", "content-location", "referer": text(of: field.value)
+        // The address of a refresh follows a number (HTML standard §4.2.5.3), and the path of an address may be any text.
+        case "location", "content-location", "refresh", "destination", "referer": text(of: field.value)
         case "link": links(field.value)
         default: field.value
         }

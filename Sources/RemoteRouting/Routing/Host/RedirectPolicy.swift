@@ -51,7 +51,13 @@ struct RedirectPolicy {
         guard count < limit else {
             return .refuse(.tooManyRedirects, "more than \(limit) redirects; look for a redirect loop on the server")
         }
-        if target != origin { next.fields = next.fields.filtered { FieldRules.of($0).contains(.harmless) } }
+        if target != origin {
+            // The key identifies the change that is replayed with its body. Without the key, a further attempt would repeat the change.
+            let isChange = next.method == request.method && !next.method.isIdempotent
+            next.fields = next.fields.filtered { name in
+                FieldRules.of(name).contains(.harmless) || isChange && name.equalsIgnoringCase("Idempotency-Key")
+            }
+        }
         next.url = url
         return .follow(next)
     }

@@ -44,7 +44,8 @@ final class ResponseDecoding: Sendable {
         guard !isWithoutBody, parser != nil || !response.value.isEmpty else {
             throw error(
                 .emptyBody,
-                "the response \(response.status) has no body, and \(Value.self) needs one; decode Empty, or an optional for 204")
+                "the response \(response.status) has no body, and \(Value.self) needs one; "
+                    + "decode Empty, or an optional for 204, 205 and HEAD")
         }
         let parser = self.parser ?? fallback
         try checkType(among: parser.mediaTypes)

@@ -113,6 +113,8 @@ extension RouteCall {
             sent.withLock { $0.isQueued = false }
             return permit
         } catch is DeadlinePassed where end == limit {
+            // A further attempt may find a place, and then meet the deadline of the call.
+            sent.withLock { $0.isQueued = false }
             throw error(.timeout, .headTimedOut, request, limitReached)
         }
     }
@@ -189,10 +191,11 @@ extension RouteCall {
         return request
     }
 
-    /// Reads the body of a redirect, which the caller does not wait for: without an idle deadline, for as long as a head may
-    /// take.
+    /// Reads the body of a redirect, which the caller does not wait for: without another deadline, for as long as a head may take.
     private func skip(_ response: HTTPResponse) async {
-        guard limits.timeouts.idle == nil, let limit = limits.timeouts.head else { return await response.skipShortBody() }
+        // A body that arrives byte by byte meets no idle deadline.
+        let isBounded = limits.timeouts.idle != nil && deadline != nil
+        guard !isBounded, let limit = limits.timeouts.head else { return await response.skipShortBody() }
         try? await within(host.time.now.advanced(by: limit), of: host.time) { await response.skipShortBody() }
     }
 
@@ -206,6 +209,7 @@ extension RouteCall {
             if isFirst { (sent.redirects, sent.redirectedFields) = ([], nil) }
             sent.mayHaveArrivedBefore = sent.mayHaveArrived
             sent.mayHaveArrived = true
+            if !request.mayRepeat { sent.mayRepeat = false }
         }
         host.log?.sent(request)
         return now

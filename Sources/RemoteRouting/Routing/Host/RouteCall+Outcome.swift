@@ -85,8 +85,8 @@ extension RouteCall {
         var error = RemoteError(stage, code, operation: operation, message, underlyingError: underlyingError)
         error.status = status
         error.fields = fields
-        // Checks both: a redirect may turn a POST into a GET, and an interceptor a GET into a POST.
-        error.mayRepeat = self.request.mayRepeat && request.mayRepeat
+        // Checks all: a redirect may turn a POST into a GET or drop its key, and an interceptor may turn a GET into a POST.
+        error.mayRepeat = mayRepeat && request.mayRepeat
         error.mayHaveArrived = mayHaveArrived
         if host.retryRules != RetryRules() { error.isWorthRetrying = host.retryRules.allow(error, of: request.method) }
         return error

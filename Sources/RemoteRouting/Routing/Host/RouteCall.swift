@@ -49,6 +49,8 @@ final class RouteCall: Sendable {
         var mayHaveArrived = false
         /// The value of `mayHaveArrived` before the last request.
         var mayHaveArrivedBefore = false
+        /// Whether each sent request may be repeated; interceptors and redirects change methods and fields.
+        var mayRepeat = true
         /// Whether the call waits for a permit of the host.
         var isQueued = false
         /// The fields of the first request of the attempt, if it was redirected.
@@ -162,6 +164,9 @@ final class RouteCall: Sendable {
     /// Whether any request of the call, in this or an earlier attempt, may have reached the server.
     var mayHaveArrived: Bool { sent.withLock(\.mayHaveArrived) }
 
+    /// Whether the call may be repeated, with all requests that it has sent so far.
+    var mayRepeat: Bool { request.mayRepeat && sent.withLock(\.mayRepeat) }
+
     /// Records that the server did not act on the last request: nothing was sent, or the response refused it.
     func lastRequestHadNoEffect() {
         sent.withLock { $0.mayHaveArrived = $0.mayHaveArrivedBefore }
@@ -252,8 +257,9 @@ final class RouteCall: Sendable {
         guard isRejected(response, request), try await renew(authorization, generation, request) else { return try success(response) }
         // A 401 refuses the request (RFC 9110 §15.5.2).
         lastRequestHadNoEffect()
-        // A body that cannot be sent again fails with the 401; the caller's next request has the new credentials.
-        guard request.body.isReplayable else { return try success(response) }
+        // A body that cannot be sent again fails with the 401; the caller's next request has the new credentials. So does an unsafe request
+        // that was redirected to the rejected one, because the server may have acted on it.
+        guard request.body.isReplayable, mayRepeat || !mayHaveArrived else { return try success(response) }
         request = self.request
         _ = try await apply(authorization, to: &request)
         return try success(await exchange(request))

@@ -95,7 +95,7 @@ public struct RouteOptions: Sendable {
     /// It is sent as a string of a structured field, which has quotes (draft-ietf-httpapi-idempotency-key-header §2.1). For a server that
     /// wants the key without quotes, set the field `Idempotency-Key` in the route's headers instead.
     public enum IdempotencyKey: Hashable, Sendable {
-        /// A new UUID per request, the same for all its attempts.
+        /// A new UUID per request, the same for all its attempts, and for all connections of a stream of events.
         case unique
         /// A custom key, of printable ASCII characters.
         case key(String)

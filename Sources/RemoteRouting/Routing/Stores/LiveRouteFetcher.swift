@@ -17,7 +17,9 @@ public import StoreCore
 /// The id of the last event is the validator of the store's content, and is sent with the next connection (`Last-Event-ID`). The store
 /// connects again as its `StorePolicy.retry` states, not earlier than the server asks by `retry` or `Retry-After`, within the policy's
 /// limit. A comment from the server keeps the connection alive. A response of 204 ends the stream, and so does the end of a response whose
-/// request must not be repeated, such as a POST without an idempotency key.
+/// request must not be repeated, such as a POST without an idempotency key. The key ``RouteOptions/IdempotencyKey/unique`` does not count,
+/// because each connection has another one. Saved content with an id is a miss if the request now has another value of a field that `Vary`
+/// names.
 ///
 /// <doc:StreamsAndFiles> explains events and their connections.
 public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: LiveFetcher {
@@ -32,13 +34,26 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
     ///   - last: The id of the last known event, as `Validator.entityTag`.
     /// - Returns: The values of one connection. Reading throws ``RemoteError``. Canceling the task ends the connection.
     public func values(param: Param, after last: Validator?) -> Values {
-        Values(events: RemoteEvents(host: host, route: route(param), lastEventID: last?.entityTag ?? ""), read: read)
+        Values(
+            events: RemoteEvents(host: host, route: route(param), lastEventID: last?.entityTag ?? ""), read: read,
+            confirms: last.map { $0.entityTag != nil } ?? true)
+    }
+
+    /// Returns whether the request of a key has the values of all fields that selected a saved version (RFC 9111 §4.1).
+    ///
+    /// - Parameters:
+    ///   - validator: The validator of the saved version.
+    ///   - param: The key.
+    public func accepts(_ validator: Validator, param: Param) async -> Bool {
+        await RemoteEvents(host: host, route: route(param), lastEventID: "").accepts(validator)
     }
 
     /// The values that the fetcher reads from the events of one stream.
     public struct Values: AsyncSequence, Sendable {
         let events: RemoteEvents
         let read: @Sendable (ServerSentEvent) throws -> LiveValue<Content>?
+        /// Whether a connection confirms the store's version; one without an id has to be sent again.
+        let confirms: Bool
 
         /// Creates the iterator, which connects when the first value is requested.
         public func makeAsyncIterator() -> Iterator { Iterator(self) }
@@ -51,14 +66,22 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
             private var ready: [ServerSentEvent] = []
             private var commentsSeen = 0
             private var isOver = false
+            private var confirms: Bool
+            /// The notes on the fields that selected the response.
+            private var notes: String?
             /// The method and the address of the connection.
             private var operation = ""
             /// Whether a lost or closed connection may be followed by another.
             private var reconnects = true
+            /// Whether each connection has another idempotency key, so that the next one would not repeat the same request.
+            private let isSentOnce: Bool
 
             init(_ values: Values) {
                 self.values = values
+                confirms = values.confirms
                 parser = ServerSentEvents(lastEventID: values.events.lastEventID)
+                let route = Route(values.events.route)
+                isSentOnce = route.options.idempotencyKey == .unique && !route.method.isIdempotent
             }
 
             /// Returns the next value; `nil` after the server has ended the stream with 204, or has closed the only connection of a request
@@ -66,18 +89,30 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
             ///
             /// - Throws: ``RemoteError``. Canceling the task ends the connection.
             public mutating func next() async throws -> LiveValue<Content>? {
+                do {
+                    return try await following()
+                } catch var error as RemoteError where isSentOnce {
+                    error.mayRepeat = false
+                    throw error
+                }
+            }
+
+            private mutating func following() async throws -> LiveValue<Content>? {
                 while !isOver {
                     while let event = ready.popLast() {
-                        if let value = try values.value(of: event) { return value }
+                        guard let value = try values.value(of: event, notes) else { continue }
+                        confirms = true
+                        return value
                     }
                     if parser.commentCount > commentsSeen {
                         commentsSeen = parser.commentCount
-                        return .current
+                        if confirms { return .current }
                     }
                     guard bytes != nil else {
                         try await connect()
                         // The server continues after the id that was sent.
-                        return .current
+                        if confirms { return .current }
+                        continue
                     }
                     guard let piece = try await nextPiece() else {
                         guard reconnects else { break }
@@ -99,7 +134,8 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
                 let connection = try await values.events.connect(lastEventID: parser.lastEventID)
                 bytes = connection.bytes.makeAsyncIterator()
                 operation = connection.operation
-                reconnects = connection.mayRepeat
+                notes = connection.notes
+                reconnects = connection.mayRepeat && !isSentOnce
                 isOver = connection.bytes.response.status == 204
             }
 
@@ -121,12 +157,16 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
             }
         }
 
-        /// Reads an event, and gives its value the event's id.
-        private func value(of event: ServerSentEvent) throws -> LiveValue<Content>? {
-            let id = event.lastEventID.isEmpty ? nil : Validator(entityTag: event.lastEventID)
+        /// Reads an event, and gives its value the event's id and the notes of the connection.
+        private func value(of event: ServerSentEvent, _ notes: String?) throws -> LiveValue<Content>? {
+            func version(_ own: Validator?) -> Validator? {
+                var validator = own ?? (event.lastEventID.isEmpty ? nil : Validator(entityTag: event.lastEventID))
+                if validator?.notes == nil { validator?.notes = notes }
+                return validator
+            }
             switch try read(event) {
-            case .content(let content, let validator): return .content(content, validator ?? id)
-            case .change(let change, let validator): return .change(change, validator ?? id)
+            case .content(let content, let validator): return .content(content, version(validator))
+            case .change(let change, let validator): return .change(change, version(validator))
             case .current: return .current
             case nil: return nil
             }

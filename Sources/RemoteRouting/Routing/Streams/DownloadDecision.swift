@@ -125,7 +125,8 @@ struct ContentRange: Hashable {
     }
 
     private static func number(_ text: Substring) -> Int64? {
-        guard !text.isEmpty, text.utf8.allSatisfy(\.isDigit) else { return nil }
-        return Int64(text)
+        guard !text.isEmpty, text.utf8.allSatisfy(\.isDigit), let number = Int64(text) else { return nil }
+        // The end of a range is one more than its last byte.
+        return number < .max ? number : nil
     }
 }

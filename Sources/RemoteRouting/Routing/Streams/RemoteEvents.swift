@@ -42,7 +42,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
         private var requestedDelay: Duration?
 
         fileprivate init(_ events: RemoteEvents) {
-            self.events = events
+            self.events = events.withOneKey
             parser = ServerSentEvents(lastEventID: events.lastEventID)
         }
 
@@ -129,6 +129,21 @@ struct RemoteEvents: AsyncSequence, Sendable {
         let operation: String
         /// Whether sending the request again is safe.
         let mayRepeat: Bool
+
+        /// The notes on the fields that selected the response, without the id, which each connection has anew; `nil` without such fields.
+        var notes: String? {
+            var exchange = bytes.response.exchange
+            exchange.selecting.remove("Last-Event-ID")
+            return Validator(nil, notesOf: exchange)?.notes
+        }
+    }
+
+    /// The same events with one idempotency key for all connections, because they repeat one request.
+    private var withOneKey: RemoteEvents {
+        var fixed = Route(route)
+        guard fixed.options.idempotencyKey == .unique else { return self }
+        fixed.options.idempotencyKey = .key(UUID().uuidString)
+        return RemoteEvents(host: host, route: fixed, lastEventID: lastEventID)
     }
 
     /// Creates an iterator, which connects when the first event is requested.
@@ -144,15 +159,28 @@ struct RemoteEvents: AsyncSequence, Sendable {
         return try await connect(route, at: host, lastEventID: lastEventID)
     }
 
-    private func connect(_ route: some Routable, at host: RemoteHost, lastEventID: String) async throws -> Connection {
+    private func call(_ route: some Routable, at host: RemoteHost, lastEventID: String) throws(RemoteError) -> RouteCall {
         let plain = try RouteCall(route, at: host, .stream())
-        let call = try RouteCall(repeating: plain, at: host, .stream()) { fields throws(RouteFault) in
+        return try RouteCall(repeating: plain, at: host, .stream()) { fields throws(RouteFault) in
             try fields.set("Accept", MimeType.eventStream.rawValue)
             try fields.set("Cache-Control", "no-store")
             // Trims blanks, because a field value cannot begin or end with them.
             let id = lastEventID.trimmingCharacters(in: CharacterSet(charactersIn: " \t"))
             if !id.isEmpty { try fields.set("Last-Event-ID", id) }
         }
+    }
+
+    /// Returns whether a saved version fits the request of a connection (RFC 9111 §4.1).
+    func accepts(_ validator: Validator) async -> Bool {
+        guard CacheNotes.mayHaveSelection(validator) else { return true }
+        guard let notes = CacheNotes(validator) else { return false }
+        // Ignores the reason: the connection that follows meets the same failure.
+        guard let fields = try? await call(route, at: host, lastEventID: "").selectingFields() else { return false }
+        return notes.isSelected(by: fields)
+    }
+
+    private func connect(_ route: some Routable, at host: RemoteHost, lastEventID: String) async throws -> Connection {
+        let call = try call(route, at: host, lastEventID: lastEventID)
         let bytes = try await call.bytes()
         let response = bytes.response
         let operation = "\(call.request.method.rawValue) \(response.url.withoutSecrets)"
@@ -170,7 +198,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
                 "the response is \(type?.essence ?? "of unknown type") instead of text/event-stream; check the route",
                 status: response.status, fields: response.fields)
         }
-        return Connection(bytes: bytes, operation: operation, mayRepeat: call.request.mayRepeat)
+        return Connection(bytes: bytes, operation: operation, mayRepeat: call.mayRepeat)
     }
 }
 

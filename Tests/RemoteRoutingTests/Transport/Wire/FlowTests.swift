@@ -247,6 +247,50 @@ struct FlowTests {
         }
     }
 
+    @Test func `W15: a stream that finds no connection names the limit, although no other deadline ends its wait`() async throws {
+        let origin = try LoopbackOrigin { _ in .text("x").misbehaving(.stall(afterBodyBytes: 1)) }
+        let client = try WireClient(path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"], width: 1, connections: 2)
+        func begin(head: Duration?) throws -> Exchange {
+            let limits = ExchangeLimits(head: head, idle: nil, bodyBytes: .max)
+            let source = Exchange.Source(keepsDeadlines: true, waitsForReader: true, leavesCoding: true)
+            let exchange = Exchange(limits: limits, source: source)
+            let engine = try client.usableEngine()
+            let ticket = engine.start(try WireRequest(HTTPRequest(url: origin.url), over: ConnectionOptions(), limits), exchange)
+            exchange.onStop { engine.cancel(ticket) }
+            return exchange
+        }
+        let open = try await begin(head: nil).response()
+        do {
+            _ = try await begin(head: .milliseconds(100)).response()
+            Issue.record("a stream above the limit began")
+        } catch let failure as TransportFailure {
+            #expect(failure.code == .headTimedOut && !failure.mayHaveArrived)
+            #expect(failure.message.contains("another stream"), "\(failure)")
+        }
+        #expect(open.status == 200 && origin.requests.count == 1)
+    }
+
+    @Test func `W16: exchanges that never connect do not close the idle connections of others`() async throws {
+        let width = 64
+        let origin = try LoopbackOrigin { _ in .text("x") }
+        let full = try FullListener()
+        let transport = try CurlTransport(width: width, path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"])
+        @Sendable func host(_ port: UInt16) -> RemoteHost {
+            RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(port)), transport: transport).with {
+                $0.limits.concurrentExchanges = width
+                $0.timeouts = .untilHang
+            }
+        }
+        // As many as there may be idle connections.
+        let (away, near) = (host(full.port), host(origin.port))
+        let unconnected = (0..<width).map { _ in Task { try await away.data(for: Route(path: "/")) } }
+        try await until("all exchanges are known") { transport.exchangeCount == width }
+        for _ in 0..<20 { _ = try await near.data(for: Route(path: "/")) }
+        #expect(origin.acceptedConnections <= 2)
+        for task in unconnected { task.cancel() }
+        for task in unconnected { _ = await task.result }
+    }
+
     /// `STOREHOUSE_SEEDS=20000` runs that many exchanges.
     @Test func `W13: canceling a third of all exchanges does not affect the others`() async throws {
         let count = rounds(1500)

@@ -29,6 +29,22 @@ struct LookupTests {
         #expect(lines == Array(repeating: "overallTimedOut", count: 3) + ["x", "cancelled", "x"])
     }
 
+    @Test(.enabled(if: StubLibrary.canBeBuilt, "no C compiler"))
+    func `W14: lookups that outlive their exchanges do not keep other exchanges from beginning`() async throws {
+        let origin = try LoopbackOrigin()
+        let arrived = WatchedState(0)
+        origin.on(.get, "/pair") { _ in
+            arrived.update { $0 += 1 }
+            _ = try? await arrived.wait { $0 >= 2 ? true : nil }
+            return .text("x")
+        }
+        let stub = try StubLibrary(StubLibrary.version + StubLibrary.names)
+        let program = try ChildProcess.path(of: "HostileClient")
+        let lines = try await client(
+            "/usr/bin/env", ["LD_PRELOAD=\(stub.url.path())", program, "lookups", "\(origin.port)", "silent.example"])
+        #expect(lines == ["hostNotFound overallTimedOut", "x x"])
+    }
+
     @Test(.enabled(if: Network.canBeMade, "`unshare` or `ip` is missing, or this system refuses network namespaces"))
     func `H6, H13, W14: a silent name server delays no deadline, no cancellation and no other exchange`() async throws {
         let program = try ChildProcess.path(of: "HostileClient")

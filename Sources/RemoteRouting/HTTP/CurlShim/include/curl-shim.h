@@ -69,8 +69,10 @@ typedef struct wire_transfer wire_transfer;
 
 /// Creates a loop; NULL if the system has no descriptors left.
 ///
-/// - idle_connections: The number of idle connections that it keeps.
-wire_loop *_Nullable wire_loop_make(int library, int event, long idle_connections);
+/// - idle_connections: The maximum number of idle connections. Connections that must use HTTP/1.1 are counted apart, and each of the two
+///   kinds may have half of the number in any case.
+/// - lookups: The number of ended exchanges with a running name lookup at which no other lookup begins.
+wire_loop *_Nullable wire_loop_make(int library, int event, long idle_connections, int lookups);
 /// The number of descriptors that open sockets have, and that beginning transfers may need.
 int wire_loop_descriptors(wire_loop *loop);
 /// The number of ended exchanges whose name lookup still runs.
@@ -145,6 +147,8 @@ typedef struct {
     uint64_t owner;
     /// The local port of a new connection, which tests choose; 0 for any.
     int local_port;
+    /// Whether a new connection needs a name server, if lookups of ended exchanges still run.
+    int needs_lookup;
 } wire_request;
 
 /// Creates a transfer for a context and copies the callbacks; NULL if memory is exhausted.
