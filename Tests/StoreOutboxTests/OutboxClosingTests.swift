@@ -289,31 +289,6 @@ struct OutboxClosingTests {
         #expect(refusal?.code == .closed)
         #expect(try directory.names.isEmpty)
     }
-
-    @Test func `C23: closing a store of a shared directory ends its lease, and another process fetches at once`() async throws {
-        let directory = try TemporaryDirectory()
-        func store(_ fetcher: ScriptedFetcher<Int, Int>) -> Store<Int, Int> {
-            Store(
-                cacher: TieredCacher(over: FileCacher(directory: directory.file("numbers"), sharing: .processes)), fetcher: fetcher,
-                policy: StorePolicy(leaseDuration: .seconds(100_000)))
-        }
-        let (ours, theirs) = (ScriptedFetcher<Int, Int>.counting(cancellation: .ignored), ScriptedFetcher<Int, Int>.counting())
-        let (mine, other) = (store(ours), store(theirs))
-        ours.hold()
-        let caller = Task { try await mine[1].requireData() }
-        try await ours.started(count: 1)
-        let waiter = Task { try await other[1].requireData() }
-        let closing = Task { try await mine.close() }
-        #expect(await caller.outcome == "StoreError")
-        ours.release()
-        try await closing.value
-        #expect(try await waiter.value == 1)
-        try await other.close()
-        let files = try directory.fingerprint
-        await mine[1].update(7)
-        await other[1].update(7)
-        #expect(try directory.fingerprint == files)
-    }
 }
 
 /// A member of a scope that has no data.
@@ -325,75 +300,4 @@ private final class ScopeMember: CacheScopeMember {
     func waitUntilSaved() async throws {}
 
     func close(clearing: Bool) async throws { isClosed.update { $0 = true } }
-}
-
-/// A command for content with a set in its key.
-private struct Tag<Way: TagCoding>: Command {
-    static var name: String { "tag" }
-    var key: FileKeyTests.Tagged<Way>
-}
-
-/// The identity of keys in the log, and the failures of scripted deliveries.
-@Suite(.timeLimit(.minutes(hangMinutes)))
-struct OutboxKeyTests {
-    private let place: TemporaryDirectory
-
-    init() throws { place = try TemporaryDirectory() }
-
-    private func outbox<Way: TagCoding>(
-        _ way: Way.Type, _ name: String
-    ) async throws -> (Outbox, Store<FileKeyTests.Tagged<Way>, Int>) {
-        let store = Store<FileKeyTests.Tagged<Way>, Int>(cacher: MemoryCacher()) { _ in 0 }
-        let outbox = try Outbox(directory: place.file(name), time: ManualTime())
-        await outbox.register(Tag<Way>.self, patching: store, at: \.key) {
-            $1 += 1
-        } perform: { _, _ in
-        }
-        return (outbox, store)
-    }
-
-    @Test func `F3, O15: a key that the next launch would not recognize is refused, and any other is found after a restart`() async throws {
-        let (refusing, _) = try await outbox(Forwarded.self, "refusing")
-        var errors: [StoreError] = []
-        for number in 0..<8 {
-            do {
-                try await refusing.submit(Tag<Forwarded>(key: FileKeyTests.Tagged(["a\(number)", "b", "c", "d"])))
-            } catch let error as StoreError {
-                errors.append(error)
-            }
-        }
-        #expect(errors.count >= 4)
-        #expect(errors.allSatisfy { $0.code == .unwritableRecord })
-        let key = FileKeyTests.Tagged<AsOneValue>(["a", "b", "c", "d"])
-        let (first, _) = try await outbox(AsOneValue.self, "accepting")
-        try await first.submit(Tag(key: key))
-        let (again, store) = try await outbox(AsOneValue.self, "accepting")
-        for await state in again.pending(for: store[FileKeyTests.Tagged(["d", "c", "b", "a"])]) {
-            #expect(state.commands.count == 1)
-            break
-        }
-    }
-
-    @Test func `a delivery without a response in the script fails its command at once`() async throws {
-        let bench = try OutboxBench(origin: ScriptedDeliveries())
-        await bench.register()
-        bench.outbox.start()
-        try await bench.outbox.submit(Add(key: 1, amount: 5))
-        try await bench.events.first("failed")
-        #expect(await bench.state.commands.first?.lastError?.contains("the script has no answer left") == true)
-    }
-}
-
-extension TemporaryDirectory {
-    /// The identity, the size and the times of each file and directory in it, by path.
-    fileprivate var fingerprint: [String: String] {
-        get throws {
-            let root = url.path(percentEncoded: false)
-            let names = FileManager.default.enumerator(atPath: root)?.compactMap { $0 as? String } ?? []
-            return try (names + [""]).reduce(into: [:]) { prints, name in
-                let status = try FileStatus.of(path: root + "/" + name)
-                prints[name] = status.map { "\($0.inode) \($0.size) \($0.modified)" }
-            }
-        }
-    }
 }

@@ -177,7 +177,10 @@ struct OutboxCreationTests {
         let callers = [GettingFrom.both, .both, .origin].map { source in Task { try await again.store["t"].requireData(from: source) } }
         let engine = again.store.engine
         try await until("all wait") {
-            again.store.waiting("t") == 3 && engine.state.withLock { $0.live[BoxedKey("t")]?.value.observers.count == 1 }
+            engine.state.withLock { state in
+                guard let key = state.live[BoxedKey("t")]?.value else { return false }
+                return key.callers.count + (key.crowd?.reply.count ?? 0) == 3 && key.observers.count == 1
+            }
         }
         try await again.fetcher.started(count: 1, timeout: .seconds(600))
         await again.register()

@@ -403,3 +403,14 @@ struct OutboxDeliveryTests {
         try await bench.outbox.submit(Add(key: 1, amount: 5))
     }
 }
+
+extension OutboxDeliveryTests {
+    @Test func `a delivery without a response in the script fails its command at once`() async throws {
+        let bench = try OutboxBench(origin: ScriptedDeliveries())
+        await bench.register()
+        bench.outbox.start()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.events.first("failed")
+        #expect(await bench.state.commands.first?.lastError?.contains("the script has no answer left") == true)
+    }
+}

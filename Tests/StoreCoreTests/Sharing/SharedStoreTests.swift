@@ -404,3 +404,30 @@ private final class LoadCounter: SharedCacher {
     func remove(param: Int, over base: Revision) async throws -> SaveOutcome<Int> { try await files.remove(param: param, over: base) }
     func lease(_ param: Int, for duration: Duration) async throws -> LeaseOutcome { try await files.lease(param, for: duration) }
 }
+
+extension SharedStoreTests {
+    @Test func `C23: closing a store of a shared directory ends its lease, and another process fetches at once`() async throws {
+        let directory = try TemporaryDirectory()
+        func store(_ fetcher: ScriptedFetcher<Int, Int>) -> Store<Int, Int> {
+            Store(
+                cacher: TieredCacher(over: FileCacher(directory: directory.file("numbers"), sharing: .processes)), fetcher: fetcher,
+                policy: StorePolicy(leaseDuration: .seconds(100_000)))
+        }
+        let (ours, theirs) = (ScriptedFetcher<Int, Int>.counting(cancellation: .ignored), ScriptedFetcher<Int, Int>.counting())
+        let (mine, other) = (store(ours), store(theirs))
+        ours.hold()
+        let caller = Task { try await mine[1].requireData() }
+        try await ours.started(count: 1)
+        let waiter = Task { try await other[1].requireData() }
+        let closing = Task { try await mine.close() }
+        #expect(await caller.outcome == "StoreError")
+        ours.release()
+        try await closing.value
+        #expect(try await waiter.value == 1)
+        try await other.close()
+        let files = try directory.fingerprint
+        await mine[1].update(7)
+        await other[1].update(7)
+        #expect(try directory.fingerprint == files)
+    }
+}

@@ -14,4 +14,16 @@ extension TemporaryDirectory {
     }
 
     package func status(_ name: String) throws -> FileStatus? { try directory.status(of: name) }
+
+    /// The identity, the size and the times of each file and directory in it, by path.
+    package var fingerprint: [String: String] {
+        get throws {
+            let root = url.path(percentEncoded: false)
+            let names = FileManager.default.enumerator(atPath: root)?.compactMap { $0 as? String } ?? []
+            return try (names + [""]).reduce(into: [:]) { prints, name in
+                let status = try FileStatus.of(path: root + "/" + name)
+                prints[name] = status.map { "\($0.inode) \($0.size) \($0.modified)" }
+            }
+        }
+    }
 }

@@ -205,7 +205,7 @@ struct DeltaTests {
             var whenApplied: @Sendable () async throws -> Void
 
             mutating func next() async throws -> SourcePage<ListedFile>? {
-                var page = try await inner.next()
+                var page = inner.next()
                 if page?.end != nil { page?.whenApplied = whenApplied }
                 return page
             }

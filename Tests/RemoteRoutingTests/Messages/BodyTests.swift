@@ -3,6 +3,7 @@ import Testing
 import Trials
 
 @testable import RemoteHTTP
+@testable import RemoteRouting
 
 struct BodyTests {
     private let encoder = BodyEncoder(style: ParameterStyle(dates: .secondsSince1970), makeJSONEncoder: { JSONEncoder() })
