@@ -63,7 +63,7 @@ struct BrowserTests {
             try await select("ada", in: tab)
             try await tab.wait("document.querySelector('#item pre')?.textContent.includes('\"name\" : \"ada\"')")
             try await tab.wait("document.querySelector('#spans .bar.ok')")
-            #expect(try await tab.text("#spans .what") == "ada")
+            try await tab.wait("document.querySelector('#spans .what')?.textContent === 'ada'")
             #expect(try await tab.text("#subjects .name") == "users")
             // A change is visible without any input.
             await users["ada"].update(User(name: "Lovelace", fetch: 0))

@@ -248,7 +248,7 @@ struct FlowTests {
     }
 
     @Test func `W15: a stream that finds no connection names the limit, although no other deadline ends its wait`() async throws {
-        let origin = try LoopbackOrigin { _ in .text("x").misbehaving(.stall(afterBodyBytes: 1)) }
+        let origin = try LoopbackOrigin { _ in .text("xy").misbehaving(.stall(afterBodyBytes: 1)) }
         let client = try WireClient(path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"], width: 1, connections: 2)
         func begin(head: Duration?) throws -> Exchange {
             let limits = ExchangeLimits(head: head, idle: nil, bodyBytes: .max)
