@@ -55,7 +55,7 @@ struct VaryTests {
         }
         change(&host)
         let store = Store(
-            cacher: TieredCacher(over: FileCacher<Int, User>(directory: place.url)),
+            cacher: TieredCacher(over: FileCacher<Int, User>(directory: place.url, expiry: .after(.seconds(10)))),
             fetcher: host.fetcher(of: User.self) { [headers] (id: Int) in Route(path: "/users/\(id)", headers: headers) }, time: time)
         let observer = RecordingObserver(store[7].publish())
         try await observer.next { $0.isCompleted }
@@ -143,7 +143,7 @@ struct VaryTests {
             let store = Store(
                 cacher: TieredCacher(over: FileCacher<Int, User>(directory: place.url)),
                 fetcher: host.liveFetcher(of: User.self) { (_: Int) in Route(path: "/x") }, time: time)
-            let observer = RecordingObserver(store[7].publish())
+            let observer = RecordingObserver(store[7].publish(forceRefresh: true))
             try await until("the stream begins") { transport.requests.count == connections }
             try await observer.next { $0.isCompleted }
             try await observer.stopAndLeave()
