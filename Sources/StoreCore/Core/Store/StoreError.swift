@@ -72,8 +72,9 @@ public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
         public static let noSuchPage = Code(rawValue: "noSuchPage")
         /// The origin confirmed content that the store does not have.
         public static let nothingToConfirm = Code(rawValue: "nothingToConfirm")
-        /// Two pieces of work would wait for each other: two fetches that need each other's keys, or a call of a cacher and a call of its
-        /// store from within that call.
+        /// Two pieces of work would wait for each other.
+        ///
+        /// These are two fetches that need each other's keys, or a call of a cacher and a call of its store from within that call.
         public static let reentrantFetch = Code(rawValue: "reentrantFetch")
         /// An attempt of a fetch has passed the time limit of the store's policy.
         public static let fetchTimedOut = Code(rawValue: "fetchTimedOut")
