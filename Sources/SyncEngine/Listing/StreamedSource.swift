@@ -27,9 +27,9 @@ internal import StoreCore
 public struct StreamedSource<Item: SyncItem & Decodable>: SourceList {
     /// The order of the items in the stream; a list that violates it is refused.
     public let order: SourceOrder
-    /// The largest size of the list in bytes; a larger list is refused with ``SyncError/Code/listLimit``. 1 GiB by default.
+    /// The largest size of the list in bytes; 1 GiB by default.
     ///
-    /// An origin whose list never ends would otherwise fill the memory with large items.
+    /// A larger list is refused with ``SyncError/Code/listLimit``. An origin whose list never ends would otherwise fill the memory with large items.
     public var byteLimit: Int64 = 1 << 30
     private let itemLimit: Int
     private let onUnknownKey: (@Sendable (String) -> Void)?
