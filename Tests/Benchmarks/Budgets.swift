@@ -186,8 +186,7 @@ extension Budget {
         machines. In a profile, the log's append took 60 % of the call
         """,
         "linked-hit": """
-        13.4 × (12.3–14.1), 1.45 µs, when first measured, with a generic function that was not inlinable; 1.24 × (1.1–1.33), 62 ns, inlined: \
-        reading the number of the entities' changes is the rest
+        13.4 × (12.3–14.1), 1.45 µs, when first measured, with a generic function that was not inlinable; 1.24 × (1.1–1.33), 62 ns, inlined
         """,
         "linked-change": """
         +66 µs (55–67) when first measured, +62 µs (60–73) later. Each list finds the element in its places, copies its \

@@ -90,7 +90,7 @@ public struct DeltaSource<Full: SourceList>: SourceList where Full.Item: Codable
         ) -> SourcePage<Item> {
             hasEnded = true
             var page = SourcePage(items, end: mark)
-            // The token last: without it, the next pass requests the whole list again, and repeats what has failed here.
+            // The token is written last. Without it, the next pass requests the whole list again, and repeats what has failed here.
             page.whenApplied = { [file = source.file] in
                 try await whenApplied?()
                 try await state.write(to: file)

@@ -73,7 +73,7 @@ struct KeptValue<Value: Codable & Sendable>: Sendable {
         do { return try JSONDecoder().decode(Copy.self, from: json) } catch {
             let path = directory.path(of: file(number))
             throw TextStoreError(
-                .damagedFile, "cannot read \(path): another version of the framework wrote it; use only one", underlyingError: error)
+                .damagedFile, "cannot read \(path): another version of the framework wrote it; use one version", underlyingError: error)
         }
     }
 }

@@ -62,7 +62,7 @@ extension Shelf {
         if case .success(let value) = read { return value }
         let path = directory.path(of: journal.file(0))
         faults.append(
-            TextStoreError(.damagedFile, "cannot read a part of \(path): another version of the framework wrote it; use only one"))
+            TextStoreError(.damagedFile, "cannot read a part of \(path): another version of the framework wrote it; use one version"))
         return nil
     }
 

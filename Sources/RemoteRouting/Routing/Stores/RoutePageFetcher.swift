@@ -88,7 +88,7 @@ public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: T
     private func page(_ param: Param, _ wanted: Wanted) async throws -> Page<Element> {
         let response = try await response(param, wanted)
         guard case .modified(let elements, let freshness, let validator) = response.result else {
-            throw StoreError(.nothingToConfirm, "fetching a page: the origin confirmed it unasked; let the fetcher return the page")
+            throw StoreError(.nothingToConfirm, "fetching a page: the origin confirmed it without being asked; return the page")
         }
         return Page(
             elements, nextKey: response.nextKey, prevKey: response.prevKey, freshness: freshness, validator: validator,

@@ -93,7 +93,7 @@ final class Fetches: Sendable {
                 try Task.checkCancellation()
                 let page = try await attempt(.page(direction, key: key, param), report)
                 guard let elements = page.content else {
-                    throw StoreError(.nothingToConfirm, "fetching a page: the origin confirmed it unasked; let the fetcher return the page")
+                    throw StoreError(.nothingToConfirm, "fetching a page: the origin confirmed it without being asked; return the page")
                 }
                 let before = list.count(content)
                 let replaced = list.merge(&content, elements, direction, &index)

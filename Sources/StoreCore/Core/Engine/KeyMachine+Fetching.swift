@@ -125,7 +125,7 @@ extension KeyMachine {
         } else {
             guard flight.revalidates, var record = book.held?.record else {
                 flightFailed(
-                    StoreError(.nothingToConfirm, "fetching: the origin confirmed content unasked; let the fetcher return it"), &transition)
+                    StoreError(.nothingToConfirm, "fetching: the origin confirmed content without being asked; return it"), &transition)
                 return
             }
             // The confirmation says nothing about the other pages of a list (C25).

@@ -72,7 +72,7 @@ extension KeyMachine {
 
     private mutating func append(_ fetched: Fetched<Content>, _ direction: PageDirection, _ transition: inout Transition) {
         guard let page = fetched.content, let list = rules.list, book.held != nil else {
-            let error = StoreError(.nothingToConfirm, "fetching a page: the origin confirmed it unasked; let the fetcher return the page")
+            let error = StoreError(.nothingToConfirm, "fetching a page: the origin confirmed it without being asked; return the page")
             pageFailed(direction, error, &transition)
             return
         }

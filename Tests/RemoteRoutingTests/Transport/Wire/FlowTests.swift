@@ -219,19 +219,21 @@ struct FlowTests {
         #expect(try await host.data(for: Route(path: "/quick")) == Data("0123456789".utf8))
     }
 
+    private func host(_ port: UInt16, _ transport: CurlTransport, width: Int) -> RemoteHost {
+        RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(port)), transport: transport).with {
+            $0.limits.concurrentExchanges = width
+            $0.timeouts = .untilHang
+        }
+    }
+
     @Test func `W13: exchanges that never connect do not make more idle connections stay open`() async throws {
         let width = 64
         let origins = try (0..<2).map { _ in try LoopbackOrigin { _ in .text("x").misbehaving(.delayHead(by: .milliseconds(500))) } }
         let full = try FullListener()
         let transport = try CurlTransport(width: width, path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"])
-        @Sendable func host(_ port: UInt16) -> RemoteHost {
-            RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(port)), transport: transport).with {
-                $0.limits.concurrentExchanges = width
-                $0.timeouts = .untilHang
-            }
-        }
         func send(to port: UInt16) -> [Task<Data, any Error>] {
-            (0..<width).map { _ in Task { try await host(port).data(for: Route(path: "/")) } }
+            let host = host(port, transport, width: width)
+            return (0..<width).map { _ in Task { try await host.data(for: Route(path: "/")) } }
         }
         for task in send(to: origins[0].port) { _ = try await task.value }
         let requests = send(to: origins[1].port)
@@ -275,14 +277,8 @@ struct FlowTests {
         let origin = try LoopbackOrigin { _ in .text("x") }
         let full = try FullListener()
         let transport = try CurlTransport(width: width, path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"])
-        @Sendable func host(_ port: UInt16) -> RemoteHost {
-            RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(port)), transport: transport).with {
-                $0.limits.concurrentExchanges = width
-                $0.timeouts = .untilHang
-            }
-        }
         // As many as there may be idle connections.
-        let (away, near) = (host(full.port), host(origin.port))
+        let (away, near) = (host(full.port, transport, width: width), host(origin.port, transport, width: width))
         let unconnected = (0..<width).map { _ in Task { try await away.data(for: Route(path: "/")) } }
         try await until("all exchanges are known") { transport.exchangeCount == width }
         for _ in 0..<20 { _ = try await near.data(for: Route(path: "/")) }
