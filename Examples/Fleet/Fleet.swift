@@ -113,6 +113,8 @@ struct FleetOptions {
 /// The status of a worker, which it appends to its log as a line of JSON.
 struct Status: Codable, Sendable {
     var worker: Int
+    /// Whether the worker changes nothing any more, and everything is saved.
+    var hasSaved = false
     var isFinal = false
     /// The number of requested keys, and the number of completed requests.
     var rounds = 0

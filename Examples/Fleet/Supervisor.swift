@@ -24,8 +24,15 @@ struct Supervisor {
     /// The number of groups on a database. Each has a directory of its own, as if it were another machine.
     private static let groups = 2
 
+    /// The file beside the logs that tells the workers that all of them have saved their last changes.
+    static let endFile = "end"
+
     private func log(of worker: Int) -> String {
         path(options.postgres == nil ? "worker-\(worker)" : "group-\(worker % Self.groups)/worker-\(worker)")
+    }
+
+    private func endFile(of worker: Int) -> URL {
+        URL(filePath: log(of: worker)).deletingLastPathComponent().appending(path: Self.endFile)
     }
 
     private func path(_ name: String) -> String { directory.appending(path: name).path(percentEncoded: false) }
@@ -50,7 +57,7 @@ struct Supervisor {
         }
         if !console.isLive { say("\(title)\n\n\(Self.header)") }
         var workers = try (0..<options.workers).map { try worker($0) }
-        var wasKilled = false
+        var (wasKilled, isOver) = (false, false)
         while workers.contains(where: \.isRunning) {
             try await Task.sleep(for: .milliseconds(500))
             if !wasKilled, Date().timeIntervalSince1970 - start > Double(options.seconds) / 2 {
@@ -59,7 +66,13 @@ struct Supervisor {
                 workers.append(try worker(options.workers))
                 if !console.isLive { say("killed worker 0, started worker \(options.workers)") }
             }
-            show(statuses())
+            let latest = statuses()
+            show(latest)
+            let saved = Set(latest.filter(\.hasSaved).map(\.worker))
+            if wasKilled, !isOver, workers.indices.allSatisfy({ !workers[$0].isRunning || saved.contains($0) }) {
+                isOver = true
+                for number in workers.indices { try Data().write(to: endFile(of: number)) }
+            }
         }
         origin.kill()
         if let url = options.postgres { try await FleetTable.remove(url, table) }

@@ -12,6 +12,8 @@ final class Worker: Sendable {
     private let start: Double
     private let seconds: Double
     private let store: Store<String, Item>
+    /// Reads what the workers share, without the store.
+    private let saved: @Sendable (String) async throws -> Item?
     private let counters: Counters
 
     /// The status, which the fetcher changes too.
@@ -40,6 +42,7 @@ final class Worker: Sendable {
         if arguments[6].isEmpty {
             let files = FileCacher<String, Item>(directory: URL(filePath: arguments[1], directoryHint: .isDirectory), sharing: .processes)
             store = Store(cacher: TieredCacher(over: files)) { key in try await fetch(key) }
+            saved = { key in try await files.load(param: key)?.content }
         } else {
             let rows = try PostgresCacher<String, Item>(url: arguments[1], table: arguments[6])
             let onEvent: @Sendable (StoreEvent<String>) -> Void = { event in
@@ -48,6 +51,7 @@ final class Worker: Sendable {
                 if key == "sum" { counters.faults.withLock { $0 += 1 } }
             }
             store = Store(cacher: TieredCacher(over: rows), onEvent: onEvent) { key in try await fetch(key) }
+            saved = { key in try await rows.load(param: key)?.content }
         }
     }
 
@@ -63,14 +67,27 @@ final class Worker: Sendable {
         for task in tasks.dropFirst() { _ = await task.result }
         // The database may be unavailable for a moment.
         while (try? await store.waitUntilSaved()) == nil { try await Task.sleep(for: .milliseconds(100)) }
-        // Waits for the last changes of the other workers.
-        try await Task.sleep(for: .seconds(1))
-        let (shared, sum) = (await store["shared"].getData(from: .cache), await store["sum"].getData(from: .cache))
+        counters.status.withLock { $0.hasSaved = true }
+        report()
+        let end = URL(filePath: log).deletingLastPathComponent().appending(path: Supervisor.endFile).path(percentEncoded: false)
+        // A worker whose supervisor was killed ends after five minutes.
+        for _ in 0..<6000 where !FileManager.default.fileExists(atPath: end) { try await Task.sleep(for: .milliseconds(50)) }
+        let (shared, sum) = (try await lastContent("shared"), try await lastContent("sum"))
         counters.status.withLock { status in
             (status.isFinal, status.shared, status.sum) = (true, shared, sum?.value)
         }
         report()
         tasks[0].cancel()
+    }
+
+    /// Waits, up to a minute, until the store has content that the workers share; returns the content of the store.
+    private func lastContent(_ key: String) async throws -> Item? {
+        for _ in 0..<600 {
+            let content = await store[key].getData(from: .cache)
+            if let last = try? await saved(key), last == content { return content }
+            try await Task.sleep(for: .milliseconds(100))
+        }
+        return await store[key].getData(from: .cache)
     }
 
     private var elapsed: Double { Date().timeIntervalSince1970 - start }
@@ -122,13 +139,13 @@ final class Worker: Sendable {
             await store["shared"].update(Item(value: value, writer: number, time: Self.now()))
             let faults = counters.faults.withLock { $0 }
             let isAccepted = await store["sum"].update { $0.value += 1 }
-            // If the save has failed, its event arrives meanwhile.
-            try await Task.sleep(for: .milliseconds(20))
-            let isSure = faults == counters.faults.withLock { $0 }
+            let isSaved = (try? await store.waitUntilSaved()) != nil
+            let isSure = isSaved && faults == counters.faults.withLock { $0 }
             counters.status.withLock { status in
                 if isAccepted, isSure { status.additions += 1 } else if isAccepted { status.unsureAdditions += 1 }
             }
             report()
+            try await Task.sleep(for: .milliseconds(20))
         }
     }
 }

@@ -43,7 +43,11 @@ public final class PostgresServer: Sendable {
         if isRoot() { try Self.shell("chown \(Self.user) '\(directory)'") }
         try Self.shell("\(Self.prefix)'\(programs)/initdb' -D '\(directory)/data' -A trust -U cache -E UTF8 --locale=C --no-sync")
         let lines =
-            (["port=\(port)", "listen_addresses='127.0.0.1'", "unix_socket_directories='\(directory)'", "max_connections=500"] + settings)
+            ([
+                "port=\(port)", "listen_addresses='127.0.0.1'", "unix_socket_directories='\(directory)'", "max_connections=500",
+                // These files need not survive the machine, and a slow disk delays each restart.
+                "fsync=off",
+            ] + settings)
         try append(lines, to: "postgresql.conf")
         try Data((access.joined(separator: "\n") + "\n").utf8).write(to: URL(filePath: "\(directory)/data/pg_hba.conf"))
         try start()
@@ -128,7 +132,16 @@ public final class PostgresServer: Sendable {
         guard child.wait() else { throw CocoaError(.fileWriteUnknown, userInfo: [NSLocalizedDescriptionKey: command]) }
     }
 
+    /// A port that no other program gets from the system while the server restarts: one below those that Linux and macOS hand out.
     private static func freePort() throws -> Int {
+        for _ in 0..<1000 {
+            let port = UInt16.random(in: 20_000..<32_000)
+            if canBind(port) { return Int(port) }
+        }
+        throw CocoaError(.fileNoSuchFile)
+    }
+
+    private static func canBind(_ port: UInt16) -> Bool {
         #if canImport(Glibc)
         let type = Int32(SOCK_STREAM.rawValue)
         #else
@@ -139,12 +152,12 @@ public final class PostgresServer: Sendable {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(socket, $0, size) == 0 && getsockname(socket, $0, &size) == 0 }
+        address.sin_port = port.bigEndian
+        return withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
         }
-        guard isBound else { throw CocoaError(.fileNoSuchFile) }
-        return Int(UInt16(bigEndian: address.sin_port))
     }
 }
 
