@@ -239,7 +239,7 @@ struct FollowingProcessTests {
     }
 
     @Test func `D9: a switch, a deletion and an acceptance by another process arrive`() async throws {
-        let store = try TextStore(session: "crash", directory: bench.place.url, bundle: try bench.bundle([:]))
+        let store = try bench.storeOfWriters()
         try await store.register(TextSource(identifier: "one"))
         let versions = WatchedState<[UInt64?]>([])
         let task = Task {
@@ -270,7 +270,7 @@ struct FollowingProcessTests {
         while let line = child.readLine(), line != "1" {}
         let second = try start(2, 1, step: step)
         while second.readLine() != nil {}
-        let store = try TextStore(session: "crash", directory: bench.place.url, bundle: try bench.bundle([:]))
+        let store = try bench.storeOfWriters()
         try await store.register(TextSource(identifier: "one"))
         guard try await store.text(for: "one").version?.description == "2.0.0" else { return }
         #expect(child.readLine() == "2")
