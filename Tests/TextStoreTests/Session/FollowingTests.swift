@@ -286,7 +286,9 @@ struct FollowingProcessTests {
         // A process that does not follow: the runtime wakes each process about once a second.
         let control = try start(1, 0, "resting")
         #expect(control.readLine() == "2")
-        let (woken, wokenControl) = try await child.wakes(beside: control)
+        var (woken, wokenControl) = try await child.wakes(beside: control)
+        // Again, because the threads of the pool may end late on a busy machine; what wakes the process for good does so each time.
+        for _ in 0..<4 where woken > wokenControl + 2 { (woken, wokenControl) = try await child.wakes(beside: control) }
         #expect(woken <= wokenControl + 2, "\(woken) switches, and \(wokenControl) of a process that does not follow")
         #expect(try !child.holdsLock())
         #expect(try start(3, 1).wait())
