@@ -12,6 +12,8 @@ struct Options {
     var origin: URL?
     var isOffline = false
     var behavior = StarOrigin.Behavior()
+    /// The longest time that a run waits for the origin.
+    var patience = Duration.seconds(5)
     var directory = Options.defaultDirectory
     var isFresh = false
     var isPlain = false
@@ -23,8 +25,8 @@ struct Options {
 
     static let usage = """
         usage: stars [show | add <repository> | retry | discard | story] [--offline]
-                     [--lenient] [--slow <seconds>] [--forgetful] [--origin <url>]
-                     [--directory <path>] [--fresh] [--plain]
+                     [--lenient] [--slow <seconds>] [--forgetful] [--wait <seconds>]
+                     [--origin <url>] [--directory <path>] [--fresh] [--plain]
 
         Shows repositories and lets you star them, also offline: a star is kept in an
         outbox until the origin has it. The origin is part of the program. Try:
@@ -46,6 +48,7 @@ struct Options {
           --lenient            the origin accepts stars for archived repositories
           --slow <seconds>     the origin takes that long to respond
           --forgetful          the origin ignores the idempotency key
+          --wait <seconds>     wait that long for the origin; default 5
           --origin <url>       the address of another program's origin
           --directory <path>   the directory of the list, the outbox and the origin;
                                default \(defaultDirectory.path(percentEncoded: false))
@@ -63,6 +66,13 @@ struct Options {
             guard let value = rest.popFirst(), !value.isEmpty else { throw Mistake(description: "\(option) needs a value") }
             return value
         }
+        func seconds(of option: String) throws -> Duration {
+            let text = try value(of: option)
+            guard let seconds = Int(text), (1...3_600).contains(seconds) else {
+                throw Mistake(description: "\(option) \(text): must be a number from 1 to 3600")
+            }
+            return .seconds(seconds)
+        }
         var words: [String] = []
         var given: [String] = []
         while let argument = rest.popFirst() {
@@ -71,12 +81,8 @@ struct Options {
             case "--offline": isOffline = true
             case "--lenient": behavior.isLenient = true
             case "--forgetful": behavior.isForgetful = true
-            case "--slow":
-                let text = try value(of: argument)
-                guard let seconds = Int(text), (1...3_600).contains(seconds) else {
-                    throw Mistake(description: "\(argument) \(text): must be a number from 1 to 3600")
-                }
-                behavior.delay = .seconds(seconds)
+            case "--slow": behavior.delay = try seconds(of: argument)
+            case "--wait": patience = try seconds(of: argument)
             case "--origin":
                 let text = try value(of: argument)
                 guard let url = URL(string: text), (try? HostConfiguration(url: url)) != nil else {
@@ -102,7 +108,8 @@ struct Options {
         case ("add", _): throw Mistake(description: "add needs one repository")
         default: throw Mistake(description: "unknown command \(words.joined(separator: " "))")
         }
-        if action == .story, let option = given.first(where: { ["--offline", "--origin", "--directory", "--fresh"].contains($0) }) {
+        let ofRuns = ["--offline", "--wait", "--origin", "--directory", "--fresh"]
+        if action == .story, let option = given.first(where: { ofRuns.contains($0) }) {
             throw Mistake(description: "\(option) has no effect on the story, which has its own origin and directory")
         }
         if origin != nil, let option = given.first(where: { ["--offline", "--lenient", "--slow", "--forgetful"].contains($0) }) {

@@ -59,7 +59,7 @@ struct Stars {
         case .discard: if try await !list.discard() { screen.write("  no star was refused") }
         case .show, .story: break
         }
-        let shown = try await Session(list: list, screen: screen).run(patience: .seconds(5))
+        let shown = try await Session(list: list, screen: screen).run(patience: options.patience)
         screen.write("")
         return shown.pendingCount > 0 ? 1 : shown.failedCount > 0 ? 2 : 0
     }

@@ -105,8 +105,8 @@ struct Story {
     /// Starts the program with the directory and the origin of the story.
     private func start(_ arguments: [String]) throws -> ChildProcess {
         screen.write("  $ \((["stars"] + arguments).joined(separator: " "))")
-        return try ChildProcess(
-            "stars",
-            arguments + ["--origin", origin.url.absoluteString, "--directory", directory.path(percentEncoded: false), "--plain"])
+        // What a run shows in the end must not depend on the speed of the machine.
+        let place = ["--origin", origin.url.absoluteString, "--directory", directory.path(percentEncoded: false)]
+        return try ChildProcess("stars", arguments + place + ["--wait", "3600", "--plain"])
     }
 }

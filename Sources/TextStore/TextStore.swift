@@ -59,7 +59,7 @@ public final class TextStore: Sendable {
 
     package init(
         session: String, directory: URL?, bundle: Bundle, fetcher: some Origin<RemoteFile, RemoteText>,
-        policy: TextStorePolicy, time: some TimeSource, options: FileWriteOptions,
+        policy: TextStorePolicy, time: some TimeSource, options: FileWriteOptions, patience: Duration? = nil,
         verify: TextVerifier? = nil, onEvent: (@Sendable (TextStoreEvent) -> Void)? = nil
     ) throws(TextStoreError) {
         guard !session.isEmpty else { throw TextStoreError(.invalidName, "cannot open a session: its name is empty; pass one") }
@@ -70,7 +70,7 @@ public final class TextStore: Sendable {
         let place = Directory(path: parent.absoluteURL.path(percentEncoded: false))
         engine = TextEngine(
             directory: Directory(path: place.path(of: FileNames.digest(of: session).hex)), bundle: bundle, fetcher: fetcher, policy: policy,
-            time: time, options: options, verify: verify, onEvent: onEvent)
+            time: time, options: options, patience: patience ?? SessionLock.usualPatience, verify: verify, onEvent: onEvent)
     }
 
     /// The default directory of sessions, with the program's name: in Application Support on Apple's systems, else in `$XDG_STATE_HOME`.

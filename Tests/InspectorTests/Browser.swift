@@ -90,21 +90,36 @@ final class Tab {
         try await until("in the browser: \(script)") { (try? await evaluate("Boolean(\(script))")) as? Bool == true }
     }
 
-    /// Clicks the middle of an element with the mouse.
+    /// Clicks the middle of an element with the mouse, once there is one.
     func click(_ selector: String) async throws {
-        try await wait("document.querySelector(`\(selector)`)")
+        try await until("\(selector) is clicked") { try await clickIfPresent(selector) }
+    }
+
+    /// Clicks until a condition holds: a click is lost if the page moves or replaces the element between its parts.
+    func click(_ selector: String, until wish: String, _ holds: () async throws -> Bool) async throws {
+        try await until(wish) {
+            _ = try await clickIfPresent(selector)
+            try await evaluate("new Promise(done => setTimeout(done, 300))")
+            return try await holds()
+        }
+    }
+
+    /// Clicks the middle of an element; returns whether there is one.
+    private func clickIfPresent(_ selector: String) async throws -> Bool {
         let place =
             try await evaluate(
                 """
-                (() => { const element = document.querySelector(`\(selector)`); element.scrollIntoView({ block: 'nearest' });
+                (() => { const element = document.querySelector(`\(selector)`); if (!element) return null;
+                element.scrollIntoView({ block: 'nearest' });
                 const box = element.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; })()
                 """) as? [Double]
-        guard let place, place.count == 2 else { throw Browser.Failure(description: "\(selector) has no place") }
+        guard let place, place.count == 2 else { return false }
         for type in ["mousePressed", "mouseReleased"] {
             _ = try await browser.call(
                 "Input.dispatchMouseEvent", ["type": type, "x": place[0], "y": place[1], "button": "left", "clickCount": 1],
                 session: session)
         }
+        return true
     }
 
     /// Presses a key.
@@ -124,6 +139,9 @@ final class Tab {
             list.dispatchEvent(new Event('change', { bubbles: true })); })()
             """)
     }
+
+    /// Whether an expression is true now.
+    func shows(_ script: String) async throws -> Bool { try await evaluate("Boolean(\(script))") as? Bool == true }
 
     func text(_ selector: String) async throws -> String {
         try await evaluate("document.querySelector(`\(selector)`)?.textContent ?? ''") as? String ?? ""

@@ -110,7 +110,7 @@ struct SnapshotTests {
         }
         gate.update { $0 = true }
         for call in calls { _ = try await call.value }
-        #expect(host.snapshot() == HostSnapshot(origin: host.snapshot().origin))
+        try await until("no exchange is open") { host.snapshot() == HostSnapshot(origin: host.snapshot().origin) }
     }
 
     @Test func `I1: a synchronizer shows the report of its last pass, and an outbox its commands`() async throws {

@@ -57,9 +57,16 @@ final class WireClient {
     }
 
     /// Sends bytes; stops quietly if the server closes the connection.
-    func write(_ bytes: Data) async throws {
+    ///
+    /// - Parameter untilAnswered: Whether to stop once the server responds. It closes the connection soon after a refusal, and a client
+    ///   that still sends may lose the response.
+    func write(_ bytes: Data, untilAnswered: Bool = false) async throws {
         var rest = bytes
         try await until("the bytes are sent") {
+            if untilAnswered {
+                readSome()
+                if isEnded || !pending.isEmpty { return true }
+            }
             #if canImport(Darwin)
             let flags: Int32 = 0
             #else

@@ -23,7 +23,10 @@ final class StarsTests {
         try ChildProcess("stars", arguments + ["--directory", directory.path(percentEncoded: false), "--plain"])
     }
 
-    private func stars(_ arguments: String...) async throws -> Run { try await ended(try start(arguments)) }
+    /// Runs the program to its end, which does not depend on the speed of the machine unless the origin is slow.
+    private func stars(_ arguments: String...) async throws -> Run {
+        try await ended(start(arguments + (arguments.contains("--slow") ? [] : ["--wait", "3600"])))
+    }
 
     private func ended(_ program: ChildProcess) async throws -> Run {
         let status = try await program.ending()
@@ -122,7 +125,9 @@ final class StarsTests {
     @Test func `O5: an origin that does not respond in time loses no star`() async throws {
         let slow = try await stars("add", "swift", "--slow", "3600")
         #expect(slow.status == 1)
-        #expect(slow.text.contains("◌ is being sent") && slow.text.contains("1 star waits; the next run sends it"))
+        // On a busy machine, the program may give up before it begins to send.
+        #expect(slow.text.contains("◌ is being sent") || slow.text.contains("◌ waits to be sent"))
+        #expect(slow.text.contains("1 star waits; the next run sends it"))
         #expect(try await stars().status == 0)
         #expect(try origin().stars(of: "swift") == 1)
     }
@@ -149,6 +154,7 @@ final class StarsTests {
 
     @Test(arguments: [
         (["add"], "add needs one repository"), (["fly"], "unknown command fly"), (["--slow", "never"], "--slow never: must be a number"),
+        (["--wait", "0"], "--wait 0: must be a number"), (["story", "--wait", "9"], "--wait has no effect on the story"),
         (["--origin", "ftp://a"], "must be an address"), (["--origin"], "--origin needs a value"), (["--hel"], "unknown option --hel"),
         (["--origin", "http://a?b=c"], "must be an address"), (["--directory", ""], "--directory needs a value"),
         (["--origin", "http://a", "--offline"], "--offline concerns the origin of this program; leave out --origin"),

@@ -116,7 +116,7 @@ final class OutboxEvents: Sendable {
     /// Waits for an event whose description begins with this text.
     func first(_ text: String, count: Int = 1) async throws {
         do {
-            try await events.wait(timeout: .seconds(isLongRun ? 3_600 : 300)) { events in
+            try await events.wait(timeout: isLongRun ? .seconds(3_600) : hangLimit) { events in
                 events.count { "\($0.kind)".hasPrefix(text) } >= count ? () : nil
             }
         } catch is WaitTimedOut {

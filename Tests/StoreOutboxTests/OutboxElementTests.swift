@@ -161,7 +161,9 @@ struct OutboxElementTests {
         #expect(try await bench.saved("search") == [3])
         #expect(bench.pages.startedCount == 3)
         #expect(try bench.files().filter { $0.value != before[$0.key] }.count == 2)
-        #expect(bench.lists.lists.engine.state.withLock { $0.elementCommands.isEmpty && $0.live.count == 0 })
+        try await until("nothing is in use") {
+            bench.lists.lists.engine.state.withLock { $0.elementCommands.isEmpty && $0.live.count == 0 }
+        }
     }
 
     @Test func `O18: a delivered change saves no list without the element, even an observed one`() async throws {

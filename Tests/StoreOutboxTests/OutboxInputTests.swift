@@ -153,7 +153,11 @@ struct OutboxInputTests {
     private func withLockedLog(of bench: OutboxBench, _ body: (URL) throws -> Void) throws {
         let directory = bench.directory.file("outbox")
         let lock = try FileHandle(forUpdating: directory.appending(path: "lock"))
-        defer { try? lock.close() }
+        defer {
+            // A child process of another test may have inherited the descriptor, which would keep the lock.
+            _ = flock(lock.fileDescriptor, LOCK_UN)
+            try? lock.close()
+        }
         #expect(flock(lock.fileDescriptor, LOCK_EX) == 0)
         try body(directory.appending(path: "log"))
     }

@@ -26,7 +26,7 @@ final class TextEngine: Sendable {
 
     init(
         directory: Directory, bundle: Bundle, fetcher: any Origin<RemoteFile, RemoteText>, policy: TextStorePolicy,
-        time: any TimeSource, options: FileWriteOptions, verify: TextVerifier?,
+        time: any TimeSource, options: FileWriteOptions, patience: Duration, verify: TextVerifier?,
         onEvent: (@Sendable (TextStoreEvent) -> Void)?
     ) {
         self.bundle = bundle
@@ -36,8 +36,9 @@ final class TextEngine: Sendable {
         isOnSystemTime = time is SystemTime
         self.verify = verify
         self.onEvent = onEvent
-        shelf = Shelf(directory: directory, options: options, session: session, verifies: verify != nil)
-        acceptances = AcceptanceLedger(directory: directory, options: options, keepsEvidence: policy.evidence == .allAcceptances)
+        shelf = Shelf(directory: directory, options: options, session: session, verifies: verify != nil, patience: patience)
+        acceptances = AcceptanceLedger(
+            directory: directory, options: options, keepsEvidence: policy.evidence == .allAcceptances, patience: patience)
     }
 
     deinit {

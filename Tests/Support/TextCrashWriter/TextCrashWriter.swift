@@ -37,7 +37,7 @@ enum TextCrashWriter {
             session: "crash", directory: directory, bundle: .main, fetcher: press,
             policy: TextStorePolicy(
                 checkInterval: .seconds(3600), acceptedEpoch: 1, evidence: mode == "evidence" ? .allAcceptances : .none),
-            time: .system, options: options)
+            time: .system, options: options, patience: hangLimit)
         let texts = names.map { name in
             TextSource(identifier: name, remoteFile: RemoteFile(url: base.appending(path: name)), group: group)
         }
@@ -71,7 +71,9 @@ enum TextCrashWriter {
             if version == press.version { say("\(version)") }
             press.next()
         }
-        let next = try TextStore(session: "crash", directory: directory)
+        let next = try TextStore(
+            session: "crash", directory: directory, bundle: .main, fetcher: press, policy: TextStorePolicy(), time: .system,
+            options: FileWriteOptions(), patience: hangLimit)
         try await next.register(texts)
         var found: [String] = []
         for text in texts { found.append((try? await next.text(for: text))?.version?.major.description ?? "nothing") }

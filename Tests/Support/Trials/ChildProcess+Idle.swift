@@ -22,7 +22,8 @@ extension ChildProcess {
     /// Returns how often the threads have given up the processor by themselves: a thread that is woken does so at least once.
     private func switches() throws -> Int {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/\(id)/task").reduce(0) { sum, task in
-            let status = try String(contentsOfFile: "/proc/\(id)/task/\(task)/status", encoding: .utf8)
+            // A thread of the pool may have ended meanwhile.
+            let status = (try? String(contentsOfFile: "/proc/\(id)/task/\(task)/status", encoding: .utf8)) ?? ""
             return sum
                 + status.split(separator: "\n").filter { $0.hasPrefix("voluntary") }.compactMap { Int($0.split(separator: "\t")[1]) }
                 .reduce(0, +)

@@ -208,15 +208,19 @@ struct DirectoryHazardTests {
     func `S5: a target removed during a pass ends the pass with one fatal error`(what: String) async throws {
         for number in 0..<200 { bench["many/\(number)"] = "content \(number)" }
         // Other downloads wait for the removal; otherwise, all of them could end before a slow removal.
-        let isBeingRemoved = Lock(false)
+        let state = Lock((transfers: 0, isBeingRemoved: false))
         bench.origin.withLock { [url = bench.url] origin in
-            origin.onTransfer = { path in
-                guard path == "many/100" else {
-                    while isBeingRemoved.withLock({ $0 }) { Thread.sleep(forTimeInterval: 0.001) }
+            origin.onTransfer = { _ in
+                let removes = state.withLock { state in
+                    state.transfers += 1
+                    if state.transfers == 50 { state.isBeingRemoved = true }
+                    return state.transfers == 50
+                }
+                guard removes else {
+                    while state.withLock({ $0.isBeingRemoved }) { Thread.sleep(forTimeInterval: 0.001) }
                     return
                 }
-                isBeingRemoved.withLock { $0 = true }
-                defer { isBeingRemoved.withLock { $0 = false } }
+                defer { state.withLock { $0.isBeingRemoved = false } }
                 let place = url.appending(path: what)
                 // A running download may create a file in a directory that is being removed.
                 while FileManager.default.fileExists(atPath: place.path(percentEncoded: false)) {

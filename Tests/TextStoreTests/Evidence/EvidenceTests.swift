@@ -266,8 +266,9 @@ struct EvidenceCrashTests {
 
     private func store(_ directory: String) throws -> TextStore {
         try TextStore(
-            session: "crash", directory: URL(filePath: directory, directoryHint: .isDirectory),
-            policy: TextStorePolicy(evidence: .allAcceptances), onEvent: { [bench] in bench.events.record($0) })
+            session: "crash", directory: URL(filePath: directory, directoryHint: .isDirectory), bundle: .main,
+            fetcher: HTTPTextFetcher(), policy: TextStorePolicy(evidence: .allAcceptances), time: .system, options: FileWriteOptions(),
+            patience: hangLimit, onEvent: { [bench] in bench.events.record($0) })
     }
 
     /// Checks that the records are whole and in order, and that the acceptances follow from them.

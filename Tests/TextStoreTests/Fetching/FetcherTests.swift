@@ -238,7 +238,7 @@ struct FetcherTests {
 
     @Test func `T15: a start from the bundle creates no transport, and the first request does`() async throws {
         let made = WatchedState(0)
-        let fetcher = HTTPTextFetcher(deadline: .seconds(20)) {
+        let fetcher = HTTPTextFetcher(deadline: hangLimit) {
             made.update { $0 += 1 }
             return SystemTransport.shared
         }

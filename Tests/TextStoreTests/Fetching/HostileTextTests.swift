@@ -16,7 +16,7 @@ struct HostileTextTests {
         let total = Mutations.cuts.count + rounds(600, quick: 60)
         let origin = try LoopbackOrigin { request in .verbatim(Data(Mutations.response(Int(request.path.dropFirst()) ?? 0))) }
         // The deadline only limits hangs: every response ends with its connection.
-        let fetcher = try RealTextTransport.curl.fetcher(deadline: .seconds(100))
+        let fetcher = try RealTextTransport.curl.fetcher(deadline: hangLimit)
         let expected: Set<TextStoreError.Code> = [.unreachable, .unexpectedStatus, .tooLarge, .lengthMismatch]
         let seen = WatchedState<[String: Int]>([:])
         try await withThrowingTaskGroup(of: Void.self) { group in

@@ -2,6 +2,7 @@ import Foundation
 import RemoteHTTP
 import StoreCore
 import Testing
+import Trials
 
 @testable import TextStore
 
@@ -26,7 +27,7 @@ enum RealTextTransport: String, Sendable, CustomTestStringConvertible {
         return RealTextTransport.session
     }
 
-    func fetcher(deadline: Duration = .seconds(100), time: some TimeSource = .system) throws -> HTTPTextFetcher {
+    func fetcher(deadline: Duration = hangLimit, time: some TimeSource = .system) throws -> HTTPTextFetcher {
         let transport = self == .urlSession ? RealTextTransport.session : try RealTextTransport.libcurl.get()
         return HTTPTextFetcher(deadline: deadline, time: time) { transport }
     }

@@ -171,57 +171,49 @@ struct PublishCommandTests {
         try Data(text.utf8).write(to: file)
     }
 
-    private func run(_ program: String, _ arguments: String...) throws -> (code: Int32, output: String) {
-        let process = Process(), pipe = Pipe()
-        process.executableURL = URL(filePath: program)
-        process.arguments = arguments
-        (process.standardOutput, process.standardError) = (pipe, pipe)
-        try process.run()
-        let output = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        return (process.terminationStatus, output)
+    /// Runs a program; the output contains its errors.
+    private func run(_ program: String, _ arguments: [String]) async throws -> (code: Int32, output: String) {
+        // The shell replaces itself by the program.
+        let process = try ChildProcess("/bin/sh", ["-c", #"exec "$0" "$@" 2>&1"#, program] + arguments)
+        let output = process.rest
+        return (try await process.ending(), output)
     }
 
-    private func publish(_ rest: String...) throws -> (code: Int32, output: String) {
-        let process = Process(), pipe = Pipe()
-        process.executableURL = URL(filePath: try ChildProcess.path(of: "terms"))
-        process.arguments = ["publish", place.file("texts").path(percentEncoded: false), "--plain"] + rest
-        (process.standardOutput, process.standardError) = (pipe, pipe)
-        try process.run()
-        let output = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        return (process.terminationStatus, output)
+    private func publish(_ rest: String...) async throws -> (code: Int32, output: String) {
+        try await run(ChildProcess.path(of: "terms"), ["publish", place.file("texts").path(percentEncoded: false), "--plain"] + rest)
     }
 
-    @Test func `T22: exit codes tell written, refused, and wrong usage apart, and lines have at most 80 columns`() throws {
-        let dry = try publish("--dry-run")
+    @Test func `T22: exit codes tell written, refused, and wrong usage apart, and lines have at most 80 columns`() async throws {
+        let dry = try await publish("--dry-run")
         #expect(dry.code == 0 && !FileManager.default.fileExists(atPath: place.file("texts/versions.json").path))
-        #expect(try publish().code == 0)
+        #expect(try await publish().code == 0)
         let manifest = try Data(contentsOf: place.file("texts/versions.json"))
         try write("eula@1.0.0.txt", "Terms changed")
-        let refused = try publish()
+        let refused = try await publish()
         #expect(refused.code == 2 && refused.output.contains("refused: ") && refused.output.contains("a higher version"))
         #expect(try Data(contentsOf: place.file("texts/versions.json")) == manifest)
-        #expect(try publish("--nothing").code == 64 && publish("--percent", "eula").code == 64 && publish("--key").code == 64)
-        #expect(try publish("--last", "/nowhere.json").code == 1)
-        let help = try publish("--help")
+        #expect(try await publish("--nothing").code == 64)
+        #expect(try await publish("--percent", "eula").code == 64)
+        #expect(try await publish("--key").code == 64)
+        #expect(try await publish("--last", "/nowhere.json").code == 1)
+        let help = try await publish("--help")
         #expect(help.code == 0 && help.output.split(separator: "\n").allSatisfy { $0.count <= 80 })
         try write("eula@1.0.0.txt", "Terms one")
-        let large = try publish("--dry-run", "--limit", "50")
+        let large = try await publish("--dry-run", "--limit", "50")
         #expect(large.code == 2 && large.output.contains("the manifest has "))
-        #expect(try publish("--limit", "0").code == 64)
+        #expect(try await publish("--limit", "0").code == 64)
         try write("eula@2.0.0.txt", "Terms two")
-        let next = try publish()
+        let next = try await publish()
         #expect(next.code == 0 && next.output.contains("eula: 1.0.0 → 2.0.0") && next.output.contains("+ Terms two"))
     }
 
     @Test func `T22: a store with a verifier takes what the tool has signed, and no other manifest`() async throws {
         let key = place.file("key.pem").path(percentEncoded: false), open = place.file("public.pem").path(percentEncoded: false)
-        let made = try run("/usr/bin/env", "openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key)
+        let made = try await run("/usr/bin/env", ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key])
         try #require(made.code == 0, "OpenSSL's command line is needed: \(made.output)")
-        #expect(try run("/usr/bin/env", "openssl", "pkey", "-in", key, "-pubout", "-out", open).code == 0)
-        #expect(try publish("--key", place.file("texts/eula@1.0.0.txt").path(percentEncoded: false)).code == 1)
-        let signed = try publish("--key", key)
+        #expect(try await run("/usr/bin/env", ["openssl", "pkey", "-in", key, "-pubout", "-out", open]).code == 0)
+        #expect(try await publish("--key", place.file("texts/eula@1.0.0.txt").path(percentEncoded: false)).code == 1)
+        let signed = try await publish("--key", key)
         #expect(signed.code == 0 && signed.output.contains("x-signature: "))
         let bytes = try Data(contentsOf: place.file("texts/versions.json"))
         let signature = String(decoding: try Data(contentsOf: place.file("texts/versions.json.sig")), as: UTF8.self)
@@ -233,13 +225,9 @@ struct PublishCommandTests {
             guard let field = verification.headers["x-signature"], let raw = Data(base64Encoded: field) else { throw Forged() }
             try Data(verification.bytes).write(to: URL(filePath: folder))
             try raw.write(to: URL(filePath: text))
-            let process = Process()
-            process.executableURL = URL(filePath: "/usr/bin/env")
-            process.arguments = ["openssl", "dgst", "-sha256", "-verify", open, "-signature", text, folder]
-            (process.standardOutput, process.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice)
-            try process.run()
-            process.waitUntilExit()
-            guard process.terminationStatus == 0 else { throw Forged() }
+            let arguments = ["openssl", "dgst", "-sha256", "-verify", open, "-signature", text, folder]
+            let isSigned = try ChildProcess.output(of: "/usr/bin/env", arguments, showsErrors: false) != nil
+            guard isSigned else { throw Forged() }
         }
         for isForged in [false, true] {
             let bench = try Bench()

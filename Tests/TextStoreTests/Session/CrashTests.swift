@@ -28,8 +28,7 @@ struct CrashTests {
 
     /// Returns the versions that a new start finds offline, and checks the floors of the three texts.
     private func found(_ group: String?, _ seed: UInt64 = 0) async throws -> [Int?] {
-        let store = try TextStore(
-            session: "crash", directory: bench.place.url, bundle: try bench.bundle([:]), onEvent: { [bench] in bench.events.record($0) })
+        let store = try bench.storeOfWriters()
         let sources = ["one", "two", "three"].map { TextSource(identifier: $0, group: group) }
         try await store.register(sources)
         var versions: [Int?] = []

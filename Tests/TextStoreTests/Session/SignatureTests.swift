@@ -47,7 +47,8 @@ struct SignatureTests {
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "Remote terms 2")
         let received = WatchedState(0)
-        let store = try TextStore(session: "legal", directory: bench.place.file("state"), bundle: bench.bundle(), time: bench.time) { _ in
+        let fetcher = HTTPTextFetcher(deadline: hangLimit), directory = bench.place.file("state")
+        let store = try TextStore(session: "legal", directory: directory, bundle: bench.bundle(), fetcher: fetcher, time: bench.time) { _ in
             received.update { $0 += 1 }
         }
         try await store.register(bench.source("eula"))
@@ -192,11 +193,15 @@ struct SignatureTests {
 
     @Test func `T8, T15: a fetched text with a hanging verification is refused after the deadline`() async throws {
         serve(2)
-        let gate = WatchedState(false)
+        let gate = WatchedState(false), hasBegun = WatchedState(false)
         let store = try await started { verification in
-            if verification.identifier == "eula" { await Task { try? await gate.wait { $0 ? () : nil } }.value }
+            guard verification.identifier == "eula" else { return }
+            hasBegun.update { $0 = true }
+            await Task { try? await gate.wait { $0 ? () : nil } }.value
         }
         let refreshing = Task { try await store.refresh() }
+        // The deadline of the verification counts from its begin.
+        try await hasBegun.wait { $0 ? () : nil }
         try await bench.time.sleepers(atLeast: 1)
         try await store.engine.session.wait { $0.flights.count == 1 && $0.manifestFlight == nil ? () : nil }
         bench.time.advance(by: .seconds(30))

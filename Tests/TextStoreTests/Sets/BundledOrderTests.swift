@@ -71,7 +71,8 @@ struct BundledOrderTests {
         let bundle = try bundle("2.0.0", epoch: 1, revision: 5)
         func store() async throws -> TextStore {
             let store = try TextStore(
-                session: "legal", directory: bench.place.file("state"), bundle: bundle, time: bench.time,
+                session: "legal", directory: bench.place.file("state"), bundle: bundle,
+                fetcher: HTTPTextFetcher(deadline: hangLimit), time: bench.time,
                 onEvent: { [events = bench.events] in events.record($0) })
             try await store.register(next.source("eula"))
             await store.setVersionSource(next.versions)

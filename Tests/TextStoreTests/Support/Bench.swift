@@ -121,18 +121,29 @@ struct Bench {
 
     func store(
         _ session: String = "legal", bundle: Bundle? = nil, policy: TextStorePolicy = TextStorePolicy(),
-        fetcher: some RevalidatingFetcher<RemoteFile, RemoteText> = HTTPTextFetcher(deadline: .seconds(20)),
+        fetcher: some RevalidatingFetcher<RemoteFile, RemoteText> = HTTPTextFetcher(deadline: hangLimit),
         verify: (@Sendable (TextVerification) async throws -> Void)? = nil
     ) throws -> TextStore {
         try TextStore(
             session: session, directory: place.file("state"), bundle: try bundle ?? self.bundle(), fetcher: fetcher, policy: policy,
-            time: time, verify: verify.map { TextVerifier($0) }, onEvent: { [events] in events.record($0) })
+            time: time, options: FileWriteOptions(durability: policy.durability), patience: hangLimit,
+            verify: verify.map { TextVerifier($0) }, onEvent: { [events] in events.record($0) })
+    }
+
+    /// Opens the session of the processes of `TextCrashWriter`, without bundled texts.
+    ///
+    /// These processes may stall on a busy machine while they hold the session's lock, as other stores of a test may.
+    func storeOfWriters() throws -> TextStore {
+        try TextStore(
+            session: "crash", directory: place.url, bundle: bundle([:]), fetcher: HTTPTextFetcher(deadline: hangLimit),
+            policy: TextStorePolicy(), time: .system, options: FileWriteOptions(), patience: hangLimit,
+            onEvent: { [events] in events.record($0) })
     }
 
     /// Makes a store with both texts registered and versions set, like an app after its start.
     func started(
         _ session: String = "legal", bundle: Bundle? = nil, policy: TextStorePolicy = TextStorePolicy(), group: String? = nil,
-        fetcher: HTTPTextFetcher = HTTPTextFetcher(deadline: .seconds(20))
+        fetcher: HTTPTextFetcher = HTTPTextFetcher(deadline: hangLimit)
     ) async throws -> TextStore {
         let store = try store(session, bundle: bundle, policy: policy, fetcher: fetcher)
         try await store.register([source("eula", group: group), source("privacy", group: group)])
@@ -169,7 +180,8 @@ extension TemporaryDirectory {
     /// Makes a shelf without a store.
     func shelf() -> Shelf {
         Shelf(
-            directory: Directory(path: url.path(percentEncoded: false)), options: FileWriteOptions(), session: WatchedState(SessionState()))
+            directory: Directory(path: url.path(percentEncoded: false)), options: FileWriteOptions(), session: WatchedState(SessionState()),
+            patience: hangLimit)
     }
 
     /// Sets the time of a file's last change.

@@ -33,7 +33,7 @@ extension SharedDirectory {
     private enum Attempt: Sendable {
         case granted(HeldLease)
         case ended(LeaseNote.Ended)
-        case held(by: UInt64, remaining: Duration)
+        case held(by: UInt64, until: Double, remaining: Duration)
     }
 
     private static let leaseSuffix = ".lease"
@@ -77,13 +77,13 @@ extension SharedDirectory {
     package func hold(_ name: String, for duration: Duration, within permits: Permits? = nil) async throws -> Hold {
         var isWaiting = false
         defer { if isWaiting { stopWaiting(name) } }
-        var awaited: (id: UInt64, deadline: ContinuousClock.Instant)?
+        var awaited: (id: UInt64, expires: Double, deadline: ContinuousClock.Instant)?
         // An event is followed by attempts in quick succession: the system announces the end of a holder before it releases its lock.
         var quickAttempts = 0
         while true {
             try Task.checkCancellation()
             let events = leaseEvents.read { $0.waited[name]?.events ?? 0 }
-            let (waitedFor, isOver) = (awaited?.id, awaited.map { ContinuousClock.now >= $0.deadline } ?? false)
+            let (waitedFor, overdue) = (awaited?.id, awaited.flatMap { ContinuousClock.now >= $0.deadline ? $0.expires : nil })
             var permit: Permits.Permit?
             if let permits {
                 permit = try await FetchTurn.take(permits, within: duration)
@@ -91,13 +91,13 @@ extension SharedDirectory {
             }
             // Kept only with a lease, so that the wait for another process's lease holds none.
             let turn = permit
-            switch try await perform({ try self.attempt(name, after: waitedFor, takesOver: isOver, for: duration, turn) }) {
+            switch try await perform({ try self.attempt(name, after: waitedFor, takesOver: overdue, for: duration, turn) }) {
             case .granted(let held): return .granted(held)
             case .ended(let ended): return .ended(ended)
-            case .held(let id, let remaining):
+            case .held(let id, let expires, let remaining):
                 permit?.release()
-                if awaited?.id != id {
-                    awaited = (id, .now + remaining)
+                if awaited?.id != id || awaited?.expires != expires {
+                    awaited = (id, expires, .now + remaining)
                     quickAttempts = 0
                 }
                 guard isWaiting else {
@@ -171,11 +171,11 @@ extension SharedDirectory {
     /// - Parameters:
     ///   - name: The name of the lease's file.
     ///   - awaited: The lease for which the caller waits.
-    ///   - takesOver: Whether the duration of that lease has passed.
+    ///   - takesOver: The expiry of that lease if its duration has passed and its holder has not prolonged it.
     ///   - duration: The duration of the new lease.
     ///   - permit: The permit for the lease's file.
     private func attempt(
-        _ name: String, after awaited: UInt64?, takesOver: Bool, for duration: Duration, _ permit: Permits.Permit?
+        _ name: String, after awaited: UInt64?, takesOver: Double?, for duration: Duration, _ permit: Permits.Permit?
     ) throws(StoreError) -> Attempt {
         try transact { transaction throws(StoreError) -> Attempt in
             let folder = transaction.folder
@@ -185,8 +185,8 @@ extension SharedDirectory {
             let remaining = note.remaining(atMost: duration)
             let isHeld = leaseKind == .locked ? isLocked : note.holder != nil && remaining > .zero
             if isHeld {
-                let holder = note.holder ?? 0
-                guard takesOver, holder == awaited else { return .held(by: holder, remaining: max(.zero, remaining)) }
+                let (holder, left) = (note.holder ?? 0, max(.zero, remaining))
+                guard holder == awaited, takesOver == note.expires else { return .held(by: holder, until: note.expires, remaining: left) }
                 // The old file keeps its lock, so the new holder needs a new file.
                 try folder.remove(name)
             }
