@@ -228,15 +228,19 @@ struct ProxyTests {
 
 /// squid with required credentials and without tunnels.
 final class SquidProxy {
-    let port: Int
+    /// The port, which stays reserved until the proxy is released.
+    private let reserved: ClosedPort
     private let process: ChildProcess
     private let folder: URL
+
+    var port: Int { reserved.number }
 
     /// The reason why squid cannot be used; `nil` if it can.
     static let problem: String? = FileManager.default.isExecutableFile(atPath: "/usr/sbin/squid") ? nil : "squid is not installed"
 
     init(allowing ports: [Int]) async throws {
-        port = try freePort()
+        reserved = try ClosedPort()
+        let port = reserved.number
         folder = temporaryURL()
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let place = folder.path(percentEncoded: false)
@@ -266,7 +270,7 @@ final class SquidProxy {
         let file = folder.appending(path: "squid.conf")
         try Data(text.utf8).write(to: file)
         process = try ChildProcess("/usr/sbin/squid", ["-N", "-f", file.path()])
-        try await until("squid listens") { [port] in isListening(port) }
+        try await until("squid listens") { isListening(port) }
     }
 
     deinit { process.kill() }

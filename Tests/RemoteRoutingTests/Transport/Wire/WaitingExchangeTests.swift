@@ -31,15 +31,16 @@ struct WaitingExchangeTests {
     }
 
     @Test func `W9: exchanges fail if the server of their shared connection is gone`() async throws {
-        var server: NginxServer? = try await NginxServer()
-        let port = try #require(server?.port)
-        let host = try secureHost(port) {
+        let server = try await NginxServer()
+        // Until its end, no other server gets the port.
+        defer { withExtendedLifetime(server) {} }
+        let host = try secureHost(server.port) {
             $0.retry = .never
             $0.timeouts = .untilHang
         }
         #expect(await codes(host, 50) == Array(repeating: nil, count: 50))
-        server = nil
-        try await until("nothing listens") { !isListening(port) }
+        server.end()
+        try await until("nothing listens") { !isListening(server.port) }
         let failed = await codes(host, 50)
         // The end of a connection may not have arrived yet when an exchange takes the connection.
         #expect(failed.allSatisfy { $0 == .connectionRefused || $0 == .connectionLost }, "\(failed)")
