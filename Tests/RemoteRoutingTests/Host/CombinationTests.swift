@@ -253,7 +253,7 @@ struct CombinationTests {
         }
         bench.on("GET", "/end") { asked in asked["Authorization"] == nil ? .status(401) : .json([1]) }
         bench.on("POST", "/refresh") { _ in .json(Token(accessToken: "new")) }
-        let host = RemoteHost("a.example", transport: bench.transport).authorized(
+        let host = RemoteHost("a.example", transport: bench.transport).with { $0.timeouts = .untilHang }.authorized(
             by: .bearer(Token(accessToken: "old")) { _, host in try await host.send("/refresh", method: .post) })
         #expect(try await remoteError { try await host.send("/a") }.status == 401)
         #expect(bench.asked("/refresh").isEmpty)

@@ -1,6 +1,8 @@
 import Foundation
 import RemoteHTTP
 import RemoteRouting
+import RemoteRoutingTesting
+import StoreCore
 import Testing
 import Trials
 
@@ -51,6 +53,25 @@ enum RealTransport: String, Sendable, CustomTestStringConvertible {
 extension RouteOptions.Timeouts {
     /// Deadlines that only a hang reaches.
     static let untilHang = RouteOptions.Timeouts(head: hangLimit, idle: hangLimit, overall: hangLimit)
+}
+
+extension ExchangeLimits {
+    /// Limits of which only a hang reaches the deadlines.
+    static let untilHang = ExchangeLimits(head: hangLimit, idle: hangLimit)
+}
+
+extension RemoteHost {
+    /// Creates a host without a network, with deadlines that only a hang reaches unless the test controls the time.
+    ///
+    /// The compiler prefers this initializer for a `MemoryTransport`. On a busy machine, even an exchange without a network may exceed the
+    /// usual deadlines, and its retry would be an extra request.
+    init(
+        _ configuration: HostConfiguration, transport: MemoryTransport, limits: HostLimits = HostLimits(), time: any TimeSource = .system
+    ) {
+        let transport: any Transport = transport
+        self.init(configuration, transport: transport, limits: limits, time: time)
+        if time is SystemTime { timeouts = .untilHang }
+    }
 }
 
 /// A transport that counts its running exchanges.

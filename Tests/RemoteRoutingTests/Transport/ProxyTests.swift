@@ -61,7 +61,7 @@ struct ProxyTests {
         try RealTransport.curl.host(origin.port) {
             $0.proxy = proxy
             $0.retry = .never
-            $0.timeouts = .init(overall: .seconds(600))
+            $0.timeouts = .init(overall: hangLimit)
         }
     }
 
@@ -118,7 +118,10 @@ struct ProxyTests {
         let proxy = try LoopbackProxy()
         let unreachable = RemoteHost(
             HostConfiguration("127.0.0.1", scheme: .http, port: closed), transport: try RealTransport.curl.make()
-        ).with { $0.retry = .never }
+        ).with {
+            $0.retry = .never
+            $0.timeouts = .untilHang
+        }
         let refused = try await remoteError { try await unreachable.send("/x") }
         #expect(refused.code == .connectionRefused)
         let socks = unreachable.with { $0.proxy = .socks5("127.0.0.1", port: proxy.port) }

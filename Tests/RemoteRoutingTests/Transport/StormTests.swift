@@ -20,6 +20,7 @@ struct StormTests {
         origin.on(.post, "/post") { .text("\($0.body.count)") }
         let transport = try kind.make()
         var host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
+            .with { $0.timeouts = .untilHang }
         let routes =
             ["/quick", "/drip", "/stall", "/late"].map { Route(path: RoutePath(stringLiteral: $0)) }
             + [Route(path: "/post", method: .post, body: .data(Data(count: 10_000)))]

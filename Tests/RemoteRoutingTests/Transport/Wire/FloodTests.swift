@@ -19,6 +19,7 @@ struct FloodTests {
         let server = try FrameServer(plan)
         let hostile = try secureHost(server.port) { $0.retry = .never }
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(quiet.port)), transport: hostile.transport)
+            .with { $0.timeouts = .untilHang }
         let flood = Task { try await remoteError { try await hostile.send(Route(path: "/x")) } }
         try await server.wait(for: 1, "R")
         let arrived = WatchedState(0)

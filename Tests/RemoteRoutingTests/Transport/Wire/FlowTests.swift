@@ -51,6 +51,7 @@ struct FlowTests {
         }
         let transport = try RealTransport.curl.make()
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
+            .with { $0.timeouts = .untilHang }
         let bytes = try await host.bytes(for: Route(path: "/x"))
         try await until("half of the limit is unread") { bytes.unreadBytes > 1 << 19 }
         for _ in 0..<20_000 { await Task.yield() }
@@ -105,12 +106,13 @@ struct FlowTests {
         let engine = try WireEngine(
             try WireLibrary(path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"]), width: 4, connections: 10)
         // Their readers never read, so each pauses at its first byte.
-        let streams = (0..<40).map { _ in Exchange(limits: ExchangeLimits(bodyBytes: .max, memoryBytes: 0), source: .wire) }
+        let limits = ExchangeLimits(head: hangLimit, idle: hangLimit, bodyBytes: .max, memoryBytes: 0)
+        let streams = (0..<40).map { _ in Exchange(limits: limits, source: .wire) }
         for stream in streams { try engine.start(origin.url.appending(path: "x"), stream) }
         func pausedCount() -> Int { streams.count { $0.state.withLock(\.isPaused) } }
         try await until("the maximum number of streams is open") { pausedCount() == 6 }
         for _ in 0..<20 {
-            let quick = Exchange(limits: ExchangeLimits(), source: .wire)
+            let quick = Exchange(limits: .untilHang, source: .wire)
             try engine.start(origin.url.appending(path: "quick"), quick)
             #expect(try await quick.collect() == Data("quick".utf8))
         }
@@ -140,7 +142,7 @@ struct FlowTests {
         #expect(try await sent(.none, .post) == "0 none 0")
         #expect(try await sent(.none, .delete) == "none none 0")
         let get = HTTPRequest(url: origin.url.appending(path: "x"), body: .data(Data("q".utf8)))
-        #expect(try await host.transport.perform(get, limits: ExchangeLimits()).body.collect() == Data("1 none 1".utf8))
+        #expect(try await host.transport.perform(get, limits: .untilHang).body.collect() == Data("1 none 1".utf8))
         #expect(origin.acceptedConnections == 1)
         #expect(origin.requests.allSatisfy { $0.headers["Expect"] == nil })
     }
@@ -154,7 +156,7 @@ struct FlowTests {
         try fields.append("X-Twice", "2")
         for body in [HTTPBody.none, .data(Data("x".utf8))] {
             let request = HTTPRequest(method: .post, url: origin.url.appending(path: "a;b/%2e/c"), fields: fields, body: body)
-            _ = try await transport.perform(request, limits: ExchangeLimits()).body.collect()
+            _ = try await transport.perform(request, limits: .untilHang).body.collect()
             let seen = try #require(origin.requests.last).headers.fields
             let expected = ["Host", "X-Empty", "X-Twice", "X-Twice", "Accept-Encoding", "Content-Length"]
             #expect(seen.map(\.name).sorted() == expected.sorted())
@@ -186,6 +188,7 @@ struct FlowTests {
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport).with {
             // More than the transport runs at once, so that some wait in its queue and none at the host.
             $0.limits.concurrentExchanges = 1000
+            $0.timeouts = .untilHang
         }
         let paths: [RoutePath] = ["/quick", "/stall", "/late", "/post"]
         func round() async throws {
