@@ -55,6 +55,14 @@ extension RouteOptions.Timeouts {
     static let untilHang = RouteOptions.Timeouts(head: hangLimit, idle: hangLimit, overall: hangLimit)
 }
 
+/// Repeats an operation with a limit of real time that doubles, until a busy machine reaches what is tested within the limit.
+///
+/// - Parameter operation: Returns whether the limit was long enough.
+func withGrowingLimit(_ operation: (_ limit: Duration) async throws -> Bool) async throws {
+    var limit = Duration.milliseconds(200)
+    while try await !operation(limit) { limit = limit * 2 }
+}
+
 extension ExchangeLimits {
     /// Limits of which only a hang reaches the deadlines.
     static let untilHang = ExchangeLimits(head: hangLimit, idle: hangLimit)
