@@ -231,7 +231,16 @@ struct FlowTests {
 
     @Test func `W13: exchanges that never connect do not make more idle connections stay open`() async throws {
         let width = 64
-        let origins = try (0..<2).map { _ in try LoopbackOrigin { _ in .text("x").misbehaving(.delayHead(by: .milliseconds(500))) } }
+        let (arrived, isOpen) = (WatchedState(0), WatchedState(true))
+        // Responds only after all requests have arrived, so that each has a connection of its own.
+        let origins = try (0..<2).map { index in
+            try LoopbackOrigin { _ in
+                arrived.update { $0 += 1 }
+                _ = try? await arrived.wait { $0 >= (index + 1) * width ? () : nil }
+                _ = try? await isOpen.wait { $0 ? () : nil }
+                return .text("x")
+            }
+        }
         let full = try FullListener()
         let transport = try CurlTransport(width: width, path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"])
         func send(to port: UInt16) -> [Task<Data, any Error>] {
@@ -239,10 +248,13 @@ struct FlowTests {
             return (0..<width).map { _ in Task { try await host.data(for: Route(path: "/")) } }
         }
         for task in send(to: origins[0].port) { _ = try await task.value }
+        isOpen.update { $0 = false }
         let requests = send(to: origins[1].port)
-        try await until("all requests run") { transport.exchangeCount == width }
-        // They begin as the requests end.
+        try await arrived.wait { $0 == 2 * width ? () : nil }
         let unconnected = send(to: full.port)
+        try await until("all exchanges are known") { transport.exchangeCount == 2 * width }
+        // The unconnected ones begin as the requests end.
+        isOpen.update { $0 = true }
         for task in requests { _ = try await task.value }
         for task in unconnected { task.cancel() }
         try await until("no exchange is left") { transport.exchangeCount == 0 }
@@ -350,15 +362,18 @@ struct FlowTests {
     @Test func `H6: deadlines are enforced without a task, to a fraction of a second`() async throws {
         let origin = try LoopbackOrigin { _ in .text("0123456789").misbehaving(.neverAnswer) }
         origin.on(.get, "/stall") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
-        origin.on(.get, "/drip") { _ in .text("0123456789").misbehaving(.drip(bytes: 1, every: .milliseconds(100))) }
+        // Lasts longer than any test.
+        origin.on(.get, "/drip") { _ in
+            .text(String(repeating: "x", count: 100_000)).misbehaving(.drip(bytes: 1, every: .milliseconds(100)))
+        }
         let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
         func code(_ path: RoutePath, _ timeouts: RouteOptions.Timeouts) async throws -> RemoteError.Code {
             try await remoteError { _ = try await host.with { $0.timeouts = timeouts }.data(for: Route(path: path)) }.code
         }
         #expect(try await code("/x", .init(head: .milliseconds(60))) == .headTimedOut)
         #expect(try await code("/stall", .init(idle: .milliseconds(60))) == .idleTimedOut)
-        #expect(try await code("/drip", .init(idle: .seconds(50), attempt: .milliseconds(250))) == .attemptTimedOut)
-        #expect(try await code("/drip", .init(idle: .seconds(50), overall: .milliseconds(250))) == .overallTimedOut)
+        #expect(try await code("/drip", .init(idle: hangLimit, attempt: .milliseconds(250))) == .attemptTimedOut)
+        #expect(try await code("/drip", .init(idle: hangLimit, overall: .milliseconds(250))) == .overallTimedOut)
         try await origin.waitUntil { $0.openConnections == 0 }
     }
 }
