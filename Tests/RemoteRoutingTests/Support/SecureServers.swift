@@ -102,12 +102,14 @@ final class FrameServer {
     ///
     /// - Parameter plan: What it does with the requests of a connection; see the script. With `+`, it offers HTTP/1.1 too; the responses of
     ///   this version are complete.
-    init(_ plan: String) throws {
+    init(_ plan: String) async throws {
         let certificates = try TestCertificates.made.get()
-        process = try ChildProcess(
+        let process = try ChildProcess(
             try #require(ChildProcess.pythons.first),
             ["-u", "-c", FrameServer.script, certificates.certificate(.good).path(), certificates.key(.good).path(), plan])
-        port = try #require(process.readLine().flatMap { Int($0) })
+        let line = try await process.nextLine()
+        port = try #require(line.flatMap { Int($0) })
+        self.process = process
     }
 
     /// Ends the server, and returns the numbers of lines that it has written.

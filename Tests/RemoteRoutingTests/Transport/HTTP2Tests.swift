@@ -221,7 +221,7 @@ struct HTTP2FaultTests {
     func `W2, W9: a reset stream and an ended connection count as lost connections`(
         _ method: HTTPMethod, _ plan: String
     ) async throws {
-        let server = try FrameServer(plan)
+        let server = try await FrameServer(plan)
         let error = try await get(server, method)
         #expect([.connectionLost, .protocolViolation].contains(error.code), "\(error)")
         #expect(error.mayHaveArrived)
@@ -232,7 +232,7 @@ struct HTTP2FaultTests {
 
     @Test(arguments: ["received GOAWAY, error=0, last_stream=0", "FRAME[GOAWAY, error=0, reason='', last_stream=0]"])
     func `H18, W9: a request that contains a message of libcurl may have arrived nevertheless`(_ text: String) async throws {
-        let server = try FrameServer("close")
+        let server = try await FrameServer("close")
         let host = try host(server)
         let error = try await remoteError { try await host.send(Route(path: "/x", method: .post, headers: ["X-Note": text])) }
         #expect(error.mayHaveArrived, "\(error)")
@@ -241,13 +241,13 @@ struct HTTP2FaultTests {
 
     @Test(arguments: ["garbage", "no-status", "short"])
     func `W1, W9: malformed frames and incomplete responses are typed errors`(_ plan: String) async throws {
-        let error = try await get(try FrameServer(plan))
+        let error = try await get(try await FrameServer(plan))
         #expect([.protocolViolation, .connectionLost].contains(error.code), "\(error)")
     }
 
     @Test(arguments: ["bomb", "flood"])
     func `W1, W4, W9: an endless compressed head, or one with too many fields, is a typed error`(_ plan: String) async throws {
-        let server = try FrameServer(plan)
+        let server = try await FrameServer(plan)
         let host = try host(server)
         #expect(try await host.data(for: Route(path: "/x")).isEmpty == false)
         for _ in 0..<3 {
@@ -257,28 +257,28 @@ struct HTTP2FaultTests {
     }
 
     @Test func `W9: a refused stream was not processed, and a safe request is sent again`() async throws {
-        let server = try FrameServer("refuse-first")
+        let server = try await FrameServer("refuse-first")
         let host = try host(server)
         #expect(try await host.data(for: Route(path: "/x")).isEmpty == false)
         #expect(server.ending().requests == 2)
     }
 
     @Test func `W2, W9: a refused unsafe request is not sent again`() async throws {
-        let server = try FrameServer("refuse-all")
+        let server = try await FrameServer("refuse-all")
         let error = try await get(server, .post)
         #expect(error.code == .connectionLost && !error.isRetryable, "\(error)")
         #expect(server.ending().requests == 1)
     }
 
     @Test func `W9: a server that refuses every stream is an error`() async throws {
-        let server = try FrameServer("refuse-all")
+        let server = try await FrameServer("refuse-all")
         let error = try await get(server)
         #expect(error.code == .connectionLost, "\(error)")
         #expect(server.ending().requests <= 10)
     }
 
     @Test func `W7, W9: responses of unknown length share a connection, and none is taken for the end of another`() async throws {
-        let server = try FrameServer("good")
+        let server = try await FrameServer("good")
         let host = try host(server)
         #expect(try await host.data(for: Route(path: "/x")).isEmpty == false)
         for _ in 0..<10 {
@@ -293,7 +293,7 @@ struct HTTP2FaultTests {
 
     @Test(arguments: ["goaway-unprocessed", "goaway-and-go"])
     func `W9: requests after a GOAWAY use another connection`(_ plan: String) async throws {
-        let server = try FrameServer(plan)
+        let server = try await FrameServer(plan)
         let host = try host(server).with { $0.retry = .exponential(attempts: 3, base: .zero) }
         try await withThrowingTaskGroup(of: Data.self) { group in
             for _ in 0..<20 { group.addTask { try await host.data(for: Route(path: "/x")) } }
@@ -307,7 +307,7 @@ struct HTTP2FaultTests {
     @Test(.timeLimit(.minutes(hangMinutes))) func `W9, W13: canceling resets the streams, or ends a connection without other users`()
         async throws
     {
-        let server = try FrameServer("never")
+        let server = try await FrameServer("never")
         let host = try host(server)
         let calls = (0..<20).map { _ in Task { try await host.data(for: Route(path: "/x")) } }
         try await server.wait(for: 20, "R")
@@ -321,7 +321,7 @@ struct HTTP2FaultTests {
     }
 
     @Test func `W9, W13: 1 000 streams without a response end when their calls are canceled`() async throws {
-        let server = try FrameServer("never")
+        let server = try await FrameServer("never")
         let transport = try RealTransport.curl.make()
         let host = try host(server).with { $0.transport = transport }
         for _ in 0..<10 {

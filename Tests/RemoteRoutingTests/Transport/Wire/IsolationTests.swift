@@ -129,7 +129,7 @@ struct IsolationTests {
         .enabled(if: FrameServer.problem == nil, "python3 or OpenSSL is missing"),
         arguments: ["empty data", "priority", "pings", "ping responses", "windows", "unknown types", "settings"])
     func `W4, W14: a flood of frames does not delay other exchanges`(_ plan: String) async throws {
-        let server = try FrameServer(plan + "+")
+        let server = try await FrameServer(plan + "+")
         var tls = TLSOptions()
         tls.authorities = try TLSOptions.Authorities(contentsOf: try TestCertificates.made.get().authority)
         try await expectIsolation(from: try #require(URL(string: "https://127.0.0.1:\(server.port)/x")), tls)
