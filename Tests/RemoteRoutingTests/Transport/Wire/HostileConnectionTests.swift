@@ -114,8 +114,8 @@ struct HostileConnectionTests {
         }
         let host = try RealTransport.curl.host(server.port) { $0.retry = .never }
         try await withGrowingLimit { limit in
-            let host = host.with { $0.timeouts = hasIdle ? .init(idle: limit) : .init(head: limit) }
-            let error = try await remoteError { _ = try await host.data(for: Route(path: "/x")) }
+            let limited = host.with { $0.timeouts = hasIdle ? .init(idle: limit) : .init(head: limit) }
+            let error = try await remoteError { _ = try await limited.data(for: Route(path: "/x")) }
             // The head may be late, too.
             if !hasIdle, error.code == .headTimedOut { return false }
             #expect(error.code == .badStatus && error.status == 503 && error.body.starts(with: Data("part".utf8)), "\(error)")
