@@ -1,4 +1,5 @@
 import Foundation
+import LoopbackOrigin
 import RemoteHTTP
 import RemoteRouting
 import RemoteRoutingTesting
@@ -28,8 +29,12 @@ enum RealTransport: String, Sendable, CustomTestStringConvertible {
     /// Whether the libcurl is one of version 7, which differs in its HTTP/2.
     static let hasLibcurl7 = (try? RealTransport.curl.make()).map { "\($0)".hasPrefix("libcurl 7.") } ?? false
 
+    /// The number of descriptors that this process may open; both ends of many connections are in it.
+    private static let descriptorLimit = LoopbackOrigin.allowOpenDescriptors(20_000)
+
     /// Creates a transport; the variable `STOREHOUSE_CURL` selects another libcurl.
     func make() throws -> any CountedTransport {
+        _ = RealTransport.descriptorLimit
         switch self {
         case .urlSession: return URLSessionTransport()
         case .curl:
