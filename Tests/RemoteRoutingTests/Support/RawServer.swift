@@ -39,6 +39,8 @@ final class RawServer: Sendable {
                     continue
                 }
                 guard connection >= 0 else { break }
+                // A copy in a child process would keep the connection open.
+                _ = fcntl(connection, F_SETFD, FD_CLOEXEC)
                 let number = accepted.update { count in
                     count += 1
                     return count

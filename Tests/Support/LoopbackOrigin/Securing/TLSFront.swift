@@ -96,6 +96,8 @@ public final class TLSFront: Sendable {
                     continue
                 }
                 guard client >= 0 else { break }
+                // A copy in a child process would keep the connection open.
+                _ = fcntl(client, F_SETFD, FD_CLOEXEC)
                 state.update { $0.accepted += 1 }
                 Thread {
                     Connection(context, client, state, announcesEnd: announcesEnd).serve(origin)
