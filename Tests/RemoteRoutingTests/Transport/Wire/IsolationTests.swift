@@ -110,9 +110,9 @@ struct IsolationTests {
     @Test(arguments: attacks)
     func `W4: no head costs the engine much more than the largest valid head`(_ attack: Attack) async throws {
         try await expectCost {
-            let costs = try await costs(of: [IsolationTests.largest, attack])
-            #expect(costs[0].failure == nil)
-            return (costs[1].cost, costs[0].cost * 3 / 2)
+            let found = try await costs(of: [IsolationTests.largest, attack])
+            #expect(found[0].failure == nil)
+            return (found[1].cost, found[0].cost * 3 / 2)
         }
     }
 
