@@ -32,9 +32,9 @@ struct MistakeTests {
         ("_ = Store(cacher: MemoryCacher<Void, User>()) { User() }", "does not conform to protocol 'Hashable'"),
     ]
 
-    @Test func `the compiler names the remedy of a mistake`() throws {
+    @Test func `the compiler names the remedy of a mistake`() async throws {
         let compiler = try #require(SwiftCompiler.found)
-        let found = try compiler.diagnostics(of: Self.start + Self.mistakes.map(\.0).joined(separator: "\n") + "\n}")
+        let found = try await compiler.diagnostics(of: Self.start + Self.mistakes.map(\.0).joined(separator: "\n") + "\n}")
         let first = Self.start.count { $0.isNewline } + 1
         for (number, (mistake, remedy)) in Self.mistakes.enumerated() {
             let messages = found.filter { $0.line == first + number }.map(\.text)
@@ -43,7 +43,7 @@ struct MistakeTests {
         #expect(!found.contains { $0.line < first }, "\(found.first { $0.line < first }?.text ?? "")")
     }
 
-    @Test func `correct calls beside them compile without a warning`() throws {
+    @Test func `correct calls beside them compile without a warning`() async throws {
         let compiler = try #require(SwiftCompiler.found)
         let calls = """
             _ = try await users[1].mutate { $0.name = "Ada" } perform: { 1 }
@@ -54,6 +54,6 @@ struct MistakeTests {
             _ = Store(cacher: MemoryCacher()) { (id: Int) -> User in try await api.send("/users/\\(id)") }
             _ = try await me.flowable.requireData()
             """
-        #expect(try compiler.diagnostics(of: Self.start + calls + "\n}").map(\.text) == [])
+        #expect(try await compiler.diagnostics(of: Self.start + calls + "\n}").map(\.text) == [])
     }
 }

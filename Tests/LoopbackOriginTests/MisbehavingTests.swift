@@ -174,7 +174,8 @@ struct MisbehavingTests {
 
     @Test func `a slow response does not delay other connections`() throws {
         let origin = try LoopbackOrigin { request in
-            .text("x").misbehaving(.delayHead(by: request.path == "/slow" ? .seconds(30) : .zero))
+            // Longer than a client waits.
+            .text("x").misbehaving(.delayHead(by: request.path == "/slow" ? hangLimit * 4 : .zero))
         }
         let slow = try RawClient(origin)
         try slow.get("/slow")

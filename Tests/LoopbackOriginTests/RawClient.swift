@@ -6,8 +6,9 @@ import Musl
 import Darwin
 #endif
 import LoopbackOrigin
+import Trials
 
-/// A TCP client with access to the raw bytes; every wait ends after ten seconds at the latest.
+/// A TCP client with access to the raw bytes; only a hang reaches the limit of its waits.
 final class RawClient {
     struct Failure: Error, CustomStringConvertible {
         let description: String
@@ -36,6 +37,8 @@ final class RawClient {
         descriptor = socket(AF_INET, SOCK_STREAM, 0)
         #endif
         guard descriptor >= 0 else { throw Failure("socket") }
+        // A copy in a child process would keep the connection open after `hangUp()`.
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = origin.port.bigEndian
@@ -150,6 +153,6 @@ final class RawClient {
 
     private func waits() -> Bool {
         var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        return poll(&entry, 1, 10_000) > 0
+        return poll(&entry, 1, Int32(hangLimit.components.seconds * 1000)) > 0
     }
 }

@@ -58,6 +58,8 @@ struct URLSessionTests {
         let own = session == nil ? URLSession(configuration: .ephemeral) : nil
         defer { own?.finishTasksAndInvalidate() }
         let task = try #require(session ?? own)
+        var request = request
+        request.timeoutInterval = TimeInterval(hangLimit.components.seconds)
         return try await withCheckedThrowingContinuation { continuation in
             task.dataTask(with: request) { data, response, error in
                 if let data, let response = response as? HTTPURLResponse, error == nil {

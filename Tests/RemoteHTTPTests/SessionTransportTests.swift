@@ -11,7 +11,8 @@ struct SessionTransportTests {
 
     /// Returns the response to a GET request with its whole body, after the session has ended its only task.
     private func response(from url: URL) async throws -> (status: Int, body: Data) {
-        let response = try await transport.perform(HTTPRequest(url: url), limits: ExchangeLimits())
+        let limits = ExchangeLimits(head: hangLimit, idle: hangLimit)
+        let response = try await transport.perform(HTTPRequest(url: url), limits: limits)
         let body = try await response.body.collect()
         try await until("the task has ended") { transport.exchangeCount == 0 }
         return (response.status, body)

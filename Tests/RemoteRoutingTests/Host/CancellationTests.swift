@@ -31,7 +31,7 @@ struct CancellationTests {
         }
         // The engine's only thread waits in the progress callback of another exchange.
         let (isHeld, mayGoOn) = (WatchedState(false), DispatchSemaphore(value: 0))
-        var limits = ExchangeLimits(head: nil)
+        var limits = ExchangeLimits(head: nil, idle: nil)
         limits.onSent = { _, _ in
             guard !isHeld.current else { return }
             isHeld.update { $0 = true }
@@ -67,6 +67,7 @@ struct CancellationTests {
         try await release()
         // The next request waits behind the canceled ones.
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
+            .with { $0.timeouts = .untilHang }
         #expect(try await host.data(for: Route(path: "/next")) == Data("/next".utf8))
         #expect(origin.requests.map(\.path).filter { $0 != "/holder" } == ["/next"])
     }
@@ -92,6 +93,7 @@ struct CancellationTests {
             }
         }
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: session)
+            .with { $0.timeouts = .untilHang }
         #expect(try await host.data(for: Route(path: "/next", method: method)) == Data("/next".utf8))
         #expect(origin.requests.map(\.path) == ["/next"])
         #expect(memory.requests.isEmpty)

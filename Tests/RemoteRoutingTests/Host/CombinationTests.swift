@@ -109,12 +109,27 @@ struct CombinationTests {
             guard request.url.path == "/x" else { return .status(204) }
             return .status(status).adding("Location", "/there").adding("Content-Length", "9").stalling
         }
-        let host = RemoteHost("a.example", transport: memory).with {
-            $0.timeouts = .init(head: .milliseconds(50))
+        let hasHead = WatchedState(false)
+        let host = RemoteHost("a.example", transport: memory, time: time).with {
+            $0.timeouts = .init(head: .seconds(30))
             // Events reconnect after a 503 otherwise.
             $0.retry.shouldRetry = { _ in false }
+        }.logging(
+            to: ExchangeLog { entry in
+                if case .received = entry.event { hasHead.update { $0 = true } }
+            })
+        let hasEnded = WatchedState(false)
+        let task = Task {
+            defer { hasEnded.update { $0 = true } }
+            for try await _ in host.events(for: Route(path: "/x")) {}
         }
-        let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }
+        try await hasHead.wait { $0 ? () : nil }
+        // In steps that are shorter than the time for the head of the next request.
+        try await until("the deadline of the body passes") {
+            if hasEnded.current || memory.requests.count > 1 { return true }
+            time.advance(by: .seconds(1))
+            return false
+        }
         if status == 302 {
             try await task.value
         } else {
@@ -253,7 +268,7 @@ struct CombinationTests {
         }
         bench.on("GET", "/end") { asked in asked["Authorization"] == nil ? .status(401) : .json([1]) }
         bench.on("POST", "/refresh") { _ in .json(Token(accessToken: "new")) }
-        let host = RemoteHost("a.example", transport: bench.transport).authorized(
+        let host = RemoteHost("a.example", transport: bench.transport).with { $0.timeouts = .untilHang }.authorized(
             by: .bearer(Token(accessToken: "old")) { _, host in try await host.send("/refresh", method: .post) })
         #expect(try await remoteError { try await host.send("/a") }.status == 401)
         #expect(bench.asked("/refresh").isEmpty)

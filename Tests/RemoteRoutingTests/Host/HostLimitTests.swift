@@ -35,7 +35,7 @@ struct HostLimitTests {
 
     private func host(_ limit: Int, _ transport: any Transport = stalling, time: any TimeSource = .system) -> RemoteHost {
         RemoteHost("api.example.com", transport: transport, limits: HostLimits(concurrentExchanges: limit), time: time)
-            .with { $0.timeouts = .init(overall: .seconds(60)) }
+            .with { $0.timeouts = .init(overall: hangLimit) }
     }
 
     @Test(arguments: TransportKind.allCases)
@@ -45,7 +45,7 @@ struct HostLimitTests {
         bench.on("GET", "/x") { _ in .text("x") }
         let host = bench.host {
             $0.limits.concurrentExchanges = 4
-            $0.timeouts = .init(overall: .seconds(60))
+            $0.timeouts = .init(overall: hangLimit)
         }
         var streams: [RemoteBytes] = []
         for _ in 0..<8 { streams.append(try await host.bytes(for: Route(path: "/events"))) }
@@ -59,7 +59,7 @@ struct HostLimitTests {
         for path in ["/x", "/token"] { bench.on("GET", path) { _ in .text("x") } }
         let host = bench.host {
             $0.limits.concurrentExchanges = 4
-            $0.timeouts = .init(overall: .seconds(60))
+            $0.timeouts = .init(overall: hangLimit)
         }
         let asking = host.intercepting(responses: Asking { _ = try await host.data(for: Route(path: "/token")) })
         let tasks = (0..<64).map { _ in Task { try await asking.data(for: Route(path: "/x")) } }

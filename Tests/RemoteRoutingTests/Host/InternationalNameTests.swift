@@ -47,7 +47,7 @@ struct InternationalNameTests {
         let origin = try LoopbackOrigin { .text($0.headers["Authorization"] ?? "none") }
         let host = RemoteHost(
             HostConfiguration("localhost.", scheme: .http, port: Int(origin.port)), transport: try transport.make()
-        ).authorized(by: .bearer("secret"))
+        ).with { $0.timeouts = .untilHang }.authorized(by: .bearer("secret"))
         #expect(try await host.data(for: Route(path: "/x")) == Data("Bearer secret".utf8))
     }
 

@@ -50,6 +50,7 @@ struct RetryRuleTests {
         let port = try ClosedPort()
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: port.number)).with {
             $0.random = { 0 }
+            $0.timeouts = .untilHang
             $0.retryRules.errors = []
         }
         let error = try await remoteError { try await host.send("/") }

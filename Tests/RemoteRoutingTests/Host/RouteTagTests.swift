@@ -151,9 +151,9 @@ struct RouteTagTests {
     }
 
     @Test(.enabled(if: SwiftCompiler.found != nil, "swiftc or the built module is not found, so there is nothing to compile with"))
-    func `H16: a tag of the wrong type does not compile`() throws {
+    func `H16: a tag of the wrong type does not compile`() async throws {
         let compiler = try #require(SwiftCompiler.found)
-        let found = try compiler.diagnostics(
+        let found = try await compiler.diagnostics(
             of: """
                 import RemoteRouting
                 enum Screen: RouteTagKey { typealias Value = String }

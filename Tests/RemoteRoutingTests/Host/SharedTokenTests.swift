@@ -92,8 +92,8 @@ struct SharedTokenTests {
         let client = try ChildProcess.path(of: "HostileClient")
         let processes = try (0..<3).map { _ in try ChildProcess(client, ["share", "\(origin.port)", place.url.path]) }
         for process in processes {
-            #expect(process.readLine() == "8 a2")
-            #expect(process.wait())
+            #expect(try await process.nextLine() == "8 a2")
+            #expect(try await process.ending() == 0)
         }
         #expect(state.withLock { $0.refreshes == 1 && !$0.isRevoked })
     }
@@ -209,13 +209,13 @@ struct SharedTokenTests {
 
     @Test func `D11: the failure of the user that refreshes is that of the users that wait, with the kind of its cause`() async throws {
         let cacher = FileCacher<String, Token>(directory: place.url, sharing: .processes)
-        let place = CredentialPlace(cacher: cacher, name: "token", leaseDuration: .seconds(60)) { $0 == $1 }
-        guard case .granted(let lease) = try await cacher.lease("token", for: .seconds(60)) else {
+        let place = CredentialPlace(cacher: cacher, name: "token", leaseDuration: hangLimit) { $0 == $1 }
+        guard case .granted(let lease) = try await cacher.lease("token", for: hangLimit) else {
             Issue.record("the lease was not granted")
             return
         }
         let other = FileCacher<String, Token>(directory: self.place.url, sharing: .processes)
-        let waiting = CredentialPlace(cacher: other, name: "token", leaseDuration: .seconds(60)) { $0 == $1 }
+        let waiting = CredentialPlace(cacher: other, name: "token", leaseDuration: hangLimit) { $0 == $1 }
         let waiter = Task { [expired] in try await waiting.successor(of: expired, at: .system) { $0 } }
         try await until("the other user waits") { other.shared?.leaseEvents.current.waited.count == 1 }
         lease.end(

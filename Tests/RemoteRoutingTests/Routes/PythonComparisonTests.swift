@@ -19,11 +19,12 @@ struct PythonComparisonTests {
         """
 
     @Test(.enabled(if: !ChildProcess.pythons.isEmpty, "python3 is not installed, so there is nothing to compare with"))
-    func `H1: queries and forms agree with Python over thousands of inputs`() throws {
+    func `H1: queries and forms agree with Python over thousands of inputs`() async throws {
         var random = SplitMix(seed: 20_240_917)
         let cases = (0..<4000).map { _ in (0..<Int.random(in: 1...4, using: &random)).map { _ in [random.text(), random.text()] } }
         let python = try #require(ChildProcess.pythons.first)
-        let output = try ChildProcess.output(of: python, ["-c", Self.script], input: JSONEncoder().encode(cases))
+        let input = try JSONEncoder().encode(cases)
+        let output = try await onOwnThread { try ChildProcess.output(of: python, ["-c", Self.script], input: input) }
         let lines = try #require(output).split(separator: UInt8(ascii: "\n"))
         try #require(lines.count == cases.count)
         let encoder = PairEncoder(style: ParameterStyle())

@@ -59,7 +59,7 @@ struct RouteSpellingTests {
         ("static let options = RouteOptions()", "_RoutePropertyMustNotBeStatic"),
     ]
 
-    @Test func `a member that a route must not have does not compile, and the error names the remedy`() throws {
+    @Test func `a member that a route must not have does not compile, and the error names the remedy`() async throws {
         let compiler = try #require(SwiftCompiler.found)
         // An enum has no stored properties, and a class needs an initializer for a property without a value.
         let types = ["struct", "final class", "enum"].flatMap { form in
@@ -69,7 +69,7 @@ struct RouteSpellingTests {
             let start = "\(type.0) Route\(number): Routable { \(type.0 == "enum" ? "case one; " : "")"
             return start + "var path: RoutePath { \"/\" }; \(type.1.member) }"
         }
-        let found = try compiler.diagnostics(of: (["import Foundation; import RemoteRouting"] + lines).joined(separator: "\n"))
+        let found = try await compiler.diagnostics(of: (["import Foundation; import RemoteRouting"] + lines).joined(separator: "\n"))
         for (number, (form, mistake)) in types.enumerated() {
             let isFound = found.contains { $0.line == number + 2 && $0.text.contains(mistake.remedy) }
             #expect(isFound, "\(mistake.member) compiles in a \(form), or its error does not name \(mistake.remedy)")
@@ -77,10 +77,11 @@ struct RouteSpellingTests {
         #expect(!found.contains { $0.line == 0 }, "\(found.first { $0.line == 0 }?.text ?? "")")
     }
 
-    @Test func `neither a wrong member in an extension, a refined protocol or a generic type nor a body without a method compiles`() throws
+    @Test func `neither a wrong member in an extension, a refined protocol or a generic type nor a body without a method compiles`()
+        async throws
     {
         let compiler = try #require(SwiftCompiler.found)
-        let found = try compiler.diagnostics(
+        let found = try await compiler.diagnostics(
             of: """
                 import RemoteRouting
                 struct Extended {}
@@ -98,9 +99,9 @@ struct RouteSpellingTests {
         #expect(Set(found.filter { $0.text.contains("'_MethodMustBeHTTPMethod'") }.map(\.line)) == [3, 6, 7, 8])
     }
 
-    @Test func `correct routes of every form compile, and so do cases with the names of properties`() throws {
+    @Test func `correct routes of every form compile, and so do cases with the names of properties`() async throws {
         let compiler = try #require(SwiftCompiler.found)
-        let found = try compiler.diagnostics(
+        let found = try await compiler.diagnostics(
             of: """
                 import Foundation
                 import RemoteRouting

@@ -39,9 +39,13 @@ struct LiveRouteFetcherTests {
             default: .status(500)
             }
         }
-        let store = store(bench)
+        // The error is shown until the store connects again.
+        let time = ManualTime()
+        let store = store(bench, time: time)
         let observer = RecordingObserver(store["A"].publish())
         try await observer.next { $0.error != nil && $0.content == Price(cents: 200) }
+        try await time.sleepers(atLeast: 1)
+        time.advanceToNextDeadline()
         try await observer.next { $0.isCompleted && $0.content == Price(cents: 300) }
         #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "2"])
         // No observer saw the event that was cut.

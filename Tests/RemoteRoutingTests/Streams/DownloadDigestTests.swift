@@ -77,7 +77,10 @@ struct DownloadDigestTests {
             return breaks.current ? response.misbehaving(.truncate(afterBodyBytes: 150_000)) : response
         }
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: URLSessionTransport())
-            .with { $0.retry = .never }
+            .with {
+                $0.retry = .never
+                $0.timeouts = .untilHang
+            }
         let found = WatchedState<[String]>([])
         func download() async throws {
             try await host.download(Route(path: "/f"), to: directory.target, sha256: isExpected ? digest : nil) { _ in

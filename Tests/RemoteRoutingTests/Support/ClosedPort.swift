@@ -4,8 +4,10 @@ import Foundation
 import Glibc
 #endif
 
-/// A port of 127.0.0.1 that refuses connections, and that no other server gets meanwhile.
-final class ClosedPort {
+/// A port of 127.0.0.1 that refuses connections, and that the system gives to no other server meanwhile.
+///
+/// On Linux, a server that names the port may listen on it, if it sets `SO_REUSEADDR` as most servers do.
+final class ClosedPort: Sendable {
     let number: Int
     private let descriptor: Int32
 
@@ -15,6 +17,9 @@ final class ClosedPort {
         #else
         let made = socket(AF_INET, SOCK_STREAM, 0)
         #endif
+        // Without it, the port could not be named again.
+        var isShared: Int32 = 1
+        setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &isShared, socklen_t(MemoryLayout<Int32>.size))
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian

@@ -33,7 +33,14 @@ final class RawServer: Sendable {
         Thread { [accepted] in
             while true {
                 let connection = accept(listener, nil, nil)
+                if connection < 0, errno == EMFILE || errno == ENFILE || errno == EINTR {
+                    // Other tests of the process use all descriptors for a moment.
+                    usleep(10_000)
+                    continue
+                }
                 guard connection >= 0 else { break }
+                // A copy in a child process would keep the connection open.
+                _ = fcntl(connection, F_SETFD, FD_CLOEXEC)
                 let number = accepted.update { count in
                     count += 1
                     return count

@@ -19,14 +19,14 @@ func secureHost(_ port: Int, _ change: (inout RemoteHost) -> Void = { _ in }) th
     }
 }
 
-/// A port of this machine that nothing listens on.
-func freePort() throws -> Int { try ClosedPort().number }
-
 /// nginx, which serves HTTP/2 over TLS.
 final class NginxServer {
-    let port: Int
+    /// The port, which stays reserved until the server is released.
+    private let reserved: ClosedPort
     private let process: ChildProcess
     private let folder: URL
+
+    var port: Int { reserved.number }
 
     private static let path = ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/bin/nginx"].first {
         FileManager.default.isExecutableFile(atPath: $0)
@@ -44,7 +44,8 @@ final class NginxServer {
     ///   - upstream: The port of a server for `/up`.
     init(http2: Bool = true, streams: Int = 256, upstream: UInt16 = 1) async throws {
         let certificates = try TestCertificates.made.get()
-        port = try freePort()
+        reserved = try ClosedPort()
+        let port = reserved.number
         folder = temporaryURL()
         try FileManager.default.createDirectory(at: folder.appending(path: "t"), withIntermediateDirectories: true)
         let place = folder.path(percentEncoded: false)
@@ -56,22 +57,26 @@ final class NginxServer {
                 client_body_temp_path \(place)/t/1; proxy_temp_path \(place)/t/2; fastcgi_temp_path \(place)/t/3;
                 uwsgi_temp_path \(place)/t/4; scgi_temp_path \(place)/t/5;
                 http2_max_concurrent_streams \(streams); keepalive_requests 1000000; client_max_body_size 100m;
+                keepalive_timeout 3600s; client_header_timeout 3600s; client_body_timeout 3600s; send_timeout 3600s;
                 ssl_certificate \(certificates.certificate(.good).path()); ssl_certificate_key \(certificates.key(.good).path());
                 server {
                     listen 127.0.0.1:\(port) ssl\(http2 ? " http2" : "") backlog=4096;
                     location / { return 200 "$connection"; }
-                    location /up { proxy_pass http://127.0.0.1:\(upstream); proxy_read_timeout 600s; }
+                    location /up { proxy_pass http://127.0.0.1:\(upstream); proxy_read_timeout 3600s; proxy_send_timeout 3600s; }
                 }
             }
             """
         let file = folder.appending(path: "nginx.conf")
         try Data(text.utf8).write(to: file)
         process = try ChildProcess(try #require(NginxServer.path), ["-c", file.path(), "-e", "\(place)/errors"])
-        // It writes this file after it has begun to listen. A connection could reach another server that has got the port meanwhile.
+        // It writes this file after it has begun to listen.
         try await until("nginx listens") { FileManager.default.fileExists(atPath: "\(place)/pid") }
     }
 
     deinit { process.kill() }
+
+    /// Ends the server; its port stays reserved.
+    func end() { process.kill() }
 }
 
 /// Whether a server accepts connections on a port of this machine.
@@ -97,12 +102,14 @@ final class FrameServer {
     ///
     /// - Parameter plan: What it does with the requests of a connection; see the script. With `+`, it offers HTTP/1.1 too; the responses of
     ///   this version are complete.
-    init(_ plan: String) throws {
+    init(_ plan: String) async throws {
         let certificates = try TestCertificates.made.get()
-        process = try ChildProcess(
+        let process = try ChildProcess(
             try #require(ChildProcess.pythons.first),
             ["-u", "-c", FrameServer.script, certificates.certificate(.good).path(), certificates.key(.good).path(), plan])
-        port = try #require(process.readLine().flatMap { Int($0) })
+        let line = try await process.nextLine()
+        port = try #require(line.flatMap { Int($0) })
+        self.process = process
     }
 
     /// Ends the server, and returns the numbers of lines that it has written.

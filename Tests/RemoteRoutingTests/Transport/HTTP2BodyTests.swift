@@ -15,7 +15,7 @@ struct HTTP2BodyTests {
 
     @Test(arguments: [HTTPMethod.get, .post], broken)
     func `W7: a body without a length that is broken before its end is an error`(_ method: HTTPMethod, _ plan: String) async throws {
-        let server = try FrameServer(plan)
+        let server = try await FrameServer(plan)
         let host = try secureHost(server.port) { $0.retry = .never }
         let error = try await remoteError { _ = try await host.data(for: Route(path: "/x", method: method)) }
         #expect(error.code == .connectionLost, "\(error)")
@@ -25,7 +25,7 @@ struct HTTP2BodyTests {
 
     @Test(arguments: broken)
     func `W7: a safe request with a broken body is repeated over HTTP 1.1`(_ plan: String) async throws {
-        let server = try FrameServer(plan + "+")
+        let server = try await FrameServer(plan + "+")
         let host = try secureHost(server.port) { $0.retry = .exponential(attempts: 3, base: .zero) }
         #expect(try await host.data(for: Route(path: "/x")) == Data("whole".utf8))
         #expect(server.ending().requests <= 2)
@@ -33,7 +33,7 @@ struct HTTP2BodyTests {
 
     @Test(arguments: [HTTPMethod.get, .post], ["whole-and-goaway", "empty-last-frame"])
     func `W7: a complete body without a length is a response`(_ method: HTTPMethod, _ plan: String) async throws {
-        let server = try FrameServer(plan)
+        let server = try await FrameServer(plan)
         let host = try secureHost(server.port) { $0.retry = .never }
         for _ in 0..<3 { #expect(try await host.data(for: Route(path: "/x", method: method)) == Data("whole".utf8)) }
         #expect(server.ending().requests == 3)
@@ -41,7 +41,7 @@ struct HTTP2BodyTests {
 
     @Test(.disabled(if: RealTransport.hasLibcurl7, "libcurl 7 does not name frames"))
     func `W7: of the streams of a connection, only the one that is reset is cut`() async throws {
-        let server = try FrameServer("no-error-of-last")
+        let server = try await FrameServer("no-error-of-last")
         let host = try secureHost(server.port) { $0.retry = .never }
         let bodies = await withTaskGroup(of: Data?.self) { group in
             for _ in 0..<10 { group.addTask { try? await host.data(for: Route(path: "/x")) } }
@@ -53,7 +53,7 @@ struct HTTP2BodyTests {
 
     @Test(.disabled(if: RealTransport.hasLibcurl7, "libcurl 7 fails a request that the server stops"))
     func `W7: a complete response that stops the request is a response`() async throws {
-        let server = try FrameServer("no-error-after-end")
+        let server = try await FrameServer("no-error-after-end")
         let host = try secureHost(server.port) { $0.retry = .never }
         // The rest of the body is never there.
         let gate = DispatchSemaphore(value: 0)
@@ -72,7 +72,7 @@ struct HTTP2BodyTests {
     }
 
     @Test func `W9: streams and downloads use HTTP 2 if the server has nothing else`() async throws {
-        let server = try FrameServer("empty-last-frame")
+        let server = try await FrameServer("empty-last-frame")
         let host = try secureHost(server.port) { $0.retry = .never }
         for _ in 0..<2 {
             let bytes = try await host.bytes(for: Route(path: "/x"))
@@ -88,7 +88,7 @@ struct HTTP2BodyTests {
     }
 
     @Test func `H18: a request whose response is not HTTP 2 may have arrived`() async throws {
-        let server = try FrameServer("garbage")
+        let server = try await FrameServer("garbage")
         let host = try secureHost(server.port) { $0.retry = .never }
         let error = try await remoteError { try await host.send(Route(path: "/x", method: .post)) }
         #expect(error.mayHaveArrived && !error.isRetryable, "\(error)")
@@ -97,7 +97,7 @@ struct HTTP2BodyTests {
 
     @Test(arguments: ["refuse-all", "goaway-below"])
     func `H18, W2: a request that the server has refused to process has not arrived`(_ plan: String) async throws {
-        let server = try FrameServer(plan)
+        let server = try await FrameServer(plan)
         let host = try secureHost(server.port) { $0.retry = .never }
         let error = try await remoteError { try await host.send(Route(path: "/x", method: .post)) }
         #expect(error.code == .connectionLost && !error.mayHaveArrived, "\(error)")

@@ -61,7 +61,7 @@ struct ProxyTests {
         try RealTransport.curl.host(origin.port) {
             $0.proxy = proxy
             $0.retry = .never
-            $0.timeouts = .init(overall: .seconds(600))
+            $0.timeouts = .init(overall: hangLimit)
         }
     }
 
@@ -118,7 +118,10 @@ struct ProxyTests {
         let proxy = try LoopbackProxy()
         let unreachable = RemoteHost(
             HostConfiguration("127.0.0.1", scheme: .http, port: closed), transport: try RealTransport.curl.make()
-        ).with { $0.retry = .never }
+        ).with {
+            $0.retry = .never
+            $0.timeouts = .untilHang
+        }
         let refused = try await remoteError { try await unreachable.send("/x") }
         #expect(refused.code == .connectionRefused)
         let socks = unreachable.with { $0.proxy = .socks5("127.0.0.1", port: proxy.port) }
@@ -228,15 +231,19 @@ struct ProxyTests {
 
 /// squid with required credentials and without tunnels.
 final class SquidProxy {
-    let port: Int
+    /// The port, which stays reserved until the proxy is released.
+    private let reserved: ClosedPort
     private let process: ChildProcess
     private let folder: URL
+
+    var port: Int { reserved.number }
 
     /// The reason why squid cannot be used; `nil` if it can.
     static let problem: String? = FileManager.default.isExecutableFile(atPath: "/usr/sbin/squid") ? nil : "squid is not installed"
 
     init(allowing ports: [Int]) async throws {
-        port = try freePort()
+        reserved = try ClosedPort()
+        let port = reserved.number
         folder = temporaryURL()
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let place = folder.path(percentEncoded: false)
@@ -266,7 +273,7 @@ final class SquidProxy {
         let file = folder.appending(path: "squid.conf")
         try Data(text.utf8).write(to: file)
         process = try ChildProcess("/usr/sbin/squid", ["-N", "-f", file.path()])
-        try await until("squid listens") { [port] in isListening(port) }
+        try await until("squid listens") { isListening(port) }
     }
 
     deinit { process.kill() }

@@ -78,7 +78,7 @@ struct Surroundings: Sendable {
         let child = forkProcess()
         if child == 0 {
             // A child that hangs must not outlive the test.
-            alarm(20)
+            alarm(UInt32(hangLimit.components.seconds))
             let isOver = DispatchSemaphore(value: 0)
             Task(executorPreference: OwnThreads()) {
                 say("child " + (await word(host)))
@@ -97,7 +97,10 @@ struct Surroundings: Sendable {
     /// Prints the complete error of a request in clear text, and of one over TLS.
     func showErrors() async {
         for scheme in [HostConfiguration.Scheme.http, .https] {
-            let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: scheme, port: port)).with { $0.retry = .never }
+            let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: scheme, port: port)).with {
+                $0.retry = .never
+                $0.timeouts = .init(overall: hangLimit)
+            }
             do {
                 _ = try await host.data(for: Route(path: "/x"))
                 say("x")

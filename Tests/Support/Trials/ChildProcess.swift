@@ -32,6 +32,10 @@ public final class ChildProcess {
         let path = program.hasPrefix("/") ? program : try Self.path(of: program)
         (input, output, id) = try Self.starting.withLock { _ in
             let (input, output) = (Pipe(), Pipe())
+            // Processes that are started in another way, such as those of exit tests, do not wait for the lock.
+            for end in [input.fileHandleForReading, input.fileHandleForWriting, output.fileHandleForReading, output.fileHandleForWriting] {
+                _ = fcntl(end.fileDescriptor, F_SETFD, FD_CLOEXEC)
+            }
             return (
                 input, output,
                 try spawn(

@@ -52,11 +52,12 @@ struct CookiePythonTests {
         """
 
     @Test(.enabled(if: !ChildProcess.pythons.isEmpty, "python3 is not installed"))
-    func `W12: cookies agree with Python's over generated histories`() throws {
+    func `W12: cookies agree with Python's over generated histories`() async throws {
         var random = SplitMix(seed: 20_260_712)
         let histories = (0..<rounds(300, quick: 60)).map { _ in random.history() }
         let python = try #require(ChildProcess.pythons.first)
-        let output = try ChildProcess.output(of: python, ["-c", Self.script], input: JSONEncoder().encode(histories))
+        let input = try JSONEncoder().encode(histories)
+        let output = try await onOwnThread { try ChildProcess.output(of: python, ["-c", Self.script], input: input) }
         let lines = try #require(output).split(separator: UInt8(ascii: "\n"))
         var results = lines.makeIterator()
         var sent = 0

@@ -165,7 +165,8 @@ struct HostileTrustTests {
         let over = try await remoteError { try await bounded.send(Self.post) }
         #expect(over.code == .overallTimedOut)
         #expect(!over.mayHaveArrived)
-        try await until("the connections have ended") { ended.current == 2 }
+        // A call that is late before it connects has no connection.
+        try await until("the connections have ended") { ended.current > 0 && ended.current == server.acceptedConnections }
     }
 
     @Test func `W13: canceling ends a handshake on the wire`() async throws {

@@ -1,5 +1,4 @@
 import Foundation
-import LoopbackOrigin
 import RemoteRouting
 import StoreCore
 import Testing
@@ -31,8 +30,8 @@ struct SystemTrustTests {
         let host = RemoteHost(HostConfiguration("127.0.0.1", port: server.port), transport: transport).with {
             $0.tls = tls
             // The server may still be starting.
-            $0.retry = RetryPolicy(attempts: 10_000, base: .milliseconds(10), multiplier: 1)
-            $0.timeouts = RouteOptions.Timeouts(head: .seconds(300), idle: .seconds(300), overall: .seconds(300))
+            $0.retry = RetryPolicy(attempts: .max, base: .milliseconds(10), multiplier: 1)
+            $0.timeouts = .untilHang
         }
         return try await host.data(for: Route(path: "/page"))
     }
@@ -77,12 +76,22 @@ private final class OpenSSLServer {
     let port: Int
     private let folder = temporaryURL()
     private let process: ChildProcess
+    #if os(Linux)
+    /// The port, which stays reserved until the server is released.
+    private let reserved: ClosedPort
+    #endif
 
     init(_ certificate: URL, key: URL) throws {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let response = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
         try Data(response.utf8).write(to: folder.appending(path: "page"))
-        port = try Self.freePort()
+        #if os(Linux)
+        reserved = try ClosedPort()
+        port = reserved.number
+        #else
+        // There, a port that is reserved would get the connections instead of a server that listens on all addresses.
+        port = try ClosedPort().number
+        #endif
         // Without a path, the server reads files of its working directory.
         process = try ChildProcess(
             "/bin/sh",
@@ -97,12 +106,5 @@ private final class OpenSSLServer {
         process.kill()
         // The folder is in the system's folder for temporary files.
         try? FileManager.default.removeItem(at: folder)
-    }
-
-    /// Returns a port that was free a moment ago.
-    private static func freePort() throws -> Int {
-        let origin = try LoopbackOrigin()
-        defer { origin.stop() }
-        return Int(origin.port)
     }
 }

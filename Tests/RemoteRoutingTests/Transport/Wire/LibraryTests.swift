@@ -48,7 +48,7 @@ struct LibraryTests {
     @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
     func `two libcurls serve one process`() async throws {
         let origin = try LoopbackOrigin { .text($0.path) }
-        let system = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)))
+        let system = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port))).with { $0.timeouts = .untilHang }
         let other = try RealTransport.curl.host(origin.port)
         let session = try RealTransport.urlSession.host(origin.port)
         for _ in 0..<20 {

@@ -22,7 +22,7 @@ struct LookupTests {
     ) async throws {
         let origin = try LoopbackOrigin()
         origin.on(.get, "/x") { _ in .text("x") }
-        let stub = try StubLibrary(StubLibrary.version + StubLibrary.names, defining: changes)
+        let stub = try await StubLibrary(StubLibrary.version + StubLibrary.names, defining: changes)
         let program = try ChildProcess.path(of: "HostileClient")
         let lines = try await client(
             "/usr/bin/env", ["LD_PRELOAD=\(stub.url.path())", program, "names", "\(origin.port)", "silent.example"])
@@ -38,7 +38,7 @@ struct LookupTests {
             _ = try? await arrived.wait { $0 >= 2 ? true : nil }
             return .text("x")
         }
-        let stub = try StubLibrary(StubLibrary.version + StubLibrary.names)
+        let stub = try await StubLibrary(StubLibrary.version + StubLibrary.names)
         let program = try ChildProcess.path(of: "HostileClient")
         let lines = try await client(
             "/usr/bin/env", ["LD_PRELOAD=\(stub.url.path())", program, "lookups", "\(origin.port)", "silent.example"])

@@ -43,7 +43,7 @@ struct SurroundingsTests {
             (["WITHOUT=(1<<7)"], "URLSession (libcurl VERSION resolves names without a thread)"),
         ])
     func `W1: a host falls back from an unusable libcurl and names the reason`(_ changes: [String], _ expected: String) async throws {
-        let stub = try StubLibrary(StubLibrary.version, defining: changes)
+        let stub = try await StubLibrary(StubLibrary.version, defining: changes)
         let (lines, code) = try await client(["transport", "\(origin.port)"], preloading: stub.url)
         let found = try #require(lines.first).replacing(#/libcurl \d+\.\d+\.\d+ resolves/#, with: "libcurl VERSION resolves")
         #expect(found == expected)
@@ -53,7 +53,7 @@ struct SurroundingsTests {
 
     @Test(.enabled(if: StubLibrary.canBeBuilt, "no C compiler"))
     func `W2: a libcurl that cannot ask before it sends uses a fresh connection for unsafe requests`() async throws {
-        let stub = try StubLibrary(StubLibrary.version, defining: ["VERSION=0x074f01", "NAME=\"7.79.1\""])
+        let stub = try await StubLibrary(StubLibrary.version, defining: ["VERSION=0x074f01", "NAME=\"7.79.1\""])
         let (lines, code) = try await client(["transport", "\(origin.port)"], preloading: stub.url)
         #expect(lines == ["libcurl 7.79.1", "x3", "x3", "x3"])
         #expect(code == 0)
@@ -134,7 +134,7 @@ struct SurroundingsTests {
 
     @Test(.enabled(if: StubLibrary.canBeBuilt, "no C compiler"), arguments: [false, true])
     func `H6: a wall clock that jumps by hours changes no deadline`(_ jumps: Bool) async throws {
-        let stub = try jumps ? StubLibrary(StubLibrary.clock) : nil
+        let stub = try await jumps ? StubLibrary(StubLibrary.clock) : nil
         let (lines, code) = try await client(["deadlines", "\(origin.port)"], preloading: stub?.url)
         #expect(lines == ["headTimedOut", "idleTimedOut", "attemptTimedOut", "overallTimedOut", "0123456789"])
         #expect(code == 0)
@@ -176,13 +176,13 @@ final class StubLibrary {
         return line.flatMap { $0.firstIndex(of: "/").map($0.suffix(from:)) }.map(String.init)
     }()
 
-    init(_ source: String, defining macros: [String] = []) throws {
+    init(_ source: String, defining macros: [String] = []) async throws {
         url = temporaryURL("so")
         let file = temporaryURL("c")
         try Data(source.utf8).write(to: file)
         let library = try #require(StubLibrary.systemLibrary)
         let words = ["-shared", "-fPIC", "-o", url.path(), file.path()] + macros.map { "-D\($0)" }
-        _ = try #require(try ChildProcess.output(of: "/usr/bin/cc", words + [library, "-ldl"]))
+        _ = try #require(try await onOwnThread { try ChildProcess.output(of: "/usr/bin/cc", words + [library, "-ldl"]) })
     }
 
     /// The system's libcurl with another version or without a feature.

@@ -31,15 +31,16 @@ struct WaitingExchangeTests {
     }
 
     @Test func `W9: exchanges fail if the server of their shared connection is gone`() async throws {
-        var server: NginxServer? = try await NginxServer()
-        let port = try #require(server?.port)
-        let host = try secureHost(port) {
+        let server = try await NginxServer()
+        // Until its end, no other server gets the port.
+        defer { withExtendedLifetime(server) {} }
+        let host = try secureHost(server.port) {
             $0.retry = .never
             $0.timeouts = .untilHang
         }
         #expect(await codes(host, 50) == Array(repeating: nil, count: 50))
-        server = nil
-        try await until("nothing listens") { !isListening(port) }
+        server.end()
+        try await until("nothing listens") { !isListening(server.port) }
         let failed = await codes(host, 50)
         // The end of a connection may not have arrived yet when an exchange takes the connection.
         #expect(failed.allSatisfy { $0 == .connectionRefused || $0 == .connectionLost }, "\(failed)")
@@ -78,24 +79,25 @@ struct WaitingExchangeTests {
         let nginx = try await NginxServer()
         let isSilent = Lock(false)
         let server = try relay(to: nginx) { number in number == 1 && isSilent.withLock(\.self) }
-        let host = try secureHost(Int(server.port)) {
-            $0.retry = .never
-            $0.timeouts.head = .seconds(1)
-        }
-        let patient = host.with { $0.timeouts = .untilHang }
+        let patient = try secureHost(Int(server.port)) { $0.retry = .never }
         _ = try await patient.data(for: Route(path: "/x"))
         isSilent.withLock { $0 = true }
         // Keeps the silent connection in use between the others.
         let waiting = Task { try await patient.data(for: Route(path: "/x")) }
-        let transport = try #require(host.transport as? CurlTransport)
+        let transport = try #require(patient.transport as? CurlTransport)
         try await until("an exchange waits") { transport.exchangeCount == 1 }
         var results: [RemoteError.Code?] = []
-        while results.count < 20, !results.contains(nil) { results += await codes(host, 1) }
+        // A busy machine may need longer than the first limits for a handshake.
+        var limit = Duration.seconds(1)
+        while results.count < 10, !results.contains(nil) {
+            results += await codes(patient.with { $0.timeouts.head = limit }, 1)
+            limit = limit * 2
+        }
         waiting.cancel()
         _ = await waiting.result
         try #require(results.last == .some(nil) && results.dropLast().allSatisfy { $0 == .headTimedOut }, "\(results)")
         _ = try await patient.data(for: Route(path: "/x"))
-        #expect(server.acceptedConnections <= 4)
+        #expect(server.acceptedConnections <= results.count + 2)
     }
 
     @Test(arguments: [true, false])

@@ -90,7 +90,14 @@ public final class TLSFront: Sendable {
         Thread { [state] in
             while true {
                 let client = Glibc.accept(listener, nil, nil)
+                if client < 0, errno == EMFILE || errno == ENFILE || errno == EINTR {
+                    // The process uses all descriptors for a moment.
+                    usleep(10_000)
+                    continue
+                }
                 guard client >= 0 else { break }
+                // A copy in a child process would keep the connection open.
+                _ = fcntl(client, F_SETFD, FD_CLOEXEC)
                 state.update { $0.accepted += 1 }
                 Thread {
                     Connection(context, client, state, announcesEnd: announcesEnd).serve(origin)
