@@ -7,11 +7,11 @@ import Trials
 @Suite(.enabled(if: PostgresServer.obstacle == nil, needsPostgres))
 struct PostgresFleetTests {
     @Test func `D5, D8: the fleet passes its checks while the server restarts twice`() async throws {
-        let server = try PostgresServer()
+        let server = try await PostgresServer.started()
         let fleet = try ChildProcess("fleet", ["--workers", "4", "--seconds", "12", "--plain", "--postgres", server.url])
         for _ in 0..<2 {
             try await leaveIdle(seconds: 4)
-            try server.restart()
+            try await server.restart()
         }
         let code = try await fleet.ending()
         #expect(code == 0, "\(fleet.rest)")
