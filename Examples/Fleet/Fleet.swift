@@ -123,6 +123,8 @@ struct Status: Codable, Sendable {
     /// The saved additions, and the additions that may be lost because the database was unavailable during their saves.
     var additions = 0
     var unsureAdditions = 0
+    /// The latest additions, which are not counted yet.
+    var undecidedAdditions = 0
     /// The keys for which the cacher has failed, so that each worker fetches for itself.
     var faultyKeys: Set<String> = []
     /// The times until the changes arrived, in microseconds.

@@ -51,7 +51,9 @@ struct Supervisor {
         if !console.isLive { say("\(title)\n\n\(Self.header)") }
         var workers = try (0..<options.workers).map { try worker($0) }
         var wasKilled = false
-        while workers.contains(where: \.isRunning) {
+        let end = ContinuousClock.now + .seconds(options.seconds) + hangLimit
+        // The last changes arrive within a moment, or later on a busy machine.
+        while !(wasKilled && agree(statuses())), workers.contains(where: \.isRunning), ContinuousClock.now < end {
             try await Task.sleep(for: .milliseconds(500))
             if !wasKilled, Date().timeIntervalSince1970 - start > Double(options.seconds) / 2 {
                 wasKilled = true
@@ -61,9 +63,26 @@ struct Supervisor {
             }
             show(statuses())
         }
+        for worker in workers where worker.isRunning { try worker.write("end") }
+        for worker in workers { _ = try await worker.ending() }
         origin.kill()
-        if let url = options.postgres { try await FleetTable.remove(url, table) }
+        if let url = options.postgres {
+            // The database may be unavailable for a moment.
+            try await until("the table is removed") { (try? await FleetTable.remove(url, table)) != nil }
+        }
         return check(statuses())
+    }
+
+    /// The statuses of the workers that have finished, without the one that is killed.
+    private func finals(of statuses: [Status]) -> [Status] { statuses.filter { $0.isFinal && $0.worker != 0 } }
+
+    /// Whether all workers have finished with the same content.
+    ///
+    /// Each of them has saved its changes before, and shows its own last change or a later one. Equal contents are therefore the last ones.
+    private func agree(_ statuses: [Status]) -> Bool {
+        let finals = finals(of: statuses)
+        return finals.count == options.workers && finals[0].sum != nil && Set(finals.map(\.shared)).count == 1
+            && Set(finals.map(\.sum)).count == 1
     }
 
     /// The latest status of each worker.
@@ -110,7 +129,8 @@ struct Supervisor {
         let repeated = counts.filter { !faulty.contains(String($0.key)) }.values.reduce(0) { $0 + $1 - 1 }
         let additions = statuses.reduce(0) { $0 + $1.additions }
         let unsure = statuses.reduce(0) { $0 + $1.unsureAdditions }
-        let finals = statuses.filter(\.isFinal)
+        let undecided = statuses.reduce(0) { $0 + $1.undecidedAdditions }
+        let finals = finals(of: statuses)
         let sum = finals.first?.sum ?? -1
         let answers = statuses.reduce(0) { $0 + $1.answers }
         let delays = statuses.flatMap(\.delays).sorted()
@@ -128,7 +148,7 @@ struct Supervisor {
             ),
             // The killed worker may have saved an addition without reporting it.
             (
-                sum >= additions && sum <= additions + unsure + 1,
+                sum >= additions && sum <= additions + unsure + undecided + 1,
                 "\(additions) additions\(unsure == 0 ? "" : " and \(unsure) during outages"), sum \(sum)"
             ),
             (Set(finals.map(\.shared)).count == 1 && Set(finals.map(\.sum)).count == 1, endText),

@@ -13,12 +13,16 @@ final class Worker: Sendable {
     private let seconds: Double
     private let store: Store<String, Item>
     private let counters: Counters
+    /// The number of later additions after which the event of a failed save has arrived.
+    private let lateness: Int
 
     /// The status, which the fetcher changes too.
     private final class Counters: Sendable {
         let status: Lock<Status>
         /// The failures of saves of the sum.
         let faults = Lock(0)
+        /// The failures before each of the latest additions, in order.
+        let undecided = Lock<[Int]>([])
 
         init(_ number: Int) { status = Lock(Status(worker: number)) }
     }
@@ -37,21 +41,32 @@ final class Worker: Sendable {
             counters.status.withLock { $0.fetches += 1 }
             return try await origin.send("/items/\(key)")
         }
+        // A slow fetch is not repeated, and a killed worker loses its lease at once.
+        let policy = StorePolicy(leaseDuration: hangLimit)
         if arguments[6].isEmpty {
+            lateness = 0
             let files = FileCacher<String, Item>(directory: URL(filePath: arguments[1], directoryHint: .isDirectory), sharing: .processes)
-            store = Store(cacher: TieredCacher(over: files)) { key in try await fetch(key) }
+            store = Store(cacher: TieredCacher(over: files), policy: policy) { key in try await fetch(key) }
         } else {
+            lateness = 25
             let rows = try PostgresCacher<String, Item>(url: arguments[1], table: arguments[6])
             let onEvent: @Sendable (StoreEvent<String>) -> Void = { event in
                 guard case .cacherFault = event.kind, let key = event.param else { return }
                 counters.status.withLock { _ = $0.faultyKeys.insert(key) }
                 if key == "sum" { counters.faults.withLock { $0 += 1 } }
             }
-            store = Store(cacher: TieredCacher(over: rows), onEvent: onEvent) { key in try await fetch(key) }
+            store = Store(cacher: TieredCacher(over: rows), policy: policy, onEvent: onEvent) { key in try await fetch(key) }
         }
     }
 
     func run() async throws {
+        let isOver = Lock(false)
+        let thread = Thread {
+            // A line of the supervisor, or its end.
+            _ = readLine()
+            isOver.withLock { $0 = true }
+        }
+        thread.start()
         _ = try await store["sum"].requireData()
         let tasks = [
             Task { await self.observe() }, Task { try await self.request() }, Task { try await self.change() },
@@ -61,15 +76,19 @@ final class Worker: Sendable {
             report()
         }
         for task in tasks.dropFirst() { _ = await task.result }
-        // The database may be unavailable for a moment.
-        while (try? await store.waitUntilSaved()) == nil { try await Task.sleep(for: .milliseconds(100)) }
-        // Waits for the last changes of the other workers.
-        try await Task.sleep(for: .seconds(1))
-        let (shared, sum) = (await store["shared"].getData(from: .cache), await store["sum"].getData(from: .cache))
-        counters.status.withLock { status in
-            (status.isFinal, status.shared, status.sum) = (true, shared, sum?.value)
+        // The last changes of the other workers arrive until the supervisor finds that all workers agree.
+        while !isOver.withLock({ $0 }) {
+            // The database may be unavailable for a moment.
+            if (try? await store.waitUntilSaved()) != nil {
+                decide(allBut: 0)
+                let (shared, sum) = (await store["shared"].getData(from: .cache), await store["sum"].getData(from: .cache))
+                counters.status.withLock { status in
+                    (status.isFinal, status.shared, status.sum) = (true, shared, sum?.value)
+                }
+                report()
+            }
+            try await Task.sleep(for: .milliseconds(100))
         }
-        report()
         tasks[0].cancel()
     }
 
@@ -121,14 +140,24 @@ final class Worker: Sendable {
             value += 1
             await store["shared"].update(Item(value: value, writer: number, time: Self.now()))
             let faults = counters.faults.withLock { $0 }
-            let isAccepted = await store["sum"].update { $0.value += 1 }
-            // If the save has failed, its event arrives meanwhile.
+            if await store["sum"].update({ $0.value += 1 }) { counters.undecided.withLock { $0.append(faults) } }
             try await Task.sleep(for: .milliseconds(20))
-            let isSure = faults == counters.faults.withLock { $0 }
-            counters.status.withLock { status in
-                if isAccepted, isSure { status.additions += 1 } else if isAccepted { status.unsureAdditions += 1 }
-            }
+            decide(allBut: lateness)
             report()
+        }
+    }
+
+    /// Counts the additions, except the latest ones: if a save has failed, its event may still arrive.
+    private func decide(allBut count: Int) {
+        let (decided, left) = counters.undecided.withLock { undecided in
+            let decided = Array(undecided.dropLast(count))
+            undecided.removeFirst(decided.count)
+            return (decided, undecided.count)
+        }
+        let faults = counters.faults.withLock { $0 }
+        counters.status.withLock { status in
+            for before in decided { if before == faults { status.additions += 1 } else { status.unsureAdditions += 1 } }
+            status.undecidedAdditions = left
         }
     }
 }

@@ -72,7 +72,7 @@ struct HitTests {
 
     /// Expects a call to suspend until `proceed` is called.
     ///
-    /// A call whose result precedes the end of its suspension resumes at once, and costs no additional job.
+    /// A call resumes at once, and costs no additional job, if its result arrives before its suspension is complete.
     private func expectSuspension(_ bench: Bench, from source: GettingFrom, _ proceed: () -> Void) async throws {
         let caller = Caller()
         let jobs = Task { [handle = bench.store[1]] in try await caller.jobs(handle, from: source, times: 1) }

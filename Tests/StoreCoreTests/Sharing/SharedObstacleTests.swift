@@ -142,8 +142,8 @@ struct SharedObstacleTests {
         try await until("the key is fetched") { observer.states.last?.content == 1 }
         await b.store[1].update(100)
         let before = b.cacher.position
-        // Without the record, only the ring knows the revisions. In place, because the process follows the file. Under the lock, because the
-        // process may append to the file.
+        // Without the record, only the ring knows the revisions. In place, because the process follows the file. Under the lock, because
+        // the process may append to the file.
         try FileManager.default.removeItem(at: place.file(fileName(1)))
         let folder = try #require(try DirectoryHandle(opening: Directory(path: place.directory.path(of: ".sharing"))))
         let lock = try WritableFile("lock", in: folder)
