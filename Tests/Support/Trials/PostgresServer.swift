@@ -63,7 +63,7 @@ public final class PostgresServer: Sendable {
     }
 
     deinit {
-        try? stopAndWait()
+        try? stopAndWait(atOnce: true)
         try? FileManager.default.removeItem(atPath: directory)
     }
 
