@@ -232,7 +232,7 @@ struct PostgresSharingTests {
         let sessions = "pid IN (SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND query LIKE '%\(place.table)%')"
         let activity = "SELECT max(state_change)::text, count(*)::text FROM pg_stat_activity WHERE \(sessions)"
         // The thread checks the deadlines of the last calls once. On a busy machine, this and the end of other connections take a while.
-        try await until("the store does nothing for some seconds") {
+        try await Trials.until("the store does nothing for some seconds") {
             try await leaveIdle(seconds: 3)
             let (before, turns) = (try await place.query(activity), machine.cacher.table.core.turns)
             #expect(Int(before[0][1] ?? "") ?? 0 > 0)

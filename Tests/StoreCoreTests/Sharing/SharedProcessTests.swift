@@ -207,12 +207,8 @@ struct SharedProcessTests {
         try await user.cacher.save(record(0), param: 0)
         // The limit is that of the user, and other processes need watches meanwhile: only a namespace has a limit of its own.
         let script = #"echo 4 >/proc/sys/user/max_inotify_instances; exec "$@""#
-        let child =
-            Self.hasNamespaces
-            ? try ChildProcess(
-                "/usr/bin/unshare",
-                ["-Ur", "/bin/sh", "-c", script, "sh", program, "share", place.directory.path, "observe-beyond-limit"])
-            : try start("observe-beyond-limit")
+        let inNamespace = ["-Ur", "/bin/sh", "-c", script, "sh", program, "share", place.directory.path, "observe-beyond-limit"]
+        let child = try Self.hasNamespaces ? ChildProcess("/usr/bin/unshare", inNamespace) : start("observe-beyond-limit")
         #expect(try await child.nextLine() == "fault changesLost")
         #expect(try await child.nextLine() == "observing")
         try await user.cacher.save(record(1), param: 1)
