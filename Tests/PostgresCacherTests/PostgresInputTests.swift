@@ -161,13 +161,13 @@ struct PostgresInputTests {
         for _ in 0..<3 { #expect(await store[1].update { $0 += 1 }) }
         await store[2].update(20)
         await store[3].clear()
-        #expect(observer.states.last?.content == 3)
+        try await until("the observer sees the changes") { observer.states.last?.content == 3 }
         try await server.start()
         let other = try place.cacher()
         try await until("the changes are saved") {
             guard let records = try? await (other.load(param: 1), other.load(param: 2)) else { return false }
             return records.0?.content == 3 && records.1?.content == 20
         }
-        #expect(observer.states.last?.content == 3)
+        try await until("the observer sees the changes") { observer.states.last?.content == 3 }
     }
 }
