@@ -75,7 +75,10 @@ struct Supervisor {
             }
         }
         origin.kill()
-        if let url = options.postgres { try await FleetTable.remove(url, table) }
+        if let url = options.postgres {
+            // The database may be unavailable for a moment.
+            try await until("the table is removed") { (try? await FleetTable.remove(url, table)) != nil }
+        }
         return check(statuses())
     }
 
@@ -123,7 +126,7 @@ struct Supervisor {
         let repeated = counts.filter { !faulty.contains(String($0.key)) }.values.reduce(0) { $0 + $1 - 1 }
         let additions = statuses.reduce(0) { $0 + $1.additions }
         let unsure = statuses.reduce(0) { $0 + $1.unsureAdditions }
-        let finals = statuses.filter(\.isFinal)
+        let finals = statuses.filter { $0.isFinal && $0.worker != 0 }
         let sum = finals.first?.sum ?? -1
         let answers = statuses.reduce(0) { $0 + $1.answers }
         let delays = statuses.flatMap(\.delays).sorted()

@@ -39,9 +39,11 @@ final class Worker: Sendable {
             counters.status.withLock { $0.fetches += 1 }
             return try await origin.send("/items/\(key)")
         }
+        // A slow fetch is not repeated, and a killed worker loses its lease at once.
+        let policy = StorePolicy(leaseDuration: hangLimit)
         if arguments[6].isEmpty {
             let files = FileCacher<String, Item>(directory: URL(filePath: arguments[1], directoryHint: .isDirectory), sharing: .processes)
-            store = Store(cacher: TieredCacher(over: files)) { key in try await fetch(key) }
+            store = Store(cacher: TieredCacher(over: files), policy: policy) { key in try await fetch(key) }
             saved = { key in try await files.load(param: key)?.content }
         } else {
             let rows = try PostgresCacher<String, Item>(url: arguments[1], table: arguments[6])
@@ -50,7 +52,7 @@ final class Worker: Sendable {
                 counters.status.withLock { _ = $0.faultyKeys.insert(key) }
                 if key == "sum" { counters.faults.withLock { $0 += 1 } }
             }
-            store = Store(cacher: TieredCacher(over: rows), onEvent: onEvent) { key in try await fetch(key) }
+            store = Store(cacher: TieredCacher(over: rows), policy: policy, onEvent: onEvent) { key in try await fetch(key) }
             saved = { key in try await rows.load(param: key)?.content }
         }
     }
@@ -70,7 +72,7 @@ final class Worker: Sendable {
         counters.status.withLock { $0.hasSaved = true }
         report()
         let end = URL(filePath: log).deletingLastPathComponent().appending(path: Supervisor.endFile).path(percentEncoded: false)
-        // A worker whose supervisor was killed ends after five minutes.
+        // A worker that has lost its supervisor ends after five minutes.
         for _ in 0..<6000 where !FileManager.default.fileExists(atPath: end) { try await Task.sleep(for: .milliseconds(50)) }
         let (shared, sum) = (try await lastContent("shared"), try await lastContent("sum"))
         counters.status.withLock { status in

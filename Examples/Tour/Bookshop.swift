@@ -16,9 +16,12 @@ final class Bookshop: Sendable {
 
     private let shelf: Lock<[Book]>
     private let confirmed = Lock(0)
+    private let isOpen = WatchedState(false)
+    private let sendsPrices = WatchedState(false)
+    private let sendsTerms = WatchedState(true)
     private static let pageSize = 5
 
-    /// Opens the shop.
+    /// Makes the shop; its shelf waits for ``open()``.
     ///
     /// - Parameter pace: The delay of each response, so that loading is visible.
     init(pace: Duration) throws {
@@ -28,9 +31,16 @@ final class Bookshop: Sendable {
         ]
         shelf = Lock(titles.enumerated().map { Book(id: $0.offset + 1, title: $0.element, inStock: 3) })
         origin = try LoopbackOrigin()
-        origin.on(.get, "/shelf") { [unowned self] request in page(request).misbehaving(.delayHead(by: pace)) }
+        origin.on(.get, "/shelf") { [unowned self, isOpen] request in
+            // Canceled when the client leaves, which gets no response then.
+            try? await isOpen.wait { $0 ? () : nil }
+            return page(request).misbehaving(.delayHead(by: pace))
+        }
         origin.on(.get, "/books/:id") { [unowned self] request in book(request).misbehaving(.delayHead(by: pace)) }
     }
+
+    /// Responds to the requests for the shelf that wait, and to later ones.
+    func open() { isOpen.update { $0 = true } }
 
     /// Sets the number of copies of a book.
     func setStock(of id: Int, to count: Int) {
@@ -40,32 +50,45 @@ final class Bookshop: Sendable {
     }
 
     /// Publishes terms of version 1.1.0, with their digest.
-    func publishTerms() {
+    ///
+    /// - Parameter waits: Whether the responses wait for ``sendTerms()``.
+    func publishTerms(waits: Bool = false) {
+        sendsTerms.update { $0 = !waits }
         let terms = "A book is yours for three weeks."
         let digest = SHA256.digest(of: Array(terms.utf8)).hex
         let manifest = #"{ "texts": { "terms": { "version": "1.1.0", "url": "terms.txt", "sha256": "\#(digest)" } } }"#
-        origin.on(.get, "/texts/versions.json") {
-            .json(literal: manifest).tagged().revalidated(by: $0).misbehaving(.delayHead(by: .milliseconds(80)))
+        origin.on(.get, "/texts/versions.json") { [sendsTerms] request in
+            // Canceled when the client leaves, which gets no response then.
+            try? await sendsTerms.wait { $0 ? () : nil }
+            return .json(literal: manifest).tagged().revalidated(by: request).misbehaving(.delayHead(by: .milliseconds(80)))
         }
         origin.on(.get, "/texts/terms.txt") { .text(terms).tagged().revalidated(by: $0) }
     }
 
+    /// Sends the terms that wait.
+    func sendTerms() { sendsTerms.update { $0 = true } }
+
     /// Publishes the price of a book as server-sent events; the connection is cut after the third one.
+    ///
+    /// The rest waits for ``sendPrices()``.
     func publishPrices(_ cents: [Int], every pace: Duration) {
         // Events of equal length, so that each drop of the response is one event.
         let events = cents.enumerated().map { number, price in Data("id: \(number + 1)\ndata: {\"cents\":\(price)}\n\n".utf8) }
         let length = events.first?.count ?? 1
-        origin.on(.get, "/books/1/price") { request in
+        origin.on(.get, "/books/1/price") { [sendsPrices] request in
             let last = request.headers["Last-Event-ID"].flatMap { Int($0) } ?? 0
             let rest = events.dropFirst(last)
             let response = LoopbackOrigin.Response.data(rest.reduce(Data(), +) + Data(":\n\n".utf8), type: "text/event-stream")
             let end: LoopbackOrigin.Misbehavior =
                 last == 0 ? .truncate(afterBodyBytes: 3 * length) : .stall(afterBodyBytes: rest.count * length)
-            // The second connection is slow, so that an update comes before its events.
-            let delay: Duration = last == 0 ? .zero : .milliseconds(300)
-            return response.misbehaving(.delayHead(by: delay), .drip(bytes: length, every: pace), end)
+            // Without a connection, the observer sees the error, and an update comes before the next events.
+            if last > 0, !sendsPrices.current { return .status(503) }
+            return response.misbehaving(.drip(bytes: length, every: pace), end)
         }
     }
+
+    /// Accepts connections for the rest of the prices.
+    func sendPrices() { sendsPrices.update { $0 = true } }
 
     /// Publishes covers; the first request for the seventh fails.
     func publishCovers(count: Int) {

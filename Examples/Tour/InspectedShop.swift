@@ -39,6 +39,7 @@ struct InspectedShop {
         inspector.attach(shelf)
         inspector.attach(catalog)
 
+        bookshop.open()
         bookshop.publishTerms()
         let chapter = TextChapter(stage: stage, bookshop: bookshop, directory: directory)
         let texts = try chapter.makeStore(try chapter.makeBundle())

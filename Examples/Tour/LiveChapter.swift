@@ -16,7 +16,8 @@ struct LiveChapter {
     func run() async throws {
         stage.chapter("A price that the origin pushes, over a connection that is cut")
         bookshop.publishPrices([1900, 1850, 1800, 1750, 1700], every: .milliseconds(60))
-        let shop = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(bookshop.origin.port)))
+        // The store connects again, so the host need not.
+        let shop = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(bookshop.origin.port))).with { $0.retry = .never }
         let prices = Store(
             cacher: MemoryCacher<Int, Price>(),
             fetcher: shop.liveFetcher(of: Price.self) { id in Route(path: "/books/\(id)/price") },
@@ -29,10 +30,11 @@ struct LiveChapter {
         stage.note("an update sets the price to 10.00 while the origin is away")
         let update = try await observer.follow { $0.content == Price(cents: 1000) }
         stage.check("the update is shown at once", update.content == Price(cents: 1000))
+        bookshop.sendPrices()
         let last = try await observer.follow { $0.content == Price(cents: 1700) }
-        let connections = bookshop.origin.requests(to: "/books/1/price")
+        let ids = bookshop.origin.requests(to: "/books/1/price").map { $0.request.headers["Last-Event-ID"] }
         stage.check(
             "the next connection continues after the last event, and its prices replace the update",
-            last.isCompleted && connections.map { $0.request.headers["Last-Event-ID"] } == [nil, "3"])
+            last.isCompleted && ids[0] == nil && Set(ids.dropFirst()) == ["3"])
     }
 }

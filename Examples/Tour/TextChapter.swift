@@ -11,7 +11,7 @@ struct TextChapter {
 
     func run() async throws {
         stage.chapter("A text goes from bundled 1.0.0 to remote 1.1.0, and stays without a network")
-        bookshop.publishTerms()
+        bookshop.publishTerms(waits: true)
         let bundle = try makeBundle()
         let texts = try makeStore(bundle)
         try await texts.register(terms)
@@ -19,6 +19,7 @@ struct TextChapter {
         var observer = ShownObserver(texts.publish(terms), on: stage, describe: Self.describe)
         let first = try await observer.follow { $0.content != nil }
         stage.check("the bundled text is shown at once", first.content?.version == SemanticVersion("1.0.0"))
+        bookshop.sendTerms()
         let newest = try await observer.follow { $0.isCompleted && $0.content?.version == SemanticVersion("1.1.0") }
         stage.check("then the origin's text, with its digest verified", newest.content?.isVerified == true)
         bookshop.origin.goDown()

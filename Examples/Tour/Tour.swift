@@ -52,7 +52,7 @@ struct Tour {
     ///
     /// - Returns: Whether all checks hold.
     private static func run(on stage: Stage) async throws -> Bool {
-        stage.endProcess(after: .seconds(60), complaining: "a step did not end within a minute")
+        stage.endProcess(after: .seconds(900), complaining: "a step did not end within fifteen minutes")
         let bookshop = try Bookshop(pace: stage.isLive ? .milliseconds(350) : .milliseconds(60))
         let directory = FileManager.default.temporaryDirectory.appending(path: "storehouse-tour-\(UUID().uuidString)")
         defer {

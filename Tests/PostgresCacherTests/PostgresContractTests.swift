@@ -9,7 +9,7 @@ import Trials
 struct PostgresContractTests {
     private let place: PostgresPlace
 
-    init() throws { place = try PostgresPlace() }
+    init() async throws { place = try await PostgresPlace() }
 
     @Test func `a cacher over PostgreSQL keeps the contract`() async throws {
         try await CacherContract.check(
@@ -19,6 +19,6 @@ struct PostgresContractTests {
     }
 
     @Test func `a cacher over PostgreSQL keeps the contract of shared cachers`() async throws {
-        try await CacherContract.checkSharing(keys: [1, 2, 3], contents: [1, 2]) { try place.cacher() }
+        try await CacherContract.checkSharing(keys: [1, 2, 3], contents: [1, 2], timeout: hangLimit) { try place.cacher() }
     }
 }

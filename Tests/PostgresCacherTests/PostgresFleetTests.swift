@@ -7,13 +7,19 @@ import Trials
 @Suite(.enabled(if: PostgresServer.obstacle == nil, needsPostgres))
 struct PostgresFleetTests {
     @Test func `D5, D8: the fleet passes its checks while the server restarts twice`() async throws {
-        let server = try PostgresServer()
-        let fleet = try ChildProcess("fleet", ["--workers", "4", "--seconds", "12", "--plain", "--postgres", server.url])
+        let server = try await PostgresServer.started()
+        let fleet = try ChildProcess("fleet", ["--workers", "4", "--seconds", "8", "--plain", "--postgres", server.url])
+        var output: [String] = []
+        // The header follows the creation of the table.
+        while let line = try await fleet.nextLine() {
+            output.append(line)
+            if line.contains("seen after") { break }
+        }
         for _ in 0..<2 {
-            try await leaveIdle(seconds: 4)
-            try server.restart()
+            try await leaveIdle(seconds: 2)
+            try await server.restart()
         }
         let code = try await fleet.ending()
-        #expect(code == 0, "\(fleet.rest)")
+        #expect(code == 0, "\(output.joined(separator: "\n"))\n\(fleet.rest)")
     }
 }

@@ -10,7 +10,7 @@ import StoreCoreTesting
 struct PostgresInputTests {
     private let place: PostgresPlace
 
-    init() throws { place = try PostgresPlace() }
+    init() async throws { place = try await PostgresPlace() }
 
     private func thrown(_ body: () async throws -> Void) async -> PostgresError? {
         do {
@@ -87,11 +87,11 @@ struct PostgresInputTests {
     // MARK: Servers
 
     @Test func `a server without a free connection has an error of its own, and a store goes on`() async throws {
-        let server = try PostgresServer()
-        let place = try PostgresPlace(server)
+        let server = try await PostgresServer.started()
+        let place = try await PostgresPlace(server)
         try await place.query("CREATE ROLE few LOGIN CONNECTION LIMIT 0; GRANT ALL ON SCHEMA public TO few")
         let url = "postgresql://few@127.0.0.1:\(server.port)/postgres"
-        let database = try PostgresDatabase(url: url)
+        let database = try PostgresDatabase(url: url, timeout: .seconds(600))
         let cacher = PostgresCacher<Int, Int>(database, table: place.table)
         #expect(await thrown { _ = try await cacher.load(param: 1) }?.code == .tooManyConnections)
         let store = Store(cacher: TieredCacher(over: PostgresCacher<Int, Int>(database, table: place.table))) { $0 }
@@ -106,8 +106,8 @@ struct PostgresInputTests {
     }
 
     @Test func `D8: a server that accepts a connection and is silent counts as away`() async throws {
-        let server = try PostgresServer()
-        let place = try PostgresPlace(server)
+        let server = try await PostgresServer.started()
+        let place = try await PostgresPlace(server)
         let id = try #require(server.processID)
         kill(id, SIGSTOP)
         defer { kill(id, SIGCONT) }
@@ -123,7 +123,7 @@ struct PostgresInputTests {
 
     @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: openssl), "openssl is not installed"))
     func `TLS works with the parameters of libpq, and a certificate that does not fit has an error of its own`() async throws {
-        let server = try PostgresServer(access: ["local all all trust", "hostssl all all 127.0.0.1/32 trust"])
+        let server = try await PostgresServer.started(access: ["local all all trust", "hostssl all all 127.0.0.1/32 trust"])
         let (certificate, key) = ("\(server.directory)/server.crt", "\(server.directory)/server.key")
         let subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
         let arguments = ["req", "-new", "-x509", "-days", "2", "-nodes", "-newkey", "rsa:2048", "-out", certificate, "-keyout", key]
@@ -132,9 +132,10 @@ struct PostgresInputTests {
         let owner = "chown $(stat -c %u \"$1/data\" 2>/dev/null || stat -f %u \"$1/data\") \"$1/server.key\"; chmod 600 \"$1/server.key\""
         _ = try ChildProcess.output(of: "/bin/sh", ["-c", owner, "sh", server.directory])
         try server.append(["ssl=on", "ssl_cert_file='\(certificate)'", "ssl_key_file='\(key)'"], to: "postgresql.conf")
-        try server.restart()
+        try await server.restart()
         func cacher(_ parameters: String) throws -> PostgresCacher<Int, Int> {
-            PostgresCacher(try PostgresDatabase(url: server.url + "?" + parameters, connections: 1), table: "t")
+            let database = try PostgresDatabase(url: server.url + "?" + parameters, connections: 1, timeout: .seconds(600))
+            return PostgresCacher(database, table: "t")
         }
         let trusted = try cacher("sslmode=verify-full&sslrootcert=\(certificate)")
         try await trusted.save(record(1), param: 1)
@@ -150,23 +151,23 @@ struct PostgresInputTests {
 
     @Test(arguments: [false, true])
     func `D8: changes made while the server is away are saved once it is back`(atOnce: Bool) async throws {
-        let server = try PostgresServer()
-        let place = try PostgresPlace(server)
+        let server = try await PostgresServer.started()
+        let place = try await PostgresPlace(server)
         let store = Store(cacher: TieredCacher(over: try place.cacher())) { _ in 0 }
         let observer = RecordingObserver(store[1].publish())
         try await until("the content is there") { observer.states.last?.content == 0 }
         try await store.waitUntilSaved()
-        try server.stop(atOnce: atOnce)
+        try await server.stop(atOnce: atOnce)
         for _ in 0..<3 { #expect(await store[1].update { $0 += 1 }) }
         await store[2].update(20)
         await store[3].clear()
-        #expect(observer.states.last?.content == 3)
-        try server.start()
+        try await until("the observer sees the changes") { observer.states.last?.content == 3 }
+        try await server.start()
         let other = try place.cacher()
         try await until("the changes are saved") {
             guard let records = try? await (other.load(param: 1), other.load(param: 2)) else { return false }
             return records.0?.content == 3 && records.1?.content == 20
         }
-        #expect(observer.states.last?.content == 3)
+        try await until("the observer sees the changes") { observer.states.last?.content == 3 }
     }
 }

@@ -9,7 +9,7 @@ import Trials
 struct PostgresLeaseTests {
     private let place: PostgresPlace
 
-    init() throws { place = try PostgresPlace() }
+    init() async throws { place = try await PostgresPlace() }
 
     private func untilWaiting(_ cachers: PostgresCacher<Int, Int>...) async throws {
         try await until("the tasks wait") { cachers.allSatisfy { $0.table.leases.waiterCount > 0 } }

@@ -40,9 +40,9 @@ struct PostgresOutageTests {
     }
 
     @Test func `D8: a store works without a server at its start, reports this once, and shares when it is available`() async throws {
-        let server = try PostgresServer()
-        try server.stop()
-        let place = try PostgresPlace(server)
+        let server = try await PostgresServer.started()
+        try await server.stop()
+        let place = try await PostgresPlace(server)
         let cacher = PostgresCacher<Int, Int>(try place.database(), table: place.table)
         #expect(await thrown { _ = try await cacher.load(param: 1) }?.code == .unreachable)
         let faults = Lock(0)
@@ -56,7 +56,7 @@ struct PostgresOutageTests {
         for key in 1...20 { #expect(try await store[key].requireData() == key) }
         #expect(faults.withLock { $0 } == 1)
         #expect(fetches.withLock { $0 } == 20)
-        try server.start()
+        try await server.start()
         let other = try place.cacher()
         try await until("the store follows again") {
             try await other.save(record(77), param: 1)
@@ -67,8 +67,8 @@ struct PostgresOutageTests {
 
     @Test(arguments: [false, true])
     func `D8, D4: a restart of the server loses no addition, and every store reads again`(atOnce: Bool) async throws {
-        let server = try PostgresServer()
-        let place = try PostgresPlace(server)
+        let server = try await PostgresServer.started()
+        let place = try await PostgresPlace(server)
         let events = Lock<[String]>([])
         let cachers = try (0..<2).map { _ in try place.cacher() }
         let stores = cachers.map { cacher in
@@ -86,7 +86,7 @@ struct PostgresOutageTests {
             }
             for store in stores where await store[1].update({ $0 += 1 }) { additions += 1 }
             for store in stores { try await until("saved") { (try? await store.waitUntilSaved()) != nil } }
-            try server.restart(atOnce: atOnce)
+            try await server.restart(atOnce: atOnce)
             // Content is there while the server may still be away.
             for store in stores { #expect(try await store[1].requireData() > 0) }
             let expected = additions
@@ -105,7 +105,7 @@ struct PostgresOutageTests {
     }
 
     @Test func `an operation that waits for the only connection continues over a new one when it is lost`() async throws {
-        let place = try PostgresPlace()
+        let place = try await PostgresPlace()
         let database = try place.database(connections: 1)
         let rows = try await database.core.run(PostgresQuery(text: "SELECT pg_backend_pid()::text"))
         let process = try #require(rows.first?.first?.first ?? nil).postgresText
@@ -120,8 +120,8 @@ struct PostgresOutageTests {
     }
 
     @Test func `D1, D8: changes are followed after connections were lost at any moment of opening the table`() async throws {
-        let server = try PostgresServer()
-        let place = try PostgresPlace(server)
+        let server = try await PostgresServer.started()
+        let place = try await PostgresPlace(server)
         let other = try place.cacher()
         for key in 1...rounds(20) {
             let user = try PostgresUser(place)
@@ -145,8 +145,8 @@ struct PostgresOutageTests {
     }
 
     @Test func `D8: a server that comes back empty is filled again`() async throws {
-        let server = try PostgresServer()
-        let place = try PostgresPlace(server)
+        let server = try await PostgresServer.started()
+        let place = try await PostgresPlace(server)
         let fetches = Lock(0)
         let store = Store(cacher: TieredCacher(over: try place.cacher())) { key in
             fetches.withLock { $0 += 1 }
@@ -156,26 +156,27 @@ struct PostgresOutageTests {
         try await until("the content is there") { observer.states.last?.content == 1 }
         try await store.waitUntilSaved()
         for suffix in ["", "_state", "_leases"] { try await place.query("DROP TABLE \"\(place.table)\(suffix)\"") }
-        try server.restart()
+        try await server.restart()
         try await until("the key is fetched again") { fetches.withLock { $0 } >= 2 }
         let other = try place.cacher()
         try await until("and saved") { try await other.load(param: 1) == nil ? false : true }
     }
 
     @Test func `D8: a connection that stays silent counts as lost, and the store continues`() async throws {
-        let server = try PostgresServer()
-        let place = try PostgresPlace(server)
+        let server = try await PostgresServer.started()
+        let place = try await PostgresPlace(server)
         let user = try PostgresUser(place, timeout: .seconds(1))
-        try await user.cacher.save(record(1), param: 1)
-        try await user.attach()
-        try server.signalBackends(SIGSTOP)
+        // On a busy machine, the server may need more than the second.
+        try await until("the record is saved") { await thrown { try await user.cacher.save(record(1), param: 1) } == nil }
+        try await until("the user follows") { await thrown { try await user.attach() } == nil }
+        try await server.signalBackends(SIGSTOP)
         let plain = try place.cacher(timeout: .seconds(1))
         let start = ContinuousClock.now
         #expect(await thrown { _ = try await user.cacher.load(param: 1) }?.code == .timedOut)
         _ = await thrown { _ = try await plain.load(param: 1) }
         #expect(ContinuousClock.now - start < hangLimit)
         #expect(user.faults.contains { $0.code == .timedOut })
-        try server.signalBackends(SIGCONT)
+        try await server.signalBackends(SIGCONT)
         try await until("it is there again") { (try? await user.content(1)) == 1 }
         try await until("the gap is announced") { user.gaps > 0 }
     }
@@ -183,16 +184,15 @@ struct PostgresOutageTests {
     // MARK: Servers that refuse
 
     @Test func `a wrong password, missing TLS, and too many connections each have their own error`() async throws {
-        let server = try PostgresServer(
-            ["max_connections=8", "superuser_reserved_connections=1"],
+        let server = try await PostgresServer.started(
             access: [
                 "local all all trust", "hostssl all tls 127.0.0.1/32 trust", "host all secret 127.0.0.1/32 scram-sha-256",
                 "host all cache 127.0.0.1/32 trust",
             ])
-        let place = try PostgresPlace(server)
+        let place = try await PostgresPlace(server)
         try await place.query("CREATE ROLE secret LOGIN PASSWORD 'right'; CREATE ROLE tls LOGIN; CREATE ROLE few LOGIN")
         func failure(_ url: String) async throws -> PostgresError? {
-            let cacher = PostgresCacher<Int, Int>(try PostgresDatabase(url: url, connections: 1), table: "t")
+            let cacher = PostgresCacher<Int, Int>(try PostgresDatabase(url: url, connections: 1, timeout: .seconds(600)), table: "t")
             return await thrown { _ = try await cacher.load(param: 1) }
         }
         let base = "127.0.0.1:\(server.port)/postgres"
@@ -205,23 +205,23 @@ struct PostgresOutageTests {
         #expect(try await failure("postgresql://secret:right@\(base)")?.code == .forbidden)
 
         try await place.query("ALTER ROLE few CONNECTION LIMIT 3; GRANT ALL ON SCHEMA public TO few")
+        let crowded = "postgresql:///postgres?host=\(server.directory)&port=\(server.port)&user=few"
         // More callers than connections: the pool is bounded by the server's limit, and every load ends.
-        let many = PostgresCacher<Int, Int>(
-            try PostgresDatabase(url: "postgresql:///postgres?host=\(server.directory)&port=\(server.port)&user=few", connections: 8),
-            table: "few")
+        let many = PostgresCacher<Int, Int>(try PostgresDatabase(url: crowded, connections: 8, timeout: .seconds(600)), table: "few")
         let ended = await withTaskGroup { group in
             for key in 0..<100 { group.addTask { (try? await many.save(record(key), param: key)) != nil } }
             return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
         }
         #expect(ended == 100)
-        let another = try await failure("postgresql:///postgres?host=\(server.directory)&port=\(server.port)&user=few")
+        let another = try await failure(crowded)
         #expect(another?.code == .tooManyConnections || another == nil)
     }
 
     @Test func `a read-only database loads, and refuses to save`() async throws {
-        let place = try PostgresPlace()
+        let place = try await PostgresPlace()
         try await place.cacher().save(record(1), param: 1)
-        let database = try PostgresDatabase(url: place.url + "?options=-c%20default_transaction_read_only%3Don")
+        let url = place.url + "?options=-c%20default_transaction_read_only%3Don"
+        let database = try PostgresDatabase(url: url, timeout: .seconds(600))
         let cacher = PostgresCacher<Int, Int>(database, table: place.table)
         #expect(try await cacher.load(param: 1)?.content == 1)
         #expect(await thrown { try await cacher.save(record(2), param: 1) }?.code == .readOnly)
@@ -230,13 +230,13 @@ struct PostgresOutageTests {
     }
 
     @Test func `a table with other columns or of a newer version is left alone`() async throws {
-        let place = try PostgresPlace()
+        let place = try await PostgresPlace()
         try await place.query("CREATE TABLE \"\(place.table)\" (id int, name text)")
         let cacher = try place.cacher()
         let foreign = await thrown { _ = try await cacher.load(param: 1) }
         #expect(foreign?.code == .foreignTable && foreign?.description.contains("id integer") == true)
         #expect(try await place.query("SELECT count(*) FROM \"\(place.table)\"") == [["0"]])
-        let newer = try PostgresPlace()
+        let newer = try await PostgresPlace()
         try await newer.cacher().save(record(1), param: 1)
         try await newer.query("UPDATE \"\(newer.table)_state\" SET version = 2")
         let old = try newer.cacher()

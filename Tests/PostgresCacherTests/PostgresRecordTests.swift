@@ -9,7 +9,7 @@ import Trials
 struct PostgresRecordTests {
     private let place: PostgresPlace
 
-    init() throws { place = try PostgresPlace() }
+    init() async throws { place = try await PostgresPlace() }
 
     @Test func `a record is loaded as it was saved`() async throws {
         var full = CacheRecord(

@@ -110,9 +110,9 @@ extension Figures {
         return (lost, surplus)
     }
 
-    /// Whether a process has the same content as the others, at the latest after ten seconds.
+    /// Whether a process has the same content as the others, at the latest after five minutes.
     private func ends(_ process: ChildProcess, with saved: [Tally?]) async throws -> Bool {
-        for _ in 0..<100 {
+        for _ in 0..<3_000 {
             let own = try JSONDecoder().decode([Tally?].self, from: Data(try await ask(process, "tallies").utf8))
             if own == saved { return true }
             try await Task.sleep(for: .milliseconds(100))

@@ -369,6 +369,8 @@ private struct SharingCheck<Shared: SharedCacher>: Sendable where Shared.Content
         }
         // A cacher that grants at once does so within this time; a slower one is not found out.
         try? await Task.sleep(for: .milliseconds(50))
+        // On a busy machine, the waiter may not have run yet.
+        for _ in 0..<2_000 where !isDone.current { await Task.yield() }
         if isDone.current { broken.note("a second lease of a key is granted while another user holds it") }
         lease.end(ending)
         guard (try? await isDone.wait(timeout: timeout) { $0 ? () : nil }) != nil else {

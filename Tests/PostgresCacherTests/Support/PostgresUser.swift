@@ -10,8 +10,12 @@ struct PostgresPlace {
     let table: String
 
     /// - Parameter server: The server; by default the one that tests share.
-    init(_ server: PostgresServer? = nil) throws {
-        url = try (server ?? PostgresServer.shared.get()).url
+    init(_ server: PostgresServer? = nil) async throws {
+        if let server {
+            url = server.url
+        } else {
+            url = try await PostgresServer.shared.value.url
+        }
         table = "records \(UInt32.random(in: 0...UInt32.max))"
     }
 

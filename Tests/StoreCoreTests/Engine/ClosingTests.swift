@@ -81,7 +81,7 @@ struct ClosingTests {
             try await bench.store.close()
             return bench.fetcher.runningCount
         }
-        try await until("the store is closed") { await bench.store[2].update { _ in } == false && bench.store.engineIsIdle }
+        try await until("the store is closed") { bench.store.snapshot().isClosed && bench.store.engineIsIdle }
         bench.fetcher.release()
         #expect(try await closing.value == 0)
     }
@@ -95,7 +95,7 @@ struct ClosingTests {
         let newer = Task { await bench.store[1].update(11) }
         try await until { bench.waiting(1) == 2 }
         let closing = Task { try await bench.store.close() }
-        try await until("the store is closed") { await bench.store[4].getData() == nil && bench.fetcher.startedCount == 0 }
+        try await until("the store is closed") { bench.store.snapshot().isClosed }
         bench.cacher.release()
         try await closing.value
         for change in changes + [newer] { await change.value }
@@ -113,7 +113,7 @@ struct ClosingTests {
         let change = Task { await bench.store[1].update(10) }
         try await bench.cacher.began(.save)
         let closing = Task { try await bench.store.close(clearing: true) }
-        try await until("the store is closed") { await bench.store[4].update { _ in } == false && bench.waiting(1) <= 1 }
+        try await until("the store is closed") { bench.store.snapshot().isClosed && bench.waiting(1) <= 1 }
         bench.cacher.release()
         try await closing.value
         await change.value

@@ -22,8 +22,7 @@ struct EventTests {
         for task in tasks { await task.value }
         try await bench.idle()
         // The hook is called after the lock is released, so the last events may be on their way.
-        let count = bench.store.engine.state.withLock { $0.events }
-        try await until("\(count) events arrive") { bench.events.all.count == count }
+        try await bench.allEvents()
         let numbers = bench.events.all.map(\.number)
         #expect(numbers == Array(1...UInt64(numbers.count)))
     }
@@ -41,6 +40,7 @@ struct EventTests {
         try await bench.events.first("saved")
         try await bench.idle()
         _ = try await bench.store[1].requireData()
+        try await bench.allEvents()
         #expect(Set(bench.events.names.prefix(4)) == ["miss", "began", "coalesced"])
         #expect(Array(bench.events.names.dropFirst(4)) == ["ended", "saved", "hit"])
         let durations = bench.events.all.compactMap { if case .fetchEnded(_, let duration, _) = $0.kind { duration } else { nil } }
@@ -77,6 +77,7 @@ struct EventTests {
         try await bench.idle()
         bench.fetcher.release()
         try await bench.events.first("outdated")
+        try await bench.allEvents()
         #expect(bench.events.names == ["miss", "began", "cancelled", "outdated"])
         #expect(bench.events.all.allSatisfy { $0.param == 1 })
     }

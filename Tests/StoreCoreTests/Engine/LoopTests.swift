@@ -184,8 +184,8 @@ struct LoopTests {
         let observer = RecordingObserver(store[2].publish())
         try await observer.next { $0.isCompleted }
         _ = try await store[1].requireData()
-        try await time.sleepers(atLeast: 1, timeout: .seconds(10))
+        try await time.sleepers(atLeast: 1)
         time.advance(by: .seconds(1))
-        try await observer.next(timeout: .seconds(10)) { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
     }
 }

@@ -21,8 +21,12 @@ struct PaginationTests {
     func `C13: a page is added on its side of the list, and its states are published`(_ direction: PageDirection) async throws {
         let fetcher = Fetcher(.page([5], nextKey: "n", prevKey: "p"), .page([6], nextKey: "", prevKey: ""))
         let list = store(fetcher)[1]
+        // A slow observer would skip the first state.
+        fetcher.hold()
         let observer = RecordingObserver(list.publish())
-        try await observer.next { $0.isCompleted }
+        _ = try await observer.states(count: 1)
+        fetcher.release()
+        _ = try await observer.states(count: 2)
         fetcher.hold()
         let page = request(list, direction)
         try await fetcher.started(count: 2)

@@ -190,7 +190,7 @@ struct ReentrantFetchTests {
                 guard let b else { return }
                 for await state in b[key].publish() where state.isCompleted { watching.update { $0 += 1 } }
             }
-            try await watching.wait(timeout: .seconds(10)) { $0 >= 1 ? () : nil }
+            try await watching.wait { $0 >= 1 ? () : nil }
             return 1
         }
         let calls = WatchedState(0)

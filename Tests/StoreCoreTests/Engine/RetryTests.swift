@@ -27,6 +27,8 @@ struct RetryTests {
         let bench = Bench(
             policy: Self.policy(), fetcher: ScriptedFetcher(.failure(Offline()), .failure(Offline()), .success(7)), reports: true)
         let observer = RecordingObserver(bench.store[1].publish())
+        // A slow observer would skip this state.
+        _ = try await observer.states(count: 1)
         for attempt in 1...2 {
             try await bench.events.first("retried", count: attempt)
             try await bench.time.sleepers(atLeast: 1)

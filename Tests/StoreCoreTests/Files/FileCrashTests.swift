@@ -48,14 +48,14 @@ struct FileCrashTests {
                 last = numbers[1]
             }
             for _ in 0..<Int.random(in: 1...60) {
-                guard let line = child.readLine() else { break }
+                guard let line = try await child.nextLine() else { break }
                 note(line)
             }
             // Varies the delay, so that the kill falls between two lines as well as right after one.
             for _ in 0..<Int.random(in: 0...2000) { _ = SHA256.digest(of: []) }
             child.kill()
-            while let line = child.readLine() { note(line) }
-            child.wait()
+            while let line = try await child.nextLine() { note(line) }
+            _ = try await child.ending()
 
             #expect(!acknowledged.isEmpty)
             let cacher = cacher()
@@ -73,8 +73,8 @@ struct FileCrashTests {
     func `F1: kill -9 after any step of a save leaves either the old record or the new one`(step: FileWriteOptions.Step) async throws {
         try await cacher().save(record(Entry(key: 0, serial: 26, filler: String(repeating: "a", count: 26 * 7919 % 6000))), param: 0)
         let child = try ChildProcess(program, ["die", path, step.rawValue, "27"])
-        #expect(child.readLine() == nil)
-        #expect(!child.wait())
+        #expect(try await child.nextLine() == nil)
+        #expect(try await child.ending() != 0)
         let entry = try #require(try await cacher().load(param: 0)?.content)
         let isRenamed = step == .renamed || step == .directorySynchronized
         #expect(entry.isWhole)
@@ -104,8 +104,8 @@ struct FileCrashTests {
         }
         #expect(seen > 0)
         for writer in writers {
-            #expect(writer.readLine() == "done")
-            #expect(writer.wait())
+            #expect(try await writer.nextLine() == "done")
+            #expect(try await writer.ending() == 0)
         }
         #expect(faults.faults.isEmpty)
         #expect(try place.temporaries.isEmpty)
@@ -134,50 +134,50 @@ struct FileCrashTests {
         #expect(try place.temporaries.isEmpty)
     }
 
-    @Test func `F6: a save beyond the file size limit fails with its reason and keeps the older record`() throws {
+    @Test func `F6: a save beyond the file size limit fails with its reason and keeps the older record`() async throws {
         let child = try ChildProcess(program, ["limited", path, "4096"])
-        #expect(child.readLine() == "saved 100")
-        #expect(child.readLine() == "loaded 100")
-        let failure = try #require(child.readLine())
+        #expect(try await child.nextLine() == "saved 100")
+        #expect(try await child.nextLine() == "loaded 100")
+        let failure = try #require(try await child.nextLine())
         #expect(failure.hasPrefix("failed 100000 fileSystem \(EFBIG) writing \(path)/"))
-        #expect(child.readLine() == "loaded 100")
-        #expect(child.readLine() == "saved 100")
+        #expect(try await child.nextLine() == "loaded 100")
+        #expect(try await child.nextLine() == "saved 100")
         #expect(try place.names == [fileName("key")])
     }
 
     /// Uses a small disk that disappears with the process that mounted it.
     @Test(.enabled(if: canMountSmallDisks()))
-    func `F6: a save to a full disk fails with its reason, keeps the older record, and a smaller save succeeds`() throws {
+    func `F6: a save to a full disk fails with its reason, keeps the older record, and a smaller save succeeds`() async throws {
         let script = "mount -t tmpfs -o size=128k,mode=700 none '\(path)' && exec '\(program)' full '\(path)'"
         let child = try ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script])
-        #expect(child.readLine() == "saved 1000")
-        #expect(child.readLine() == "loaded 1000")
-        #expect(child.readLine() == "saved 40000")
-        #expect(child.readLine() == "loaded 40000")
-        let failure = try #require(child.readLine())
+        #expect(try await child.nextLine() == "saved 1000")
+        #expect(try await child.nextLine() == "loaded 1000")
+        #expect(try await child.nextLine() == "saved 40000")
+        #expect(try await child.nextLine() == "loaded 40000")
+        let failure = try #require(try await child.nextLine())
         #expect(failure.hasPrefix("failed 500000 fileSystem \(ENOSPC) writing \(path)/"))
         #expect(failure.contains("free some space"))
-        #expect(child.readLine() == "loaded 40000")
-        #expect(child.readLine() == "saved 1000")
-        #expect(child.readLine() == "loaded 1000")
+        #expect(try await child.nextLine() == "loaded 40000")
+        #expect(try await child.nextLine() == "saved 1000")
+        #expect(try await child.nextLine() == "loaded 1000")
     }
 
     @Test(.enabled(if: canMountSmallDisks()))
-    func `F6: a save to a read-only disk fails with its reason`() throws {
+    func `F6: a save to a read-only disk fails with its reason`() async throws {
         let script = "mount -t tmpfs -o ro none '\(path)' && exec '\(program)' limited '\(path)' 4096"
         let child = try ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script])
-        let failure = try #require(child.readLine())
+        let failure = try #require(try await child.nextLine())
         #expect(failure.hasPrefix("failed 100 fileSystem \(EROFS) creating \(path)/"))
-        #expect(child.readLine() == "loaded nothing")
+        #expect(try await child.nextLine() == "loaded nothing")
     }
 
-    @Test func `F6: a save to a directory without write permission fails with its reason`() throws {
+    @Test func `F6: a save to a directory without write permission fails with its reason`() async throws {
         try FileManager.default.setAttributes([.posixPermissions: 0o555], ofItemAtPath: path)
         defer { try? FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path) }
         let child = try ChildProcess(program, ["nobody", path])
-        let failure = try #require(child.readLine())
+        let failure = try #require(try await child.nextLine())
         #expect(failure.hasPrefix("failed 100 fileSystem \(EACCES) creating \(path)/"))
-        #expect(child.readLine() == "loaded nothing")
+        #expect(try await child.nextLine() == "loaded nothing")
     }
 
     @Test func `F6: every call fails with its reason if the directory's path leads through a file`() async throws {

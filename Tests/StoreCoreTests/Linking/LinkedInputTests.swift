@@ -185,7 +185,9 @@ struct LinkedInputTests {
             cacher: TieredCacher(over: disks.feed), fetcher: ScriptedPaginationFetcher<String, Article>(),
             links: [.elements(of: articles)], time: time)
         #expect(try await feed["home"].requireData(from: .cache).map(\.title) == ["row"])
-        #expect(events.all.contains { if case .cacherFault(.load, _) = $0.kind { true } else { false } })
+        try await until("the fault is reported") {
+            events.all.contains { if case .cacherFault(.load, _) = $0.kind { true } else { false } }
+        }
     }
 
     /// The program ends after one of the two saves.

@@ -160,6 +160,7 @@ struct LiveHostileTests {
     @Test func `L5: confirmations before any content neither end the loading nor answer a caller`() async throws {
         let bench = LiveBench()
         let observer = bench.observe()
+        _ = try await observer.states(count: 1)
         let caller = Task { try await bench.store[1].requireData() }
         try await bench.callers(1)
         for _ in 0..<1_000 { try await bench.feed.send(.current) }

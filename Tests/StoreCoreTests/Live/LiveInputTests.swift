@@ -144,6 +144,7 @@ struct LiveInputTests {
     @Test func `L4: a stream that never yields keeps its key loading, and its callers can leave`() async throws {
         let bench = LiveBench()
         let observer = bench.observe()
+        _ = try await observer.states(count: 1)
         let caller = Task { try await bench.store[1].requireData() }
         try await bench.callers(1)
         bench.time.advance(by: .seconds(3_600))

@@ -219,7 +219,10 @@ struct LiveLifetimeTests {
         policy.idleTimeout = .seconds(30)
         let bench = LiveBench(policy: policy)
         let observer = bench.observe()
+        // A slow observer would skip this state.
+        _ = try await observer.states(count: 1)
         try await bench.feed.send(.content("a", Validator("1")))
+        try await observer.sees("completed(a)")
         for _ in 0..<10 {
             bench.time.advance(by: .seconds(29))
             try await bench.feed.send(.current)
@@ -253,7 +256,7 @@ struct LiveLifetimeTests {
             let data = try await bench.store[1].requireData()
             answer.update { $0 = data }
         }
-        #expect(try await answer.wait(timeout: .seconds(20)) { $0 } == "a")
+        #expect(try await answer.wait { $0 } == "a")
         #expect(bench.feed.connections.count == 1)
         try await caller.value
     }

@@ -13,7 +13,10 @@ struct LeaseTests {
 
     private func cacher() -> FileCacher<Int, Int> { FileCacher(directory: place.url, sharing: .processes) }
 
-    private func directory(_ kind: LeaseKind) -> SharedDirectory { SharedDirectory(place.directory, leaseKind: kind) }
+    /// A directory with permits of its own: other tests may take those of the process for longer than a short lease.
+    private func directory(_ kind: LeaseKind) -> SharedDirectory {
+        SharedDirectory(place.directory, leaseKind: kind, leasePermits: Permits(64))
+    }
 
     private let key = SHA256.digest(of: [1])
 

@@ -45,6 +45,8 @@ struct RefusedSaveTests {
     @Test func `C7, D3: an edit does not disappear between its refused save and its next application`() async throws {
         let observer = try await observed()
         let (edit, proceed) = try await refusedEdit()
+        // A slow observer would skip this state.
+        try await observer.next { $0.content == 101 }
         #expect(try await store[1].requireData() == 200, "the newer content is accepted")
         for _ in 0..<100 { await Task.yield() }
         proceed.signal()
@@ -57,6 +59,7 @@ struct RefusedSaveTests {
     @Test func `C8, D3: the newer content is published if the edit is not applied again`() async throws {
         let observer = try await observed()
         let (edit, proceed) = try await refusedEdit(fails: true)
+        try await observer.next { $0.content == 101 }
         proceed.signal()
         await #expect(throws: Offline.self) { try await edit.value }
         try await observer.next { $0.content == 200 }

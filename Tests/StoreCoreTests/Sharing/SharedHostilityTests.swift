@@ -158,7 +158,7 @@ struct SharedHostilityTests {
         await first[1].update(100)
         try await settle(b, after: a)
         #expect(numbers.requests.count <= 2 && texts.withLock { $0 } <= 2, "\(numbers.requests.count), \(texts.withLock { $0 })")
-        #expect(one.states.last?.content == 100 && other.states.last?.content == "text")
+        try await until("each shows its own content") { one.states.last?.content == 100 && other.states.last?.content == "text" }
     }
 
     /// Waits until a cacher knows the changes of another one, and for the fetches that they would cause.

@@ -138,8 +138,8 @@ struct SharedStoreTests {
         let b = process()
         await b.store[2].update(1)
         try await Trials.until("the notice arrives") { a.cacher.position.number >= b.cacher.position.number }
+        try await until(observer, shows: 29)
         let contents = observer.states.compactMap(\.content)
-        #expect(contents.last == 29)
         #expect(zip(contents, contents.dropFirst()).allSatisfy { $0 <= $1 })
         let key = a.store.engine.state.withLock { $0.live.values.first { $0.value.param == BoxedKey(1) }?.value.machine }
         #expect(key?.saving.elsewhere.unreadBase == nil && key?.origin.reading == nil)
@@ -240,13 +240,15 @@ struct SharedStoreTests {
         let first = Lock(0)
         let second = Lock(0)
         let gate = Gate()
-        let a = Store(cacher: FileCacher<Int, Int>(directory: place.url, sharing: .processes)) { _ in
+        let a = Store(
+            cacher: FileCacher<Int, Int>(directory: place.url, sharing: .processes), policy: StorePolicy(leaseDuration: hangLimit)
+        ) { _ in
             first.withLock { $0 += 1 }
             await gate.wait()
             throw Refusal()
         }
         let cacher = FileCacher<Int, Int>(directory: place.url, sharing: .processes)
-        let b = Store(cacher: cacher, policy: StorePolicy(retry: RetryPolicy(attempts: 5))) { _ in
+        let b = Store(cacher: cacher, policy: StorePolicy(retry: RetryPolicy(attempts: 5), leaseDuration: hangLimit)) { _ in
             second.withLock { $0 += 1 }
             return 1
         }
@@ -280,7 +282,11 @@ struct SharedStoreTests {
             }
         }
         let cachers = (0..<3).map { _ in FileCacher<Int, Int>(directory: place.url, sharing: .processes) }
-        let stores = cachers.map { Store(cacher: $0, fetcher: Private(gate: gate) { began.withLock { $0 += 1 } }) }
+        let stores = cachers.map { cacher in
+            Store(
+                cacher: cacher, fetcher: Private(gate: gate) { began.withLock { $0 += 1 } },
+                policy: StorePolicy(leaseDuration: hangLimit))
+        }
         let callers = stores.map { store in Task { try await store[1].requireData() } }
         try await Trials.until("two wait for one") {
             cachers.count { $0.shared?.leaseEvents.current.waited.isEmpty == false } == 2 && began.withLock { $0 } == 1

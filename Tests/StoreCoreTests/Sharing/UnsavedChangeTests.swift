@@ -53,7 +53,7 @@ struct UnsavedChangeTests {
         cacher.announceGap()
         try await until("the change is saved") { cacher.content(1) == 50 }
         try await store.waitUntilSaved()
-        #expect(observer.states.last?.content == 50)
+        try await until("the observer sees 50") { observer.states.last?.content == 50 }
         #expect(drops == 0)
     }
 
@@ -100,7 +100,7 @@ struct UnsavedChangeTests {
         cacher.fail(saves: nil)
         cacher.change(1, to: 7)
         try await until("the change is saved") { cacher.content(1) == 51 }
-        #expect(observer.states.last?.content == 51)
+        try await until("the observer sees 51") { observer.states.last?.content == 51 }
         #expect(drops == 0)
     }
 
@@ -121,7 +121,7 @@ struct UnsavedChangeTests {
         let observer = try await observe()
         cacher.fail(saves: Unavailable())
         #expect(await store[1].update { $0 += 49 })
-        #expect(observer.states.last?.content == 50)
+        try await until("the observer sees 50") { observer.states.last?.content == 50 }
         cacher.change(1, to: 7, delivers: false)
         cacher.fail(saves: nil)
         if waits {

@@ -79,7 +79,10 @@ enum SharedModes {
     }
 
     static func fill(_ cacher: FileCacher<Int, Int>, count: Int) async throws {
-        for key in 0..<count { try await cacher.save(record(key), param: key) }
+        // Many saves of several processes wait for one lock, on a busy disk for longer than their patience.
+        for key in 0..<count {
+            try await until("key \(key) is saved") { (try? await cacher.save(record(key), param: key)) != nil }
+        }
         say("done")
     }
 
@@ -94,6 +97,7 @@ enum SharedModes {
         say("fetched \(try await store[2].requireData())")
         await store[2].update(3)
         say("updated \(try await store[2].requireData())")
+        try await until("a fault is reported") { faults.withLock { $0 } > 0 }
         try await leaveIdle(seconds: 4)
         say("follow \(faults.withLock { $0 })")
     }

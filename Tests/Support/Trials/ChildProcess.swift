@@ -201,10 +201,11 @@ private func spawn(_ path: String, _ arguments: [String], input: Int32, output: 
     posix_spawn_file_actions_addinherit_np(&actions, STDERR_FILENO)
     #else
     if var files = try Directory(path: "/proc/self/fd").list() {
-        while let file = try files.next() {
-            // Closing a descriptor that is already closed in the child is no failure.
-            if let number = Int32(file.name), number > STDERR_FILENO { posix_spawn_file_actions_addclose(&actions, number) }
-        }
+        var last = STDERR_FILENO
+        while let file = try files.next() { last = max(last, Int32(file.name) ?? 0) }
+        // Other threads open files meanwhile. Closing a descriptor below the limit that is not open in the child is no failure.
+        let end = min(last + 256, Int32(clamping: sysconf(Int32(_SC_OPEN_MAX))))
+        for number in STDERR_FILENO + 1..<max(end, last + 1) { posix_spawn_file_actions_addclose(&actions, number) }
     }
     #endif
     // Test threads block all signals, and the child would inherit that mask.

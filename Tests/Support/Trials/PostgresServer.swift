@@ -11,7 +11,7 @@ public final class PostgresServer: Sendable {
     public static let obstacle: String? = programs == nil ? "PostgreSQL is not installed; run apt-get install postgresql" : nil
 
     /// A server that several tests share; it is never restarted.
-    public static let shared = Result { try PostgresServer() }
+    public static let shared = Task.detached { try await PostgresServer.started() }
 
     /// The directory of the newest installed `initdb` and `postgres`.
     private static let programs: String? = {
@@ -30,12 +30,25 @@ public final class PostgresServer: Sendable {
     public let directory: String
     private let process = Lock<ChildProcess?>(nil)
 
-    /// Creates a database and starts its server.
+    /// The lines of `pg_hba.conf` that trust every local user.
+    public static let trust = ["local all all trust", "host all all 127.0.0.1/32 trust"]
+
+    /// Creates a database and starts its server, without blocking a thread of the pool.
     ///
     /// - Parameters:
     ///   - settings: Further settings of the server, such as `max_connections=10`.
     ///   - access: The lines of `pg_hba.conf`; by default, every local user is trusted.
-    public init(_ settings: [String] = [], access: [String] = ["local all all trust", "host all all 127.0.0.1/32 trust"]) throws {
+    /// - Returns: The server.
+    public static func started(_ settings: [String] = [], access: [String] = PostgresServer.trust) async throws -> PostgresServer {
+        try await onOwnThread { try PostgresServer(settings, access: access) }
+    }
+
+    /// Creates a database and starts its server; blocks the calling thread meanwhile.
+    ///
+    /// - Parameters:
+    ///   - settings: Further settings of the server, such as `max_connections=10`.
+    ///   - access: The lines of `pg_hba.conf`; by default, every local user is trusted.
+    public init(_ settings: [String] = [], access: [String] = PostgresServer.trust) throws {
         guard let programs = Self.programs else { throw CocoaError(.fileNoSuchFile) }
         directory = FileManager.default.temporaryDirectory.path(percentEncoded: false) + "/pg-\(UInt32.random(in: 0...UInt32.max))"
         port = try Self.freePort()
@@ -43,18 +56,15 @@ public final class PostgresServer: Sendable {
         if isRoot() { try Self.shell("chown \(Self.user) '\(directory)'") }
         try Self.shell("\(Self.prefix)'\(programs)/initdb' -D '\(directory)/data' -A trust -U cache -E UTF8 --locale=C --no-sync")
         let lines =
-            ([
-                "port=\(port)", "listen_addresses='127.0.0.1'", "unix_socket_directories='\(directory)'", "max_connections=500",
-                // These files need not survive the machine, and a slow disk delays each restart.
-                "fsync=off",
-            ] + settings)
-        try append(lines, to: "postgresql.conf")
+            ["port=\(port)", "listen_addresses='127.0.0.1'", "unix_socket_directories='\(directory)'", "max_connections=500"] + settings
+        // Without `fsync`, because these files need not survive the machine, and a slow disk delays each restart.
+        try append(lines + ["fsync=off"], to: "postgresql.conf")
         try Data((access.joined(separator: "\n") + "\n").utf8).write(to: URL(filePath: "\(directory)/data/pg_hba.conf"))
-        try start()
+        try startAndWait()
     }
 
     deinit {
-        try? stop()
+        try? stopAndWait(atOnce: true)
         try? FileManager.default.removeItem(atPath: directory)
     }
 
@@ -73,22 +83,33 @@ public final class PostgresServer: Sendable {
     }
 
     /// Starts the server and waits until it accepts connections.
-    public func start() throws {
+    public func start() async throws { try await onOwnThread { [self] in try startAndWait() } }
+
+    /// Stops the server and waits for its end.
+    ///
+    /// - Parameter atOnce: Whether the server ends without saving its state, as after a crash.
+    public func stop(atOnce: Bool = false) async throws { try await onOwnThread { [self] in try stopAndWait(atOnce: atOnce) } }
+
+    /// Stops the server and starts it again.
+    ///
+    /// - Parameter atOnce: Whether the server ends without saving its state, as after a crash.
+    public func restart(atOnce: Bool = false) async throws {
+        try await stop(atOnce: atOnce)
+        try await start()
+    }
+
+    private func startAndWait() throws {
         guard let programs = Self.programs else { return }
         // The end of the input, also that of this process, ends the server.
         let script =
             "\(Self.prefix)'\(programs)/postgres' -D '\(directory)/data' >>'\(directory)/log' 2>&1 </dev/null & server=$!; read line; "
             + "kill -INT $server; wait $server; rm -rf '\(directory)'"
         try process.withLock { $0 = try ChildProcess("/bin/sh", ["-c", script]) }
-        for _ in 0..<6000 {
-            if let lines = try? String(contentsOfFile: "\(directory)/data/postmaster.pid", encoding: .utf8),
-                lines.split(separator: "\n", omittingEmptySubsequences: false).dropFirst(7).first?.hasPrefix("ready") == true
-            {
-                return
-            }
-            usleep(10_000)
+        let isReady = waitUntil {
+            (try? String(contentsOfFile: "\(directory)/data/postmaster.pid", encoding: .utf8))?
+                .split(separator: "\n", omittingEmptySubsequences: false).dropFirst(7).first?.hasPrefix("ready") == true
         }
-        throw CocoaError(.fileReadUnknown)
+        if !isReady { throw CocoaError(.fileReadUnknown) }
     }
 
     /// The process identifier of the server; `nil` if it does not run.
@@ -98,27 +119,30 @@ public final class PostgresServer: Sendable {
         }
     }
 
-    /// Stops the server and waits for its end.
-    ///
-    /// - Parameter atOnce: Whether the server ends without saving its state, as after a crash.
-    public func stop(atOnce: Bool = false) throws {
+    private func stopAndWait(atOnce: Bool = false) throws {
         guard let id = processID else { return }
         kill(id, atOnce ? SIGQUIT : SIGINT)
         // The shell has not reaped the server yet; the end of the server removes the file.
-        for _ in 0..<6000 where processID != nil { usleep(5_000) }
+        _ = waitUntil { processID == nil }
         process.withLock { $0 = nil }
     }
 
-    /// Stops the server and starts it again.
-    public func restart(atOnce: Bool = false) throws {
-        try stop(atOnce: atOnce)
-        try start()
+    /// Blocks the calling thread until a condition holds.
+    ///
+    /// - Returns: Whether it holds; `false` only after the limit that a hang reaches.
+    private func waitUntil(_ holds: () -> Bool) -> Bool {
+        let end = ContinuousClock.now + hangLimit
+        while !holds() {
+            guard ContinuousClock.now < end else { return false }
+            usleep(5_000)
+        }
+        return true
     }
 
     /// Sends a signal to the processes that serve connections.
-    public func signalBackends(_ signal: Int32) throws {
+    public func signalBackends(_ signal: Int32) async throws {
         guard let id = processID else { return }
-        try Self.shell("pkill -\(signal) -P \(id) || true")
+        try await onOwnThread { try Self.shell("pkill -\(signal) -P \(id) || true") }
     }
 
     // MARK: The programs
@@ -132,10 +156,10 @@ public final class PostgresServer: Sendable {
         guard child.wait() else { throw CocoaError(.fileWriteUnknown, userInfo: [NSLocalizedDescriptionKey: command]) }
     }
 
-    /// A port that no other program gets from the system while the server restarts: one below those that Linux and macOS hand out.
+    /// Returns a port that no other socket gets by itself: the server is started later, and may be stopped for a while.
     private static func freePort() throws -> Int {
-        for _ in 0..<1000 {
-            let port = UInt16.random(in: 20_000..<32_000)
+        for _ in 0..<100 {
+            let port = UInt16.random(in: 10_000..<30_000)
             if canBind(port) { return Int(port) }
         }
         throw CocoaError(.fileNoSuchFile)
@@ -151,9 +175,9 @@ public final class PostgresServer: Sendable {
         defer { close(socket) }
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
         address.sin_port = port.bigEndian
-        return withUnsafeMutablePointer(to: &address) { pointer in
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        return withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
             }

@@ -4,25 +4,49 @@ internal import StoreOutbox
 /// One wait of a test: its subject, its timeout, and its place in the source.
 ///
 /// The timeout runs in real time. ``ManualTime`` stands still while a test waits, so a timeout on it would never pass.
+///
+/// A pause in which no task runs counts for at most a second, for example while other tests block all threads of the pool. The awaited
+/// condition has had no chance meanwhile.
 struct TestWait: Sendable {
     /// The awaited condition, such as `2 sleepers`.
     private let subject: String
     private let timeout: Duration
-    /// The latest end of the wait, on a clock that stops while the machine sleeps.
-    private let deadline: SuspendingClock.Instant
+    private let rest: Rest
     private let fileID: String
     private let line: Int
+
+    /// The longest time that counts at once.
+    fileprivate static let part = Duration.seconds(1)
+
+    /// The rest of a timeout, on a clock that stops while the machine sleeps.
+    private final class Rest: Sendable {
+        private let state: Lock<(duration: Duration, counted: SuspendingClock.Instant)>
+
+        init(_ timeout: Duration) { state = Lock((timeout, SuspendingClock.now)) }
+
+        /// Subtracts the time since the last call.
+        ///
+        /// - Returns: The rest; zero after the timeout.
+        func count() -> Duration {
+            state.withLock { state in
+                let now = SuspendingClock.now
+                state.duration -= min(state.counted.duration(to: now), TestWait.part)
+                state.counted = now
+                return max(.zero, state.duration)
+            }
+        }
+    }
 
     init(subject: String, timeout: Duration, fileID: String, line: Int) {
         self.subject = subject
         self.timeout = timeout
-        deadline = SuspendingClock.now.advanced(by: timeout)
+        rest = Rest(timeout)
         self.fileID = fileID
         self.line = line
     }
 
-    /// The real time until the deadline; zero after it.
-    var remaining: Duration { max(.zero, SuspendingClock.now.duration(to: deadline)) }
+    /// Returns the rest of the timeout; zero after it.
+    fileprivate func remaining() -> Duration { rest.count() }
 
     /// Returns the error of a wait that timed out.
     func timeoutError(history: [String]) -> StoreError {
@@ -54,7 +78,7 @@ extension WatchedState {
     /// Waits until `condition` returns a value, for a limited real time.
     ///
     /// - Parameters:
-    ///   - wait: The wait; its deadline bounds the call.
+    ///   - wait: The wait; the rest of its timeout bounds the call.
     ///   - isolation: The caller's actor, which the call does not leave.
     ///   - history: Makes the lines that the error shows; runs outside the lock.
     ///   - condition: Receives the state after each change; runs under the lock.
@@ -64,10 +88,12 @@ extension WatchedState {
         _ wait: TestWait, isolation: isolated (any Actor)? = #isolation, history: (State) -> [String],
         until condition: @escaping @Sendable (State) -> Value?
     ) async throws -> Value {
-        do {
-            return try await self.wait(timeout: wait.remaining, until: condition)
-        } catch is WaitTimedOut {
-            throw wait.timeoutError(history: history(current))
+        while true {
+            do {
+                return try await self.wait(timeout: min(wait.remaining(), TestWait.part), until: condition)
+            } catch is WaitTimedOut {
+                if wait.remaining() == .zero { throw wait.timeoutError(history: history(current)) }
+            }
         }
     }
 }

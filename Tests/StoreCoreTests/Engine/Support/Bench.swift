@@ -58,6 +58,11 @@ final class Bench: Sendable {
         try await until("\(count) callers wait") { self.waiting(param) == count }
     }
 
+    /// Waits until the events so far are delivered, which callers and observers may precede.
+    func allEvents() async throws {
+        try await until("all events are delivered") { self.events.all.count == Int(self.store.eventCount) }
+    }
+
     /// Waits until no key is live and nothing is left to prefetch.
     func idle() async throws {
         try await until("no live keys") { self.store.isPrefetchQueueEmpty && self.liveKeys == 0 }

@@ -33,7 +33,7 @@ struct CacherContractTests {
 
     @Test func `shared files keep the contract of shared cachers`() async throws {
         let place = try TemporaryDirectory()
-        try await CacherContract.checkSharing(keys: [1, 2, 3], contents: ["a", "b"]) {
+        try await CacherContract.checkSharing(keys: [1, 2, 3], contents: ["a", "b"], timeout: hangLimit) {
             FileCacher<Int, String>(directory: place.url, sharing: .processes)
         }
     }
