@@ -209,7 +209,7 @@ extension OutboxCore {
     private func outcome(ofDiscarding id: UUID) -> DiscardOutcome {
         guard let item = machine.items[id], item.status != .delivered else { return .unknown }
         // An attempt that has passed its deadline counts as failed. If it never returns, nothing else would remove the command.
-        if machine.isActive(id), !machine.overdue.contains(id) { return .delivering }
+        if machine.isActive(id) ? !machine.overdue.contains(id) : Self.leftBehind.withLock({ $0.contains(id) }) { return .delivering }
         // After a refusal, the origin has not performed the command.
         let isRefused = item.status == .failed && item.failure?.isGivenUp != true
         return item.isAttempted && !isRefused ? .perhapsPerformed : .discarded
