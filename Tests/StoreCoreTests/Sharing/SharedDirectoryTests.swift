@@ -122,6 +122,21 @@ struct SharedDirectoryTests {
         #expect(try await b.save(200, 1, over: b.cacher.position).isSaved)
     }
 
+    @Test func `D3, F8: a record that cannot be read is evicted like any other, and refuses older saves`() async throws {
+        let (a, b) = (try await user(), try await user())
+        let base = b.cacher.position
+        try await a.cacher.save(record(1), param: 1)
+        await a.cacher.settle()
+        // Opening a link fails for every user of the system, as opening a file without permission fails for most.
+        let name = try fileName(1)
+        try place.directory.remove(name)
+        try FileManager.default.createSymbolicLink(at: place.file(name), withDestinationURL: place.file("elsewhere"))
+        try await a.cacher.forgetRevisions(of: [FileKey(1).digest])
+        try place.directory.remove(name)
+        #expect(!(try await b.save(100, 1, over: base).isSaved))
+        #expect(try await b.save(200, 1, over: b.cacher.position).isSaved)
+    }
+
     @Test func `D3: a sweep refuses no save that was decided on after the records that it removes`() async throws {
         let a = try await user()
         for key in 11...12 { try await a.cacher.save(record(1), param: key) }

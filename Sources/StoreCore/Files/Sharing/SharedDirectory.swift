@@ -123,7 +123,8 @@ package final class SharedDirectory: Sendable {
 
         /// Records that the files of some keys are removed, none of which was changed after this number.
         mutating func raiseFloor(to number: UInt64) throws(StoreError) {
-            if number > numbers.floor { try append(.floor(min(number, numbers.head))) }
+            let number = min(number, numbers.head)
+            if number > numbers.floor { try append(.floor(number)) }
         }
 
         private func next(above known: Revision = .none) -> Revision {
