@@ -256,16 +256,17 @@ package final class SharedDirectory: Sendable {
     ///
     /// A save that was decided on before is superseded, so nothing older comes back.
     func removeAll(depth: RecordFiles.Depth = .directory) throws(StoreError) {
-        try transact { transaction throws(StoreError) in
-            do throws(StoreError) {
+        func remove() throws(StoreError) {
+            try transact { transaction throws(StoreError) in
                 try transaction.appendRemovalOfAll()
                 try RecordFiles.removeFiles(in: directory, depth: depth)
-            } catch {
-                guard error.isFullDisk else { throw error }
-                // The log has room for the change once the files are removed.
-                try RecordFiles.removeFiles(in: directory, depth: depth)
-                try transaction.appendRemovalOfAll()
             }
+        }
+        do throws(StoreError) { try remove() } catch {
+            guard error.isFullDisk else { throw error }
+            // The log, which may be a new one, has room for the change once the files are removed.
+            try RecordFiles.removeFiles(in: directory, depth: depth)
+            try remove()
         }
     }
 
