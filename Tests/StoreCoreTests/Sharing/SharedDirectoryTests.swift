@@ -122,6 +122,16 @@ struct SharedDirectoryTests {
         #expect(try await b.save(200, 1, over: b.cacher.position).isSaved)
     }
 
+    @Test func `F2: the first scan removes what a killed compaction of the changes has left behind`() async throws {
+        let a = try await user()
+        let name = ".sharing/" + TemporaryFile.makeName(kind: WritableFile.replacementKind)
+        try place.write([1], name)
+        try await a.cacher.save(record(1), param: 1)
+        await a.cacher.settle()
+        #expect(try place.status(name) == nil)
+        #expect(try await a.content(1) == 1)
+    }
+
     @Test func `D3, F8: a record that cannot be read is evicted like any other, and refuses older saves`() async throws {
         let (a, b) = (try await user(), try await user())
         let base = b.cacher.position
