@@ -344,6 +344,15 @@ struct FileSweepTests {
         #expect(scope.directory(named: "users").lastPathComponent == "users")
     }
 
+    @Test func `a directory of a scope is created with its parents, even if its name begins with a combining accent`() async throws {
+        let scope = CacheScope(directory: place.url.appending(path: "user", directoryHint: .isDirectory))
+        let cacher = FileCacher<Int, String>(directory: scope.directory(named: "\u{301}a"))
+        try await cacher.save(record("Ada"), param: 1)
+        #expect(try await cacher.load(param: 1) == record("Ada"))
+        #expect(Directory(path: place.directory.path(of: "\u{301}a")).parent == place.directory)
+        await cacher.settle()
+    }
+
     @Test(arguments: ["caf", String(repeating: "long", count: 100)])
     func `F3: canonically equal names have one directory of a scope`(_ name: String) {
         let scope = CacheScope(directory: place.url)
