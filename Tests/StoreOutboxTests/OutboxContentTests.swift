@@ -45,6 +45,29 @@ struct OutboxContentTests {
         #expect(again.origin.startedCount == 0)
     }
 
+    private struct OtherAdd: Command {
+        static let name = "add"
+        var key: Int
+        var amounts: [Int]
+    }
+
+    @Test func `O6, O7: a delivered command that cannot be decoded stays in the log until a program folds its change`() async throws {
+        let place = try await directory(saved: 10, isNamed: false)
+        let other = try OutboxBench(in: place)
+        await other.outbox.register(OtherAdd.self, patching: other.store, at: \.key) {
+            $1 += $0.amounts.count
+        } perform: { _, _ in
+        }
+        #expect(other.events.count("cannot decode add") > 0)
+        #expect(await !other.outbox.core.isEmpty)
+        await other.outbox.core.shutDown()
+        let bench = try OutboxBench(in: place)
+        await bench.register()
+        #expect(try await bench.value() == 15)
+        try await bench.settled()
+        #expect(try await bench.saved()?.content == 15)
+    }
+
     @Test func `O7: a delivered command is not applied to a record that names it`() async throws {
         let bench = try await OutboxBench(in: directory(saved: 15, isNamed: true))
         let observer = RecordingObserver(bench.store[1].publish())

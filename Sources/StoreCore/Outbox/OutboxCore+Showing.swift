@@ -146,7 +146,9 @@ extension OutboxCore {
             if let temporary = item.submission.creates, let replacement = item.replacement {
                 registration.replaceKey(temporary, with: replacement)
             }
-            return retire([id])
+            // A program that can decode the command folds its change.
+            if machine.items[id]?.isUnreadable != true { retire([id]) }
+            return
         }
         let changed = patches.flatMap { patch in patch.isIn == nil ? [patch] : patch.lists(toSettle: id) }
         guard !changed.isEmpty else { return retire([id]) }
