@@ -81,6 +81,41 @@ struct OutboxContentTests {
         #expect(bench.origin.startedCount == 0)
     }
 
+    @Test(arguments: [false, true])
+    func `D1, O7: a record that names a command gets no change, even if the delivery is not known yet`(_ isKnown: Bool) async throws {
+        let directory = try TemporaryDirectory()
+        func cacher() -> FileCacher<Int, Int> { FileCacher(directory: directory.file("numbers"), sharing: .processes) }
+        let (files, other) = (cacher(), cacher())
+        let store = Store(cacher: TieredCacher(over: files), time: ManualTime()) { _ in 0 }
+        let outbox = try Outbox(directory: directory.file("outbox"))
+        await outbox.register(Add.self, patching: store, at: \.key) {
+            $1 += $0.amount
+        } perform: { _, _ in
+        }
+        await store[1].update(10)
+        _ = try await files.load(param: 1)
+        let id = try await isKnown ? outbox.submit(Add(key: 1, amount: 5)) : UUID()
+        // This process learns of the record before it learns of the delivery, and perhaps of the command.
+        await outbox.core.log.unfollow()
+        let submitted = OutboxEntry.Fact.submitted(try submission(Add(key: 1, amount: 5)))
+        let facts = (isKnown ? [] : [submitted]) + [.attempted, .delivered(replacement: nil)]
+        let log = try OutboxLog(directory: directory.file("outbox"))
+        _ = try log.append(facts.map { OutboxEntry(id: id, lane: .ofKey(1), fact: $0).record }, durability: .crash)
+        var record = CacheRecord(content: 15, fetchedAt: Date(timeIntervalSince1970: 1_000_000_000))
+        record.fields.commands = [id]
+        try await other.save(record, param: 1)
+        try await until("the record is read") {
+            let known = store.engine.state.withLock { $0.live[BoxedKey(1)]?.value.machine.saving.elsewhere.known }
+            let isRead = known.map { $0.number == other.position.number } ?? true
+            return try await store[1].requireData() >= 15 && isRead
+        }
+        await outbox.core.refresh()
+        try await until("the command is forgotten") { await outbox.core.isEmpty }
+        try await store.waitUntilSaved()
+        #expect(try await store[1].requireData() == 15)
+        #expect(try await other.load(param: 1)?.content == 15)
+    }
+
     @Test func `O7: a delivered command without a record is forgotten, because fetched content contains it`() async throws {
         let bench = try await OutboxBench(in: directory(saved: nil, isNamed: false), fetcher: ScriptedFetcher { _ in .success(15) })
         await bench.register()

@@ -16,9 +16,13 @@ extension StoreEngine {
     }
 
     /// Removes the names of retired commands from a loaded record. Otherwise they would accumulate there.
+    ///
+    /// The record of another process may name a command before this process learns of its delivery. The latest names of shared records
+    /// therefore stay.
     func forgetRetiredCommands(in record: inout CacheRecord<BoxedContent>) {
         guard let names = record.fields.commands, let known = state.withLock({ $0.knownCommands }) else { return }
-        let kept = names.filter { known.contains($0) }
+        let latest = shared == nil ? [] : names.suffix(32)
+        let kept = names.filter { known.contains($0) || latest.contains($0) }
         if kept.count < names.count { record.fields.commands = kept.isEmpty ? nil : kept }
     }
 
