@@ -99,7 +99,7 @@ struct OutboxWayOutTests {
         #expect(bench.origin.commands.map(\.amount) == [5, 7])
     }
 
-    @Test func `O17: a command whose attempt a former outbox has left behind is taken back only after the deadline`() async throws {
+    @Test func `O17: a command that a former outbox still delivers is taken back only after the deadline of the attempt`() async throws {
         let former = try OutboxBench(origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) })
         former.origin.hold()
         await former.register()
