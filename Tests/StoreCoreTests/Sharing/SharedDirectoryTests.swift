@@ -122,6 +122,23 @@ struct SharedDirectoryTests {
         #expect(try await b.save(200, 1, over: b.cacher.position).isSaved)
     }
 
+    @Test func `D3: a compaction of the changes lowers no floor`() async throws {
+        let user = SharedDirectory(place.directory, slots: 8)
+        let evicted = try await user.perform {
+            try user.transact { transaction throws(StoreError) in
+                for key in 0..<14 { _ = try transaction.appendChange(of: FileKey(key), schema: 1) }
+                try transaction.appendRemovalOfAll()
+                let evicted = try transaction.appendChange(of: FileKey(14), schema: 1).number
+                _ = try transaction.appendChange(of: FileKey(15), schema: 1)
+                try transaction.raiseFloor(to: evicted)
+                return evicted
+            }
+        }
+        let numbers = try #require(try changeNumbers(in: place))
+        #expect(numbers.floor == evicted)
+        #expect(numbers.head == evicted + 1)
+    }
+
     @Test func `F2: the first scan removes what a killed compaction of the changes has left behind`() async throws {
         let a = try await user()
         let name = ".sharing/" + TemporaryFile.makeName(kind: WritableFile.replacementKind)
