@@ -125,7 +125,7 @@ struct SharedDirectoryTests {
     @Test func `D3: a compaction of the changes lowers no floor`() async throws {
         let user = SharedDirectory(place.directory, slots: 8)
         let evicted = try await user.perform {
-            try user.transact { transaction throws(StoreError) in
+            try user.transact { transaction throws(StoreError) -> UInt64 in
                 for key in 0..<14 { _ = try transaction.appendChange(of: FileKey(key), schema: 1) }
                 try transaction.appendRemovalOfAll()
                 let evicted = try transaction.appendChange(of: FileKey(14), schema: 1).number
