@@ -17,7 +17,7 @@ struct OutboxContentTests {
     }
 
     /// A directory as a process leaves it that dies after the origin has performed an addition of five to ten.
-    private func directory(saved: Int?, isNamed: Bool) async throws -> TemporaryDirectory {
+    private func directory(saved: Int?, isNamed: Bool, isLogged: Bool = true) async throws -> TemporaryDirectory {
         let directory = try TemporaryDirectory()
         let id = UUID()
         if let saved {
@@ -26,9 +26,8 @@ struct OutboxContentTests {
             try await FileCacher<Int, Int>(directory: directory.file("numbers")).save(record, param: 1)
         }
         let log = try OutboxLog(directory: directory.file("outbox"))
-        let facts: [OutboxEntry.Fact] = [
-            .submitted(try submission(Add(key: 1, amount: 5))), .attempted, .delivered(replacement: nil),
-        ]
+        let begun: [OutboxEntry.Fact] = [.submitted(try submission(Add(key: 1, amount: 5))), .attempted]
+        let facts = begun + (isLogged ? [.delivered(replacement: nil)] : [])
         _ = try log.append(facts.map { OutboxEntry(id: id, lane: .ofKey(1), fact: $0).record }, durability: .crash)
         return directory
     }
@@ -43,6 +42,17 @@ struct OutboxContentTests {
         await again.register()
         #expect(try await again.value() == 15)
         #expect(again.origin.startedCount == 0)
+    }
+
+    @Test func `O7: a command is not applied to a record that names it, even if the log has lost its delivery`() async throws {
+        let bench = try await OutboxBench(in: directory(saved: 15, isNamed: true, isLogged: false))
+        await bench.register()
+        #expect(try await bench.value() == 15)
+        bench.outbox.start()
+        try await bench.settled()
+        #expect(bench.origin.startedCount == 1)
+        #expect(try await bench.value() == 15)
+        #expect(try await bench.saved()?.content == 15)
     }
 
     private struct OtherAdd: Command {

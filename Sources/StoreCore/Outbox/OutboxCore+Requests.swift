@@ -24,7 +24,8 @@ extension OutboxCore {
         for (temporary, replacement) in machine.replacements {
             registration.replaceKey(temporary, with: replacement, unlessShown: moving.contains(temporary))
         }
-        for engine in registration.engines { engine.knowCommands(items.lazy.filter { $0.status == .delivered }.map(\.id)) }
+        // After a loss of power, a record may name a command whose delivery the log no longer has.
+        for engine in registration.engines { engine.knowCommands(items.lazy.map(\.id)) }
         for item in machine.commands(where: { $0.submission.name == registration.name && $0.status == .failed }) { abandon(item) }
         if !registration.engines.isEmpty { show(items) }
         for item in items {

@@ -7,12 +7,13 @@ package import Foundation
 // The commands of an outbox that change the content of this store.
 
 extension StoreEngine {
-    /// Learns which commands of a registered outbox are delivered and not retired. Records need not name any other command.
-    ///
-    /// - Parameter delivered: The commands that are delivered and not retired.
-    package func knowCommands(_ delivered: some Sequence<UUID>) {
-        let delivered = Set(delivered)
-        state.withLock { $0.knownCommands = ($0.knownCommands ?? []).union(delivered) }
+    /// Learns which commands of a registered outbox are pending, or delivered and not retired. Records need not name any other command.
+    package func knowCommands(_ ids: some Sequence<UUID>) {
+        let ids = Set(ids)
+        state.withLock { state in
+            if state.knownCommands == nil { state.knownCommands = [] }
+            state.knownCommands?.formUnion(ids)
+        }
     }
 
     /// Removes the names of retired commands from a loaded record. Otherwise they would accumulate there.
