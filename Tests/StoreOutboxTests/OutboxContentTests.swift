@@ -55,6 +55,19 @@ struct OutboxContentTests {
         #expect(try await bench.saved()?.content == 15)
     }
 
+    @Test func `O7: a command is not applied to a record that names it and was read before the registration of its type`() async throws {
+        let bench = try await OutboxBench(in: directory(saved: 15, isNamed: true))
+        await bench.outbox.register(Draft.self, patching: bench.store, at: \.key) {
+            $1 = $0.value
+        } perform: { _, _ in
+        }
+        #expect(try await bench.value() == 15)
+        await bench.register()
+        #expect(try await bench.value() == 15)
+        try await bench.settled()
+        #expect(try await bench.saved()?.content == 15)
+    }
+
     private struct OtherAdd: Command {
         static let name = "add"
         var key: Int

@@ -24,8 +24,8 @@ extension OutboxCore {
         for (temporary, replacement) in machine.replacements {
             registration.replaceKey(temporary, with: replacement, unlessShown: moving.contains(temporary))
         }
-        // After a loss of power, a record may name a command whose delivery the log no longer has.
-        for engine in registration.engines { engine.knowCommands(items.lazy.map(\.id)) }
+        // A record may name a command whose delivery the log has lost, or whose type is registered later.
+        for engine in registration.engines { engine.knowCommands(machine.items.keys) }
         for item in machine.commands(where: { $0.submission.name == registration.name && $0.status == .failed }) { abandon(item) }
         if !registration.engines.isEmpty { show(items) }
         for item in items {
