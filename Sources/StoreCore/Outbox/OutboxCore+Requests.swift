@@ -24,7 +24,7 @@ extension OutboxCore {
         for (temporary, replacement) in machine.replacements {
             registration.replaceKey(temporary, with: replacement, unlessShown: moving.contains(temporary))
         }
-        // A record may name a command whose delivery the log has lost, or whose type is registered later.
+        // A record may name a command that the log has lost the delivery of, or one of a type that is registered later.
         for engine in registration.engines { engine.knowCommands(machine.items.keys) }
         for item in machine.commands(where: { $0.submission.name == registration.name && $0.status == .failed }) { abandon(item) }
         if !registration.engines.isEmpty { show(items) }
