@@ -314,6 +314,23 @@ struct SharedDirectoryTests {
         try await until { try await b.save(3, 1, over: b.cacher.position).isSaved }
     }
 
+    @Test func `D3, D7: after damage to the log, no older content takes the place of a removed record`() async throws {
+        func cacher() -> FileCacher<Int, Int> { FileCacher(directory: place.url, sharing: .processes) }
+        let a = cacher()
+        try await a.save(record(1), param: 2)
+        let base = a.position
+        try await a.save(record(1), param: 1)
+        try await a.removeAll()
+        // The last bit belongs to the removal.
+        var bytes = try place.bytes(".sharing/changes")
+        bytes[bytes.count - 1] ^= 1
+        try place.write(bytes, ".sharing/changes")
+        let b = cacher()
+        #expect(!(try await b.save(record(100), param: 1, over: base).isSaved))
+        #expect(try await b.save(record(200), param: 1, over: b.position).isSaved)
+        #expect(try await a.load(param: 1)?.content == 200)
+    }
+
     @Test func `D3: a log that lost its latest changes continues above the records' revisions`() async throws {
         let a = try await user()
         try await a.cacher.save(record(1), param: 1)

@@ -232,6 +232,9 @@ package final class SharedDirectory: Sendable {
         let known = position?.number ?? 0
         if transaction.numbers.head < known { (transaction.numbers.start, transaction.numbers.head) = (known, known) }
         if isDamaged {
+            // A removal may be among the lost changes, so nothing that was decided on before may be saved without a record.
+            transaction.numbers.head &+= 1
+            transaction.numbers.floor = transaction.numbers.head
             try transaction.keep([])
         } else if transaction.numbers != found {
             try transaction.append(.began(transaction.numbers))
