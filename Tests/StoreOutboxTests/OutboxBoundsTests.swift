@@ -90,6 +90,32 @@ struct OutboxBoundsTests {
         #expect(again.origin.startedCount == 1)
     }
 
+    @Test(arguments: [false, true])
+    func `O5: a delay that the origin has asked for ends with the command's failure, and with its replacement`(_ replaces: Bool) {
+        var machine = OutboxMachine()
+        machine.register("c", version: 1)
+        let (id, date) = (UUID(), Date(timeIntervalSince1970: 1_000_000_000))
+        func submission() -> OutboxEntry.Submission {
+            OutboxEntry.Submission(
+                name: "c", version: 1, subject: .none, references: [], creates: nil, supersedes: nil, delivery: UUID(), date: date,
+                payload: Data())
+        }
+        let deferral = OutboxEntry.Deferral(attempts: 1, date: date, delay: .seconds(3_600), requested: .seconds(3_600), error: "")
+        let end: [OutboxEntry.Fact] =
+            replaces ? [.replaced(submission())] : [.failed(.init(attempts: 1, date: date, error: "")), .retried]
+        for fact in [.submitted(submission()), .deferred(deferral)] + end {
+            machine.apply(OutboxEntry(id: id, lane: "a", fact: fact), date: date)
+        }
+        machine.start()
+        machine.setDeliverer(true)
+        #expect(machine.isActive(id))
+        // The attempt could not be logged.
+        machine.ended(id, retryAfter: .seconds(300))
+        #expect(!machine.isActive(id))
+        machine.triggered()
+        #expect(machine.isActive(id))
+    }
+
     @Test func `C24: a delay in the log never outlives the limit`() throws {
         var machine = OutboxMachine()
         machine.register("c", version: 1)

@@ -17,7 +17,7 @@ struct OutboxContentTests {
     }
 
     /// A directory as a process leaves it that dies after the origin has performed an addition of five to ten.
-    private func directory(saved: Int?, isNamed: Bool) async throws -> TemporaryDirectory {
+    private func directory(saved: Int?, isNamed: Bool, isLogged: Bool = true) async throws -> TemporaryDirectory {
         let directory = try TemporaryDirectory()
         let id = UUID()
         if let saved {
@@ -26,9 +26,8 @@ struct OutboxContentTests {
             try await FileCacher<Int, Int>(directory: directory.file("numbers")).save(record, param: 1)
         }
         let log = try OutboxLog(directory: directory.file("outbox"))
-        let facts: [OutboxEntry.Fact] = [
-            .submitted(try submission(Add(key: 1, amount: 5))), .attempted, .delivered(replacement: nil),
-        ]
+        let begun: [OutboxEntry.Fact] = [.submitted(try submission(Add(key: 1, amount: 5))), .attempted]
+        let facts = begun + (isLogged ? [.delivered(replacement: nil)] : [])
         _ = try log.append(facts.map { OutboxEntry(id: id, lane: .ofKey(1), fact: $0).record }, durability: .crash)
         return directory
     }
@@ -45,6 +44,53 @@ struct OutboxContentTests {
         #expect(again.origin.startedCount == 0)
     }
 
+    @Test func `O7: a command is not applied to a record that names it, even if the log has lost its delivery`() async throws {
+        let bench = try await OutboxBench(in: directory(saved: 15, isNamed: true, isLogged: false))
+        await bench.register()
+        #expect(try await bench.value() == 15)
+        bench.outbox.start()
+        try await bench.settled()
+        #expect(bench.origin.startedCount == 1)
+        #expect(try await bench.value() == 15)
+        #expect(try await bench.saved()?.content == 15)
+    }
+
+    @Test func `O7: a command is not applied to a record that names it and was read before the registration of its type`() async throws {
+        let bench = try await OutboxBench(in: directory(saved: 15, isNamed: true))
+        await bench.outbox.register(Draft.self, patching: bench.store, at: \.key) {
+            $1 = $0.value
+        } perform: { _, _ in
+        }
+        #expect(try await bench.value() == 15)
+        await bench.register()
+        #expect(try await bench.value() == 15)
+        try await bench.settled()
+        #expect(try await bench.saved()?.content == 15)
+    }
+
+    private struct OtherAdd: Command {
+        static let name = "add"
+        var key: Int
+        var amounts: [Int]
+    }
+
+    @Test func `O6, O7: a delivered command that cannot be decoded stays in the log until a program folds its change`() async throws {
+        let place = try await directory(saved: 10, isNamed: false)
+        let other = try OutboxBench(in: place)
+        await other.outbox.register(OtherAdd.self, patching: other.store, at: \.key) {
+            $1 += $0.amounts.count
+        } perform: { _, _ in
+        }
+        #expect(other.events.count("cannot decode add") > 0)
+        #expect(await !other.outbox.core.isEmpty)
+        await other.outbox.core.shutDown()
+        let bench = try OutboxBench(in: place)
+        await bench.register()
+        #expect(try await bench.value() == 15)
+        try await bench.settled()
+        #expect(try await bench.saved()?.content == 15)
+    }
+
     @Test func `O7: a delivered command is not applied to a record that names it`() async throws {
         let bench = try await OutboxBench(in: directory(saved: 15, isNamed: true))
         let observer = RecordingObserver(bench.store[1].publish())
@@ -56,6 +102,41 @@ struct OutboxContentTests {
         await bench.store[1].update { $0 += 100 }
         #expect(try await bench.saved()?.content == 115)
         #expect(bench.origin.startedCount == 0)
+    }
+
+    @Test(arguments: [false, true])
+    func `D1, O7: a record that names a command gets no change, even if the delivery is not known yet`(_ isKnown: Bool) async throws {
+        let directory = try TemporaryDirectory()
+        func cacher() -> FileCacher<Int, Int> { FileCacher(directory: directory.file("numbers"), sharing: .processes) }
+        let (files, other) = (cacher(), cacher())
+        let store = Store(cacher: TieredCacher(over: files), time: ManualTime()) { _ in 0 }
+        let outbox = try Outbox(directory: directory.file("outbox"))
+        await outbox.register(Add.self, patching: store, at: \.key) {
+            $1 += $0.amount
+        } perform: { _, _ in
+        }
+        await store[1].update(10)
+        _ = try await files.load(param: 1)
+        let id = try await isKnown ? outbox.submit(Add(key: 1, amount: 5)) : UUID()
+        // This process learns of the record before it learns of the delivery, and perhaps of the command.
+        await outbox.core.log.unfollow()
+        let submitted = OutboxEntry.Fact.submitted(try submission(Add(key: 1, amount: 5)))
+        let facts = (isKnown ? [] : [submitted]) + [.attempted, .delivered(replacement: nil)]
+        let log = try OutboxLog(directory: directory.file("outbox"))
+        _ = try log.append(facts.map { OutboxEntry(id: id, lane: .ofKey(1), fact: $0).record }, durability: .crash)
+        var record = CacheRecord(content: 15, fetchedAt: Date(timeIntervalSince1970: 1_000_000_000))
+        record.fields.commands = [id]
+        try await other.save(record, param: 1)
+        try await until("the record is read") {
+            let known = store.engine.state.withLock { $0.live[BoxedKey(1)]?.value.machine.saving.elsewhere.known }
+            let isRead = known.map { $0.number == other.position.number } ?? true
+            return try await store[1].requireData() >= 15 && isRead
+        }
+        await outbox.core.refresh()
+        try await until("the command is forgotten") { await outbox.core.isEmpty }
+        try await store.waitUntilSaved()
+        #expect(try await store[1].requireData() == 15)
+        #expect(try await other.load(param: 1)?.content == 15)
     }
 
     @Test func `O7: a delivered command without a record is forgotten, because fetched content contains it`() async throws {

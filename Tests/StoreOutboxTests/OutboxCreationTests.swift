@@ -25,6 +25,27 @@ struct AppendText: Command, Hashable {
     }
 }
 
+/// Links two notes. No command can be encoded while the switch is on.
+private struct LinkNotes: Command, Hashable {
+    static let name = "link"
+    static let isBroken = Lock(false)
+    var from: String
+    var to: String
+
+    private enum CodingKeys: String, CodingKey { case from, to }
+
+    func replacing(_ identifiers: IdentifierReplacement) -> LinkNotes {
+        LinkNotes(from: identifiers[from], to: identifiers[to])
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        if Self.isBroken.withLock({ $0 }) { throw Offline() }
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(from, forKey: .from)
+        try container.encode(to, forKey: .to)
+    }
+}
+
 /// Entities that are created under a temporary identifier.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct OutboxCreationTests {
@@ -114,6 +135,28 @@ struct OutboxCreationTests {
         #expect(try await notes.saved("42-t") == "abcd")
         #expect(try await notes.saved("t") == nil)
         #expect(observer.states.compactMap(\.content).allSatisfy { ["ab", "abc", "abcd"].contains($0) })
+    }
+
+    @Test func `O8: a command that could not be rewritten after one creation gets both keys after the next one`() async throws {
+        let notes = try Notes(
+            creating: ScriptedDeliveries { delivery in
+                let (id, attempt) = (delivery.command.id, delivery.delivery.attempt)
+                return id == "u" && attempt == 1 ? .failure(Offline()) : .success(Created("42-\(id)"))
+            })
+        await notes.register()
+        let links = WatchedState<[LinkNotes]>([])
+        await notes.outbox.register(LinkNotes.self) { command, _ in links.update { $0.append(command) } }
+        try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
+        try await notes.outbox.submit(CreateNote(id: "u", text: "b"))
+        try await notes.outbox.submit(LinkNotes(from: "t", to: "u"))
+        LinkNotes.isBroken.withLock { $0 = true }
+        notes.outbox.start()
+        for event in ["delivered", "log failed", "attempt 1 failed"] { try await notes.events.first(event) }
+        LinkNotes.isBroken.withLock { $0 = false }
+        // Ends the delay of the second creation before the command is rewritten again.
+        await notes.outbox.core.triggered()
+        try await notes.settled()
+        #expect(links.current == [LinkNotes(from: "42-t", to: "42-u")])
     }
 
     @Test func `O8: the temporary key and its replacement survive restarts`() async throws {

@@ -99,6 +99,27 @@ struct OutboxWayOutTests {
         #expect(bench.origin.commands.map(\.amount) == [5, 7])
     }
 
+    @Test func `O17: a command that a former outbox still delivers is taken back only after the deadline of the attempt`() async throws {
+        let former = try OutboxBench(origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) })
+        former.origin.hold()
+        await former.register()
+        former.outbox.start()
+        let id = try await former.outbox.submit(Add(key: 1, amount: 5))
+        try await former.origin.started(count: 1, timeout: .seconds(600))
+        try await until { former.time.sleeperCount > 0 }
+        await former.outbox.core.shutDown()
+        let next = try OutboxBench(in: former.directory)
+        await next.register()
+        #expect(try await next.outbox.discard(id) == .delivering)
+        #expect(try await next.outbox.replace(id, with: Add(key: 1, amount: 50)) == .delivering)
+        former.time.advance(by: OutboxPolicy.default.attemptTimeout)
+        try await former.events.first("attempt is overdue")
+        #expect(try await next.outbox.discard(id) == .perhapsPerformed)
+        former.origin.release()
+        try await former.events.first("dropped a late success")
+        #expect(await next.outbox.core.isEmpty)
+    }
+
     @Test(arguments: [false, true])
     func `O10, O17: a late fatal failure of a command that was taken back stops no deliveries`(_ clears: Bool) async throws {
         var policy = OutboxPolicy()

@@ -12,6 +12,8 @@ internal import StorePlatform
 extension OutboxCore {
     /// The commands with an attempt that begins or runs in this process, even for an outbox that was shut down.
     private static let performing = WatchedState<Set<UUID>>([])
+    /// The commands that outboxes have left behind during an attempt when they were shut down, until the deadline of the attempt.
+    static let leftBehind = Lock<Set<UUID>>([])
 
     func begin(_ id: UUID) {
         // Precedes the look at the log: an attempt of another outbox that ended before has logged its result.
@@ -83,6 +85,7 @@ extension OutboxCore {
         // The attempt may have ended meanwhile, and the next one may have begun.
         guard attempts.read({ $0[id] == task }) else { return }
         task.cancel()
+        Self.leftBehind.withLock { _ = $0.remove(id) }
         machine.passedDeadline(id)
         report(.attemptOverdue, id)
         carryOut()
@@ -129,6 +132,7 @@ extension OutboxCore {
             }
         }
         attempts.update { $0[id] = nil }
+        Self.leftBehind.withLock { _ = $0.remove(id) }
         Self.performing.update { $0.remove(id) }
         machine.ended(id)
         carryOut()

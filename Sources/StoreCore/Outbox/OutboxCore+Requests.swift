@@ -24,7 +24,8 @@ extension OutboxCore {
         for (temporary, replacement) in machine.replacements {
             registration.replaceKey(temporary, with: replacement, unlessShown: moving.contains(temporary))
         }
-        for engine in registration.engines { engine.knowCommands(items.lazy.filter { $0.status == .delivered }.map(\.id)) }
+        // A record may name a command that the log has lost the delivery of, or one of a type that is registered later.
+        for engine in registration.engines { engine.knowCommands(machine.items.keys) }
         for item in machine.commands(where: { $0.submission.name == registration.name && $0.status == .failed }) { abandon(item) }
         if !registration.engines.isEmpty { show(items) }
         for item in items {
@@ -209,7 +210,7 @@ extension OutboxCore {
     private func outcome(ofDiscarding id: UUID) -> DiscardOutcome {
         guard let item = machine.items[id], item.status != .delivered else { return .unknown }
         // An attempt that has passed its deadline counts as failed. If it never returns, nothing else would remove the command.
-        if machine.isActive(id), !machine.overdue.contains(id) { return .delivering }
+        if machine.isActive(id) ? !machine.overdue.contains(id) : Self.leftBehind.withLock({ $0.contains(id) }) { return .delivering }
         // After a refusal, the origin has not performed the command.
         let isRefused = item.status == .failed && item.failure?.isGivenUp != true
         return item.isAttempted && !isRefused ? .perhapsPerformed : .discarded

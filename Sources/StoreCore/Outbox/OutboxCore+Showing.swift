@@ -146,7 +146,9 @@ extension OutboxCore {
             if let temporary = item.submission.creates, let replacement = item.replacement {
                 registration.replaceKey(temporary, with: replacement)
             }
-            return retire([id])
+            // A program that can decode the command folds its change.
+            if machine.items[id]?.isUnreadable != true { retire([id]) }
+            return
         }
         let changed = patches.flatMap { patch in patch.isIn == nil ? [patch] : patch.lists(toSettle: id) }
         guard !changed.isEmpty else { return retire([id]) }
@@ -260,8 +262,13 @@ extension OutboxCore {
         return machine.pendingReferrers(to: temporary, of: creator.id).compactMap { id in
             guard let item = machine.items[id], let registration = registrations[item.submission.name], let command = bind(item)
             else { return nil }
+            // Another identifier may have been replaced before, and the log may not have accepted the command then.
+            var replacements = [temporary: replacement]
+            for reference in item.submission.references where reference != temporary {
+                replacements[reference] = machine.replacements[reference]
+            }
             // A command that cannot be encoded is rewritten later, which reports the error.
-            return try? rewritten(item, command, registration, [temporary: replacement])
+            return try? rewritten(item, command, registration, replacements)
         }
     }
 

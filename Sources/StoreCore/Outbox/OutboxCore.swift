@@ -115,6 +115,8 @@ actor OutboxCore {
         for task in attempts.current.values { task.cancel() }
         for task in logWaits.values { task.cancel() }
         // An attempt may never return. Until then, ``performing`` keeps the next outbox of this process from delivering its command.
+        let left = attempts.current.keys.filter { !machine.overdue.contains($0) }
+        Self.leftBehind.withLock { $0.formUnion(left) }
         lease = nil
     }
 

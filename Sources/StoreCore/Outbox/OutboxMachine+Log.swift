@@ -135,8 +135,7 @@ extension OutboxMachine {
             setStatus(.failed, of: id)
             items[id]?.failure = failure
             items[id]?.attempts = failure.attempts
-            items[id]?.notBefore = nil
-            items[id]?.deferral = nil
+            items[id]?.endDelay()
             actions.append(.hide(id))
             if rules.continuesAfterFailure { leaveLane(id) }
             for referrer in pendingReferrers(to: item.submission.creates, of: id) {
@@ -238,8 +237,7 @@ extension OutboxMachine {
         if submission.delivery != item.submission.delivery {
             items[id]?.isAttempted = false
             items[id]?.attempts = 0
-            items[id]?.deferral = nil
-            items[id]?.notBefore = nil
+            items[id]?.endDelay()
         }
         if item.status == .failed {
             if submission.creates == item.submission.creates { retried(id) } else { makePending(id) }

@@ -73,6 +73,8 @@ struct OutboxMachine: Sendable {
         var hasContent = false
         /// Whether the payload cannot be decoded.
         var isUnreadable = false
+
+        mutating func endDelay() { (deferral, notBefore, requestedUntil) = (nil, nil, nil) }
     }
 
     /// The commands that must be delivered one after another.

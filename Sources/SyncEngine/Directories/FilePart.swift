@@ -198,11 +198,14 @@ public final class FilePart: Sendable {
         let (isAdopted, adoptedDigest, known) = state.withLock { ($0.isAdopted, $0.adoptedDigest, $0.hasBegun ? $0.hash : SHA256()) }
         let whole: Whole
         if isAdopted {
-            guard let directory = try state.withLock({ $0.working }) ?? places.parts.directory(names.directory) else {
+            // Opening the file would create a missing one.
+            guard let directory = try state.withLock({ $0.working }) ?? places.parts.directory(names.directory),
+                try directory.status(of: PartNames.workingFile) != nil
+            else {
                 throw SyncError(
                     .transferMisused,
-                    "cannot install “\(path.shownSafely)”: the transfer adopted a working file, but never called workingFile(); write the "
-                        + "file to the URL that it returns")
+                    "cannot install “\(path.shownSafely)”: the transfer adopted a working file that does not exist; write the file to the "
+                        + "URL that workingFile() returns")
             }
             let adopted = try directory.writable(PartNames.workingFile)
             let status = try adopted.status()

@@ -147,6 +147,26 @@ struct FaultTests {
         #expect(await bench.store[1].getData(from: .cache) == 70)
     }
 
+    @Test(arguments: Backing.withCacher, [Duration.seconds(86_400), .seconds(-86_400)])
+    func `C6: the clock decides neither which records a failed clear() has left behind, nor which were saved since`(
+        _ backing: Backing, _ shift: Duration
+    ) async throws {
+        let bench = Bench(backing)
+        // The clock is ahead either at the save or at the clearing.
+        if shift < .zero { bench.time.shiftDate(by: Duration.zero - shift) }
+        await bench.store[1].update(70)
+        if shift < .zero { bench.time.shiftDate(by: shift) }
+        bench.cacher.fail(.removeAll)
+        if shift > .zero { bench.time.shiftDate(by: shift) }
+        await #expect(throws: StoreError.self) { try await bench.store.clear() }
+        if shift > .zero { bench.time.shiftDate(by: Duration.zero - shift) }
+        bench.cacher.recover()
+        #expect(await bench.store[1].getData(from: .cache) == nil)
+        await bench.store[2].update(71)
+        try await bench.idle()
+        #expect(await bench.store[2].getData(from: .cache) == 71)
+    }
+
     @Test(arguments: Backing.withCacher)
     func `C6: a successful clear() makes up for a failed one`(_ backing: Backing) async throws {
         let bench = Bench(backing)

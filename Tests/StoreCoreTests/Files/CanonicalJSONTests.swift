@@ -51,6 +51,25 @@ struct CanonicalJSONTests {
         enum Name: CodingKey { case derived, list }
     }
 
+    /// A value that opens the containers of one name twice, as a class and its superclass may.
+    private struct Reopened: Encodable {
+        func encode(to encoder: any Encoder) throws {
+            for name in Name.allCases {
+                var container = encoder.container(keyedBy: Name.self)
+                var inner = container.nestedContainer(keyedBy: Name.self, forKey: .inner)
+                try inner.encode(1, forKey: name)
+                var list = container.nestedUnkeyedContainer(forKey: .list)
+                try list.encode(2)
+            }
+        }
+
+        enum Name: CodingKey, CaseIterable { case inner, list }
+    }
+
+    @Test func `F3: a second container for one name adds to the first`() throws {
+        #expect(try text(Reopened()) == #"{"inner":{"inner":1,"list":1},"list":[2,2]}"#)
+    }
+
     @Test func `a value that is not an object is encoded alone`() throws {
         #expect(try text(7) == "7")
         #expect(try text(Int8(-7)) == "-7")

@@ -344,6 +344,14 @@ struct FileSweepTests {
         #expect(scope.directory(named: "users").lastPathComponent == "users")
     }
 
+    @Test func `F1: a directory is created with its parents, even if its name begins with a combining accent`() throws {
+        let parent = Directory(path: place.directory.path(of: "user"))
+        let directory = Directory(path: parent.path(of: "\u{301}a"))
+        #expect(directory.parent == parent)
+        try directory.create()
+        #expect(try directory.status()?.kind == .directory)
+    }
+
     @Test(arguments: ["caf", String(repeating: "long", count: 100)])
     func `F3: canonically equal names have one directory of a scope`(_ name: String) {
         let scope = CacheScope(directory: place.url)

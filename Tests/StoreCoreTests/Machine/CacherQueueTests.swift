@@ -57,15 +57,21 @@ struct CacherQueueTests {
         #expect(queue.nextRetry(after: .zero, now: .distantFuture, where: { _ in true }) == (busy == 0 ? 2 : 0))
     }
 
-    @Test func `C6: a record from before a failed clear is not loaded again`() {
+    @Test func `C6: a record from before a failed clear is not loaded again, and one that was saved since is`() {
         var queue = CacherQueue<Int>()
         let began = Date(timeIntervalSince1970: 100)
-        for fails in [true, false] {
+        for fails in [true, true, false] {
             queue.removeAll(1)
             _ = queue.clearingEnded(began: began, fails: fails)
-            #expect(queue.isCleared(began) == fails)
-            #expect(queue.isCleared(began.addingTimeInterval(.nan)) == fails)
-            #expect(!queue.isCleared(began.addingTimeInterval(1)))
+            // The date counts for the records of other users only.
+            #expect(queue.isCleared(0, nil) == fails)
+            #expect(queue.isCleared(0, began) == fails)
+            #expect(queue.isCleared(0, began.addingTimeInterval(.nan)) == fails)
+            #expect(!queue.isCleared(0, began.addingTimeInterval(1)))
+            queue.saved(0)
+            #expect(!queue.isCleared(0, nil))
+            #expect(!queue.isCleared(0, began.addingTimeInterval(-1)))
+            #expect(queue.isCleared(1, nil) == fails)
         }
     }
 }

@@ -122,6 +122,48 @@ struct SharedDirectoryTests {
         #expect(try await b.save(200, 1, over: b.cacher.position).isSaved)
     }
 
+    @Test func `D3: a compaction of the changes lowers no floor`() async throws {
+        let user = SharedDirectory(place.directory, slots: 8)
+        let evicted = try await user.perform {
+            try user.transact { transaction throws(StoreError) -> UInt64 in
+                for key in 0..<14 { _ = try transaction.appendChange(of: FileKey(key), schema: 1) }
+                try transaction.appendRemovalOfAll()
+                let evicted = try transaction.appendChange(of: FileKey(14), schema: 1).number
+                _ = try transaction.appendChange(of: FileKey(15), schema: 1)
+                try transaction.raiseFloor(to: evicted)
+                return evicted
+            }
+        }
+        let numbers = try #require(try changeNumbers(in: place))
+        #expect(numbers.floor == evicted)
+        #expect(numbers.head == evicted + 1)
+    }
+
+    @Test func `F2: the first scan removes what a killed compaction of the changes has left behind`() async throws {
+        let a = try await user()
+        let name = ".sharing/" + TemporaryFile.makeName(kind: WritableFile.replacementKind)
+        try place.write([1], name)
+        try await a.cacher.save(record(1), param: 1)
+        await a.cacher.settle()
+        #expect(try place.status(name) == nil)
+        #expect(try await a.content(1) == 1)
+    }
+
+    @Test func `D3, F8: a record that cannot be read is evicted like any other, and refuses older saves`() async throws {
+        let (a, b) = (try await user(), try await user())
+        let base = b.cacher.position
+        try await a.cacher.save(record(1), param: 1)
+        await a.cacher.settle()
+        // Opening a link fails for every user of the system, as opening a file without permission fails for most.
+        let name = try fileName(1)
+        try place.directory.remove(name)
+        try FileManager.default.createSymbolicLink(at: place.file(name), withDestinationURL: place.file("elsewhere"))
+        try await a.cacher.forgetRevisions(of: [FileKey(1).digest])
+        try place.directory.remove(name)
+        #expect(!(try await b.save(100, 1, over: base).isSaved))
+        #expect(try await b.save(200, 1, over: b.cacher.position).isSaved)
+    }
+
     @Test func `D3: a sweep refuses no save that was decided on after the records that it removes`() async throws {
         let a = try await user()
         for key in 11...12 { try await a.cacher.save(record(1), param: key) }
@@ -273,6 +315,23 @@ struct SharedDirectoryTests {
         #expect(try await b.content(1) == 2)
         // The position advances after the gap was delivered.
         try await until { try await b.save(3, 1, over: b.cacher.position).isSaved }
+    }
+
+    @Test func `D3, D7: after damage to the log, no older content takes the place of a removed record`() async throws {
+        func cacher() -> FileCacher<Int, Int> { FileCacher(directory: place.url, sharing: .processes) }
+        let a = cacher()
+        try await a.save(record(1), param: 2)
+        let base = a.position
+        try await a.save(record(1), param: 1)
+        try await a.removeAll()
+        // The last bit belongs to the removal.
+        var bytes = try place.bytes(".sharing/changes")
+        bytes[bytes.count - 1] ^= 1
+        try place.write(bytes, ".sharing/changes")
+        let b = cacher()
+        #expect(!(try await b.save(record(100), param: 1, over: base).isSaved))
+        #expect(try await b.save(record(200), param: 1, over: b.position).isSaved)
+        #expect(try await a.load(param: 1)?.content == 200)
     }
 
     @Test func `D3: a log that lost its latest changes continues above the records' revisions`() async throws {

@@ -185,15 +185,26 @@ struct SharedHostilityTests {
     }
 
     #if os(Linux)
-    @Test(.enabled(if: canMountSmallDisks()))
-    func `D7: on a full disk, a record can be removed, and all records can`() async throws {
+    /// Runs a mode of the other process on a small disk.
+    private func smallDisk(_ mode: String) throws -> ChildProcess {
         let path = place.directory.path
         let program = try ChildProcess.path(of: "CrashWriter")
-        let script = "mount -t tmpfs -o size=128k,mode=700 none '\(path)' && exec '\(program)' share '\(path)' full"
-        let child = try ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script])
+        let script = "mount -t tmpfs -o size=128k,mode=700 none '\(path)' && exec '\(program)' share '\(path)' \(mode)"
+        return try ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script])
+    }
+
+    @Test(.enabled(if: canMountSmallDisks()))
+    func `D7: on a full disk, a record can be removed, and all records can`() async throws {
+        let child = try smallDisk("full")
         for line in ["full", "removed", "refused", "full", "removed all", "changed all", "saved"] {
             #expect(try await child.nextLine() == line)
         }
+    }
+
+    @Test(.enabled(if: canMountSmallDisks()))
+    func `D7: on a full disk, all records of a directory can be removed that no process has shared before`() async throws {
+        let child = try smallDisk("full-before")
+        for line in ["full", "removed all"] { #expect(try await child.nextLine() == line) }
     }
     #endif
 }

@@ -26,6 +26,11 @@ enum SharedModes {
             lock.unlock()
             say("written")
         case "full": try await fillDisk(cacher, FileCacher(directory: directory, sharing: .processes))
+        case "full-before":
+            // No process has shared the directory, so it has no list of changes.
+            try await fillUp(FileCacher(directory: directory))
+            try await cacher.removeAll()
+            say(try await cacher.keys() == [] ? "removed all" : "kept some")
         case "nobody": try await useUnwritable(directory)
         case "remove-all":
             try await cacher.removeAll()
@@ -102,25 +107,27 @@ enum SharedModes {
         say("follow \(faults.withLock { $0 })")
     }
 
+    /// Saves records until the disk is full.
+    private static func fillUp(_ cacher: FileCacher<Int, Int>) async throws {
+        for key in 0... {
+            do { try await cacher.save(record(key), param: key) } catch let error as StoreError where error.fileSystemErrno == ENOSPC {
+                return say("full")
+            }
+        }
+    }
+
     /// Removes records from a full disk.
     static func fillDisk(_ cacher: FileCacher<Int, Int>, _ other: FileCacher<Int, Int>) async throws {
         let hasCleared = WatchedState(false)
         let observation = other.observeChanges { change in if case .removedAll = change { hasCleared.update { $0 = true } } }
         _ = try await other.load(param: 0)
         let base = other.position
-        func fill() async throws {
-            for key in 0... {
-                do { try await cacher.save(record(key), param: key) } catch let error as StoreError where error.fileSystemErrno == ENOSPC {
-                    return say("full")
-                }
-            }
-        }
-        try await fill()
+        try await fillUp(cacher)
         try await cacher.remove(param: 0)
         say(try await cacher.load(param: 0) == nil ? "removed" : "kept")
         // The content was decided on before the removal.
         if case .superseded = try await other.save(record(1), param: 0, over: base) { say("refused") } else { say("accepted") }
-        try await fill()
+        try await fillUp(cacher)
         try await cacher.removeAll()
         say(try await cacher.keys() == [] ? "removed all" : "kept some")
         _ = try await hasCleared.wait { $0 ? true : nil }

@@ -45,6 +45,18 @@ struct DigestTests {
         #expect(try bench.files.isEmpty)
     }
 
+    @Test(arguments: [nil, digest("listed")], [false, true])
+    func `S9, S16: a working file that does not exist is not installed`(sha256: String?, hasPlace: Bool) async throws {
+        let error = await syncError {
+            try await sync(ListedFile(path: "a", version: "1", sha256: sha256)) { _, part in
+                if hasPlace { _ = try part.workingFile() }
+                part.adoptWorkingFile(sha256: digest("listed"))
+            }
+        }
+        #expect(code(error) == .transferMisused)
+        #expect(try bench.files.isEmpty)
+    }
+
     @Test func `S16: bytes appended after the adoption of a working file are not installed`() async throws {
         try await sync(ListedFile(path: "a", sha256: digest("arrived"))) { _, part in
             try Data("arrived".utf8).write(to: try part.workingFile())

@@ -36,6 +36,8 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
     private(set) var clearers: Set<CallerID>?
     /// The start of the last `removeAll`, if that failed.
     private var failedClearing: Date?
+    /// The keys that were saved or removed since that failure.
+    private var savedKeys: Set<Key> = []
 
     /// The keys whose last save failed, for the choice of the next retry.
     private var failures: [Key: Failure] = [:]
@@ -160,7 +162,7 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
     ///   - fails: Whether the cacher failed.
     /// - Returns: The callers that waited for it.
     mutating func clearingEnded(began: Date, fails: Bool) -> Set<CallerID> {
-        failedClearing = fails ? began : nil
+        (failedClearing, savedKeys) = (fails ? began : nil, [])
         let ended = clearers ?? []
         clearers = nil
         startClearing()
@@ -178,10 +180,21 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
         calls.append(.removeAll)
     }
 
+    /// The cacher has saved or removed the record of a key. Beyond a number of keys, later ones count as cleared, which costs a fetch.
+    mutating func saved(_ key: Key) {
+        if failedClearing != nil, savedKeys.count < 10_000 { savedKeys.insert(key) }
+    }
+
     /// Whether a loaded record should have been removed by a `removeAll` that failed.
     ///
-    /// A record of the same moment counts as removed: dropping one record too many costs a fetch, keeping one too many is a leak.
-    func isCleared(_ fetchedAt: Date) -> Bool { failedClearing.map { !(fetchedAt > $0) } ?? false }
+    /// The date of a record does not tell, because the clock may have been set since. Only the records of other users of a shared cacher
+    /// are compared by their dates. Dropping one record too many costs a fetch, keeping one too many is a leak.
+    ///
+    /// - Parameter fetchedAt: The date of the record in a shared cacher; `nil` in any other cacher.
+    func isCleared(_ key: Key, _ fetchedAt: Date?) -> Bool {
+        guard let failedClearing, !savedKeys.contains(key) else { return false }
+        return fetchedAt.map { !($0 > failedClearing) } ?? true
+    }
 
     // MARK: Failed saves
 

@@ -361,6 +361,8 @@ extension KeyMachine {
     mutating func reconcileCommands(_ transition: inout Transition) {
         if let names = book.held?.record.details?.fields.commands {
             book.foldedCommands += names.filter { !book.foldedCommands.contains($0) }
+            // Nothing else forgets the commands of other processes.
+            if rules.isShared { book.foldedCommands.removeFirst(max(0, book.foldedCommands.count - 1_000)) }
             removePatches(&transition) { names.contains($0.id) }
         }
         rebuildOverlay(&transition)

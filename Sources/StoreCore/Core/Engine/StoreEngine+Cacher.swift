@@ -114,7 +114,7 @@ extension StoreEngine {
     ) async -> Result<HeldRecord<BoxedContent>?, any Error> {
         do {
             guard var record = try await calling(call, { try await backing.load(param: param) }),
-                !state.withLock({ $0.queue.isCleared(record.fetchedAt) })
+                !state.withLock({ $0.queue.isCleared(param, shared == nil ? nil : record.fetchedAt) })
             else { return .success(nil) }
             if record.details?.fields.commands != nil { forgetRetiredCommands(in: &record) }
             return .success(date(record, param, backing))
@@ -142,6 +142,7 @@ extension StoreEngine {
                 take(key, &state, &effects, report)
                 if key.value.lease != nil { endLease(of: &key.value) }
             }
+            if hasWritten { state.queue.saved(param) }
             state.queue.callEnded(param)
             if hasWritten,
                 let failed = state.queue.nextRetry(

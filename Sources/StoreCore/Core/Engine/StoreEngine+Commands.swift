@@ -7,18 +7,23 @@ package import Foundation
 // The commands of an outbox that change the content of this store.
 
 extension StoreEngine {
-    /// Learns which commands of a registered outbox are delivered and not retired. Records need not name any other command.
-    ///
-    /// - Parameter delivered: The commands that are delivered and not retired.
-    package func knowCommands(_ delivered: some Sequence<UUID>) {
-        let delivered = Set(delivered)
-        state.withLock { $0.knownCommands = ($0.knownCommands ?? []).union(delivered) }
+    /// Learns which commands of a registered outbox are pending, or delivered and not retired. Records need not name any other command.
+    package func knowCommands(_ ids: some Sequence<UUID>) {
+        let ids = Set(ids)
+        state.withLock { state in
+            if state.knownCommands == nil { state.knownCommands = [] }
+            state.knownCommands?.formUnion(ids)
+        }
     }
 
     /// Removes the names of retired commands from a loaded record. Otherwise they would accumulate there.
+    ///
+    /// The record of another process may name a command before this process learns of its delivery. The latest names of shared records
+    /// therefore stay.
     func forgetRetiredCommands(in record: inout CacheRecord<BoxedContent>) {
         guard let names = record.fields.commands, let known = state.withLock({ $0.knownCommands }) else { return }
-        let kept = names.filter { known.contains($0) }
+        let latest = shared == nil ? [] : names.suffix(32)
+        let kept = names.filter { known.contains($0) || latest.contains($0) }
         if kept.count < names.count { record.fields.commands = kept.isEmpty ? nil : kept }
     }
 

@@ -242,7 +242,7 @@ struct EngineState {
     var prefetching = PrefetchQueue<BoxedKey>()
     /// The contexts of the callers that wait for a read of the cache, if fetches inherit them.
     var starters: [BoxedKey: FetchStarter] = [:]
-    /// The delivered commands that an outbox still knows; `nil` before an outbox is registered.
+    /// The commands that an outbox still knows; `nil` before an outbox is registered.
     var knownCommands: Set<UUID>?
     /// The commands that change one element in every list.
     var elementCommands: [UUID: ElementCommand] = [:]

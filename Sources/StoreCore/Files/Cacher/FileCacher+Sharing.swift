@@ -280,7 +280,12 @@ extension FileCacher {
         guard let shared else { return }
         var number: UInt64 = 0
         for name in names {
-            number = max(number, try FileRecordFormat.revision(of: RecordFiles.name(of: name), in: directory)?.number ?? 0)
+            do throws(StoreError) {
+                number = max(number, try FileRecordFormat.revision(of: RecordFiles.name(of: name), in: directory)?.number ?? 0)
+            } catch {
+                // A file without read permission may have any revision, and must not keep the others from being evicted.
+                number = .max
+            }
         }
         guard number > 0 else { return }
         try await shared.perform { [number] in

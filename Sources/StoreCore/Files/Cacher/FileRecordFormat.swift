@@ -85,8 +85,9 @@ enum FileRecordFormat {
     /// Returns the number of bytes of a file that hold its header and key; `nil` if the header is invalid.
     static func sizeOfHeaderAndKey(_ header: UnsafeRawBufferPointer, fileSize: Int) -> Int? {
         guard header.count >= headerSize else { return nil }
-        let size = headerSize + Int(number(header, 12, UInt32.self))
-        return size <= fileSize ? size : nil
+        // In 64 bits, because an altered length may not fit into the `Int` of a watch.
+        let size = UInt64(headerSize) + UInt64(number(header, 12, UInt32.self))
+        return size <= UInt64(fileSize) ? Int(size) : nil
     }
 
     /// Reads the header and the key.
@@ -99,10 +100,11 @@ enum FileRecordFormat {
     static func readHeader(_ bytes: UnsafeRawBufferPointer, fileSize: Int) throws(Damage) -> Header {
         guard bytes.count >= headerSize else { throw Damage(reason: "it ends within its header") }
         guard bytes.prefix(magic.count).elementsEqual(magic) else { throw Damage(reason: "it has no record signature") }
-        let keyEnd = headerSize + Int(number(bytes, 12, UInt32.self))
-        let detailsEnd = keyEnd + Int(number(bytes, 16, UInt32.self))
-        let (end, overflow) = UInt64(detailsEnd).addingReportingOverflow(number(bytes, 24, UInt64.self))
-        guard keyEnd <= bytes.count, !overflow, end == UInt64(fileSize) else { throw Damage(reason: "its length is wrong") }
+        let keySize = UInt64(headerSize) + UInt64(number(bytes, 12, UInt32.self))
+        let detailsSize = UInt64(number(bytes, 16, UInt32.self))
+        let (end, overflow) = (keySize + detailsSize).addingReportingOverflow(number(bytes, 24, UInt64.self))
+        guard keySize <= UInt64(bytes.count), !overflow, end == UInt64(fileSize) else { throw Damage(reason: "its length is wrong") }
+        let (keyEnd, detailsEnd) = (Int(keySize), Int(keySize + detailsSize))
         guard headerChecksum(bytes, keyEnd: keyEnd) == number(bytes, 56, UInt64.self) else {
             throw Damage(reason: "the checksum of its header is wrong")
         }

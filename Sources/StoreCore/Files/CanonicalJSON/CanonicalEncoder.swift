@@ -74,8 +74,11 @@ private struct CanonicalObject<Key: CodingKey>: KeyedEncodingContainerProtocol {
     }
 
     private func child(_ name: String, _ key: any CodingKey) -> CanonicalEncoder {
-        let child = CanonicalNode()
-        put(child, name)
+        // A second container for one key adds to the first, as with Foundation's encoder.
+        var known: CanonicalNode?
+        if case .object(let members) = node.value { known = members[name] }
+        let child = known ?? CanonicalNode()
+        if known == nil { put(child, name) }
         return CanonicalEncoder(node: child, codingPath: codingPath + [key])
     }
 

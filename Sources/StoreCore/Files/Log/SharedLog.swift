@@ -18,7 +18,7 @@ package import StorePlatform
 // entries behind it count.
 //
 // **Compaction** writes the entries that still count to a new file, which takes the log's name in one step. A reader that has the old file
-// open reads all of it. A killed compaction leaves a temporary file, which the next user removes.
+// open reads all of it. A killed compaction leaves a temporary file, which a later user removes.
 //
 // **News and the gap.** What a user receives is either the entries behind its position, or, after a compaction by another user, all entries
 // of the new file: a gap. The user then forgets what it has derived from the old entries, or finds its place in the new ones by their

@@ -95,8 +95,9 @@ struct ChangeNumbers: Hashable, Sendable {
         switch entry {
         case .began(let numbers): self = numbers
         case .changed(let revision, _, _, _): head = revision.number
-        case .removedAll(let revision): (head, floor) = (revision.number, revision.number)
-        case .floor(let number): floor = number
+        // A compacted log begins with the latest floor, which may be higher than those of the changes behind it.
+        case .removedAll(let revision): (head, floor) = (revision.number, max(floor, revision.number))
+        case .floor(let number): floor = max(floor, number)
         }
     }
 }

@@ -260,17 +260,21 @@ extension SharedDirectory {
         }
     }
 
-    /// Removes the lease files that processes have left behind; runs on the queue.
+    /// Removes the files of leases and of killed compactions that processes have left behind; runs on the queue.
     ///
     /// - Parameter age: The age below which a file is kept, because a process may wait for its lease.
     func removeOldLeases(age: Duration) throws(StoreError) {
         guard try exists(), let folder = try DirectoryHandle(opening: directory)?.directory(Self.folderName) else { return }
         let end = FileStatus.now() - age.saturatedNanoseconds
-        var names: [String] = []
+        var (names, hasOrphans) = ([String](), false)
         var listing = try folder.list()
         while let entry = try listing.next() {
+            if TemporaryFile.isName(entry.name, kind: WritableFile.replacementKind) { hasOrphans = true }
             guard entry.name.hasSuffix(Self.leaseSuffix), let status = try listing.status(of: entry) else { continue }
             if status.modified < end { names.append(entry.name) }
+        }
+        if hasOrphans {
+            try transact { transaction throws(StoreError) in try LogFile<SharedChange>.removeOrphans(in: transaction.folder) }
         }
         for name in names {
             try transact { transaction throws(StoreError) in

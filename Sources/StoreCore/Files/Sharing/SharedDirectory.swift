@@ -123,7 +123,8 @@ package final class SharedDirectory: Sendable {
 
         /// Records that the files of some keys are removed, none of which was changed after this number.
         mutating func raiseFloor(to number: UInt64) throws(StoreError) {
-            if number > numbers.floor { try append(.floor(min(number, numbers.head))) }
+            let number = min(number, numbers.head)
+            if number > numbers.floor { try append(.floor(number)) }
         }
 
         private func next(above known: Revision = .none) -> Revision {
@@ -231,6 +232,9 @@ package final class SharedDirectory: Sendable {
         let known = position?.number ?? 0
         if transaction.numbers.head < known { (transaction.numbers.start, transaction.numbers.head) = (known, known) }
         if isDamaged {
+            // A removal may be among the lost changes, so nothing that was decided on before may be saved without a record.
+            transaction.numbers.head &+= 1
+            transaction.numbers.floor = transaction.numbers.head
             try transaction.keep([])
         } else if transaction.numbers != found {
             try transaction.append(.began(transaction.numbers))
@@ -255,16 +259,17 @@ package final class SharedDirectory: Sendable {
     ///
     /// A save that was decided on before is superseded, so nothing older comes back.
     func removeAll(depth: RecordFiles.Depth = .directory) throws(StoreError) {
-        try transact { transaction throws(StoreError) in
-            do throws(StoreError) {
+        func remove() throws(StoreError) {
+            try transact { transaction throws(StoreError) in
                 try transaction.appendRemovalOfAll()
                 try RecordFiles.removeFiles(in: directory, depth: depth)
-            } catch {
-                guard error.isFullDisk else { throw error }
-                // The log has room for the change once the files are removed.
-                try RecordFiles.removeFiles(in: directory, depth: depth)
-                try transaction.appendRemovalOfAll()
             }
+        }
+        do throws(StoreError) { try remove() } catch {
+            guard error.isFullDisk else { throw error }
+            // The log, which may be a new one, has room for the change once the files are removed.
+            try RecordFiles.removeFiles(in: directory, depth: depth)
+            try remove()
         }
     }
 

@@ -55,7 +55,8 @@ package struct Directory: Hashable, Sendable {
 
     /// The parent directory; `nil` for the root and for a path of one part.
     package var parent: Directory? {
-        guard let slash = path.lastIndex(of: "/"), path != "/" else { return nil }
+        // By bytes, because a slash and a combining accent after it form one character.
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")), path != "/" else { return nil }
         return Directory(path: slash == path.startIndex ? "/" : String(path[..<slash]))
     }
 

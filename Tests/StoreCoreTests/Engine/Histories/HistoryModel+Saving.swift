@@ -71,7 +71,10 @@ extension HistoryModel {
                 adoptKeys(key, of: fails ? nil : found(key))
             }
         } else {
-            if !fails { stored[key] = call.record }
+            if !fails {
+                stored[key] = call.record
+                savedSince?.insert(key)
+            }
             settle(key, call.revision, failed: fails)
         }
         endTransition(key)
@@ -81,8 +84,7 @@ extension HistoryModel {
 
     /// Returns the stored record of a key, unless a failed clear() should have removed it.
     private func found(_ key: Int) -> Record? {
-        guard let record = stored[key], record.fetchedAt > forgotten ?? .min else { return nil }
-        return record
+        savedSince?.contains(key) == false ? nil : stored[key]
     }
 
     /// Retries the failed save of another key after a successful one.
@@ -122,14 +124,13 @@ extension HistoryModel {
         let isBusy = keys.values.contains { $0.call.map { !$0.isDeferred } ?? false }
         guard isClearWanted, !isClearing, !isBusy else { return }
         (isClearWanted, isClearing) = (false, true)
-        clearingBegan = now
         (clearingFor, clearers) = (clearers, [])
     }
 
     mutating func clearingEnded(fails: Bool) {
         isClearing = false
         if !fails { stored = [:] }
-        forgotten = fails ? clearingBegan : nil
+        savedSince = fails ? [] : nil
         for id in clearingFor {
             if savers[id] == nil { results[id] = fails ? "StoreError" : "done" } else { savingEnded(id, fails: fails) }
         }

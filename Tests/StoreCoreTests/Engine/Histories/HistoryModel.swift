@@ -155,9 +155,8 @@ struct HistoryModel: Sendable {
     var clearingFor: [Int] = []
     var isClearWanted = false
     var isClearing = false
-    /// The start of the last failed clear(), and of the running one.
-    var forgotten: Int?
-    var clearingBegan = 0
+    /// The keys that were saved since the last clear() failed; `nil` if it did not fail.
+    var savedSince: Set<Int>?
     /// Changes to make by callers that just learned the accepted content.
     var resumed: [(id: Int, change: Change, key: Int)] = []
 
