@@ -155,6 +155,87 @@ struct LinkedInputTests {
         #expect(try await world.liked() == [7])
     }
 
+    /// The contents of a store have stamps from its first link or removal on.
+    @Test(arguments: [true, false])
+    func `E2: a fetch that began before the first link or removal of its store is accepted`(_ isLinked: Bool) async throws {
+        let articles = Store(cacher: MemoryCacher<Int, Article>(), fetcher: world.origin, time: world.time)
+        await articles[7].update(Article(id: 7))
+        world.time.advance(by: .seconds(1))
+        world.origin.hold()
+        let refresh = Task { await articles[7].refresh() }
+        try await world.origin.started(count: 1)
+        var feed: PaginationStore<String, Article>?
+        if isLinked {
+            feed = PaginationStore(
+                cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, links: [.elements(of: articles)], time: world.time)
+        } else {
+            try await articles.remove(8) {}
+        }
+        world.origin.enqueue(.success(Article(id: 7, title: "fetched")))
+        world.origin.release()
+        await refresh.value
+        #expect(try await articles[7].requireData().title == "fetched")
+        withExtendedLifetime(feed) {}
+    }
+
+    @Test func `E2: a fetch from after the success of a mutation is accepted, although the change became content during it`() async throws {
+        await world.articles[7].update(Article(id: 7))
+        let (request, articles) = (HeldRequest(), world.articles)
+        let earlier = Task {
+            try await articles[7].mutate {
+                $0.text = "failed"
+            } perform: {
+                try await request.run()
+            }
+        }
+        try await request.hasBegun()
+        try await articles[7].mutate {
+            $0.isLiked = true
+        } perform: {
+        }
+        world.time.advance(by: .seconds(1))
+        world.origin.hold()
+        let refresh = Task { await articles[7].refresh() }
+        try await world.origin.started(count: 1)
+        world.time.advance(by: .seconds(1))
+        request.end(.failure(Offline()))
+        await #expect(throws: Offline.self) { try await earlier.value }
+        world.origin.enqueue(.success(Article(id: 7, title: "fetched", isLiked: true)))
+        world.origin.release()
+        await refresh.value
+        #expect(try await articles[7].requireData() == Article(id: 7, title: "fetched", isLiked: true))
+    }
+
+    @Test func `E2: a created entity gives way to a fetch of its key that began before`() async throws {
+        let (id, draft) = (UUID(), BoxedContent(Article(id: -1, title: "draft")))
+        let (engine, articles) = (world.articles.engine, world.articles)
+        engine.knowCommands([id])
+        engine.showCreation(CommandMark(id: id, order: 1), of: BoxedKey(-1), draft)
+        world.origin.hold()
+        let fetch = Task { try await articles[7].requireData().title }
+        try await world.origin.started(count: 1)
+        await engine.settleCreation(id, from: BoxedKey(-1), to: BoxedKey(7), .unknown, first: draft, moved: {}, saved: { _ in })
+        world.origin.enqueue(.success(Article(id: 7, title: "fetched")))
+        world.origin.release()
+        #expect(try await fetch.value == "fetched")
+        #expect(try await articles[7].requireData(from: .cache).title == "fetched")
+    }
+
+    @Test func `E2: after a restart with a clock that was set back, a fetch is newer than the fields of older fragments`() async throws {
+        let disks = Disks()
+        let first = disks.world()
+        await first.articles[7].update(Article(id: 7))
+        first.time.advance(by: .seconds(86_400))
+        try await first.loadSearch([Finding(articleID: 7, title: "fragment")])
+        try await first.articles.waitUntilSaved()
+        // The clock of the new world is a day behind, and the search is not loaded.
+        let second = disks.world()
+        #expect(try await second.articles[7].requireData().title == "fragment")
+        second.origin.enqueue(.success(Article(id: 7, title: "fetched")))
+        await second.articles[7].refresh()
+        #expect(try await second.articles[7].requireData().title == "fetched")
+    }
+
     @Test func `E1: a hundred thousand rows that all change agree with their entities`() async throws {
         let count = rounds(100_000, quick: 20_000)
         await world.articles[7].update(Article(id: 7))

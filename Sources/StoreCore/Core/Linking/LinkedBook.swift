@@ -134,6 +134,21 @@ extension KeyMachine {
         return true
     }
 
+    /// Forgets the row in place of content, and that the entity was removed.
+    mutating func forgetEntity(_ transition: inout Transition) {
+        origin.isRemoved = false
+        guard let row = book.linked?.value.row else { return }
+        transition.discarded.append(row)
+        book.linked?.value.row = nil
+        transition.isPublished = true
+    }
+
+    /// The store begins to stamp its contents. A running fetch counts as begun now, so that it is not older than the content before it.
+    mutating func dateFetches(_ stamp: Stamp) {
+        origin.changeFlight { $0.stamp = stamp }
+        for direction in PageDirection.allCases { self[direction].stamp = stamp }
+    }
+
     /// A mutation of a key without content succeeds: the row of a full place becomes the content, and is out of date (E5).
     mutating func rowBecomesContent(_ row: Content, _ transition: inout Transition) {
         guard book.held == nil, origin.isKnown, !book.patches.isEmpty, !isTemporary else { return }

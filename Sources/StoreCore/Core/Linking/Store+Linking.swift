@@ -33,7 +33,7 @@ extension Store {
 
 extension StoreEngine {
     fileprivate func remove<Result>(_ param: BoxedKey, perform: () async throws -> Result) async throws -> Result {
-        state.withLock { if $0.links == nil { $0.links = LinkState() } }
+        state.withLock { state in beginStamps(&state) }
         guard transition(param, { _, transition in transition.removal = .began }) != nil else { throw StoreError.closedStore }
         do {
             let result = try await perform()

@@ -16,12 +16,20 @@ extension StoreEngine {
                 "a store links to a store of another scope, so that clearing one would leave the data of the other: pass the same scope "
                     + "to both stores, or none")
             link.entities.state.withLock { state in
-                if state.links == nil { state.links = LinkState() }
+                link.entities.beginStamps(&state)
                 state.links?.add(self)
                 link.entities.clocks.own.isFollowed.store(true, ordering: .releasing)
                 for field in link.fields ?? [] { link.entities.clocks.fields.withLock { $0[field.name] = field } }
             }
         }
+    }
+
+    /// Begins to stamp the contents of this store, at its first link or removal.
+    func beginStamps(_ state: inout EngineState) {
+        guard state.links == nil else { return }
+        state.links = LinkState()
+        let stamp = clocks.stamp(at: time.date)
+        for key in state.live.values { key.value.machine.dateFetches(stamp) }
     }
 
     var linkFollowers: [StoreEngine] { state.withLock { $0.links?.followers.compactMap(\.engine) ?? [] } }
@@ -173,7 +181,7 @@ extension StoreEngine {
             } else if linked.stamp == 0 {
                 linked.stamp = record.fetchedAt.stamp
             }
-            clocks.raise(to: linked.stamp)
+            clocks.raise(to: linked.parts.values.reduce(linked.stamp, max))
         }
         let parts = linked.parts.filter { $0.value > linked.stamp }
         linked.parts = parts
