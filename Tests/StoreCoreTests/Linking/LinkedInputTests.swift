@@ -39,6 +39,60 @@ struct LinkedInputTests {
         #expect(try await world.articles[7].requireData().title == "stray")
     }
 
+    @Test func `E10: a pending change of an entity that states another key is not shown`() async throws {
+        await world.articles[7].update(Article(id: 7))
+        try await world.loadFeed([Article(id: 7)])
+        let observer = RecordingObserver(world.feed["home"].publish())
+        let (request, articles) = (HeldRequest(), world.articles)
+        let task = Task {
+            try await articles[7].mutate {
+                $0.isLiked = true
+            } perform: {
+                try await request.run()
+            }
+        }
+        try await observer.next { $0.content?.first?.isLiked == true }
+        await world.articles[7].update(Article(id: 8))
+        request.end(.failure(Offline()))
+        await #expect(throws: Offline.self) { try await task.value }
+        #expect(try await world.liked() == [])
+    }
+
+    private struct Story: Identifiable, Hashable, Sendable {
+        var id: Int
+        var author: Writer?
+    }
+
+    @Test func `E10: places inside the values of another link move with them`() async throws {
+        let writers = Store(cacher: MemoryCacher<String, Writer>(), time: world.time) { Writer(id: $0) }
+        let stories = Store(cacher: MemoryCacher<Int, Story>(), time: world.time) { Story(id: $0) }
+        let links: [EntityLink<[Story]>] = [
+            .elements(of: stories),
+            .entities(of: writers, id: { $0.id }) { rows, visit in
+                for row in rows.indices {
+                    guard var author = rows[row].author else { continue }
+                    visit(&author)
+                    rows[row].author = author
+                }
+            },
+        ]
+        let feed = Store(cacher: MemoryCacher<String, [Story]>(), links: links, time: world.time) { _ in
+            [Story(id: 1, author: Writer(id: "ada")), Story(id: 2, author: Writer(id: "ada"))]
+        }
+        for id in 1...2 { await stories[id].update(Story(id: id, author: Writer(id: "ada"))) }
+        await writers["ada"].update(Writer(id: "ada"))
+        let observer = RecordingObserver(feed["home"].publish())
+        try await observer.next { $0.isCompleted }
+        await stories[2].update(Story(id: 2, author: Writer(id: "bob", name: "Bob")))
+        await writers["ada"].update(Writer(id: "ada", name: "Countess"))
+        #expect(try await feed["home"].requireData().map(\.author?.name) == ["Countess", "Bob"])
+        await stories[1].update(Story(id: 1))
+        await writers["ada"].update(Writer(id: "ada", name: "Lovelace"))
+        #expect(try await feed["home"].requireData().map(\.author?.name) == [nil, "Bob"])
+        #expect(try await writers["ada"].requireData().name == "Lovelace")
+        #expect(try await stories[2].requireData().author?.id == "bob")
+    }
+
     @Test func `E3: a row of the entity's type without its text leaves the text of the detail`() async throws {
         let feed = PaginationStore(
             cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin,

@@ -134,15 +134,16 @@ extension StoreEngine {
             if case .changed(_, let stamp) = change {
                 for (link, places) in zip(links, linked.places) { link.entities.noteChange(of: places, at: stamp) }
             }
-            for (number, link) in links.enumerated() where old.indices.contains(number) {
-                keepNewer(link, from: old[number], in: &linked.places[number], &record, change)
-            }
             linked.pending = links.map { _ in PendingChanges() }
             linked.numbers = links.map { _ in 0 }
+            for (number, link) in links.enumerated() where old.indices.contains(number) {
+                if number > 0 { movePlaces(number, record, &linked) }
+                keepNewer(link, from: old[number], in: &linked.places[number], &record, change)
+            }
             if linked.row != nil { linked.row = nil }
         }
         var removed: Set<Int> = []
-        for position in links.indices { outcome.formUnion(reconcile(position, &record, &linked, &removed, isNew: isNew, turn)) }
+        outcome.formUnion(reconcileLinks(&record, &linked, &removed, isNew: isNew, turn))
         if !removed.isEmpty { outcome.formUnion(remove(removed, &record, &linked, turn)) }
         linked.overlay = overlay(linked.pending)
         if isNew || !outcome.isEmpty {
@@ -278,6 +279,44 @@ extension StoreEngine {
 
     // MARK: Reconciling
 
+    /// Reconciles the places of all links.
+    ///
+    /// A value that is copied may have places of other links inside, so these are found and reconciled again. Each round reaches one more
+    /// level of such values.
+    private func reconcileLinks(
+        _ record: inout CacheRecord<BoxedContent>, _ linked: inout LinkedBook<BoxedContent>, _ removed: inout Set<Int>, isNew: Bool,
+        _ turn: LinkTurn
+    ) -> LinkOutcome {
+        var outcome: LinkOutcome = []
+        for round in 0...links.count {
+            var hasCopied = false
+            for number in links.indices {
+                let isMoved = (isNew || outcome.contains(.accepted)) && links.count > 1 && movePlaces(number, record, &linked)
+                guard round == 0 || isMoved else { continue }
+                let step = reconcile(number, &record, &linked, &removed, isNew: isNew || isMoved || hasCopied, turn)
+                outcome.formUnion(step)
+                if step.contains(.accepted) { hasCopied = true }
+            }
+            if !hasCopied || links.count == 1 { break }
+        }
+        return outcome
+    }
+
+    /// Finds the places of a link again in content that other links have changed.
+    ///
+    /// The value at a moved place belongs to the entity around it, so its own entity is newer.
+    ///
+    /// - Returns: Whether the places show other entities than before.
+    @discardableResult
+    private func movePlaces(_ number: Int, _ record: CacheRecord<BoxedContent>, _ linked: inout LinkedBook<BoxedContent>) -> Bool {
+        let (old, entities) = (linked.places[number], links[number].keys(record.content))
+        let keys = entities.keys
+        guard keys != old.entities.keys else { return false }
+        linked.places[number] = LinkedPlaces(entities: entities, stamps: keys.map { old.stamp(of: $0) ?? 0 })
+        linked.pending[number] = PendingChanges()
+        return true
+    }
+
     /// Reconciles the places of one link with the entities that have changed, or with all of them.
     private func reconcile(
         _ number: Int, _ record: inout CacheRecord<BoxedContent>, _ linked: inout LinkedBook<BoxedContent>, _ removed: inout Set<Int>,
@@ -328,13 +367,15 @@ extension StoreEngine {
     ) -> LinkOutcome {
         let positions = places.entities.positions(of: key)
         let candidates = link.values(content, positions)
-        guard let newest = positions.indices.max(by: { (places.stamps[positions[$0]], $0) < (places.stamps[positions[$1]], $1) })
+        // A visit that skips a place this time has no value for it.
+        guard candidates.count == positions.count,
+            let newest = positions.indices.max(by: { (places.stamps[positions[$0]], $0) < (places.stamps[positions[$1]], $1) })
         else { return [] }
         var entity = entity
         // A value with another identity is not that of this key (E10).
         if let stated = entity.content.flatMap(link.identity), stated != entity.key ?? key {
             turn.report(.mismatchedIdentity(key: "\(key)", identity: "\(stated)"))
-            return []
+            return positions.filter { pending.values.removeValue(forKey: $0) != nil }.isEmpty ? [] : .shown
         }
         var value = candidates[newest]
         // The first places alone: a longer content would displace its own rows, and offer them again without an end.
@@ -382,9 +423,7 @@ extension StoreEngine {
         }
         linked.pending = links.map { _ in PendingChanges() }
         var none: Set<Int> = []
-        var outcome: LinkOutcome = [.accepted, .removed]
-        for number in links.indices { outcome.formUnion(reconcile(number, &record, &linked, &none, isNew: true, turn)) }
-        return outcome
+        return reconcileLinks(&record, &linked, &none, isNew: true, turn).union([.accepted, .removed])
     }
 
     /// The pending changes of all links as one change.
