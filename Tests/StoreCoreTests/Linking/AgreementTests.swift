@@ -226,6 +226,27 @@ struct AgreementTests {
         #expect(world.origin.startedCount == 0)
     }
 
+    @Test func `E2: a pushed change of one row does not make the other rows newer`() async throws {
+        let live = ScriptedLiveFetcher<String, [Article]>()
+        let feed = Store(
+            cacher: MemoryCacher<String, [Article]>(), fetcher: live, links: [.elements(of: world.articles)], time: world.time)
+        await world.articles[6].update(Article(id: 6))
+        let observer = RecordingObserver(feed["home"].publish())
+        try await live.send(.content([Article(id: 6), Article(id: 7)]))
+        try await observer.next { $0.isCompleted }
+        world.time.advance(by: .seconds(1))
+        world.origin.hold()
+        let refresh = Task { [world] in await world.articles[6].refresh() }
+        try await world.origin.started(count: 1)
+        world.time.advance(by: .seconds(1))
+        try await live.send(.change({ $0[1].title = "pushed" }))
+        world.origin.enqueue(.success(Article(id: 6, title: "fetched")))
+        world.origin.release()
+        await refresh.value
+        #expect(try await world.articles[6].requireData().title == "fetched")
+        try await observer.next { $0.content?.map(\.title) == ["fetched", "pushed"] }
+    }
+
     @Test func `E4: a change of an entity cancels nothing in a list`() async throws {
         try await world.loadFeed([Article(id: 7)])
         await world.articles[7].update(Article(id: 7))

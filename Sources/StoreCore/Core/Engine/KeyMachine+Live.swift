@@ -107,7 +107,7 @@ extension KeyMachine {
         if !book.patches.isEmpty { noteFetch() }
         guard var record = book.held?.record else { return }
         book.held = nil
-        transition.noteFetched(nil, over: nil)
+        transition.noteChanged(from: record.content)
         change(&record.content)
         record.fetchedAt = transition.date
         record.details = RecordDetails(freshness: record.freshness, validator: validator)
