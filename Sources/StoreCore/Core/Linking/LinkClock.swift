@@ -146,6 +146,8 @@ struct EntityRows: Sendable {
 
     private var rows: [BoxedKey: Row] = [:]
     private var order: [BoxedKey] = []
+    /// Values that are not newer are of a scope that was cleared or closed.
+    private(set) var floor: Stamp = 0
 
     subscript(key: BoxedKey) -> Row? { rows[key] }
 
@@ -164,5 +166,6 @@ struct EntityRows: Sendable {
         order.removeAll { $0 == key }
     }
 
-    mutating func removeAll() { self = EntityRows() }
+    /// Forgets all rows, and accepts only newer ones.
+    mutating func removeAll(upTo floor: Stamp) { (rows, order, self.floor) = ([:], [], floor) }
 }

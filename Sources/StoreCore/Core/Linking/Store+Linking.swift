@@ -17,8 +17,8 @@ extension Store {
     /// error with the code ``StoreError/Code/removed``, and the key is not fetched again before `refresh()` or
     /// `publish(forceRefresh: true)`.
     ///
-    /// The store remembers the newest 1 000 removals while the process runs. A list that is only on disk may show a removed element until
-    /// its next fetch.
+    /// The store remembers the newest 1 000 removals until the process ends or the scope is cleared. A list that is only on disk may show
+    /// a removed element until its next fetch.
     ///
     /// - Parameters:
     ///   - param: The key of the entity.
@@ -54,6 +54,7 @@ extension KeyMachine {
         transition.removal = .succeeded(transition.stamp())
         dropFlight(&transition)
         desk.forceRefreshPending = false
+        forgetEntity(&transition)
         origin.isRemoved = true
         return cleared(&transition)
     }
