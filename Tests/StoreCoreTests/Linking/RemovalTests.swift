@@ -87,6 +87,25 @@ struct RemovalTests {
         #expect(world.origin.startedCount == 0)
     }
 
+    @Test func `E5: a mutation of an entity without content shows in a long list too`() async throws {
+        let row = EntityRows.share + 1
+        try await world.loadFeed((0...row).map { Article(id: $0) })
+        let (request, feed) = (HeldRequest(), world.feed)
+        let task = Task {
+            try await feed["home"].mutate(element: row) {
+                $0.isLiked = true
+            } perform: {
+                try await request.run()
+            }
+        }
+        try await request.hasBegun()
+        #expect(try await world.liked() == [row])
+        request.end(.success(()))
+        try await task.value
+        #expect(try await world.liked() == [row])
+        #expect(try await feed.lists.acceptedContent(of: "home")?.last?.isLiked == true)
+    }
+
     @Test func `E6: the detail starts with the row of a loaded list, and fetches`() async throws {
         try await world.loadFeed([Article(id: 7, title: "row")])
         let feed = RecordingObserver(world.feed["home"].publish())

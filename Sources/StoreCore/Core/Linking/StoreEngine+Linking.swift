@@ -378,8 +378,9 @@ extension StoreEngine {
             return positions.filter { pending.values.removeValue(forKey: $0) != nil }.isEmpty ? [] : .shown
         }
         var value = candidates[newest]
-        // The first places alone: a longer content would displace its own rows, and offer them again without an end.
-        if entity.content == nil, entity.removal == nil, positions[0] < EntityRows.share {
+        // The first places alone: a longer content would displace its own rows, and offer them again without an end. Pending changes need
+        // the row, and are few.
+        if entity.content == nil, entity.removal == nil, positions[0] < EntityRows.share || !entity.patches.isEmpty {
             entity = link.entities.offer(value, of: link, for: key, at: places.stamps[positions[newest]], turn)
         }
         let parts: [Stamp?] = link.fields?.map { entity.parts[$0.name] } ?? [nil]
