@@ -333,6 +333,25 @@ struct AgreementTests {
         #expect(try await world.liked() == [7])
     }
 
+    @Test func `E1: a list that changes an entity shows the newer entity inside it at once`() async throws {
+        let writers = Store(cacher: MemoryCacher<String, Writer>(), time: world.time) { Writer(id: $0) }
+        let articles = Store(
+            cacher: MemoryCacher<Int, Article>(), fetcher: world.origin, links: [.value(at: \.author, of: writers)], time: world.time)
+        let feed = PaginationStore(
+            cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, links: [.elements(of: articles)], time: world.time)
+        await writers["ada"].update(Writer(id: "ada"))
+        await articles[7].update(Article(id: 7))
+        world.time.advance(by: .seconds(1))
+        world.feedOrigin.hold()
+        let load = Task { try await feed["home"].requireData() }
+        try await world.feedOrigin.started(count: 1)
+        world.time.advance(by: .seconds(1))
+        await writers["ada"].update { $0.name = "Countess" }
+        world.feedOrigin.enqueue(.page([Article(id: 7, title: "new")]))
+        world.feedOrigin.release()
+        #expect(try await load.value == [Article(id: 7, title: "new", author: Writer(id: "ada", name: "Countess"))])
+    }
+
     @Test func `E1, E9: values inside content agree across two levels of links`() async throws {
         let writers = Store(cacher: MemoryCacher<String, Writer>(), time: world.time) { Writer(id: $0) }
         let articles = Store(

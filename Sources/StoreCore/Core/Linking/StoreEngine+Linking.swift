@@ -392,9 +392,8 @@ extension StoreEngine {
             entity = merged
         }
         if let content = entity.content {
-            // With equal stamps, the entity may have changed with entities that it shows itself.
-            let copied = decision.copied.isEmpty && decision.merged.isEmpty ? Array(parts.indices) : decision.copied
-            if !copied.isEmpty { value = link.value(value, with: copied, of: content) }
+            // All of it: with equal stamps and after a merge, the entity may have newer fields and newer entities inside.
+            value = link.project(content)
         } else if let fields = link.fields, !decision.copied.isEmpty {
             var values = value.value(as: [any Sendable].self)
             for part in decision.copied { if let newer = entity.fields[fields[part].name] { values[part] = newer } }
@@ -440,16 +439,6 @@ extension StoreEngine {
 }
 
 extension LinkRules {
-    /// A place's value with parts of an entity.
-    fileprivate func value(_ value: BoxedContent, with parts: [Int], of entity: BoxedContent) -> BoxedContent {
-        let projected = project(entity)
-        guard let fields, parts.count < fields.count else { return projected }
-        var values = value.value(as: [any Sendable].self)
-        let newer = projected.value(as: [any Sendable].self)
-        for part in parts { values[part] = newer[part] }
-        return BoxedContent(values)
-    }
-
     /// A place's value with the pending changes of its entity; `nil` if they change nothing there.
     fileprivate func pendingValue(of entity: EntityValue, over value: BoxedContent) -> BoxedContent? {
         guard let shown = entity.shown else { return nil }
