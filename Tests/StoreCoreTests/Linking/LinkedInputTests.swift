@@ -58,6 +58,38 @@ struct LinkedInputTests {
         #expect(try await world.liked() == [])
     }
 
+    /// Creates an article under a temporary key with a row in the feed, until the origin assigns key 7.
+    private func createInFeed() async {
+        let (id, draft, engine) = (UUID(), Article(id: -1, title: "draft"), world.articles.engine)
+        engine.knowCommands([id])
+        engine.showCreation(CommandMark(id: id, order: 1), of: BoxedKey(-1), BoxedContent(draft))
+        await world.feed["home"].update { $0.append(draft) }
+        await engine.settleCreation(
+            id, from: BoxedKey(-1), to: BoxedKey(7), .response(BoxedContent(Article(id: 7, title: "made"))), first: BoxedContent(draft),
+            moved: {}, saved: { _ in })
+    }
+
+    @Test func `E10: the row of a temporary key follows the key that replaces it`() async throws {
+        try await world.loadFeed([Article(id: 6)], nextKey: "2")
+        let observer = RecordingObserver(world.feed["home"].publish())
+        try await observer.next { $0.isCompleted }
+        await createInFeed()
+        try await observer.next { $0.content?.map(\.title) == ["title", "made"] }
+        await world.articles[7].update { $0.isLiked = true }
+        try await observer.next { $0.content?.map(\.isLiked) == [false, true] }
+        world.feedOrigin.enqueue(.page([Article(id: 7, title: "page"), Article(id: 8)]))
+        #expect(await world.feed["home"].requestNextData() == .loaded)
+        #expect(try await world.feed["home"].requireData().map(\.id) == [6, 7, 8])
+    }
+
+    @Test func `E10: the row of a temporary key leaves a list that has its entity already`() async throws {
+        try await world.loadFeed([Article(id: 6), Article(id: 7)])
+        let observer = RecordingObserver(world.feed["home"].publish())
+        try await observer.next { $0.isCompleted }
+        await createInFeed()
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["title", "made"])
+    }
+
     private struct Story: Identifiable, Hashable, Sendable {
         var id: Int
         var author: Writer?

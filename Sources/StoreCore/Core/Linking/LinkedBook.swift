@@ -212,6 +212,8 @@ extension KeyMachine {
     private mutating func show(_ outcome: LinkOutcome, from old: Content?, _ transition: inout Transition) {
         if outcome.contains(.removed) { elementsRemoved(from: old) }
         if outcome.contains(.accepted) {
+            // A copied value may have another identity in its list.
+            sides?.mergeIndex = nil
             note(.derived)
             book.revision = transition.tickets.next()
         }

@@ -339,6 +339,11 @@ extension StoreEngine {
         let entities = link.entities.values(of: keys, turn)
         for key in keys {
             let entity = entities[key] ?? EntityValue()
+            if entity.key ?? key != key, link.remove != nil, !places.positions(of: entity.key ?? key).isEmpty {
+                // The list has the created entity under its own key.
+                removed.formUnion(places.positions(of: key))
+                continue
+            }
             if entity.isUnread { turn.noteUnread(key, of: link.entities) }
             let isRemoved = entity.removal.map { $0 >= linked.places[number].stamp(of: key) ?? 0 } ?? false
             if link.remove != nil {
@@ -357,7 +362,10 @@ extension StoreEngine {
         guard !values.isEmpty else { return outcome }
         turn.discard(record.content)
         link.assign(&record.content, values)
-        return outcome.union(.accepted)
+        outcome.insert(.accepted)
+        // The key of a created entity has replaced a temporary one.
+        guard entities.contains(where: { $0.value.key != $0.key }), movePlaces(number, record, &linked) else { return outcome }
+        return outcome.union(reconcile(number, &record, &linked, &removed, isNew: true, turn))
     }
 
     /// Reconciles the places of one entity.
@@ -378,17 +386,16 @@ extension StoreEngine {
             return positions.filter { pending.values.removeValue(forKey: $0) != nil }.isEmpty ? [] : .shown
         }
         var value = candidates[newest]
+        // A value under a temporary key is older than any under the key that has replaced it.
+        let stamp = entity.key ?? key == key ? places.stamps[positions[newest]] : 0
         // The first places alone: a longer content would displace its own rows, and offer them again without an end. Pending changes need
         // the row, and are few.
         if entity.content == nil, entity.removal == nil, positions[0] < EntityRows.share || !entity.patches.isEmpty {
-            entity = link.entities.offer(value, of: link, for: key, at: places.stamps[positions[newest]], turn)
+            entity = link.entities.offer(value, of: link, for: key, at: stamp, turn)
         }
         let parts: [Stamp?] = link.fields?.map { entity.parts[$0.name] } ?? [nil]
-        let decision = PlaceDecision(
-            place: places.stamps[positions[newest]], entity: entity.content == nil ? nil : entity.stamp, parts: parts)
-        if !decision.merged.isEmpty,
-            let merged = link.entities.merge(value, decision.merged, of: link, into: key, at: places.stamps[positions[newest]], turn)
-        {
+        let decision = PlaceDecision(place: stamp, entity: entity.content == nil ? nil : entity.stamp, parts: parts)
+        if !decision.merged.isEmpty, let merged = link.entities.merge(value, decision.merged, of: link, into: key, at: stamp, turn) {
             entity = merged
         }
         if let content = entity.content {
