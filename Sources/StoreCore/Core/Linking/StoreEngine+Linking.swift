@@ -271,6 +271,8 @@ extension StoreEngine {
         let values = link.values(content, known.map(\.0))
         let older = link.values(before, known.map(\.older))
         var stamps = keys.map { _ in stamp }
+        // A visit may have skipped a place.
+        guard values.count == known.count, older.count == known.count else { return stamps }
         for (number, (position, _)) in known.enumerated() where link.isSame(values[number], older[number]) {
             stamps[position] = old.stamp(of: keys[position]) ?? stamp
         }
@@ -375,7 +377,7 @@ extension StoreEngine {
     ) -> LinkOutcome {
         let positions = places.entities.positions(of: key)
         let candidates = link.values(content, positions)
-        // A visit that skips a place this time has no value for it.
+        // A visit may have skipped a place.
         guard candidates.count == positions.count,
             let newest = positions.indices.max(by: { (places.stamps[positions[$0]], $0) < (places.stamps[positions[$1]], $1) })
         else { return [] }
