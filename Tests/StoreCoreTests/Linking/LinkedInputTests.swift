@@ -292,6 +292,21 @@ struct LinkedInputTests {
         #expect(try await articles[7].requireData() == Article(id: 7, title: "fetched", isLiked: true))
     }
 
+    @Test func `E2: a damaged stamp of a record does not precede later fetches and changes`() async throws {
+        let cacher = GatedCacher<Int, Article>()
+        var record = CacheRecord(content: Article(id: 7), fetchedAt: world.time.date)
+        record.fields.stamp = .max
+        record.fields.parts = ["title": .max]
+        try await cacher.save(record, param: 7)
+        let second = LinkedWorld(articles: TieredCacher(over: cacher))
+        #expect(try await second.articles[7].requireData() == Article(id: 7))
+        second.origin.enqueue(.success(Article(id: 7, title: "fetched")))
+        await second.articles[7].refresh()
+        #expect(try await second.articles[7].requireData().title == "fetched")
+        try await second.loadFeed([Article(id: 7, title: "newer")])
+        #expect(try await second.articles[7].requireData().title == "newer")
+    }
+
     @Test func `E2: a created entity gives way to a fetch of its key that began before`() async throws {
         let (id, draft) = (UUID(), BoxedContent(Article(id: -1, title: "draft")))
         let (engine, articles) = (world.articles.engine, world.articles)

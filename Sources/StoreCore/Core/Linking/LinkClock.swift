@@ -17,8 +17,11 @@ final class LinkClock: Sendable {
 
     var lastStamp: Stamp { last.load(ordering: .acquiring) }
 
-    /// Advances the clock past a stamp; one from disk may be damaged, so it has a limit.
-    func raise(to stamp: Stamp) { last.max(min(stamp, 1 << 62), ordering: .acquiringAndReleasing) }
+    /// The largest stamp of a record; a damaged one must not precede all later stamps.
+    static let limit: Stamp = 1 << 62
+
+    /// Advances the clock past a stamp.
+    func raise(to stamp: Stamp) { last.max(min(stamp, 1 << 63), ordering: .acquiringAndReleasing) }
 
     /// The number of the last change.
     var number: UInt64 { changes.load(ordering: .acquiring) }

@@ -176,9 +176,9 @@ extension StoreEngine {
         case .changed(_, let stamp), .merged(_, let stamp, isWhole: true): linked.stamp = stamp
         case .merged(_, _, isWhole: false): return
         case nil:
-            linked.parts = record.details?.fields.parts ?? [:]
+            linked.parts = (record.details?.fields.parts ?? [:]).mapValues { min($0, LinkClock.limit) }
             if let stamp = record.details?.fields.stamp {
-                linked.stamp = stamp
+                linked.stamp = min(stamp, LinkClock.limit)
             } else if linked.stamp == 0 {
                 linked.stamp = record.fetchedAt.stamp
             }
