@@ -304,9 +304,9 @@ extension StoreEngine {
         return outcome
     }
 
-    /// Finds the places of a link again in content that other links have changed.
+    /// Finds the places of a link again, in content whose elements or values were changed by a link.
     ///
-    /// The value at a moved place belongs to the entity around it, so its own entity is newer.
+    /// The value at a place with another entity belongs to the entity around it, so its own entity is newer.
     ///
     /// - Returns: Whether the places show other entities than before.
     @discardableResult
@@ -425,12 +425,7 @@ extension StoreEngine {
     ) -> LinkOutcome {
         turn.discard(record.content)
         links.first { $0.remove != nil }?.remove?(&record.content, positions)
-        for (number, link) in links.enumerated() {
-            let old = linked.places[number]
-            let entities = link.keys(record.content)
-            linked.places[number] = LinkedPlaces(entities: entities, stamps: entities.keys.map { old.stamp(of: $0) ?? linked.stamp })
-        }
-        linked.pending = links.map { _ in PendingChanges() }
+        for number in links.indices { movePlaces(number, record, &linked) }
         var none: Set<Int> = []
         return reconcileLinks(&record, &linked, &none, isNew: true, turn).union([.accepted, .removed])
     }
