@@ -1,3 +1,5 @@
+internal import Synchronization
+
 // A shared cacher: the changes of other users, saves that they may supersede, and fetches that only one user runs (D1 to D5).
 
 extension StoreEngine {
