@@ -188,6 +188,8 @@ extension KeyMachine {
         let before = rules.isList ? book.held?.record.content : nil
         let outcome = layer.settle(&book, change, true)
         if outcome.contains(.removed) { elementsRemoved(from: before) }
+        // A copied value may have another identity in its list.
+        if outcome.contains(.accepted) { sides?.mergeIndex = nil }
         if !outcome.isDisjoint(with: [.accepted, .shown]) { book.contentNumber += 1 }
         // Its contents are user objects.
         if let change { transition.leftovers.append(change) }
@@ -201,9 +203,8 @@ extension KeyMachine {
         show(outcome, from: before, &transition)
     }
 
-    /// Adapts the sizes of the pages and the index to a list that elements were removed from.
+    /// Adapts the sizes of the pages to a list that elements were removed from.
     private mutating func elementsRemoved(from old: Content?) {
-        sides?.mergeIndex = nil
         guard let old, let new = book.held?.record.content else { return }
         let pages = resized(book.held?.record.fields.pages, from: old, to: new)
         book.held?.record.fields.pages = pages
@@ -212,7 +213,6 @@ extension KeyMachine {
     private mutating func show(_ outcome: LinkOutcome, from old: Content?, _ transition: inout Transition) {
         if outcome.contains(.removed) { elementsRemoved(from: old) }
         if outcome.contains(.accepted) {
-            // A copied value may have another identity in its list.
             sides?.mergeIndex = nil
             note(.derived)
             book.revision = transition.tickets.next()
