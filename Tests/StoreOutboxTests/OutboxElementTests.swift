@@ -265,6 +265,20 @@ struct OutboxElementTests {
         #expect(try await bench.likes("feed") == [0, 0])
     }
 
+    @Test func `E5, O18: a delivered change of a linked element without an entity of its own stays in the list`() async throws {
+        let directory = try TemporaryDirectory()
+        let rows = Store<Int, Row>(cacher: MemoryCacher()) { Row(id: $0) }
+        let bench = try Bench(in: directory, links: [.elements(of: rows)])
+        await bench.register()
+        try await bench.load("feed", [1, 5])
+        bench.outbox.start()
+        try await bench.outbox.submit(Like(row: 5))
+        try await bench.settled()
+        #expect(try await bench.likes("feed") == [0, 1])
+        try await bench.lists.waitUntilSaved()
+        #expect(try await bench.saved("feed") == [0, 1])
+    }
+
     @Test func `O18: a command changes an element of other lists beside its own content`() async throws {
         let bench = try Bench()
         let rows = Store<Int, Row>(cacher: MemoryCacher()) { Row(id: $0) }

@@ -226,6 +226,27 @@ struct AgreementTests {
         #expect(world.origin.startedCount == 0)
     }
 
+    @Test func `E2: a pushed change of one row does not make the other rows newer`() async throws {
+        let live = ScriptedLiveFetcher<String, [Article]>()
+        let feed = Store(
+            cacher: MemoryCacher<String, [Article]>(), fetcher: live, links: [.elements(of: world.articles)], time: world.time)
+        await world.articles[6].update(Article(id: 6))
+        let observer = RecordingObserver(feed["home"].publish())
+        try await live.send(.content([Article(id: 6), Article(id: 7)]))
+        try await observer.next { $0.isCompleted }
+        world.time.advance(by: .seconds(1))
+        world.origin.hold()
+        let refresh = Task { [world] in await world.articles[6].refresh() }
+        try await world.origin.started(count: 1)
+        world.time.advance(by: .seconds(1))
+        try await live.send(.change({ $0[1].title = "pushed" }))
+        world.origin.enqueue(.success(Article(id: 6, title: "fetched")))
+        world.origin.release()
+        await refresh.value
+        #expect(try await world.articles[6].requireData().title == "fetched")
+        try await observer.next { $0.content?.map(\.title) == ["fetched", "pushed"] }
+    }
+
     @Test func `E4: a change of an entity cancels nothing in a list`() async throws {
         try await world.loadFeed([Article(id: 7)])
         await world.articles[7].update(Article(id: 7))
@@ -310,6 +331,25 @@ struct AgreementTests {
         #expect(world.feed.lists.hit("home") != nil)
         for id in 0...ChangeLog.limit { await world.articles[id].update(Article(id: id, isLiked: true)) }
         #expect(try await world.liked() == [7])
+    }
+
+    @Test func `E1: a list that changes an entity shows the newer entity inside it at once`() async throws {
+        let writers = Store(cacher: MemoryCacher<String, Writer>(), time: world.time) { Writer(id: $0) }
+        let articles = Store(
+            cacher: MemoryCacher<Int, Article>(), fetcher: world.origin, links: [.value(at: \.author, of: writers)], time: world.time)
+        let feed = PaginationStore(
+            cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, links: [.elements(of: articles)], time: world.time)
+        await writers["ada"].update(Writer(id: "ada"))
+        await articles[7].update(Article(id: 7))
+        world.time.advance(by: .seconds(1))
+        world.feedOrigin.hold()
+        let load = Task { try await feed["home"].requireData() }
+        try await world.feedOrigin.started(count: 1)
+        world.time.advance(by: .seconds(1))
+        await writers["ada"].update { $0.name = "Countess" }
+        world.feedOrigin.enqueue(.page([Article(id: 7, title: "new")]))
+        world.feedOrigin.release()
+        #expect(try await load.value == [Article(id: 7, title: "new", author: Writer(id: "ada", name: "Countess"))])
     }
 
     @Test func `E1, E9: values inside content agree across two levels of links`() async throws {

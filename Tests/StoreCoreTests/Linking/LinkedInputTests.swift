@@ -39,6 +39,92 @@ struct LinkedInputTests {
         #expect(try await world.articles[7].requireData().title == "stray")
     }
 
+    @Test func `E10: a pending change of an entity that states another key is not shown`() async throws {
+        await world.articles[7].update(Article(id: 7))
+        try await world.loadFeed([Article(id: 7)])
+        let observer = RecordingObserver(world.feed["home"].publish())
+        let (request, articles) = (HeldRequest(), world.articles)
+        let task = Task {
+            try await articles[7].mutate {
+                $0.isLiked = true
+            } perform: {
+                try await request.run()
+            }
+        }
+        try await observer.next { $0.content?.first?.isLiked == true }
+        await world.articles[7].update(Article(id: 8))
+        request.end(.failure(Offline()))
+        await #expect(throws: Offline.self) { try await task.value }
+        #expect(try await world.liked() == [])
+    }
+
+    /// Creates an article under a temporary key with a row in the feed, until the origin assigns key 7.
+    private func createInFeed() async {
+        let (id, draft, engine) = (UUID(), Article(id: -1, title: "draft"), world.articles.engine)
+        engine.knowCommands([id])
+        engine.showCreation(CommandMark(id: id, order: 1), of: BoxedKey(-1), BoxedContent(draft))
+        await world.feed["home"].update { $0.append(draft) }
+        await engine.settleCreation(
+            id, from: BoxedKey(-1), to: BoxedKey(7), .response(BoxedContent(Article(id: 7, title: "made"))), first: BoxedContent(draft),
+            moved: {}, saved: { _ in })
+    }
+
+    @Test func `E10: the row of a temporary key follows the key that replaces it`() async throws {
+        try await world.loadFeed([Article(id: 6)], nextKey: "2")
+        let observer = RecordingObserver(world.feed["home"].publish())
+        try await observer.next { $0.isCompleted }
+        await createInFeed()
+        try await observer.next { $0.content?.map(\.title) == ["title", "made"] }
+        await world.articles[7].update { $0.isLiked = true }
+        try await observer.next { $0.content?.map(\.isLiked) == [false, true] }
+        world.feedOrigin.enqueue(.page([Article(id: 7, title: "page"), Article(id: 8)]))
+        #expect(await world.feed["home"].requestNextData() == .loaded)
+        #expect(try await world.feed["home"].requireData().map(\.id) == [6, 7, 8])
+    }
+
+    @Test func `E10: the row of a temporary key leaves a list that has its entity already`() async throws {
+        try await world.loadFeed([Article(id: 6), Article(id: 7)])
+        let observer = RecordingObserver(world.feed["home"].publish())
+        try await observer.next { $0.isCompleted }
+        await createInFeed()
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["title", "made"])
+    }
+
+    private struct Story: Identifiable, Hashable, Sendable {
+        var id: Int
+        var author: Writer?
+    }
+
+    @Test func `E10: places inside the values of another link move with them`() async throws {
+        let writers = Store(cacher: MemoryCacher<String, Writer>(), time: world.time) { Writer(id: $0) }
+        let stories = Store(cacher: MemoryCacher<Int, Story>(), time: world.time) { Story(id: $0) }
+        let links: [EntityLink<[Story]>] = [
+            .elements(of: stories),
+            .entities(of: writers, id: { $0.id }) { rows, visit in
+                for row in rows.indices {
+                    guard var author = rows[row].author else { continue }
+                    visit(&author)
+                    rows[row].author = author
+                }
+            },
+        ]
+        let feed = Store(cacher: MemoryCacher<String, [Story]>(), links: links, time: world.time) { _ in
+            [Story(id: 1, author: Writer(id: "ada")), Story(id: 2, author: Writer(id: "ada"))]
+        }
+        for id in 1...2 { await stories[id].update(Story(id: id, author: Writer(id: "ada"))) }
+        await writers["ada"].update(Writer(id: "ada"))
+        let observer = RecordingObserver(feed["home"].publish())
+        try await observer.next { $0.isCompleted }
+        await stories[2].update(Story(id: 2, author: Writer(id: "bob", name: "Bob")))
+        await writers["ada"].update(Writer(id: "ada", name: "Countess"))
+        #expect(try await feed["home"].requireData().map(\.author?.name) == ["Countess", "Bob"])
+        await stories[1].update(Story(id: 1))
+        await writers["ada"].update(Writer(id: "ada", name: "Lovelace"))
+        #expect(try await feed["home"].requireData().map(\.author?.name) == [nil, "Bob"])
+        #expect(try await writers["ada"].requireData().name == "Lovelace")
+        #expect(try await stories[2].requireData().author?.id == "bob")
+    }
+
     @Test func `E3: a row of the entity's type without its text leaves the text of the detail`() async throws {
         let feed = PaginationStore(
             cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin,
@@ -153,6 +239,102 @@ struct LinkedInputTests {
         await refresh.value
         try await until("the entity on disk was read") { try await world.liked() == [7] }
         #expect(try await world.liked() == [7])
+    }
+
+    /// The contents of a store have stamps from its first link or removal on.
+    @Test(arguments: [true, false])
+    func `E2: a fetch that began before the first link or removal of its store is accepted`(_ isLinked: Bool) async throws {
+        let articles = Store(cacher: MemoryCacher<Int, Article>(), fetcher: world.origin, time: world.time)
+        await articles[7].update(Article(id: 7))
+        world.time.advance(by: .seconds(1))
+        world.origin.hold()
+        let refresh = Task { await articles[7].refresh() }
+        try await world.origin.started(count: 1)
+        var feed: PaginationStore<String, Article>?
+        if isLinked {
+            feed = PaginationStore(
+                cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, links: [.elements(of: articles)], time: world.time)
+        } else {
+            try await articles.remove(8) {}
+        }
+        world.origin.enqueue(.success(Article(id: 7, title: "fetched")))
+        world.origin.release()
+        await refresh.value
+        #expect(try await articles[7].requireData().title == "fetched")
+        withExtendedLifetime(feed) {}
+    }
+
+    @Test func `E2: a fetch from after the success of a mutation is accepted, although the change became content during it`() async throws {
+        await world.articles[7].update(Article(id: 7))
+        let (request, articles) = (HeldRequest(), world.articles)
+        let earlier = Task {
+            try await articles[7].mutate {
+                $0.text = "failed"
+            } perform: {
+                try await request.run()
+            }
+        }
+        try await request.hasBegun()
+        try await articles[7].mutate {
+            $0.isLiked = true
+        } perform: {
+        }
+        world.time.advance(by: .seconds(1))
+        world.origin.hold()
+        let refresh = Task { await articles[7].refresh() }
+        try await world.origin.started(count: 1)
+        world.time.advance(by: .seconds(1))
+        request.end(.failure(Offline()))
+        await #expect(throws: Offline.self) { try await earlier.value }
+        world.origin.enqueue(.success(Article(id: 7, title: "fetched", isLiked: true)))
+        world.origin.release()
+        await refresh.value
+        #expect(try await articles[7].requireData() == Article(id: 7, title: "fetched", isLiked: true))
+    }
+
+    @Test func `E2: a damaged stamp of a record does not precede later fetches and changes`() async throws {
+        let cacher = GatedCacher<Int, Article>()
+        var record = CacheRecord(content: Article(id: 7), fetchedAt: world.time.date)
+        record.fields.stamp = .max
+        record.fields.parts = ["title": .max]
+        try await cacher.save(record, param: 7)
+        let second = LinkedWorld(articles: TieredCacher(over: cacher))
+        #expect(try await second.articles[7].requireData() == Article(id: 7))
+        second.origin.enqueue(.success(Article(id: 7, title: "fetched")))
+        await second.articles[7].refresh()
+        #expect(try await second.articles[7].requireData().title == "fetched")
+        try await second.loadFeed([Article(id: 7, title: "newer")])
+        #expect(try await second.articles[7].requireData().title == "newer")
+    }
+
+    @Test func `E2: a created entity gives way to a fetch of its key that began before`() async throws {
+        let (id, draft) = (UUID(), BoxedContent(Article(id: -1, title: "draft")))
+        let (engine, articles) = (world.articles.engine, world.articles)
+        engine.knowCommands([id])
+        engine.showCreation(CommandMark(id: id, order: 1), of: BoxedKey(-1), draft)
+        world.origin.hold()
+        let fetch = Task { try await articles[7].requireData().title }
+        try await world.origin.started(count: 1)
+        await engine.settleCreation(id, from: BoxedKey(-1), to: BoxedKey(7), .unknown, first: draft, moved: {}, saved: { _ in })
+        world.origin.enqueue(.success(Article(id: 7, title: "fetched")))
+        world.origin.release()
+        #expect(try await fetch.value == "fetched")
+        #expect(try await articles[7].requireData(from: .cache).title == "fetched")
+    }
+
+    @Test func `E2: after a restart with a clock that was set back, a fetch is newer than the fields of older fragments`() async throws {
+        let disks = Disks()
+        let first = disks.world()
+        await first.articles[7].update(Article(id: 7))
+        first.time.advance(by: .seconds(86_400))
+        try await first.loadSearch([Finding(articleID: 7, title: "fragment")])
+        try await first.articles.waitUntilSaved()
+        // The clock of the new world is a day behind, and the search is not loaded.
+        let second = disks.world()
+        #expect(try await second.articles[7].requireData().title == "fragment")
+        second.origin.enqueue(.success(Article(id: 7, title: "fetched")))
+        await second.articles[7].refresh()
+        #expect(try await second.articles[7].requireData().title == "fetched")
     }
 
     @Test func `E1: a hundred thousand rows that all change agree with their entities`() async throws {

@@ -94,6 +94,25 @@ struct LinkedRestartTests {
         #expect(record?.details?.fields.places?.links.map(\.count) == [1])
     }
 
+    @Test func `E10: a list shows the change of an idle entity by another process`() async throws {
+        func shared() -> TieredCacher<FileCacher<Int, Article>> {
+            TieredCacher(over: FileCacher(directory: place.url.appending(path: "articles"), sharing: .processes))
+        }
+        let (world, time) = (LinkedWorld(articles: shared()), ManualTime())
+        // The first load begins to follow the changes of others.
+        _ = await world.articles[1].getData(from: .cache)
+        await world.articles[7].update(Article(id: 7))
+        try await world.loadFeed([Article(id: 7)])
+        let list = RecordingObserver(world.feed["home"].publish())
+        try await list.next { $0.isCompleted }
+        try await world.articles.waitUntilSaved()
+        let other = Store(cacher: shared(), time: time) { Article(id: $0) }
+        for time in [world.time, time] { time.advance(by: .seconds(10)) }
+        await other[7].update { $0.isLiked = true }
+        try await list.next { $0.content?.first?.isLiked == true }
+        #expect(world.origin.startedCount == 0)
+    }
+
     @Test func `E2: stamps of loaded records are newer than a clock that was set back`() async throws {
         let first = launch()
         first.time.advance(by: .seconds(1_000_000))

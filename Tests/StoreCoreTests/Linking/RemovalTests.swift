@@ -87,6 +87,25 @@ struct RemovalTests {
         #expect(world.origin.startedCount == 0)
     }
 
+    @Test func `E5: a mutation of an entity without content shows in a long list too`() async throws {
+        let row = EntityRows.share + 1
+        try await world.loadFeed((0...row).map { Article(id: $0) })
+        let (request, feed) = (HeldRequest(), world.feed)
+        let task = Task {
+            try await feed["home"].mutate(element: row) {
+                $0.isLiked = true
+            } perform: {
+                try await request.run()
+            }
+        }
+        try await request.hasBegun()
+        #expect(try await world.liked() == [row])
+        request.end(.success(()))
+        try await task.value
+        #expect(try await world.liked() == [row])
+        #expect(try await feed.lists.acceptedContent(of: "home")?.last?.isLiked == true)
+    }
+
     @Test func `E6: the detail starts with the row of a loaded list, and fetches`() async throws {
         try await world.loadFeed([Article(id: 7, title: "row")])
         let feed = RecordingObserver(world.feed["home"].publish())
@@ -102,6 +121,52 @@ struct RemovalTests {
         try await detail.next { $0.isCompleted && $0.content?.title == "detail" }
         #expect(!detail.states.contains { $0.isLoading && $0.content == nil })
         try await feed.next { $0.content?.first?.title == "detail" }
+    }
+
+    @Test func `E6, E7: clearing the scope drops rows and removals`() async throws {
+        let scope = CacheScope()
+        let articles = Store(cacher: MemoryCacher<Int, Article>(), fetcher: world.origin, time: world.time, scope: scope)
+        let feed = PaginationStore(
+            cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, links: [.elements(of: articles)], time: world.time,
+            scope: scope)
+        world.feedOrigin.enqueue(.page([Article(id: 7, title: "row"), Article(id: 8)]))
+        _ = try await feed["home"].requireData()
+        try await articles.remove(8) {}
+        world.origin.hold()
+        let before = RecordingObserver(articles[7].publish())
+        try await before.next { $0.content?.title == "row" }
+        try await scope.clear()
+        let after = RecordingObserver(articles[7].publish())
+        #expect(try await after.states(count: 1)[0].content == nil)
+        world.origin.enqueue(.success(Article(id: 7)), .success(Article(id: 8)))
+        world.origin.release()
+        try await after.next { $0.isCompleted }
+        #expect(try await articles[8].requireData().id == 8)
+    }
+
+    @Test func `E6: a list of a scope that is being cleared brings no row back`() async throws {
+        await world.articles[7].update(Article(id: 7))
+        try await world.loadFeed([Article(id: 7, title: "row")])
+        let feed = RecordingObserver(world.feed["home"].publish())
+        try await feed.next { $0.isCompleted }
+        world.origin.hold()
+        let detail = RecordingObserver(world.articles[7].publish())
+        try await detail.next { $0.isCompleted }
+        // The stores of a scope are cleared at once, and this one is the first.
+        try await world.articles.engine.clear()
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["row"])
+        #expect(world.articles.engine.newestRow(of: BoxedKey(7)) == nil)
+    }
+
+    @Test func `E7: the detail of a removed entity does not show the row of a list`() async throws {
+        try await world.loadFeed([Article(id: 7, title: "row")])
+        world.origin.hold()
+        let detail = RecordingObserver(world.articles[7].publish())
+        try await detail.next { $0.content?.title == "row" }
+        try await world.articles.remove(7) {}
+        let state = try await detail.next { $0.error != nil }
+        #expect((state.error as? StoreError)?.code == .removed)
+        #expect(state.content == nil)
     }
 
     @Test func `E7: a removal hides the elements at once, and a failure restores them in place`() async throws {

@@ -244,7 +244,7 @@ extension CacheScopeMember {
 
 extension StoreEngine: CacheScopeMember {
     package func clear() async throws {
-        clocks.rows.withLock { $0.removeAll() }
+        forgetEntities()
         try await clearEverything(unlessClosed: true)
     }
 

@@ -74,7 +74,13 @@ extension KeyMachine {
         transition.isWriting = true
         if isAppended { applyPatches(from: known, &transition) } else { rebuildOverlay(&transition) }
         patchesChanged(&transition)
-        if hasDelivered { foldConfirmed(&transition) }
+        if hasDelivered {
+            // In a store with stamps, the running fetch would be older than the fold (E2).
+            let isOvertaken = transition.links != nil && book.patches.first?.isConfirmed == true
+            let dropped = isOvertaken ? dropOvertakenFlight(&transition) : nil
+            foldConfirmed(&transition)
+            if let dropped { restartIfWanted(forceRefresh: dropped.forceRefresh, &transition) }
+        }
         endTransition(&transition)
     }
 
@@ -344,7 +350,8 @@ extension KeyMachine {
         book.held = HeldRecord(CacheRecord(content: content, fetchedAt: transition.date, details: nil), deadline: .distantPast)
         book.held?.invalidate()
         book.held?.isStandIn = true
-        transition.noteChanged(from: nil)
+        // Not newer than a running fetch, so that the result replaces it.
+        transition.noteFetched(origin.flight?.stamp, over: nil)
         settleLinks(&transition)
         wakes.refetchesAtDeadline = false
         book.contentNumber += 1

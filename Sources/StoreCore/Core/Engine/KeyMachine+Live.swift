@@ -107,7 +107,9 @@ extension KeyMachine {
         if !book.patches.isEmpty { noteFetch() }
         guard var record = book.held?.record else { return }
         book.held = nil
-        transition.noteFetched(nil, over: nil)
+        // Places need the older content, which keeps the change from being made in place.
+        let hasPlaces = transition.links?.clocks.sources.isEmpty == false
+        if hasPlaces { transition.noteChanged(from: record.content) } else { transition.noteFetched(nil, over: nil) }
         change(&record.content)
         record.fetchedAt = transition.date
         record.details = RecordDetails(freshness: record.freshness, validator: validator)

@@ -102,9 +102,11 @@ extension KeyMachine {
         rebuildOverlay(&transition)
         book.contentNumber += 1
         transition.publishes = true
-        // A failure starts no epoch, but a fetch that revalidates the record must not confirm content that includes a folded patch. The
-        // fetch begins again after the fold, so that it does not send the old validator.
-        let dropped = book.patches.first?.isConfirmed == true && origin.flight?.revalidates == true ? dropOlderFetches(&transition) : nil
+        // A failure starts no epoch, but a fetch that revalidates the record must not confirm content that includes a folded patch. In a
+        // store with stamps, each running fetch would be older than the fold (E2). The fetch begins again after the fold, so that it does
+        // not send the old validator.
+        let isOvertaken = origin.flight?.revalidates == true || transition.links != nil
+        let dropped = book.patches.first?.isConfirmed == true && isOvertaken ? dropOlderFetches(&transition) : nil
         requestFetchAfterMutations()
         foldConfirmed(&transition)
         restart(dropped, &transition)

@@ -35,7 +35,7 @@ extension StoreEngine {
             state.isClosed = true
             // Hits are served from memory, without a look at the engine.
             forgetMemory(&state, &effects)
-            clocks.rows.withLock { $0.removeAll() }
+            clocks.rows.withLock { $0.removeAll(upTo: .max) }
             for key in state.live.values {
                 for observer in key.value.observers.removeAll() {
                     if let suspension = observer.suspension { effects.observers.append(suspension) }

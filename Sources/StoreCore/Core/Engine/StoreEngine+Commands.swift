@@ -50,8 +50,10 @@ extension StoreEngine {
         let holder = nextID()
         defer { release(holder, of: param) }
         guard case .done = await ask(param, .acceptedContent, id: holder) else { return }
+        let row = newestRow(of: param)
         let settled = transition(param) { key, transition in
-            (key.machine.commandSucceeded(id, response, &transition), key.machine.book.revision)
+            if let row { key.machine.rowBecomesContent(row, &transition) }
+            return (key.machine.commandSucceeded(id, response, &transition), key.machine.book.revision)
         }
         guard let (folded, revision) = settled, !folded.isEmpty, case .done = await ask(param, .saved(revision)) else { return }
         await saved(folded)

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 // A shared cacher: the changes of other users, saves that they may supersede, and fetches that only one user runs (D1 to D5).
 
 extension StoreEngine {
@@ -10,12 +12,12 @@ extension StoreEngine {
 
     private func changed(_ change: CacherChange<BoxedKey>) {
         var effects = Effects()
-        state.withLock { state in
+        let unread = state.withLock { state -> BoxedKey? in
             switch change {
             case .changed(let param, let revision):
                 if let drop = front?.remove(param) { effects.leftovers.append(drop) }
                 if !state.watches.isEmpty { state.noteChangeElsewhere(of: param) }
-                guard let key = state.live[param] else { return }
+                guard let key = state.live[param] else { return clocks.own.isFollowed.load(ordering: .acquiring) ? param : nil }
                 take(key, &state, &effects) { key, transition in key.machine.changedElsewhere(revision, &transition) }
             case .removedAll(let revision):
                 forgetFront(&state, &effects)
@@ -30,8 +32,11 @@ extension StoreEngine {
                     take(key, &state, &effects) { key, transition in key.machine.changedElsewhere(SharedKey.gap, &transition) }
                 }
             }
+            return nil
         }
         effects.deliver(onEvent)
+        // Content of other stores may show the entity of an idle key.
+        if let unread { readLater(unread) }
     }
 
     private func forgetFront(_ state: inout EngineState, _ effects: inout Effects) {

@@ -17,8 +17,11 @@ final class LinkClock: Sendable {
 
     var lastStamp: Stamp { last.load(ordering: .acquiring) }
 
-    /// Advances the clock past a stamp; one from disk may be damaged, so it has a limit.
-    func raise(to stamp: Stamp) { last.max(min(stamp, 1 << 62), ordering: .acquiringAndReleasing) }
+    /// The largest stamp of a record; a damaged one must not precede all later stamps.
+    static let limit: Stamp = 1 << 62
+
+    /// Advances the clock past a stamp.
+    func raise(to stamp: Stamp) { last.max(min(stamp, 1 << 63), ordering: .acquiringAndReleasing) }
 
     /// The number of the last change.
     var number: UInt64 { changes.load(ordering: .acquiring) }
@@ -146,6 +149,8 @@ struct EntityRows: Sendable {
 
     private var rows: [BoxedKey: Row] = [:]
     private var order: [BoxedKey] = []
+    /// Values that are not newer are of a scope that was cleared or closed.
+    private(set) var floor: Stamp = 0
 
     subscript(key: BoxedKey) -> Row? { rows[key] }
 
@@ -164,5 +169,6 @@ struct EntityRows: Sendable {
         order.removeAll { $0 == key }
     }
 
-    mutating func removeAll() { self = EntityRows() }
+    /// Forgets all rows, and accepts only newer ones.
+    mutating func removeAll(upTo floor: Stamp) { (rows, order, self.floor) = ([:], [], floor) }
 }

@@ -75,7 +75,7 @@ package struct PlaceStamps: Hashable, Sendable, Codable {
             var stamps: [Stamp] = []
             // Damaged numbers make another count, so that the stamps count as unknown.
             for position in stride(from: 0, to: runs.count - 1, by: 2) where runs[position] <= 1 << 20 {
-                stamps += repeatElement(runs[position + 1], count: Int(runs[position]))
+                stamps += repeatElement(min(runs[position + 1], LinkClock.limit), count: Int(runs[position]))
             }
             return stamps
         }

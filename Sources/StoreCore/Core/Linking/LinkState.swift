@@ -48,6 +48,9 @@ struct Removals: Sendable {
     /// The key has content again.
     mutating func forget(_ key: BoxedKey) { if done[key] != nil { returned.insert(key) } }
 
+    /// The scope was cleared, and its keys may be those of other entities now.
+    mutating func forgetAll() { (done, returned) = ([:], []) }
+
     private mutating func end(_ key: BoxedKey) {
         guard let count = running[key] else { return }
         running[key] = count > 1 ? count - 1 : nil

@@ -134,6 +134,21 @@ extension KeyMachine {
         return true
     }
 
+    /// Forgets the row in place of content, and that the entity was removed.
+    mutating func forgetEntity(_ transition: inout Transition) {
+        origin.isRemoved = false
+        guard let row = book.linked?.value.row else { return }
+        transition.discarded.append(row)
+        book.linked?.value.row = nil
+        transition.isPublished = true
+    }
+
+    /// The store begins to stamp its contents. A running fetch counts as begun now, so that it is not older than the content before it.
+    mutating func dateFetches(_ stamp: Stamp) {
+        origin.changeFlight { $0.stamp = stamp }
+        for direction in PageDirection.allCases { self[direction].stamp = stamp }
+    }
+
     /// A mutation of a key without content succeeds: the row of a full place becomes the content, and is out of date (E5).
     mutating func rowBecomesContent(_ row: Content, _ transition: inout Transition) {
         guard book.held == nil, origin.isKnown, !book.patches.isEmpty, !isTemporary else { return }
@@ -173,6 +188,8 @@ extension KeyMachine {
         let before = rules.isList ? book.held?.record.content : nil
         let outcome = layer.settle(&book, change, true)
         if outcome.contains(.removed) { elementsRemoved(from: before) }
+        // A copied value may have another identity in its list.
+        if outcome.contains(.accepted) { sides?.mergeIndex = nil }
         if !outcome.isDisjoint(with: [.accepted, .shown]) { book.contentNumber += 1 }
         // Its contents are user objects.
         if let change { transition.leftovers.append(change) }
@@ -186,9 +203,8 @@ extension KeyMachine {
         show(outcome, from: before, &transition)
     }
 
-    /// Adapts the sizes of the pages and the index to a list that elements were removed from.
+    /// Adapts the sizes of the pages to a list that elements were removed from.
     private mutating func elementsRemoved(from old: Content?) {
-        sides?.mergeIndex = nil
         guard let old, let new = book.held?.record.content else { return }
         let pages = resized(book.held?.record.fields.pages, from: old, to: new)
         book.held?.record.fields.pages = pages
@@ -197,6 +213,7 @@ extension KeyMachine {
     private mutating func show(_ outcome: LinkOutcome, from old: Content?, _ transition: inout Transition) {
         if outcome.contains(.removed) { elementsRemoved(from: old) }
         if outcome.contains(.accepted) {
+            sides?.mergeIndex = nil
             note(.derived)
             book.revision = transition.tickets.next()
         }

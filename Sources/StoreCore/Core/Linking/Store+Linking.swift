@@ -17,8 +17,8 @@ extension Store {
     /// error with the code ``StoreError/Code/removed``, and the key is not fetched again before `refresh()` or
     /// `publish(forceRefresh: true)`.
     ///
-    /// The store remembers the newest 1 000 removals while the process runs. A list that is only on disk may show a removed element until
-    /// its next fetch.
+    /// The store remembers the newest 1 000 removals until the process ends or the scope is cleared. A list that is only on disk may show
+    /// a removed element until its next fetch.
     ///
     /// - Parameters:
     ///   - param: The key of the entity.
@@ -33,7 +33,7 @@ extension Store {
 
 extension StoreEngine {
     fileprivate func remove<Result>(_ param: BoxedKey, perform: () async throws -> Result) async throws -> Result {
-        state.withLock { if $0.links == nil { $0.links = LinkState() } }
+        state.withLock { state in beginStamps(&state) }
         guard transition(param, { _, transition in transition.removal = .began }) != nil else { throw StoreError.closedStore }
         do {
             let result = try await perform()
@@ -54,6 +54,7 @@ extension KeyMachine {
         transition.removal = .succeeded(transition.stamp())
         dropFlight(&transition)
         desk.forceRefreshPending = false
+        forgetEntity(&transition)
         origin.isRemoved = true
         return cleared(&transition)
     }

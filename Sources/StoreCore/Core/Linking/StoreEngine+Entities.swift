@@ -91,6 +91,19 @@ extension StoreEngine {
         return values(of: [key], turn)[key] ?? EntityValue()
     }
 
+    /// The scope is being cleared: forgets rows and removals, because the keys may be those of another user from now on.
+    func forgetEntities() {
+        var effects = Effects()
+        state.withLock { state in
+            guard state.links != nil, !state.isClosed else { return }
+            state.links?.removals.forgetAll()
+            let floor = clocks.stamp(at: time.date)
+            clocks.rows.withLock { $0.removeAll(upTo: floor) }
+            for key in state.live.values { take(key, &state, &effects) { key, transition in key.machine.forgetEntity(&transition) } }
+        }
+        effects.deliver(onEvent)
+    }
+
     /// Merges parts of a place's value into the row of a key without content.
     ///
     /// Other places show the row too, and so do observers of the key while it loads (E6).
@@ -99,6 +112,7 @@ extension StoreEngine {
         _ effects: inout Effects
     ) {
         let isNewer = clocks.rows.withLock { rows in
+            guard stamp > rows.floor else { return false }
             var row = rows[key] ?? EntityRows.Row()
             let isNewer =
                 if let fields = link.fields {

@@ -16,12 +16,20 @@ extension StoreEngine {
                 "a store links to a store of another scope, so that clearing one would leave the data of the other: pass the same scope "
                     + "to both stores, or none")
             link.entities.state.withLock { state in
-                if state.links == nil { state.links = LinkState() }
+                link.entities.beginStamps(&state)
                 state.links?.add(self)
                 link.entities.clocks.own.isFollowed.store(true, ordering: .releasing)
                 for field in link.fields ?? [] { link.entities.clocks.fields.withLock { $0[field.name] = field } }
             }
         }
+    }
+
+    /// Begins to stamp the contents of this store, at its first link or removal.
+    func beginStamps(_ state: inout EngineState) {
+        guard state.links == nil else { return }
+        state.links = LinkState()
+        let stamp = clocks.stamp(at: time.date)
+        for key in state.live.values { key.value.machine.dateFetches(stamp) }
     }
 
     var linkFollowers: [StoreEngine] { state.withLock { $0.links?.followers.compactMap(\.engine) ?? [] } }
@@ -126,15 +134,16 @@ extension StoreEngine {
             if case .changed(_, let stamp) = change {
                 for (link, places) in zip(links, linked.places) { link.entities.noteChange(of: places, at: stamp) }
             }
-            for (number, link) in links.enumerated() where old.indices.contains(number) {
-                keepNewer(link, from: old[number], in: &linked.places[number], &record, change)
-            }
             linked.pending = links.map { _ in PendingChanges() }
             linked.numbers = links.map { _ in 0 }
+            for (number, link) in links.enumerated() where old.indices.contains(number) {
+                if number > 0 { movePlaces(number, record, &linked) }
+                keepNewer(link, from: old[number], in: &linked.places[number], &record, change)
+            }
             if linked.row != nil { linked.row = nil }
         }
         var removed: Set<Int> = []
-        for position in links.indices { outcome.formUnion(reconcile(position, &record, &linked, &removed, isNew: isNew, turn)) }
+        outcome.formUnion(reconcileLinks(&record, &linked, &removed, isNew: isNew, turn))
         if !removed.isEmpty { outcome.formUnion(remove(removed, &record, &linked, turn)) }
         linked.overlay = overlay(linked.pending)
         if isNew || !outcome.isEmpty {
@@ -167,13 +176,13 @@ extension StoreEngine {
         case .changed(_, let stamp), .merged(_, let stamp, isWhole: true): linked.stamp = stamp
         case .merged(_, _, isWhole: false): return
         case nil:
-            linked.parts = record.details?.fields.parts ?? [:]
+            linked.parts = (record.details?.fields.parts ?? [:]).mapValues { min($0, LinkClock.limit) }
             if let stamp = record.details?.fields.stamp {
-                linked.stamp = stamp
+                linked.stamp = min(stamp, LinkClock.limit)
             } else if linked.stamp == 0 {
                 linked.stamp = record.fetchedAt.stamp
             }
-            clocks.raise(to: linked.stamp)
+            clocks.raise(to: linked.parts.values.reduce(linked.stamp, max))
         }
         let parts = linked.parts.filter { $0.value > linked.stamp }
         linked.parts = parts
@@ -262,6 +271,8 @@ extension StoreEngine {
         let values = link.values(content, known.map(\.0))
         let older = link.values(before, known.map(\.older))
         var stamps = keys.map { _ in stamp }
+        // A visit may have skipped a place.
+        guard values.count == known.count, older.count == known.count else { return stamps }
         for (number, (position, _)) in known.enumerated() where link.isSame(values[number], older[number]) {
             stamps[position] = old.stamp(of: keys[position]) ?? stamp
         }
@@ -269,6 +280,44 @@ extension StoreEngine {
     }
 
     // MARK: Reconciling
+
+    /// Reconciles the places of all links.
+    ///
+    /// A value that is copied may have places of other links inside, so these are found and reconciled again. Each round reaches one more
+    /// level of such values.
+    private func reconcileLinks(
+        _ record: inout CacheRecord<BoxedContent>, _ linked: inout LinkedBook<BoxedContent>, _ removed: inout Set<Int>, isNew: Bool,
+        _ turn: LinkTurn
+    ) -> LinkOutcome {
+        var outcome: LinkOutcome = []
+        for round in 0...links.count {
+            var hasCopied = false
+            for number in links.indices {
+                let isMoved = (isNew || outcome.contains(.accepted)) && links.count > 1 && movePlaces(number, record, &linked)
+                guard round == 0 || isMoved else { continue }
+                let step = reconcile(number, &record, &linked, &removed, isNew: isNew || isMoved || hasCopied, turn)
+                outcome.formUnion(step)
+                if step.contains(.accepted) { hasCopied = true }
+            }
+            if !hasCopied || links.count == 1 { break }
+        }
+        return outcome
+    }
+
+    /// Finds the places of a link again, in content whose elements or values were changed by a link.
+    ///
+    /// The value at a place with another entity belongs to the entity around it, so its own entity is newer.
+    ///
+    /// - Returns: Whether the places show other entities than before.
+    @discardableResult
+    private func movePlaces(_ number: Int, _ record: CacheRecord<BoxedContent>, _ linked: inout LinkedBook<BoxedContent>) -> Bool {
+        let (old, entities) = (linked.places[number], links[number].keys(record.content))
+        let keys = entities.keys
+        guard keys != old.entities.keys else { return false }
+        linked.places[number] = LinkedPlaces(entities: entities, stamps: keys.map { old.stamp(of: $0) ?? 0 })
+        linked.pending[number] = PendingChanges()
+        return true
+    }
 
     /// Reconciles the places of one link with the entities that have changed, or with all of them.
     private func reconcile(
@@ -292,6 +341,11 @@ extension StoreEngine {
         let entities = link.entities.values(of: keys, turn)
         for key in keys {
             let entity = entities[key] ?? EntityValue()
+            if entity.key ?? key != key, link.remove != nil, !places.positions(of: entity.key ?? key).isEmpty {
+                // The list has the created entity under its own key.
+                removed.formUnion(places.positions(of: key))
+                continue
+            }
             if entity.isUnread { turn.noteUnread(key, of: link.entities) }
             let isRemoved = entity.removal.map { $0 >= linked.places[number].stamp(of: key) ?? 0 } ?? false
             if link.remove != nil {
@@ -310,7 +364,10 @@ extension StoreEngine {
         guard !values.isEmpty else { return outcome }
         turn.discard(record.content)
         link.assign(&record.content, values)
-        return outcome.union(.accepted)
+        outcome.insert(.accepted)
+        // The key of a created entity has replaced a temporary one.
+        guard entities.contains(where: { $0.value.key != $0.key }), movePlaces(number, record, &linked) else { return outcome }
+        return outcome.union(reconcile(number, &record, &linked, &removed, isNew: true, turn))
     }
 
     /// Reconciles the places of one entity.
@@ -320,31 +377,32 @@ extension StoreEngine {
     ) -> LinkOutcome {
         let positions = places.entities.positions(of: key)
         let candidates = link.values(content, positions)
-        guard let newest = positions.indices.max(by: { (places.stamps[positions[$0]], $0) < (places.stamps[positions[$1]], $1) })
+        // A visit may have skipped a place.
+        guard candidates.count == positions.count,
+            let newest = positions.indices.max(by: { (places.stamps[positions[$0]], $0) < (places.stamps[positions[$1]], $1) })
         else { return [] }
         var entity = entity
         // A value with another identity is not that of this key (E10).
         if let stated = entity.content.flatMap(link.identity), stated != entity.key ?? key {
             turn.report(.mismatchedIdentity(key: "\(key)", identity: "\(stated)"))
-            return []
+            return positions.filter { pending.values.removeValue(forKey: $0) != nil }.isEmpty ? [] : .shown
         }
         var value = candidates[newest]
-        // The first places alone: a longer content would displace its own rows, and offer them again without an end.
-        if entity.content == nil, entity.removal == nil, positions[0] < EntityRows.share {
-            entity = link.entities.offer(value, of: link, for: key, at: places.stamps[positions[newest]], turn)
+        // A value under a temporary key is older than any under the key that has replaced it.
+        let stamp = entity.key ?? key == key ? places.stamps[positions[newest]] : 0
+        // The first places alone: a longer content would displace its own rows, and offer them again without an end. Pending changes need
+        // the row, and are few.
+        if entity.content == nil, entity.removal == nil, positions[0] < EntityRows.share || !entity.patches.isEmpty {
+            entity = link.entities.offer(value, of: link, for: key, at: stamp, turn)
         }
         let parts: [Stamp?] = link.fields?.map { entity.parts[$0.name] } ?? [nil]
-        let decision = PlaceDecision(
-            place: places.stamps[positions[newest]], entity: entity.content == nil ? nil : entity.stamp, parts: parts)
-        if !decision.merged.isEmpty,
-            let merged = link.entities.merge(value, decision.merged, of: link, into: key, at: places.stamps[positions[newest]], turn)
-        {
+        let decision = PlaceDecision(place: stamp, entity: entity.content == nil ? nil : entity.stamp, parts: parts)
+        if !decision.merged.isEmpty, let merged = link.entities.merge(value, decision.merged, of: link, into: key, at: stamp, turn) {
             entity = merged
         }
         if let content = entity.content {
-            // With equal stamps, the entity may have changed with entities that it shows itself.
-            let copied = decision.copied.isEmpty && decision.merged.isEmpty ? Array(parts.indices) : decision.copied
-            if !copied.isEmpty { value = link.value(value, with: copied, of: content) }
+            // All of it: with equal stamps and after a merge, the entity may have newer fields and newer entities inside.
+            value = link.project(content)
         } else if let fields = link.fields, !decision.copied.isEmpty {
             var values = value.value(as: [any Sendable].self)
             for part in decision.copied { if let newer = entity.fields[fields[part].name] { values[part] = newer } }
@@ -367,16 +425,9 @@ extension StoreEngine {
     ) -> LinkOutcome {
         turn.discard(record.content)
         links.first { $0.remove != nil }?.remove?(&record.content, positions)
-        for (number, link) in links.enumerated() {
-            let old = linked.places[number]
-            let entities = link.keys(record.content)
-            linked.places[number] = LinkedPlaces(entities: entities, stamps: entities.keys.map { old.stamp(of: $0) ?? linked.stamp })
-        }
-        linked.pending = links.map { _ in PendingChanges() }
+        for number in links.indices { movePlaces(number, record, &linked) }
         var none: Set<Int> = []
-        var outcome: LinkOutcome = [.accepted, .removed]
-        for number in links.indices { outcome.formUnion(reconcile(number, &record, &linked, &none, isNew: true, turn)) }
-        return outcome
+        return reconcileLinks(&record, &linked, &none, isNew: true, turn).union([.accepted, .removed])
     }
 
     /// The pending changes of all links as one change.
@@ -392,16 +443,6 @@ extension StoreEngine {
 }
 
 extension LinkRules {
-    /// A place's value with parts of an entity.
-    fileprivate func value(_ value: BoxedContent, with parts: [Int], of entity: BoxedContent) -> BoxedContent {
-        let projected = project(entity)
-        guard let fields, parts.count < fields.count else { return projected }
-        var values = value.value(as: [any Sendable].self)
-        let newer = projected.value(as: [any Sendable].self)
-        for part in parts { values[part] = newer[part] }
-        return BoxedContent(values)
-    }
-
     /// A place's value with the pending changes of its entity; `nil` if they change nothing there.
     fileprivate func pendingValue(of entity: EntityValue, over value: BoxedContent) -> BoxedContent? {
         guard let shown = entity.shown else { return nil }

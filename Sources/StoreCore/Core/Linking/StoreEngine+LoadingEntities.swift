@@ -52,6 +52,16 @@ extension StoreEngine {
         }
     }
 
+    /// Reads an entity, so that content that shows it agrees.
+    func readLater(_ key: BoxedKey) {
+        Task.detached(priority: Task.currentPriority) { [weak self] in
+            guard let self else { return }
+            let entity = HeldEntity(engine: self, key: key, id: nextID())
+            await read([entity])
+            entity.release()
+        }
+    }
+
     private func keysNotInMemory(_ keys: [BoxedKey]) -> [BoxedKey] {
         state.withLock { state in
             keys.filter { key in
