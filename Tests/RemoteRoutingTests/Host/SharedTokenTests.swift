@@ -187,10 +187,10 @@ struct SharedTokenTests {
         let late = Task { try await host.send("/x", as: [Int].self) }
         try await time.sleepers(atLeast: 1)
         time.advance(by: .seconds(6))
-        #expect(try await remoteError { _ = try await late.value }.code == .overallTimedOut)
+        #expect(try await remoteError { _ = try await late.value(of: "the late call ends") }.code == .overallTimedOut)
         let canceled = Task { try await host.send("/x", as: [Int].self) }
         canceled.cancel()
-        #expect(try await remoteError { _ = try await canceled.value }.code == .cancelled)
+        #expect(try await remoteError { _ = try await canceled.value(of: "the canceled call ends") }.code == .cancelled)
         #expect(transport.requests.isEmpty)
         isOpen.update { $0 = true }
         #expect(try await host.send("/x", as: [Int].self) == [1])

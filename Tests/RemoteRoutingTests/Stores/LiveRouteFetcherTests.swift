@@ -1,6 +1,7 @@
 import Foundation
 import LoopbackOrigin
 import StoreCore
+import RemoteRoutingTesting
 import StoreCoreTesting
 import Testing
 import Trials
@@ -154,9 +155,27 @@ struct LiveRouteFetcherTests {
                 Route(path: "/x", method: .post, options: RouteOptions(idempotencyKey: .unique))
             }, policy: StorePolicy(retry: RetryPolicy(attempts: .max, base: .zero)))
         let observer = RecordingObserver(store["A"].publish())
-        try await observer.next { $0.content == Price(cents: 100) && (isCut ? $0.error != nil : $0.isCompleted) }
+        let end = try await observer.next { $0.content == Price(cents: 100) && (isCut ? $0.error != nil : $0.isCompleted) }
+        // Otherwise, the store would connect again.
+        #expect((end.error as? RemoteError)?.isRetryable != true)
         try await observer.stopAndLeave()
         #expect(bench.asked.count == 1)
+    }
+
+    @Test func `L8: a connection confirms the content of an event with an id, and no other content`() async throws {
+        let memory = MemoryTransport { _ in
+            .init(headers: [("Content-Type", "text/event-stream")], body: Data(": nothing\n\ndata: {\"cents\":100}\n\n".utf8)).stalling
+        }
+        let fetcher = RemoteHost("a.example", transport: memory).liveFetcher(of: Price.self) { (_: String) in Route(path: "/x") }
+        func isConfirmed(_ last: Validator?) async throws -> Bool {
+            var values = fetcher.values(param: "A", after: last).makeAsyncIterator()
+            if case .current = try await values.next() { return true }
+            return false
+        }
+        #expect(try await isConfirmed(nil))
+        #expect(try await isConfirmed(Validator(entityTag: "1")))
+        // The server does not learn of such a version.
+        #expect(try await !isConfirmed(Validator(lastModified: "Sun, 06 Nov 1994 08:49:37 GMT")))
     }
 
     @Test func `H20: a store that follows a POST is complete when its stream ends`() async throws {

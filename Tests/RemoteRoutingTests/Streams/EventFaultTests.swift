@@ -154,6 +154,22 @@ struct EventFaultTests {
         #expect(seen == ["a", "b", "c"] && bench.asked("/once").count == 1)
     }
 
+    private struct Posting: RequestInterceptor {
+        func intercept(_ request: inout HTTPRequest) async throws { request.method = .post }
+    }
+
+    @Test func `H7, H20: events that an interceptor requests by POST are requested once`() async throws {
+        let bench = try Bench(.memory)
+        bench.on("POST", "/x", inTurn: event("retry: 0\n\ndata: a\n\n"), .status(204))
+        let host = bench.host {
+            $0.timeouts = .init()
+            $0.random = { 0 }
+        }.intercepting(requests: Posting())
+        var seen: [String] = []
+        for try await event in host.events(for: Route(path: "/x")) { seen.append(event.data) }
+        #expect(seen == ["a"] && bench.asked.count == 1)
+    }
+
     @Test func `H20: all connections of a stream have the same unique idempotency key`() async throws {
         let bench = try Bench(.memory)
         bench.on("POST", "/chat", inTurn: event("retry: 0\n\ndata: a\n\n"), event("data: b\n\n"), .status(204))

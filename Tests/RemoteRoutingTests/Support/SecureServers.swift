@@ -101,7 +101,8 @@ final class FrameServer {
     /// Starts a server.
     ///
     /// - Parameter plan: What it does with the requests of a connection; see the script. With `+`, it offers HTTP/1.1 too; the responses of
-    ///   this version are complete.
+    ///   this version are complete, and those to `/meet4` and `/meet16` begin as soon as there are as many requests. With `+-`, there is no
+    ///   response of this version.
     init(_ plan: String) async throws {
         let certificates = try TestCertificates.made.get()
         let process = try ChildProcess(
@@ -129,16 +130,22 @@ final class FrameServer {
     }
 
     private static let script = #"""
-        import socket, ssl, struct, sys, threading, time
+        import os, socket, ssl, struct, sys, threading, time
         certificate, key, plan = sys.argv[1:4]
+
+        # `print` may mix the lines of threads.
+        def say(*words): os.write(1, (' '.join(map(str, words)) + '\n').encode())
+
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
-        context.set_alpn_protocols(['h2', 'http/1.1'] if plan.endswith('+') else ['h2'])
-        plan = plan.rstrip('+')
+        is_silent = plan.endswith('-')
+        context.set_alpn_protocols(['h2', 'http/1.1'] if plan.rstrip('-').endswith('+') else ['h2'])
+        plan = plan.rstrip('+-')
+        meetings = {b'/meet%d ' % count: threading.Barrier(count) for count in (4, 16)}
         server = socket.socket()
         server.bind(('127.0.0.1', 0))
         server.listen(500)
-        print(server.getsockname()[1], flush=True)
+        say(server.getsockname()[1])
         PREFACE = b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
         total = 0
 
@@ -151,7 +158,7 @@ final class FrameServer {
                 wire = context.wrap_socket(plain, server_side=True)
             except Exception:
                 return
-            print('C', number, flush=True)
+            say('C', number)
             def read(count):
                 data = b''
                 while len(data) < count:
@@ -164,8 +171,11 @@ final class FrameServer {
                 while more := wire.recv(65536):
                     data += more
                     if not data.endswith(b'\r\n\r\n'): continue
-                    print('P', number, flush=True)
-                    wire.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwhole')
+                    say('P', number)
+                    if not is_silent:
+                        for path, meeting in meetings.items():
+                            if path in data: meeting.wait()
+                        wire.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwhole')
                     data = b''
                 return
             count = 0
@@ -188,11 +198,11 @@ final class FrameServer {
                     body = read(length)
                     if kind == 4 and not flags & 1: wire.sendall(frame(4, 1, 0))
                     if kind == 6 and not flags & 1: wire.sendall(frame(6, 1, 0, body))
-                    if kind == 3: print('X', number, stream, flush=True)
+                    if kind == 3: say('X', number, stream)
                     if kind != 1: continue
                     count += 1
                     total += 1
-                    print('R', number, stream, flush=True)
+                    say('R', number, stream)
                     reset = lambda code: wire.sendall(frame(3, 0, stream, struct.pack('>I', code)))
                     if plan == 'good': good(stream)
                     elif plan == 'never': pass
@@ -268,7 +278,7 @@ final class FrameServer {
                         # content-length: 9 (index 28), and 4 bytes.
                         wire.sendall(frame(1, 4, stream, b'\x88\x0f\x0d\x019') + frame(0, 1, stream, b'part'))
             except Exception:
-                print('E', number, flush=True)
+                say('E', number)
 
         number = 0
         while True:

@@ -31,6 +31,18 @@ struct HTTP2BodyTests {
         #expect(server.ending().requests <= 2)
     }
 
+    @Test(arguments: ["no-error", "garbage-in-body"])
+    func `H6, W7: a request that is repeated over HTTP 1.1 has the time for another head`(_ plan: String) async throws {
+        let server = try await FrameServer(plan + "+-")
+        let host = try secureHost(server.port) {
+            $0.retry = .never
+            $0.timeouts = .init(head: .seconds(1))
+        }
+        let task = Task { try await host.data(for: Route(path: "/x")) }
+        #expect(try await remoteError { _ = try await task.value(of: "the call ends") }.code == .headTimedOut)
+        _ = server.ending()
+    }
+
     @Test(arguments: [HTTPMethod.get, .post], ["whole-and-goaway", "empty-last-frame"])
     func `W7: a complete body without a length is a response`(_ method: HTTPMethod, _ plan: String) async throws {
         let server = try await FrameServer(plan)

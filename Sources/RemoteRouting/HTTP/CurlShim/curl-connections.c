@@ -64,8 +64,30 @@ connection *wire_connection_add(pool *own, const endpoints *ends, int socket, ui
     connection **first = bucket(own->loop, ends);
     *made = (connection){.next = *first, .pool = own, .ends = *ends, .socket = socket, .owner = owner};
     *first = made;
-    own->idle++;
+    wire_connection_idle(made);
     return made;
+}
+
+void wire_connection_idle(connection *connection) {
+    if (connection->socket < 0 || connection->is_surplus) return;
+    connection->pool->idle++;
+    connection->idle_number = ++connection->pool->idle_number;
+}
+
+void wire_connections_trim(pool *own, long limit) {
+    while (own->idle > limit) {
+        connection *oldest = NULL;
+        for (connection **first = own->loop->connections; first < own->loop->connections + CONNECTION_BUCKETS; first++) {
+            for (connection *each = *first; each; each = each->next) {
+                if (each->pool != own || each->running > 0 || each->is_surplus) continue;
+                if (!oldest || each->idle_number < oldest->idle_number) oldest = each;
+            }
+        }
+        if (!oldest) return;
+        oldest->is_surplus = 1;
+        own->idle--;
+        shutdown(oldest->socket, SHUT_RDWR);
+    }
 }
 
 void wire_connection_leave(connection *connection) {
@@ -83,7 +105,7 @@ int wire_connection_close(void *loop, int socket) {
             *place = closed->next;
             closed->socket = -1;
             closed->was_shut = was_shut;
-            if (closed->running == 0) closed->pool->idle--;
+            if (closed->running == 0 && !closed->is_surplus) closed->pool->idle--;
             if (closed->users == 0) free(closed);
             return close(socket);
         }

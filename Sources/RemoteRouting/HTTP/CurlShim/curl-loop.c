@@ -131,14 +131,20 @@ void wire_loop_free(wire_loop *loop) {
     free(loop);
 }
 
-void wire_pool_limit(pool *own) {
-    wire_loop *loop = own->loop;
+/// The number of idle connections that a pool may keep.
+static long idle_limit(const pool *own) {
+    const wire_loop *loop = own->loop;
     // At least half of them, so that idle connections of one pool do not end all connections of the other.
     long idle = loop->idle_connections, least = (idle + 1) / 2;
     for (const pool *each = loop->pools; each < loop->pools + POOLS; each++)
         if (each != own) idle -= each->idle;
+    return idle < least ? least : idle;
+}
+
+void wire_pool_limit(pool *own) {
+    wire_loop *loop = own->loop;
     // libcurl also counts the connections that are opened or in use, and applies the limit whenever one becomes idle.
-    long limit = (idle < least ? least : idle) + own->opening + own->used;
+    long limit = idle_limit(own) + own->opening + own->used;
     if (limit == own->limit) return;
     own->limit = limit;
     loop->curl->curl_multi_setopt(own->multi, CURLMOPT_MAXCONNECTS, limit);
@@ -164,6 +170,10 @@ static void note_ends(pool *own) {
         *loop->last_ended = transfer;
         loop->last_ended = &transfer->next_ended;
     }
+    // libcurl closes at most one connection whenever another becomes idle, by the limit before its step. In one step many may become idle,
+    // for example when a timer that all their transfers have finds their responses.
+    long limit = idle_limit(own);
+    if (own->idle > limit + 1) wire_connections_trim(own, limit);
 }
 
 /// Lets libcurl handle a socket or its timers.

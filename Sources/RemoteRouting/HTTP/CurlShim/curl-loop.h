@@ -49,6 +49,9 @@ struct connection {
     uint32_t running;
     /// Whether the watch has shut it down.
     int was_shut;
+    /// Whether it was shut down as a surplus idle connection, and its place among those that became idle.
+    int is_surplus;
+    uint64_t idle_number;
     /// Whether the server has announced its end (RFC 9113 §6.8).
     int has_goaway;
     /// Whether libcurl has refused its frames.
@@ -98,6 +101,8 @@ struct pool {
     CURLM *multi;
     /// The number of connections that transfers are opening, that transfers use, and that no transfer uses.
     long opening, used, idle;
+    /// The number of times that a connection became idle.
+    uint64_t idle_number;
     /// The number of connections that libcurl keeps.
     long limit;
     /// The time at which libcurl must be called next, in milliseconds of the monotonic clock; negative for never.
@@ -204,6 +209,10 @@ connection *wire_connection_add(pool *own, const endpoints *ends, int socket, ui
 void wire_connection_leave(connection *connection);
 /// Closes a socket of libcurl and forgets its connection.
 int wire_connection_close(void *loop, int socket);
+/// Shuts down the longest idle connections of a pool until at most this many stay open. libcurl closes them when it next looks at them.
+void wire_connections_trim(pool *own, long limit);
+/// Notes that no transfer uses an open connection any more.
+void wire_connection_idle(connection *connection);
 /// Limits the idle connections of a pool; not within libcurl's callbacks, which refuse it.
 void wire_pool_limit(pool *own);
 /// Notes that libcurl has ended a transfer's use of its connection.

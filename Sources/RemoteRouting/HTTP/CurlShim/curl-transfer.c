@@ -188,7 +188,7 @@ void wire_transfer_release(wire_transfer *transfer) {
     transfer->is_using = 0;
     if (--connection->running > 0) return;
     connection->pool->used--;
-    if (connection->socket >= 0) connection->pool->idle++;
+    wire_connection_idle(connection);
 }
 
 /// Makes a connection the transfer's; NULL for none.
@@ -206,7 +206,7 @@ static void use_connection(wire_transfer *own, connection *connection) {
     if (!connection) return;
     if (connection->running++ == 0) {
         connection->pool->used++;
-        connection->pool->idle--;
+        if (!connection->is_surplus) connection->pool->idle--;
     }
     own->is_using = 1;
     own->next = connection->transfers;

@@ -234,6 +234,17 @@ struct FlowTests {
         }
     }
 
+    /// Whether a test uses a libcurl that cannot ask before it sends, which needs a C compiler.
+    private static let libraries = StubLibrary.canBeBuilt ? [false, true] : [false]
+
+    private static let old = Task {
+        try await StubLibrary(StubLibrary.version, defining: ["VERSION=0x074f01", "NAME=\"7.79.1\""], isPreloaded: false)
+    }
+
+    private func path(isOld: Bool) async throws -> String? {
+        isOld ? try await FlowTests.old.value.url.path() : ProcessInfo.processInfo.environment["STOREHOUSE_CURL"]
+    }
+
     @Test func `W13: exchanges that never connect do not make more idle connections stay open`() async throws {
         let width = 64
         let (arrived, isOpen) = (WatchedState(0), WatchedState(true))
@@ -269,9 +280,12 @@ struct FlowTests {
         }
     }
 
-    @Test func `W15: a stream that finds no connection names the limit, although no other deadline ends its wait`() async throws {
+    @Test(arguments: libraries)
+    func `W15: a stream that finds no connection names the limit, although no other deadline ends its wait`(
+        _ isOld: Bool
+    ) async throws {
         let origin = try LoopbackOrigin { _ in .text("xy").misbehaving(.stall(afterBodyBytes: 1)) }
-        let client = try WireClient(path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"], width: 1, connections: 2)
+        let client = try WireClient(path: try await path(isOld: isOld), width: 1, connections: 2)
         func begin(head: Duration?) throws -> Exchange {
             let limits = ExchangeLimits(head: head, idle: nil, bodyBytes: .max)
             let source = Exchange.Source(keepsDeadlines: true, waitsForReader: true, leavesCoding: true)
@@ -282,8 +296,9 @@ struct FlowTests {
             return exchange
         }
         let open = try await begin(head: nil).response()
+        let second = try begin(head: .milliseconds(100))
         do {
-            _ = try await begin(head: .milliseconds(100)).response()
+            _ = try await Task { try await second.response() }.value(of: "the second stream ends")
             Issue.record("a stream above the limit began")
         } catch let failure as TransportFailure {
             #expect(failure.code == .headTimedOut && !failure.mayHaveArrived)
@@ -305,6 +320,60 @@ struct FlowTests {
         #expect(origin.acceptedConnections <= 2)
         for task in unconnected { task.cancel() }
         for task in unconnected { _ = await task.result }
+    }
+
+    /// An origin that responds as soon as it has a number of requests.
+    private func meeting(of count: Int) throws -> LoopbackOrigin {
+        let arrived = WatchedState(0)
+        return try LoopbackOrigin { _ in
+            arrived.update { $0 += 1 }
+            _ = try? await arrived.wait { $0 >= count ? true : nil }
+            return .text("x")
+        }
+    }
+
+    @Test(arguments: libraries)
+    func `W16: exchanges on kept connections do not close the idle connections of others`(_ isOld: Bool) async throws {
+        let width = 64
+        let (busy, near) = (try meeting(of: width), try LoopbackOrigin { _ in .text("x") })
+        busy.on(.get, "/never") { _ in .text("x").misbehaving(.neverAnswer) }
+        let transport = try CurlTransport(width: width, path: try await path(isOld: isOld))
+        func send(_ path: RoutePath) -> [Task<Data, any Error>] {
+            let host = host(busy.port, transport, width: width)
+            return (0..<width).map { _ in Task { try await host.data(for: Route(path: path)) } }
+        }
+        for task in send("/") { _ = try await task.value }
+        let held = send("/never")
+        try await busy.waitUntil { $0.requests.count == 2 * width }
+        #expect(busy.acceptedConnections == width)
+        for _ in 0..<20 { _ = try await host(near.port, transport, width: width).data(for: Route(path: "/")) }
+        #expect(near.acceptedConnections <= 2)
+        for task in held { task.cancel() }
+        for task in held { _ = await task.result }
+    }
+
+    @Test(.enabled(if: FrameServer.problem == nil, "python3 or OpenSSL is missing"))
+    func `W16: the idle connections of both pools leave descriptors to others, and those of one leave some to the other`() async throws {
+        let count = 16
+        let (plain, near, secure) = (try meeting(of: count), try meeting(of: 2), try await FrameServer("good+"))
+        let library = try WireLibrary(path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"])
+        let engine = try WireEngine(library, width: 2 * count, connections: 2 * count)
+        var options = ConnectionOptions()
+        // Such connections have their own pool.
+        options.allowsHTTP2 = false
+        options.tls.authorities = try TLSOptions.Authorities(contentsOf: try TestCertificates.made.get().authority)
+        func get(_ times: Int, _ url: URL, over options: ConnectionOptions = ConnectionOptions()) async throws {
+            let exchanges = (0..<times).map { _ in Exchange(limits: ExchangeLimits(head: nil, idle: nil), source: .wire) }
+            for exchange in exchanges { try engine.start(url, over: options, exchange) }
+            for exchange in exchanges { _ = try await Task { try await exchange.collect() }.value(of: "an exchange ends") }
+        }
+        try await get(count, plain.url)
+        for path in ["meet16", "meet4"] {
+            let url = try #require(URL(string: "https://127.0.0.1:\(secure.port)/\(path)"))
+            try await get(path == "meet4" ? 4 : count, url, over: options)
+        }
+        try await get(2, near.url)
+        #expect(secure.ending().connections == count)
     }
 
     /// `STOREHOUSE_SEEDS=20000` runs that many exchanges.

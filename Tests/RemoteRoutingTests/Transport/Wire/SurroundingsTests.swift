@@ -163,7 +163,7 @@ struct SurroundingsTests {
 }
 
 /// A shared library that is compiled here and loaded before the system's.
-final class StubLibrary {
+final class StubLibrary: Sendable {
     let url: URL
 
     /// Whether this system has a C compiler.
@@ -176,12 +176,20 @@ final class StubLibrary {
         return line.flatMap { $0.firstIndex(of: "/").map($0.suffix(from:)) }.map(String.init)
     }()
 
-    init(_ source: String, defining macros: [String] = []) async throws {
+    /// Compiles a library.
+    ///
+    /// - Parameters:
+    ///   - source: Its source.
+    ///   - macros: The macros that the source reads.
+    ///   - isPreloaded: Whether the process has libcurl itself, so that the library does not load it.
+    init(_ source: String, defining macros: [String] = [], isPreloaded: Bool = true) async throws {
         url = temporaryURL("so")
         let file = temporaryURL("c")
         try Data(source.utf8).write(to: file)
         let library = try #require(StubLibrary.systemLibrary)
-        let words = ["-shared", "-fPIC", "-o", url.path(), file.path()] + macros.map { "-D\($0)" }
+        // Some linkers drop a library without referenced symbols, unless told otherwise.
+        let linking = isPreloaded ? [] : ["-Wl,--no-as-needed"]
+        let words = ["-shared", "-fPIC", "-o", url.path(), file.path()] + macros.map { "-D\($0)" } + linking
         _ = try #require(try await onOwnThread { try ChildProcess.output(of: "/usr/bin/cc", words + [library, "-ldl"]) })
     }
 
@@ -211,6 +219,12 @@ final class StubLibrary {
         int curl_multi_socket_action(void *multi, int socket, int mask, int *running) {
             int (*real)(void *, int, int, int *) = (int (*)(void *, int, int, int *))dlsym(RTLD_NEXT, "curl_multi_socket_action");
             return real(multi, socket, mask, running);
+        }
+
+        // Libraries with one function for new handles count as the same.
+        void *curl_easy_init(void) {
+            void *(*real)(void) = (void *(*)(void))dlsym(RTLD_NEXT, "curl_easy_init");
+            return real();
         }
         """
 
