@@ -211,6 +211,8 @@ struct OutboxMovingTests {
         try await app.store.waitUntilSaved()
         #expect(app.cacher.calls(.save).map(\.content) == ["fetched real-t"])
         #expect(app.cacher.calls(.remove).allSatisfy { $0.param == "t" })
+        // The app may have forgotten the command before the other process has begun to save the content.
+        try await until("the other process has the content") { other.cacher.record(of: "real-t") != nil }
         #expect(try await other.store["real-t"].requireData() == "of the origin")
     }
 
@@ -223,8 +225,11 @@ struct OutboxMovingTests {
         await app.registerCreations()
         await other.registerCreations(content: "of the origin")
         if isShown { try await app.outbox.submit(CreateNote(id: "t", text: "first")) }
-        // The app learns of everything else at once, when the other process has forgotten the command.
+        // The app learns of everything else at once, when the other process has forgotten the command. A look at the log that is under way
+        // would find the command earlier.
+        try await until("the app follows the log") { await app.outbox.core.log.isWatched }
         await app.outbox.core.log.unfollow()
+        await otherTasksRun()
         if !isShown { try await other.outbox.submit(CreateNote(id: "t", text: "first")) }
         let observer = RecordingObserver(app.store["t"].publish())
         try await observer.next { $0.isCompleted && $0.content == (isShown ? "first" : "fetched t") }
@@ -439,9 +444,12 @@ struct OutboxMovingTests {
             other.outbox.start()
             try await until { await app.outbox.core.isEmpty }
             try await until { await other.outbox.core.isEmpty }
+            // The app may have forgotten the command before the other process has begun to save the content.
+            try await until("content is saved") { try await cacher().load(param: "real-\(id)") != nil }
             try await app.store.waitUntilSaved()
             try await other.store.waitUntilSaved()
-            #expect(try await cacher().load(param: "real-\(id)")?.content == "of the origin")
+            let saved = try await cacher().load(param: "real-\(id)")?.content
+            #expect(saved == "of the origin")
             await app.outbox.core.shutDown()
             await other.outbox.core.shutDown()
         }
