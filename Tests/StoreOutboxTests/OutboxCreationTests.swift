@@ -91,7 +91,7 @@ struct OutboxCreationTests {
         }
 
         func settled() async throws {
-            try await until { await self.outbox.core.isEmpty }
+            try await until("the outbox is empty") { await self.outbox.core.isEmpty }
             try await store.waitUntilSaved()
         }
 
@@ -228,7 +228,7 @@ struct OutboxCreationTests {
         try await again.fetcher.started(count: 1, timeout: .seconds(600))
         await again.register()
         try await observer.next { $0.content == "a" }
-        for caller in callers.prefix(2) { #expect(try await caller.value == "a") }
+        for caller in callers.prefix(2) { #expect(try await caller.value(of: "a caller of the temporary key has content") == "a") }
         // A caller that waits for the origin waits for the fetch of the real key, and its cancellation is prompt.
         try await again.fetcher.started(count: 2, timeout: .seconds(600))
         callers[2].cancel()
@@ -272,6 +272,19 @@ struct OutboxCreationTests {
         #expect(notes.fetcher.startedCount == 0)
         await notes.store["t"].refresh()
         #expect(notes.fetcher.requests.map(\.param) == ["t"])
+    }
+
+    @Test func `O8: commands that refer to a created entity are rewritten for its real key, and not for a kept one`() async throws {
+        let notes = try Notes()
+        await notes.register()
+        try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
+        try await notes.outbox.submit(AppendText(note: "t", text: "b"))
+        let core = notes.outbox.core
+        let texts = ["t", "42-t"].map { IdentifierReplacement.text(of: $0) }
+        let commands = await core.machine.commands()
+        let creator = try #require(commands.first { $0.submission.creates == texts[0] })
+        #expect(await core.rewrites(after: creator, texts[0]).isEmpty)
+        #expect(await core.rewrites(after: creator, texts[1]).count == 1)
     }
 
     @Test func `O4, O8, O13: another process that learns of a replaced identifier keeps the identity of the deliveries`() async throws {

@@ -343,6 +343,25 @@ struct ClosingTests {
         try await second.value
     }
 
+    @Test func `C23: a call inside a call of a cacher does not wait for a removal that waits for the cacher`() async throws {
+        let scope = CacheScope()
+        let removal = WatchedState<Task<Void, any Error>?>(nil)
+        let hasReturned = WatchedState(false)
+        let cacher = ClosingCacher(base: GatedCacher<Int, Int>()) {
+            // Detached, so that only the other call is inside the call of the cacher.
+            let closing = Task.detached { try await scope.close(clearing: true) }
+            removal.update { $0 = closing }
+            try? await until("the scope is closed") { scope.isClosed }
+            _ = try? await scope.close()
+            hasReturned.update { $0 = true }
+        }
+        let store = Store(cacher: cacher, scope: scope) { $0 }
+        let change = Task<Void, any Error> { await store[1].update(5) }
+        try await change.value(of: "the change ends")
+        try await until("the call inside the save returns") { hasReturned.current }
+        try await removal.current?.value(of: "the removal ends")
+    }
+
     @Test(arguments: [StorePolicy.UnwantedFetch.cancel(after: .zero), .complete])
     func `C23: closing a scope waits for the fetch of a store that was released`(_ unwanted: StorePolicy.UnwantedFetch) async throws {
         let scope = CacheScope()

@@ -35,11 +35,16 @@ struct ListLimitTests {
         #expect(error?.message.contains("1000") == true)
     }
 
-    /// The same bytes without an end.
+    /// The same bytes again and again, far beyond the limit: a reader without a limit fails instead of reading forever.
     private struct Pieces: AsyncSequence, AsyncIteratorProtocol, Sendable {
         var piece: Data
+        var rest = 100
         func makeAsyncIterator() -> Pieces { self }
-        mutating func next() async -> Data? { piece }
+        mutating func next() async -> Data? {
+            guard rest > 0 else { return nil }
+            rest -= 1
+            return piece
+        }
     }
 
     @Test(arguments: ["items", "blanks"])

@@ -129,9 +129,44 @@ struct StoreListAgeTests {
         _ = try await processor.sourceList()
         await store["p0"].update(Photo(key: "p0", version: 7))
         await #expect(throws: SyncError.self) { try await processor.remove(["p0"]) }
+        await #expect(throws: SyncError.self) { try await processor.downloadContent(of: Photo(key: "p0", version: 2)) }
         #expect(try await versions(store)["p0"] == 7)
+        #expect(try await !processor.isUnchanged("p0", since: LocalEntry("p0", version: 7)))
         try await processor.remove(["p1"])
         #expect(try await versions(store)["p1"] == nil)
+        try await processor.downloadContent(of: Photo(key: "p2", version: 2))
+        #expect(try await versions(store)["p2"] == 2)
+        #expect(try await processor.isUnchanged("p3", since: LocalEntry("p3", version: 1)))
+    }
+
+    @Test func `S4: content that a younger request has brought just before its item is replaced stays, and may be removed`() async throws {
+        let store = store()
+        let processor = StoreSyncProcessor(list: list, store: store)
+        try await OneWaySynchronizer(processor: processor).sync()
+        _ = try await processor.sourceList()
+        origin.update { $0.photos[3].version = 2 }
+        await store["p3"].refresh()
+        try await processor.downloadContent(of: Photo(key: "p3", version: 1))
+        #expect(try await versions(store)["p3"] == 2)
+        try await processor.remove(["p3"])
+        #expect(try await versions(store)["p3"] == nil)
+    }
+
+    @Test func `S4: an item of the list replaces content of a request that is older than the list`() async throws {
+        let store = store()
+        let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: list, store: store))
+        try await synchronizer.sync()
+        origin.update { ($0.isContentHeld, $0.fetches) = (true, 0) }
+        let refresh = Task { await store["p3"].refresh() }
+        try await origin.wait { $0.fetches == 1 ? () : nil }
+        origin.update { $0.photos[3].version = 2 }
+        let report = try await pass(synchronizer) {
+            // The response has the content of the time of its request.
+            origin.update { ($0.photos[3].version, $0.isContentHeld) = (1, false) }
+            await refresh.value
+        }
+        #expect(report.leftOut.isEmpty)
+        #expect(try await versions(store)["p3"] == 2)
     }
 
     @Test func `S4: content that only an ordinary fetch has brought during a pass is no change of the user`() async throws {
@@ -172,7 +207,7 @@ struct StoreListAgeTests {
         #expect(try await younger.value.updates.map(\.item.key) == ["p1"])
     }
 
-    @Test(arguments: [Change.update, .creation, .removal])
+    @Test(arguments: [Change.update, .creation, .removal, .clearing])
     func `S4: a change by another process while the list is read is not undone`(change: Change) async throws {
         let (own, other) = (
             FileCacher<String, Photo>(directory: directory, sharing: .processes),
@@ -191,6 +226,9 @@ struct StoreListAgeTests {
             case .removal:
                 await elsewhere["p1"].clear()
                 expected["p1"] = nil
+            case .clearing:
+                try await elsewhere.clear()
+                expected = [:]
             default:
                 await elsewhere["p1"].update(Photo(key: "p1", version: 2))
                 expected["p1"] = 2
@@ -198,7 +236,8 @@ struct StoreListAgeTests {
             try await until("the change arrives") { own.position.number >= other.position.number }
         }
         #expect(report.isComplete)
-        #expect(report.leftOut.map(\.description) == (change == .creation ? [] : ["p1"]))
+        let leftOut = change == .clearing ? ["p0", "p1", "p2", "p3", "p4"] : change == .creation ? [] : ["p1"]
+        #expect(report.leftOut.map(\.description) == leftOut)
         #expect(try await versions(store) == expected)
         #expect(try await versions(elsewhere) == expected)
     }

@@ -126,6 +126,21 @@ struct ConfirmationTests {
         #expect(next.text == "Remote terms" && next.fallbackReason == nil)
     }
 
+    @Test func `T17: an unversioned text beside a manifest is not confirmed while its newer wording waits`() async throws {
+        bench.serve(manifest: #"{"privacy":"1.0.0"}"#)
+        bench.serve("notes", "Notes 1")
+        let notes = TextSource(identifier: "notes", remoteFile: RemoteFile(url: bench.origin.url.appending(path: "notes.txt")))
+        for (activation, wording) in [(TextStorePolicy.Activation.immediately, "Notes 1"), (.manually, "Notes 2")] {
+            bench.serve("notes", wording)
+            bench.time.advance(by: .seconds(3600))
+            let store = try bench.store(policy: TextStorePolicy(activation: activation, textExpiry: .seconds(3600)))
+            try await store.register(notes)
+            await store.setVersionSource(bench.versions)
+            let text = try await store.text(for: notes, awaiting: soon)
+            #expect(text.text == "Notes 1" && text.fallbackReason?.code == (activation == .manually ? .notActivated : nil))
+        }
+    }
+
     @Test func `T17: a check that failed before the start confirms nothing`() async throws {
         bench.serve(manifest: #"{"eula":"1.0.0"}"#)
         _ = try await bench.started().text(for: bench.source("eula"), awaiting: patient)
