@@ -31,7 +31,7 @@ struct LiveRouteFetcherTests {
         _ kind: TransportKind
     ) async throws {
         let bench = try Bench(kind)
-        let first = event(1, 100) + event(2, 200)
+        let first = "retry: 7000\n\n" + event(1, 100) + event(2, 200)
         bench.on("GET", "/prices/A") { asked in
             switch asked["Last-Event-ID"] {
             // Cut within the third event, without its end.
@@ -46,12 +46,15 @@ struct LiveRouteFetcherTests {
         let observer = RecordingObserver(store["A"].publish())
         try await observer.next { $0.error != nil && $0.content == Price(cents: 200) }
         try await time.sleepers(atLeast: 1)
-        time.advanceToNextDeadline()
+        time.advance(by: .seconds(7))
         try await observer.next { $0.isCompleted && $0.content == Price(cents: 300) }
         #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "2"])
         // No observer saw the event that was cut.
         #expect(observer.states.compactMap(\.content).allSatisfy { [100, 200, 300].contains($0.cents) })
         try await observer.stopAndLeave()
+        // The stream ends after the grace period.
+        try await time.sleepers(atLeast: 1)
+        time.advance(by: .seconds(3_600))
         if kind.isReal { try await bench.origin.waitUntil { $0.requests.last?.ending == .clientLeft } }
     }
 
