@@ -24,16 +24,12 @@ struct Supervisor {
     /// The number of groups on a database. Each has a directory of its own, as if it were another machine.
     private static let groups = 2
 
-    /// The file beside the logs that tells the workers that all of them have saved their last changes.
-    static let endFile = "end"
-
     private func log(of worker: Int) -> String {
         path(options.postgres == nil ? "worker-\(worker)" : "group-\(worker % Self.groups)/worker-\(worker)")
     }
 
-    private func endFile(of worker: Int) -> URL {
-        URL(filePath: log(of: worker)).deletingLastPathComponent().appending(path: Self.endFile)
-    }
+    /// The file beside a log that tells the workers that all of them have saved their last changes.
+    static func endFile(beside log: String) -> URL { URL(filePath: log).deletingLastPathComponent().appending(path: "end") }
 
     private func path(_ name: String) -> String { directory.appending(path: name).path(percentEncoded: false) }
 
@@ -71,7 +67,7 @@ struct Supervisor {
             let saved = Set(latest.filter(\.hasSaved).map(\.worker))
             if wasKilled, !isOver, workers.indices.allSatisfy({ !workers[$0].isRunning || saved.contains($0) }) {
                 isOver = true
-                for number in workers.indices { try Data().write(to: endFile(of: number)) }
+                for number in workers.indices { try Data().write(to: Self.endFile(beside: log(of: number))) }
             }
         }
         origin.kill()

@@ -71,7 +71,7 @@ final class Worker: Sendable {
         while (try? await store.waitUntilSaved()) == nil { try await Task.sleep(for: .milliseconds(100)) }
         counters.status.withLock { $0.hasSaved = true }
         report()
-        let end = URL(filePath: log).deletingLastPathComponent().appending(path: Supervisor.endFile).path(percentEncoded: false)
+        let end = Supervisor.endFile(beside: log).path(percentEncoded: false)
         // A worker that has lost its supervisor ends after five minutes.
         for _ in 0..<6000 where !FileManager.default.fileExists(atPath: end) { try await Task.sleep(for: .milliseconds(50)) }
         let (shared, sum) = (try await lastContent("shared"), try await lastContent("sum"))

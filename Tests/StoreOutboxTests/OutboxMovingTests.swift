@@ -244,6 +244,17 @@ struct OutboxMovingTests {
         try await until { await app.outbox.core.isEmpty }
     }
 
+    /// Opens another outbox over the store and the log of an app.
+    private func nextOutbox(over app: NoteMover) async throws -> Outbox {
+        let next = try Outbox(directory: app.directory.file("outbox"), time: app.time)
+        await next.register(CreateNote.self, creating: app.store, at: \.id) {
+            $0.text
+        } perform: { command, _ in
+            Created("real-\(command.id)")
+        }
+        return next
+    }
+
     @Test func `C15, O8: the next outbox over a store replaces a temporary key that a former one has shown`() async throws {
         let app = try NoteMover()
         let other = try NoteMover(in: app.directory)
@@ -255,12 +266,8 @@ struct OutboxMovingTests {
         try await until("the other process has the command") { await other.outbox.core.machine.pendingCount == 1 }
         other.outbox.start()
         try await until("the other process has forgotten the command") { await other.outbox.core.isEmpty }
-        let next = try Outbox(directory: app.directory.file("outbox"), time: app.time)
-        await next.register(CreateNote.self, creating: app.store, at: \.id) {
-            $0.text
-        } perform: { command, _ in
-            Created("real-\(command.id)")
-        }
+        let next = try await nextOutbox(over: app)
+        defer { withExtendedLifetime(next) {} }
         #expect(try await app.store["t"].requireData() == "fetched real-t")
         let engine = app.store.engine
         try await until("no key is live") { engine.state.withLock { $0.live.isEmpty } }
@@ -279,12 +286,8 @@ struct OutboxMovingTests {
         try await until("the other process knows the change") { await other.outbox.core.machine.pendingCount == 2 }
         other.outbox.start()
         try await until("the other process has forgotten the commands") { await other.outbox.core.isEmpty }
-        let next = try Outbox(directory: app.directory.file("outbox"), time: app.time)
-        await next.register(CreateNote.self, creating: app.store, at: \.id) {
-            $0.text
-        } perform: { command, _ in
-            Created("real-\(command.id)")
-        }
+        let next = try await nextOutbox(over: app)
+        defer { withExtendedLifetime(next) {} }
         // A patch would keep the key live for good.
         let engine = app.store.engine
         #expect(engine.state.withLock { $0.live[BoxedKey("t")]?.value.machine.book.patches.isEmpty ?? true })
