@@ -53,9 +53,10 @@ extension DirectoryTarget {
         let downloads = plan.additions + plan.updates
         let isKept = keepsReplacedFiles
         // The old file exists until the new one is complete, for one file at least.
-        let largest = isKept ? 0 : plan.updates.lazy.compactMap(\.local?.byteCount).max() ?? 0
+        let largest = isKept ? 0 : plan.updates.lazy.map { Self.space(of: $0.local?.byteCount) }.max() ?? 0
         var needed = downloads.reduce(largest) { sum, download in
-            sum.saturatingAdd(max(0, download.item.byteCount ?? 0)).saturatingAdd(isKept ? 0 : -(download.local?.byteCount ?? 0))
+            sum.saturatingAdd(Self.space(of: download.item.byteCount))
+                .saturatingAdd(isKept ? 0 : -Self.space(of: download.local?.byteCount))
         }
         if plan.removesFirst, !isKept { needed = needed.saturatingAdd(-(plan.removalBytes ?? 0)) }
         guard needed > 0, needed.saturatingAdd(max(0, reserve)) > free else { return nil }
@@ -63,7 +64,7 @@ extension DirectoryTarget {
         let parts = try root.directory(RelativePath.reserved)?.directory(TargetPlaces.partsName)
         for download in downloads {
             let size = try parts?.status(of: PartNames(path: download.item.path).bytes)?.size ?? 0
-            needed = needed.saturatingAdd(-min(Int64(size), max(0, download.item.byteCount ?? 0)))
+            needed = needed.saturatingAdd(-Self.space(of: min(Int64(size), max(0, download.item.byteCount ?? 0))))
         }
         guard needed.saturatingAdd(max(0, reserve)) > free else { return nil }
         return SyncError(
@@ -72,6 +73,9 @@ extension DirectoryTarget {
                 + "has \(free); nothing was changed; free space, or choose another disk",
             stage: .safetyGate)
     }
+
+    /// Returns the space of a file on the disk, in whole blocks of the usual file systems: many small files need far more than their bytes.
+    private static func space(of byteCount: Int64?) -> Int64 { max(0, byteCount ?? 0).saturatingAdd(4_095) & ~4_095 }
 
     /// Whether replaced and removed files keep their space, because they get second names in a backup on the same disk.
     private var keepsReplacedFiles: Bool {

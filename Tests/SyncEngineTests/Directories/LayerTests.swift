@@ -55,6 +55,20 @@ struct LayerTests {
         #expect(try await bench.sync(layers: layers { $0.freeSpace = .max }).unchangedCount == 1)
     }
 
+    @Test func `S23: many small files need the blocks that the disk gives them, and not only their bytes`() async throws {
+        let bench = try DirectoryBench(["a": "1"])
+        let root = try #require(try DirectoryHandle(opening: Directory(path: bench.url.path(percentEncoded: false))))
+        let free = try #require(FileStatus.freeSpace(of: root))
+        // Far more than other tests write meanwhile.
+        let reserve = max(0, free - 400_000_000)
+        let item = ListedFile(path: "b", version: "1", byteCount: 1)
+        var plan = SyncPlan<ListedFile>()
+        plan.additions = Array(repeating: SyncPlan<ListedFile>.Download(item: item, local: nil, reason: .missing), count: 200_000)
+        let error = try await bench.target(layers: layers { $0.freeSpace = reserve }).refusal(of: plan)
+        #expect(error?.code == .noSpace)
+        #expect(error?.message.contains("needs 819200000 bytes") == true)
+    }
+
     @Test(arguments: ["", "d", "new"])
     func `S23, S24: files with a backup on the same disk free no space`(backup: String) async throws {
         let bench = try DirectoryBench(["a": "1", "d/z": "z"])
