@@ -38,7 +38,7 @@ public struct OutboxEvent: Sendable {
         case failed(any Error)
         /// The command has failed as often or as long as the policy allows.
         ///
-        /// The limits are ``OutboxPolicy/attemptLimit`` and ``OutboxPolicy/ageLimit``. The command counts as failed. The error is that of its last attempt; the origin may have performed the command.
+        /// The limits are ``OutboxPolicy/attemptLimit`` and ``OutboxPolicy/ageLimit``. The origin may have performed the failed command.
         case gaveUp(attempts: Int, any Error)
         /// The command was taken back before its first attempt.
         case canceled

@@ -24,7 +24,7 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
     ///   - policy: The rules for retries, intervals and other automatic behavior.
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group of stores that are cleared together.
-    ///   - name: The name of the store in its events.
+    ///   - name: The name of the store in its events, and on disk for the lanes of an ``Outbox``; never change it.
     ///   - onEvent: Receives every event, outside all locks; it must return quickly.
     @inlinable
     public convenience init(
@@ -49,7 +49,7 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
     ///   - policy: The rules for retries, intervals and other automatic behavior.
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group of stores that are cleared together.
-    ///   - name: The name of the store in its events.
+    ///   - name: The name of the store in its events, and on disk for the lanes of an ``Outbox``; never change it.
     ///   - onEvent: Receives every event, outside all locks; it must return quickly.
     @inlinable
     public convenience init(
@@ -75,7 +75,7 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
     ///   - policy: The rules for retries, intervals and other automatic behavior.
     ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group of stores that are cleared together.
-    ///   - name: The name of the store in its events.
+    ///   - name: The name of the store in its events, and on disk for the lanes of an ``Outbox``; never change it.
     ///   - onEvent: Receives every event, outside all locks; it must return quickly.
     @inlinable
     public convenience init(
