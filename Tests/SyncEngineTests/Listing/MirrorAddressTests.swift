@@ -51,6 +51,7 @@ struct MirrorAddressTests {
             ("encoded percent", "/%252e%252e", "/%252e%252e"),
             ("brackets", "/a[1]", "/a%5B1%5D"),
             ("empty segment", "/a//b/", "/a//b/"),
+            ("escaped and raw", "/caf%C3%A9/\u{E9} x?q=%2F\u{E9}", "/caf%C3%A9/%C3%A9%20x?q=%2F%C3%A9"),
         ]
         serve(addresses.map { ($0.0, $0.1) })
         let (code, output) = try await mirror(query: "?signature=1&expires=2")
