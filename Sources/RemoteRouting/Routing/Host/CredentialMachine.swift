@@ -26,7 +26,7 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
     private(set) var generation = 0
     /// The first generation of the current credential.
     private var firstGeneration = 0
-    /// The last generation whose credential is that of another process.
+    /// The last generation with a credential of another process; `nil` without one.
     private var takenGeneration: Int?
     private var phase = Phase.ready
     /// The error of the last refresh that failed transiently.
