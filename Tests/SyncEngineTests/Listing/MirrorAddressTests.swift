@@ -59,6 +59,13 @@ struct MirrorAddressTests {
         for (path, _, target) in addresses { #expect(try bench.files[path] == target, "\(path)") }
     }
 
+    @Test func `S8: mirror escapes the address of the manifest byte by byte`() async throws {
+        serve([("a", nil)])
+        let (code, output) = try await mirror(query: "?name=caf%C3%A9/\u{E9}")
+        #expect(code == 0, "\(output)")
+        #expect(origin.requests.contains { $0.target == "/lists/all?name=caf%C3%A9/%C3%A9" })
+    }
+
     @Test func `S8: mirror requests files with any name that the disk accepts`() async throws {
         let paths = ["back\\slash", "%2e%2e", "d/%2e", "a?b#c", "%5C", "...", "x/..y"]
         serve(paths.map { ($0, nil) })
