@@ -1,4 +1,5 @@
 import Foundation
+import RemoteHTTP
 import StoreCore
 import SyncEngine
 
@@ -185,7 +186,7 @@ struct Options {
             return
         }
         guard plain.count == 2 else { throw Mistake(description: "give the manifest's URL and a directory") }
-        guard let url = URL(string: plain[0]), ["http", "https"].contains(url.scheme?.lowercased()), url.host() != nil else {
+        guard let url = WebAddress.resolve(plain[0], from: nil), url.host() != nil else {
             throw Mistake(description: "\(plain[0]): use a URL with http or https")
         }
         manifest = url

@@ -88,6 +88,18 @@ struct HeadReaderTests {
         }
     }
 
+    @Test(arguments: ["Location", "location", "Link"])
+    func `H19, H21: an address that is not UTF-8 keeps its bytes`(_ name: String) throws {
+        var reader = HeadReader(url: HeadReaderTests.url, offersHTTP2: true)
+        var head: HTTPResponse?
+        let value: [UInt8] = [0x2F, 0xE9, 0x2F, 0xC3, 0xA9, 0x0D, 0x0A]
+        for line in [Array("HTTP/1.1 200 OK\r\n".utf8), Array("\(name): ".utf8) + value, [0x0D, 0x0A]] {
+            head = try line.withUnsafeBytes { try reader.take($0) }
+        }
+        #expect(head?.fields.fields.map(\.value) == ["/%E9/%C3%A9"])
+        #expect(try read("HTTP/1.1 200 OK\r\n\(name): /\u{E9}\r\n\r\n")?.fields.fields.map(\.value) == ["/\u{E9}"])
+    }
+
     @Test func `H19: bytes that are not UTF-8 are read as ISO-8859-1`() throws {
         var reader = HeadReader(url: HeadReaderTests.url, offersHTTP2: true)
         var head: HTTPResponse?

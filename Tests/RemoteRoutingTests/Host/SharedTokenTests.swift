@@ -19,6 +19,8 @@ struct SharedTokenTests {
             var refreshes = 0
             var isRevoked = false
             var failures = 0
+            /// Whether the newest access token has expired.
+            var isExpired = false
         }
 
         let state = Lock(State())
@@ -27,7 +29,7 @@ struct SharedTokenTests {
             try state.withLock { state throws in
                 guard request.url.path == "/tokens" else {
                     let isKnown = request.fields["Authorization"] == "Bearer a\(state.number)"
-                    return isKnown && !state.isRevoked ? .json("[1]") : .status(401)
+                    return isKnown && !state.isRevoked && !state.isExpired ? .json("[1]") : .status(401)
                 }
                 state.refreshes += 1
                 if state.failures > 0 {
@@ -39,6 +41,7 @@ struct SharedTokenTests {
                     return .status(400)
                 }
                 state.number += 1
+                state.isExpired = false
                 return .json(#"{"accessToken":"a\#(state.number)","refreshToken":"r\#(state.number)"}"#)
             }
         }
@@ -125,6 +128,22 @@ struct SharedTokenTests {
         try await tokens.keep(Token(accessToken: "a5", refreshToken: "r5"))
         for host in [first, second] { #expect(try await host.send("/x", as: [Int].self) == [1]) }
         #expect(issuer.state.withLock { $0.refreshes == 0 && !$0.isRevoked })
+    }
+
+    @Test func `D11: a kept token that the server rejects as well is refreshed in the same call`() async throws {
+        let (host, tokens) = user(Token(accessToken: "a1", refreshToken: "r1"))
+        #expect(try await host.send("/x", as: [Int].self) == [1])
+        // Another user has refreshed the token since then, and that one has expired, too.
+        let (_, others) = user(expired)
+        try await others.keep(Token(accessToken: "a2", refreshToken: "r2"))
+        issuer.state.withLock { $0 = Issuer.State(number: 2, isExpired: true) }
+        #expect(try await host.send("/x", as: [Int].self) == [1])
+        #expect(tokens.current == Token(accessToken: "a3", refreshToken: "r3"))
+        #expect(issuer.state.withLock { $0.refreshes == 1 && !$0.isRevoked })
+        // A refused refresh is final.
+        issuer.state.withLock { $0.isRevoked = true }
+        let error = try await remoteError { try await host.send("/x") }
+        #expect(error.code == .refreshFailed, "\(error)")
     }
 
     @Test func `D11: a token that replaces the shared one in one process is not exchanged for that of another user`() async throws {

@@ -191,6 +191,23 @@ struct BodyTests {
         }
     }
 
+    @Test func `H18: a file that grows before its turn in a form is sent up to the announced length`() throws {
+        try withFile(Data("0123456789".utf8)) { url in
+            let form: MultipartForm = [.text("a", "1"), .file("f", at: url, fileName: "f.bin")]
+            let encoded = try form.encoded(style: ParameterStyle(), boundary: "B")
+            guard case .stream(let stream) = encoded.body else { throw CocoaError(.featureUnsupported) }
+            let whole = try bytes(of: encoded.body)
+            let read = try stream.open()
+            try changeSize(of: url, to: 15)
+            var sent = Data()
+            while let data = try read(100) { sent += data }
+            #expect(sent == whole)
+            // A change before the first byte is refused there.
+            let error = #expect(throws: RouteFault.self) { try stream.open() }
+            #expect(error?.code == .changedFile)
+        }
+    }
+
     @Test func `each boundary is new and random`() throws {
         let form: MultipartForm = [.text("a", "1")]
         let boundaries = try (0..<50).compactMap { _ in try form.encoded(style: ParameterStyle()).type?["boundary"] }

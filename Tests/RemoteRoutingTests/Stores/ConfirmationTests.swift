@@ -50,6 +50,9 @@ struct ConfirmationTests {
             name: "a new entity tag replaces the stored one", stored: [("Cache-Control", "max-age=10")],
             confirmed: [("ETag", "\"v2\"")], expected: .fresh(for: .seconds(10)), tag: "\"v2\""),
         Case(
+            name: "a new entity tag replaces the stored one, although no message states a lifetime", stored: [],
+            confirmed: [("ETag", "\"v2\"")], expected: .unspecified, tag: "\"v2\""),
+        Case(
             name: "a malformed entity tag is ignored", stored: [("Cache-Control", "max-age=10")],
             confirmed: [("ETag", "v2")], expected: .fresh(for: .seconds(10))),
         Case(

@@ -50,6 +50,19 @@ struct PartialResponseTests {
     }
 
     @Test(arguments: TransportKind.allCases)
+    func `H9: a part in response to another method is returned, and not saved`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("POST", "/x") { _ in
+            LoopbackOrigin.Response.json(literal: "[1]", status: 206).setting("Cache-Control", to: "max-age=600").setting(
+                "Content-Range", to: "bytes 0-2/10")
+        }
+        let cacher = MemoryCacher<Int, [Int]>()
+        let store = Store(cacher: cacher, fetcher: bench.host().fetcher(of: [Int].self) { (_: Int) in Route(path: "/x", method: .post) })
+        #expect(try await store[1].requireData() == [1])
+        #expect(await cacher.load(param: 1) == nil)
+    }
+
+    @Test(arguments: TransportKind.allCases)
     func `H9: a part that the route requests is returned`(_ kind: TransportKind) async throws {
         let bench = try bench(kind, range: "bytes 0-2/10")
         let value: [Int] = try await bench.host().send(Route(path: "/x", headers: ["Range": "bytes=0-2"]))

@@ -88,6 +88,14 @@ struct VaryTests {
         #expect(transport.requests.map { $0.fields["If-None-Match"] } == [nil, "\"a\""])
     }
 
+    @Test(arguments: [["*"], ["Accept, *"], (0..<70).map { "X-\($0)" }])
+    func `H19: content that any field may have selected is a miss if one differs`(_ vary: [String]) async throws {
+        let transport = VaryTests.origin(of: "X-Tenant", vary: vary)
+        for tenant in ["a", "b", "b"] { #expect(Set(try await launch(transport, "X-Tenant", tenant, from: .defaults)) == [tenant]) }
+        // Content of the same request is shown and revalidated.
+        #expect(transport.requests.map { $0.fields["If-None-Match"] } == [nil, nil, "\"b\""])
+    }
+
     @Test func `H19: content that the app has changed keeps its selection`() async throws {
         let transport = VaryTests.origin(of: "X-Tenant", vary: ["X-Tenant"])
         #expect(Set(try await launch(transport, "X-Tenant", "a", from: .defaults)) == ["a"])

@@ -295,6 +295,17 @@ struct DownloadTests {
     }
 
     @Test(arguments: [
+        ("aws-chunked", false), ("utf-8", false), ("none", false), ("identity", false), ("gzip", true), ("br", true),
+        ("aws-chunked, GZIP", true),
+    ])
+    func `H11: only a content coding prevents a download from resuming`(_ field: String, _ isPacked: Bool) throws {
+        let header = try fields(["Content-Encoding": field, "Content-Range": "bytes 5-9/10"])
+        let known = DownloadState(address: "", validator: "\"v1\"", total: 10)
+        let decision = DownloadDecision.decide(status: 206, fields: header, offset: 5, known: known)
+        #expect("\(decision)".hasPrefix(isPacked ? "refuse" : "append"), "\(decision)")
+    }
+
+    @Test(arguments: [
         ("bytes 0-9/10", "0 9 10"), ("bytes 5-9/*", "5 9 nil"), ("bytes */10", "nil nil 10"), ("bytes 9-5/10", "none"),
         ("bytes 0-10/10", "none"),
         ("items 0-1/2", "none"), ("bytes -1-2/3", "none"), ("bytes 0-1", "none"), ("bytes a-b/c", "none"), ("", "none"),

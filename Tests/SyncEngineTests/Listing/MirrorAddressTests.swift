@@ -51,11 +51,19 @@ struct MirrorAddressTests {
             ("encoded percent", "/%252e%252e", "/%252e%252e"),
             ("brackets", "/a[1]", "/a%5B1%5D"),
             ("empty segment", "/a//b/", "/a//b/"),
+            ("escaped and raw", "/caf%C3%A9/\u{E9} x?q=%2F\u{E9}", "/caf%C3%A9/%C3%A9%20x?q=%2F%C3%A9"),
         ]
         serve(addresses.map { ($0.0, $0.1) })
         let (code, output) = try await mirror(query: "?signature=1&expires=2")
         #expect(code == 0, "\(output)")
         for (path, _, target) in addresses { #expect(try bench.files[path] == target, "\(path)") }
+    }
+
+    @Test func `S8: mirror escapes the address of the manifest byte by byte`() async throws {
+        serve([("a", nil)])
+        let (code, output) = try await mirror(query: "?name=caf%C3%A9/\u{E9}")
+        #expect(code == 0, "\(output)")
+        #expect(origin.requests.contains { $0.target == "/lists/all?name=caf%C3%A9/%C3%A9" })
     }
 
     @Test func `S8: mirror requests files with any name that the disk accepts`() async throws {

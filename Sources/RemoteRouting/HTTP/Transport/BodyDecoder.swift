@@ -22,12 +22,9 @@ final class BodyDecoder: Sendable {
 
     /// Returns the decoder for a body; `nil` if the body is not encoded.
     ///
-    /// Ignores names that are not content codings. Servers copy them from a request, or write the coding of text or of a transfer.
-    ///
     /// - Throws: `TransportFailure` if the body has an unsupported coding.
     static func decoder(for head: HTTPResponse, limit: Int) throws(TransportFailure) -> BodyDecoder? {
-        guard let field = head.fields["Content-Encoding"] else { return nil }
-        let codings = field.lowercased().split(separator: ",").map(\.withoutBlanksAtEnds).filter { BodyDecoder.codings.contains($0) }
+        let codings = head.fields.contentCodings
         if codings.isEmpty { return nil }
         guard codings == ["gzip"] || codings == ["x-gzip"], let decoder = BodyDecoder(limit: limit) else {
             throw TransportFailure(
@@ -35,11 +32,6 @@ final class BodyDecoder: Sendable {
         }
         return decoder
     }
-
-    /// The registered content codings, except `identity` (RFC 9110 §18.6).
-    private static let codings: Set<String> = [
-        "gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd", "dcb", "dcz", "aes128gcm", "exi", "pack200-gzip",
-    ]
 
     var decodedBytes: Int64 { Int64(state.withLock(\.made)) }
 
@@ -89,6 +81,22 @@ final class BodyDecoder: Sendable {
     func finish() throws(TransportFailure) {}
     func decodeAll(_ data: Data) throws(TransportFailure) -> Data { data }
     #endif
+}
+
+extension HTTPFields {
+    /// The codings of a body in their order, in lower case (RFC 9110 §8.4).
+    ///
+    /// Ignores names that are not content codings. Servers copy them from a request, or write the coding of text or of a transfer.
+    package var contentCodings: [String] {
+        // Most responses have none.
+        guard let field = self["Content-Encoding"] else { return [] }
+        return field.lowercased().split(separator: ",").map(\.withoutBlanksAtEnds).filter { HTTPFields.codings.contains($0) }
+    }
+
+    /// The registered content codings, except `identity` (RFC 9110 §18.6).
+    private static let codings: Set<String> = [
+        "gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd", "dcb", "dcz", "aes128gcm", "exi", "pack200-gzip",
+    ]
 }
 
 extension TransportFailure {

@@ -16,6 +16,27 @@ enum FieldBytes {
         }
     }
 
+    /// Whether the value of a response field contains an address, to which a request may go.
+    static func haveAddress(_ name: String) -> Bool {
+        switch name.utf8.count {
+        case 4: name.lowercased() == "link"
+        case 8: name.lowercased() == "location"
+        default: false
+        }
+    }
+
+    /// Returns bytes as the text of an address. If they are not UTF-8, each byte beyond ASCII is escaped, so that a request has the same bytes.
+    static func address(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
+        if let text = String(validating: bytes, as: UTF8.self) { return text }
+        return bytes.reduce(into: "") { text, byte in
+            if byte < 0x80 {
+                text.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                text += "%" + String(byte, radix: 16, uppercase: true)
+            }
+        }
+    }
+
     /// Returns bytes as text that gives them back exactly.
     static func text(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
         if let text = String(validating: bytes, as: UTF8.self) {

@@ -69,7 +69,7 @@ struct HeadReader {
         guard let colon = text.firstIndex(of: UInt8(ascii: ":")) else { return nil }
         let name = HeadReader.string(text[..<colon])
         let value = text[(colon + 1)...].trimmed()
-        fields.append(HTTPFields.Field(name: name, value: FieldBytes.goBack(name) ? FieldBytes.text(value) : HeadReader.string(value)))
+        fields.append(HTTPFields.Field(name: name, value: HeadReader.value(of: name, value)))
         return nil
     }
 
@@ -122,6 +122,12 @@ struct HeadReader {
     private var hasKnownCoding: Bool {
         let codings = values(of: "Transfer-Encoding")
         return codings.isEmpty || codings.count == 1 && codings[0].lowercased() == "chunked"
+    }
+
+    /// Decodes the value of a field.
+    private static func value(of name: String, _ bytes: Slice<UnsafeRawBufferPointer>) -> String {
+        if FieldBytes.goBack(name) { return FieldBytes.text(bytes) }
+        return FieldBytes.haveAddress(name) ? FieldBytes.address(bytes) : string(bytes)
     }
 
     /// Decodes UTF-8, or ISO-8859-1 if the bytes are not UTF-8.

@@ -45,12 +45,14 @@ struct FileSource: Sendable {
 
     /// Opens the file to read it once.
     ///
+    /// - Parameter mayHaveGrown: Whether a file that has grown is accepted. It is sent up to the announced length.
     /// - Throws: ``RouteFault/Code/changedFile`` if the file changed since the request was built.
-    func open() throws(RouteFault) -> FileReader {
+    func open(mayHaveGrown: Bool = false) throws(RouteFault) -> FileReader {
         do {
             guard let file = try OpenFile(reading: path) else { throw changed }
             let now = try file.status()
-            guard now.size == status.size, now.modified == status.modified, now.inode == status.inode else { throw changed }
+            let isSame = now.size == status.size && now.modified == status.modified
+            guard now.inode == status.inode, isSame || mayHaveGrown && now.size > status.size else { throw changed }
             return FileReader(file, length: status.size, changed: changed)
         } catch let fault as RouteFault {
             throw fault

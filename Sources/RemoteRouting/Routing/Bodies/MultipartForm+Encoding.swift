@@ -91,7 +91,7 @@ private enum Piece: Sendable {
                 let length = pieces.reduce(0) { $0 + $1.length }
                 return .stream(
                     HTTPBodyStream(length: length, isReplayable: true) {
-                        let reader = PieceReader(pieces)
+                        let reader = try PieceReader(pieces)
                         return { upTo in try reader.read(upTo: upTo) }
                     })
             }
@@ -115,8 +115,13 @@ private final class PieceReader: Sendable {
 
     private let place: Lock<Place>
 
-    init(_ pieces: [Piece]) {
+    /// Creates a reader that has read nothing.
+    ///
+    /// - Throws: ``RouteFault/Code/changedFile`` if a file changed since the request was built. A file that grows later is sent up to its
+    ///   announced length.
+    init(_ pieces: [Piece]) throws(RouteFault) {
         place = Lock(Place(rest: pieces[...]))
+        for case .file(let file) in pieces { _ = try file.open() }
     }
 
     func read(upTo count: Int) throws -> Data? {
@@ -133,7 +138,7 @@ private final class PieceReader: Sendable {
                     guard let next = place.rest.popFirst() else { return nil }
                     switch next {
                     case .data(let data): place.current = .data(data)
-                    case .file(let file): place.current = .file(try file.open())
+                    case .file(let file): place.current = .file(try file.open(mayHaveGrown: true))
                     }
                 }
             }

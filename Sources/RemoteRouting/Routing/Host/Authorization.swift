@@ -24,8 +24,18 @@ public import StoreCore
 public struct Authorization: Sendable {
     /// Writes credentials into a request's header and returns their generation.
     let apply: @Sendable (inout HTTPFields) async throws -> Int
-    /// Fetches the successor of a generation; returns `false` if there is none.
-    let renew: @Sendable (_ generation: Int, RemoteHost) async throws -> Bool
+    /// Fetches the successor of a generation.
+    let renew: @Sendable (_ generation: Int, RemoteHost) async throws -> Renewal
+
+    /// The successor of a rejected credential.
+    enum Renewal: Sendable {
+        /// There is none.
+        case impossible
+        /// The result of a refresh.
+        case refreshed
+        /// The credential of another process. It may be old, so the server may reject it as well.
+        case taken
+    }
 
     /// A name and a password (RFC 7617).
     ///
@@ -55,7 +65,7 @@ public struct Authorization: Sendable {
                 try await write(&fields)
                 return 0
             },
-            renew: { _, _ in false })
+            renew: { _, _ in .impossible })
     }
 
     /// A token that can be refreshed.
@@ -69,7 +79,10 @@ public struct Authorization: Sendable {
                 try fields.set("Authorization", "Bearer \(token.accessToken)")
                 return generation
             },
-            renew: { generation, host in try await keeper.successor(of: generation, at: host) != nil })
+            renew: { generation, host in
+                guard let (_, next) = try await keeper.successor(of: generation, at: host) else { return .impossible }
+                return keeper.isTaken(next) ? .taken : .refreshed
+            })
     }
 
     /// A token that can be refreshed.

@@ -31,6 +31,9 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
 
     var current: Credential { machine.read { $0.current } }
 
+    /// Whether the credential of a generation is that of another process, and no result of a refresh.
+    func isTaken(_ generation: Int) -> Bool { machine.read { $0.isTaken(generation) } }
+
     /// Replaces the credential in this process only.
     func replace(by credential: Credential) {
         isApart.withLock { $0 = true }
@@ -83,9 +86,12 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
             // A task of its own, because all waiters share the refresh.
             Task {
                 let result: Result<Credential, any Error>
+                var isTaken = false
                 do {
                     if let place, !isApart.withLock(\.self) {
-                        result = .success(try await place.successor(of: old, at: host.time) { try await refresh($0, host) })
+                        let (new, isRefreshed) = try await place.successor(of: old, at: host.time) { try await refresh($0, host) }
+                        result = .success(new)
+                        isTaken = !isRefreshed
                     } else {
                         result = .success(try await refresh(old, host))
                     }
@@ -96,7 +102,7 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
                 // one.
                 if case .success(let new) = result, machine.read({ $0.awaits(generation) }) { onRefresh(new) }
                 let passes = if case .failure(let error) = result { error.passesByItself } else { false }
-                machine.update { $0.refreshEnded(result, of: generation, passes: passes) }
+                machine.update { [isTaken] in $0.refreshEnded(result, of: generation, passes: passes, isTaken: isTaken) }
             }
         }
         return try await settled(step)

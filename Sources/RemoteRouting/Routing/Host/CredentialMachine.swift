@@ -26,6 +26,8 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
     private(set) var generation = 0
     /// The first generation of the current credential.
     private var firstGeneration = 0
+    /// The last generation with a credential of another process; `nil` without one.
+    private var takenGeneration: Int?
     private var phase = Phase.ready
     /// The error of the last refresh that failed transiently.
     private var lapse: (any Error)?
@@ -33,6 +35,9 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
     init(_ credential: Credential) { self.credential = credential }
 
     var current: Credential { credential }
+
+    /// Whether the credential of a generation is that of another process.
+    func isTaken(_ generation: Int) -> Bool { takenGeneration == generation }
 
     /// Returns the step of a request that needs a credential.
     func wanted() -> Step {
@@ -70,12 +75,18 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
 
     /// Records the end of a refresh.
     ///
-    /// - Parameter passes: Whether a failure is transient, so that the next refresh may succeed.
-    mutating func refreshEnded(_ result: Result<Credential, any Error>, of refreshed: Int, passes: Bool = false) {
+    /// - Parameters:
+    ///   - passes: Whether a failure is transient, so that the next refresh may succeed.
+    ///   - isTaken: Whether the result is the credential of another process.
+    mutating func refreshEnded(
+        _ result: Result<Credential, any Error>, of refreshed: Int, passes: Bool = false, isTaken: Bool = false
+    ) {
         // A replacement arrived meanwhile, so the result belongs to the previous sign-in.
         guard awaits(refreshed) else { return }
         switch result {
-        case .success(let new): replace(by: new)
+        case .success(let new):
+            replace(by: new)
+            if isTaken { takenGeneration = generation }
         case .failure(let error) where passes:
             lapse = error
             generation += 1

@@ -19,10 +19,11 @@ struct CredentialPlace<Credential: Sendable>: Sendable {
 
     /// Returns the successor of a rejected credential: the one that another process has saved meanwhile, or the result of a refresh.
     ///
+    /// - Returns: The successor, and whether this call has refreshed the credential.
     /// - Throws: The error of the refresh; `FetchFailedElsewhere` with the failure of another process; any error of the place.
     func successor(
         of old: Credential, at time: any TimeSource, _ refresh: (Credential) async throws -> Credential
-    ) async throws -> Credential {
+    ) async throws -> (Credential, isRefreshed: Bool) {
         var lease: Lease?
         switch try await cacher.lease(name, for: leaseDuration) {
         case .granted(let granted): lease = granted
@@ -33,7 +34,7 @@ struct CredentialPlace<Credential: Sendable>: Sendable {
         let kept = try await load()
         if let kept, !isSame(kept, old) {
             lease?.end(.saved)
-            return kept
+            return (kept, false)
         }
         let new: Credential
         do {
@@ -52,16 +53,16 @@ struct CredentialPlace<Credential: Sendable>: Sendable {
             switch try await cacher.save(CacheRecord(content: new, fetchedAt: time.date), param: name, over: base) {
             case .saved:
                 lease?.end(.saved)
-                return new
+                return (new, true)
             case .superseded(let newer, _):
                 // The user has signed in elsewhere.
                 lease?.end(.saved)
-                return newer?.content ?? new
+                return (newer?.content ?? new, true)
             }
         } catch {
             // This process can go on; the others must not wait for a credential that never arrives.
             lease?.end(.notStored)
-            return new
+            return (new, true)
         }
     }
 }

@@ -9,7 +9,9 @@ extension RouteCall {
     @inline(never)
     func success(_ response: HTTPResponse) throws -> HTTPResponse {
         guard isSuccess(response.status) else { throw failure(of: response) }
-        if isUnrequestedPart(response.status, response.fields), ContentRange(response.fields["Content-Range"])?.first != nil {
+        if request.method == .get, isUnrequestedPart(response.status, response.fields),
+            ContentRange(response.fields["Content-Range"])?.first != nil
+        {
             throw error(
                 .transport, .wrongRange, sentRequest,
                 "the server sent a part of the content, but the request was for the whole; check the server and any cache in between",
@@ -18,9 +20,10 @@ extension RouteCall {
         return response
     }
 
-    /// Whether the response is less than the content of a request without a range. Some APIs use 206 with units of their own.
+    /// Whether the response is less than the content of a request without a range. Some APIs use 206 with units of their own, or to confirm a
+    /// part of an upload.
     private func isUnrequestedPart(_ status: Int, _ fields: HTTPFields) -> Bool {
-        guard status == 206, request.method == .get, sentRequest.fields["Range"] == nil else { return false }
+        guard status == 206, sentRequest.fields["Range"] == nil else { return false }
         guard let range = ContentRange(fields["Content-Range"]), let last = range.last, let total = range.total else { return true }
         return range.first != 0 || last != total - 1
     }

@@ -251,18 +251,23 @@ final class RouteCall: Sendable {
 
     @inline(never)
     private func attempt(authorizedBy authorization: Authorization) async throws -> HTTPResponse {
-        var request = self.request
-        let generation = try await apply(authorization, to: &request)
-        let response = try await exchange(request)
-        guard isRejected(response, request), try await renew(authorization, generation, request) else { return try success(response) }
-        // A 401 refuses the request (RFC 9110 §15.5.2).
-        lastRequestHadNoEffect()
-        // A body that cannot be sent again fails with the 401; the caller's next request has the new credentials. So does an unsafe request
-        // that was redirected to the rejected one, because the server may have acted on it.
-        guard request.body.isReplayable, mayRepeat || !mayHaveArrived else { return try success(response) }
-        request = self.request
-        _ = try await apply(authorization, to: &request)
-        return try success(await exchange(request))
+        // The credential of another process may be rejected as well, and is then renewed once. The result of a refresh is tried once.
+        var (renewals, mayRenew) = (0, true)
+        while true {
+            var request = self.request
+            let generation = try await apply(authorization, to: &request)
+            let response = try await exchange(request)
+            guard mayRenew, isRejected(response, request) else { return try success(response) }
+            let renewal = try await renew(authorization, generation, request)
+            if renewal == .impossible { return try success(response) }
+            // A 401 refuses the request (RFC 9110 §15.5.2).
+            lastRequestHadNoEffect()
+            // A body that cannot be sent again fails with the 401; the caller's next request has the new credentials. So does an unsafe
+            // request that was redirected to the rejected one, because the server may have acted on it.
+            guard request.body.isReplayable, mayRepeat || !mayHaveArrived else { return try success(response) }
+            renewals += 1
+            mayRenew = renewal == .taken && renewals == 1
+        }
     }
 
     private func apply(_ authorization: Authorization, to request: inout HTTPRequest) async throws -> Int {
@@ -274,7 +279,9 @@ final class RouteCall: Sendable {
     }
 
     @inline(never)
-    private func renew(_ authorization: Authorization, _ generation: Int, _ request: HTTPRequest) async throws -> Bool {
+    private func renew(
+        _ authorization: Authorization, _ generation: Int, _ request: HTTPRequest
+    ) async throws -> Authorization.Renewal {
         do {
             return try await authorization.renew(generation, host.unauthenticated)
         } catch {

@@ -14,7 +14,7 @@ struct CacheNotes: Codable, Hashable, Sendable {
 
     /// The lines of the kept fields.
     var fields: [String: [String]] = [:]
-    /// Digests of the request fields that `Vary` nominates, by their names in lower case; `nil` without such fields.
+    /// Digests of the request fields that `Vary` nominates, by their names in lower case; `*` stands for all fields. `nil` without such fields.
     private(set) var selection: [String: String]?
 
     /// Reads the notes of a validator; `nil` if it has none.
@@ -32,7 +32,7 @@ struct CacheNotes: Codable, Hashable, Sendable {
             // Longer fields are no use for a cache; without them, a 304 counts on its own.
             if !lines.isEmpty, lines.byteCount <= CacheNotes.textLimit { fields[name] = lines }
         }
-        let names = exchange.nominatedNames ?? []
+        let names = exchange.selectingNames
         if !names.isEmpty {
             selection = Dictionary(names.map { ($0, CacheNotes.digest(of: $0, in: exchange.selecting)) }) { first, _ in first }
         }
@@ -57,7 +57,7 @@ struct CacheNotes: Codable, Hashable, Sendable {
 
     /// Returns the digest of a field's values, which may be credentials; empty for a missing field.
     private static func digest(of name: String, in fields: HTTPFields) -> String {
-        guard let value = fields[name] else { return "" }
+        guard let value = name == "*" ? fields.allSelecting : fields[name] else { return "" }
         return String(SHA256.digest(of: [UInt8](value.utf8)).hex.prefix(32))
     }
 }
@@ -81,14 +81,23 @@ extension Validator {
 }
 
 extension CachedExchange {
-    /// The names, in lower case, of the request fields that `Vary` nominates; without codings, because bodies are decoded. `nil` if there
-    /// are too many.
-    var nominatedNames: [String]? {
+    /// The names, in lower case, of the request fields that `Vary` nominates, and `*` for any field; without codings, because bodies are
+    /// decoded. `nil` if there are too many.
+    private var variedNames: Set<String>? {
         let lines = response.values(of: "Vary") + redirects.flatMap(\.vary)
         guard lines.byteCount <= CacheNotes.textLimit else { return nil }
         let names = lines.flatMap { $0.split(separator: ",") }.map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() }
-        let nominated = Set(names).subtracting(["", "*", "accept-encoding"])
-        return nominated.count <= CacheNotes.nameLimit ? nominated.sorted() : nil
+        let varied = Set(names).subtracting(["", "accept-encoding"])
+        return varied.count <= CacheNotes.nameLimit ? varied : nil
+    }
+
+    /// Whether `Vary` nominates more fields than the notes can keep.
+    var nominatesTooMany: Bool { variedNames == nil }
+
+    /// The names of the request fields that selected the response; `*` alone if any field may have selected it.
+    var selectingNames: [String] {
+        guard let names = variedNames, !names.contains("*") else { return ["*"] }
+        return names.sorted()
     }
 
     /// The same exchange with the stored fields that its 304 did not replace (RFC 9111 §3.2, §4.3.4).
@@ -107,6 +116,18 @@ extension CachedExchange {
         let new = Validator(of: response, now: respondedAt)
         let own = Validator(entityTag: new?.entityTag ?? known.entityTag, lastModified: new?.lastModified ?? known.lastModified)
         return Validator(own, notesOf: self) ?? own
+    }
+}
+
+extension HTTPFields {
+    /// The fields of a request as one text, without those that a store, a stream or a transport adds to a request of the same content.
+    fileprivate var allSelecting: String {
+        let others: Set<String> = [
+            "if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range", "cache-control", "accept-encoding",
+            "last-event-id", "idempotency-key",
+        ]
+        let lines = fields.filter { !others.contains($0.name.lowercased()) }.map { "\($0.name.lowercased()): \($0.value)" }
+        return lines.sorted().joined(separator: "\n")
     }
 }
 

@@ -5,6 +5,8 @@ internal import StoreCore
 /// A conditional exchange for a store: the origin sends new content or confirms the store's version (RFC 9111 §4.3).
 struct ConditionalExchange<Value: Sendable>: Sendable {
     let host: RemoteHost
+    /// Whether the app may give its content a freshness that no message states.
+    var mayHaveOwnFreshness = false
     /// Converts a successful response to a value.
     let read: @Sendable (RemoteResponse<Data>, Route) async throws -> Value
 
@@ -51,9 +53,11 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
         if response.status == 304 {
             let merged = response.exchange.confirming(known)
             let freshness = Freshness(of: merged)
+            let new = known.map { merged.validator(replacing: $0) }
             // Neither message states a freshness, so that of the app's page function stays.
-            let keepsAll = freshness == .unspecified && CacheNotes(known)?.fields.isEmpty != false
-            return .notModified(freshness, keepsAll ? nil : known.map { merged.validator(replacing: $0) }, response)
+            let isUnstated = freshness == .unspecified && CacheNotes(known)?.fields.isEmpty != false
+            let isSameVersion = new?.entityTag == known?.entityTag && new?.lastModified == known?.lastModified
+            return .notModified(freshness, isUnstated && (mayHaveOwnFreshness || isSameVersion) ? nil : new, response)
         }
         return .modified(response.map(try await read(response, route)))
     }

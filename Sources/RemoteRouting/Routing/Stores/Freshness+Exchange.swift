@@ -119,7 +119,7 @@ extension CachedExchange {
 
     /// Whether the response varies by a field that the store's key does not cover (RFC 9111 §4.1).
     fileprivate var variesBeyondItsKey: Bool {
-        if nominatedNames == nil { return true }
+        if nominatesTooMany { return true }
         return response.values(of: "Vary").contains { line in
             line.split(separator: ",").contains { name in
                 let name = name.filter { $0 != " " && $0 != "\t" }.lowercased()

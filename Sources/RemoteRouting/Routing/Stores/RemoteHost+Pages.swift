@@ -106,7 +106,7 @@ extension RemoteHost {
         parsing parse: @escaping @Sendable (_ response: RemoteResponse<Data>) throws -> Page<Element>,
         _ route: @escaping @Sendable (_ param: Param, _ cursor: PageCursor?) -> some Routable
     ) -> RoutePageFetcher<Param, Element> {
-        RoutePageFetcher(at: self) { response, route, _ in
+        RoutePageFetcher(at: self, mayHaveOwnFreshness: true) { response, route, _ in
             try await ResponseDecoding(response, of: route, at: self).parse(by: parse)
         } request: { param, cursor in
             (route(param, cursor), nil)
@@ -263,11 +263,13 @@ extension RoutePageFetcher {
     ///
     /// - Parameters:
     ///   - host: The host of the pages.
+    ///   - mayHaveOwnFreshness: Whether `read` may give a page a freshness that its response does not state.
     ///   - read: Parses a page, including the keys of its neighbors.
     ///   - request: Returns the route of a page, and the link that replaces its path and query.
     ///   - links: Returns the keys that the confirmation of a page states.
     fileprivate init(
-        at host: RemoteHost, read: @escaping @Sendable (RemoteResponse<Data>, Route, PageCursor?) async throws -> Page<Element>,
+        at host: RemoteHost, mayHaveOwnFreshness: Bool = false,
+        read: @escaping @Sendable (RemoteResponse<Data>, Route, PageCursor?) async throws -> Page<Element>,
         request: @escaping @Sendable (Param, PageCursor?) throws -> (any Routable, OriginReference?),
         links: @escaping @Sendable (RemoteResponse<Data>, Route) throws -> (next: String?, prev: String?) = { _, _ in (nil, nil) }
     ) {
@@ -278,7 +280,9 @@ extension RoutePageFetcher {
             case .page(let direction, let key): cursor = PageCursor(direction: direction, value: key)
             }
             let (route, reference) = try request(param, cursor)
-            let exchange = ConditionalExchange(host: host) { [cursor] in try await read($0, $1, cursor) }
+            let exchange = ConditionalExchange(host: host, mayHaveOwnFreshness: mayHaveOwnFreshness) { [cursor] in
+                try await read($0, $1, cursor)
+            }
             switch try await exchange.send(route, at: reference, revalidating: validator) {
             case .notModified(let freshness, let validator, let response):
                 let keys = try links(response, Route(route))

@@ -94,9 +94,7 @@ enum DownloadDecision: Hashable {
     }
 
     /// Whether the content has a coding, so that its bytes differ from those of the file.
-    static func isPacked(_ fields: HTTPFields) -> Bool {
-        fields["Content-Encoding"].map { $0.lowercased() != "identity" } ?? false
-    }
+    static func isPacked(_ fields: HTTPFields) -> Bool { !fields.contentCodings.isEmpty }
 
     private static func isStrongTag(_ tag: String) -> Bool { Validator.isEntityTag(tag) && tag.hasPrefix("\"") }
 }

@@ -33,7 +33,7 @@ public struct RemoteBytes: AsyncSequence, Sendable {
 
     /// The number of bytes of the body; `nil` if the server did not send it or compressed the body.
     public var length: Int64? {
-        guard response.fields["Content-Encoding"] == nil else { return nil }
+        guard response.fields.contentCodings.isEmpty else { return nil }
         return response.fields["Content-Length"].flatMap { Int64($0) }
     }
 

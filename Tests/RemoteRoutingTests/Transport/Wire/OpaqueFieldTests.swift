@@ -51,6 +51,24 @@ struct OpaqueFieldTests {
         #expect(heads.current.last?.contains("Cookie: a=\"\u{FFFD}\"\r\n") == true, "\(heads.current)")
     }
 
+    @Test func `H19, H21: a redirect leads to the bytes of its Location`() async throws {
+        let heads = WatchedState<[String]>([])
+        let server = try RawServer { connection in
+            while let head = connection.readHead() {
+                heads.update { $0.append(head) }
+                if head.hasPrefix("GET /x ") {
+                    connection.send("HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: /caf")
+                    connection.send([0xE9] as [UInt8])
+                    connection.send("\r\n\r\n")
+                } else {
+                    connection.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+                }
+            }
+        }
+        _ = try await RealTransport.curl.host(server.port).data(for: Route(path: "/x"))
+        #expect(heads.current.last?.hasPrefix("GET /caf%E9 HTTP/1.1\r\n") == true, "\(heads.current)")
+    }
+
     @Test func `H19: a download resumes with the entity tag as it came`() async throws {
         let heads = WatchedState<[String]>([])
         let server = try RawServer { connection in
