@@ -240,6 +240,20 @@ struct WrappedPagesTests {
         #expect(list[1].guessedEnd?.rawValue == (isGuess ? "malformedLink" : nil))
     }
 
+    @Test(arguments: [("<?page=2>; rel=next", 200, true), ("<?page=1>; rel=prev", 200, false), ("", 206, true), ("", 200, false)])
+    func `C25, H9: a list that is requested without its pages has a guessed end if the response is a part`(
+        links: String, status: Int, isPart: Bool
+    ) async throws {
+        let bench = try Bench(.memory)
+        bench.on("GET", "/list") { _ in
+            let response = Bench.Response.json(literal: "[1]", status: status)
+            return links.isEmpty ? response : response.setting("Link", to: links)
+        }
+        let fetcher = host(bench).fetcher(of: [Int].self) { (_: Int) in Route(path: "/list") }
+        let response = try await fetcher.respond(to: .content(1, revalidating: nil))
+        #expect(response.guessedEnd?.rawValue == (isPart ? "partOfList" : nil))
+    }
+
     @Test func `C25: a page that is fetched without a store names its guess too`() async throws {
         let bench = try Bench(.memory)
         bench.on("GET", "/cursors") { _ in .json(["again": "c"]) }

@@ -185,6 +185,8 @@ extension GuessedEnd {
     fileprivate static let malformedLink = GuessedEnd(rawValue: "malformedLink")
     /// No page has a larger number.
     fileprivate static let largestNumber = GuessedEnd(rawValue: "largestNumber")
+    /// The response is a part of a list that was requested as a whole.
+    static let partOfList = GuessedEnd(rawValue: "partOfList")
 }
 
 /// The key of a numbered page: its number, and the digest of the previous page.
