@@ -185,6 +185,7 @@ struct WrappedPagesTests {
         case "\(Int.max).a":
             #expect(request == .loaded)
             #expect(await items[1].requestNextData() == .noPage)
+            #expect(items[1].guessedEnd?.rawValue == "largestNumber")
         default:
             guard case .failed(let error as RemoteError) = request else {
                 Issue.record("the key was accepted")
@@ -224,6 +225,33 @@ struct WrappedPagesTests {
         #expect(try await list[1].requireData() == [1])
         #expect(list[1].guessedEnd == nil)
         #expect(try await fetcher.fetch(param: 1).guessedEnd == nil)
+    }
+
+    @Test(arguments: [
+        ("?page=2; rel=next", true), ("<?page=2", true), (#"<?page=2>; rel="next"#, true), ("<?page=2> rel=next", true),
+        ("<?page=1>; rel=first, ?page=2; rel=next", true), ("<?page=1>; rel=first; title=a b", false), (", <?page=1>; rel=first,", false),
+    ])
+    func `C25, H9: a page with a malformed link and no next one ends the list, as a guess`(links: String, isGuess: Bool) async throws {
+        let bench = try Bench(.memory)
+        bench.on("GET", "/linked") { _ in .json([1]).setting("Link", to: links) }
+        let list = store(host(bench).pages(of: Int.self) { (_: Int) in Route(path: "/linked") })
+        #expect(try await list[1].requireData() == [1])
+        #expect(await list[1].requestNextData() == .noPage)
+        #expect(list[1].guessedEnd?.rawValue == (isGuess ? "malformedLink" : nil))
+    }
+
+    @Test(arguments: [("<?page=2>; rel=next", 200, true), ("<?page=1>; rel=prev", 200, false), ("", 206, true), ("", 200, false)])
+    func `C25, H9: a list that is requested without its pages has a guessed end if the response is a part`(
+        links: String, status: Int, isPart: Bool
+    ) async throws {
+        let bench = try Bench(.memory)
+        bench.on("GET", "/list") { _ in
+            let response = Bench.Response.json(literal: "[1]", status: status)
+            return links.isEmpty ? response : response.setting("Link", to: links)
+        }
+        let fetcher = host(bench).fetcher(of: [Int].self) { (_: Int) in Route(path: "/list") }
+        let response = try await fetcher.respond(to: .content(1, revalidating: nil))
+        #expect(response.guessedEnd?.rawValue == (isPart ? "partOfList" : nil))
     }
 
     @Test func `C25: a page that is fetched without a store names its guess too`() async throws {

@@ -1,5 +1,6 @@
 import Foundation
 import StoreCore
+import StoreCoreTesting
 import StoreFiles
 import StoreOutbox
 import SyncEngine
@@ -275,6 +276,38 @@ struct StoreListAgeTests {
         #expect(report.leftOut.map(\.description) == ["p3"])
         #expect(try await versions(store)["p3"] == 2)
         #expect(try await synchronizer.sync().unchangedCount == 5)
+    }
+
+    @Test(arguments: [true, false])
+    func `S4: an item of the list does not replace content that a younger request of a linked list has brought`(hasContent: Bool)
+        async throws
+    {
+        let store = store()
+        let feed = PaginationStore(
+            cacher: MemoryCacher<String, [Photo]>(), fetcher: Feed(origin: origin), links: [.elements(of: store)])
+        let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: list, store: store))
+        if hasContent { try await synchronizer.sync() }
+        #expect(try await feed["home"].requireData().count == 5)
+        let report = try await pass(synchronizer) {
+            if hasContent { origin.update { $0.photos[1].version = 2 } }
+            await feed["home"].refresh()
+        }
+        #expect(report.leftOut.map(\.description) == (hasContent ? ["p1"] : []))
+        #expect(report.addedCount == (hasContent ? 0 : 5))
+        #expect(try await versions(store)["p1"] == (hasContent ? 2 : 1))
+        #expect(try await feed["home"].requireData()[1].version == (hasContent ? 2 : 1))
+    }
+
+    @Test func `S4: an item of the list does not replace content that the origin has pushed`() async throws {
+        let feed = ScriptedLiveFetcher<String, Photo>()
+        let store = Store(cacher: MemoryCacher<String, Photo>(), fetcher: feed)
+        let observer = RecordingObserver(store["p1"].publish())
+        try await feed.send(.content(Photo(key: "p1", version: 1)))
+        let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: list, store: store))
+        let report = try await pass(synchronizer) { try await feed.send(.content(Photo(key: "p1", version: 2))) }
+        #expect(report.leftOut.map(\.description) == ["p1"])
+        #expect(try await versions(store) == ["p0": 1, "p1": 2, "p2": 1, "p3": 1, "p4": 1])
+        withExtendedLifetime(observer) {}
     }
 
     @Test func `S4: a change accepted while an item is fetched is not undone by another request for the item`() async throws {

@@ -14,6 +14,9 @@ extension HTTPFields {
         let relation = relation.lowercased()
         return LinkHeader(self).links.first { $0.anchor == nil && $0.relations.contains(relation) }?.target
     }
+
+    /// Whether every link can be read; `false` if a malformed one may hide a relation.
+    package var hasReadableLinks: Bool { LinkHeader(self).isReadable }
 }
 
 /// The links of the `Link` fields of a message (RFC 8288 §3).
@@ -30,28 +33,34 @@ struct LinkHeader: Hashable, Sendable {
         var anchor: String? { parameters.first { $0.name == "anchor" }?.value }
     }
 
-    let links: [Link]
+    private(set) var links: [Link] = []
+    /// Whether every link was read to its end.
+    private(set) var isReadable = true
 
     /// Parses the `Link` lines of a message; a malformed link ends the parsing of its line only.
     init(_ fields: HTTPFields) {
-        links = fields.values(of: "Link").flatMap(LinkHeader.parse)
+        for line in fields.values(of: "Link") { parse(line) }
     }
 
-    private static func parse(_ line: String) -> [Link] {
+    private mutating func parse(_ line: String) {
         var scanner = FieldScanner(line)
-        var links: [Link] = []
         while true {
             scanner.skipBlanks()
             while scanner.take(",") { scanner.skipBlanks() }
-            guard scanner.take("<"), let target = scanner.text(upTo: ">") else { return links }
-            let parameters = parameters(&scanner)
+            if scanner.isAtEnd { return }
+            guard scanner.take("<"), let target = scanner.text(upTo: ">") else {
+                isReadable = false
+                return
+            }
+            let parameters = self.parameters(&scanner)
             let relations = parameters.first { $0.name == "rel" }?.value.split(separator: " ").map { $0.lowercased() }
             links.append(Link(target: target, relations: relations ?? [], parameters: parameters))
+            if !scanner.isAtEnd, scanner.peek != UInt8(ascii: ",") { isReadable = false }
             scanner.skip(toAnyOf: [","])
         }
     }
 
-    private static func parameters(_ scanner: inout FieldScanner) -> [MimeType.Parameter] {
+    private mutating func parameters(_ scanner: inout FieldScanner) -> [MimeType.Parameter] {
         var parameters: [MimeType.Parameter] = []
         while true {
             scanner.skipBlanks()
@@ -62,7 +71,7 @@ struct LinkHeader: Hashable, Sendable {
             var value = ""
             if scanner.take("=") {
                 scanner.skipBlanks()
-                value = scanner.tokenOrQuoted() ?? ""
+                if let written = scanner.tokenOrQuoted() { value = written } else { isReadable = false }
                 // Skips the rest of an unquoted value, because many servers omit required quotation marks.
                 scanner.skip(toAnyOf: [";", ","])
             }

@@ -6,6 +6,8 @@ internal import StorePlatform
 extension RemoteHost {
     /// Creates a fetcher that follows the `next` and `prev` links of `Link` fields (RFC 8288).
     ///
+    /// A page without a readable `next` link ends the list. If another link is malformed, that end is a guess (`GuessedEnd`).
+    ///
     /// - Parameters:
     ///   - type: The type of the list's elements; each page is an array of them.
     ///   - route: Returns the route of the first page. Later pages use its fields and options, with the path and query of the link.
@@ -38,6 +40,7 @@ extension RemoteHost {
         RoutePageFetcher(at: self) { response, route, _ in
             var page = try await self.page(of: response, route, type) { Page(try elements($0)) }
             (page.nextKey, page.prevKey) = try self.links(of: response, route)
+            if page.nextKey == nil, !response.fields.hasReadableLinks { page.guessedEnd = .malformedLink }
             return page
         } request: { param, cursor in
             (route(param), try cursor.map { try self.reference($0.value) })
@@ -168,12 +171,22 @@ extension RemoteHost {
                 let elements = try elements(body)
                 if elements.isEmpty { return Page(elements, guessedEnd: .emptyPage) }
                 if elements.count < size ?? 0 { return Page(elements, guessedEnd: .shortPage) }
-                return Page(elements, nextKey: PageNumber(after: number?.number ?? first, digest)?.key)
+                let next = PageNumber(after: number?.number ?? first, digest)
+                return Page(elements, nextKey: next?.key, guessedEnd: next == nil ? .largestNumber : nil)
             }
         } request: { param, cursor in
             (route(param, try cursor.map { try self.number($0.value).number } ?? first), nil)
         }
     }
+}
+
+extension GuessedEnd {
+    /// A link of the page cannot be read, and may have named the next page.
+    fileprivate static let malformedLink = GuessedEnd(rawValue: "malformedLink")
+    /// No page has a larger number.
+    fileprivate static let largestNumber = GuessedEnd(rawValue: "largestNumber")
+    /// The response is a part of a list that was requested as a whole.
+    static let partOfList = GuessedEnd(rawValue: "partOfList")
 }
 
 /// The key of a numbered page: its number, and the digest of the previous page.

@@ -1,4 +1,5 @@
 public import Foundation
+internal import RemoteHTTP
 public import StoreCore
 
 /// A store's fetcher that sends conditional requests for routes, and uses the lifetimes of the origin.
@@ -38,10 +39,29 @@ public struct RouteFetcher<Param: Hashable & Sendable, Content: Sendable>: Reval
     /// - Returns: New content, or the confirmation of the store's version.
     /// - Throws: ``RemoteError``, which advises the store whether to retry.
     public func fetch(param: Param, revalidating validator: Validator?) async throws -> FetchResult<Content> {
+        try await response(param, validator).result
+    }
+
+    /// Responds to a request with a conditional fetch; throws the same errors as `fetch(param:revalidating:)`.
+    ///
+    /// A response that links to a next page, or has the status 206 with a unit other than bytes, is a part of its list. The end of the part is
+    /// a guess (`GuessedEnd`).
+    public func respond(to request: OriginRequest<Param>) async throws -> OriginResponse<Content> {
+        guard case .content(let param, let validator) = request else {
+            throw StoreError(.noSuchPage, "fetching a page: this fetcher has no pages; use RemoteHost.pages")
+        }
+        return try await response(param, validator)
+    }
+
+    private func response(_ param: Param, _ validator: Validator?) async throws -> OriginResponse<Content> {
         switch try await exchange.send(route(param), revalidating: validator) {
         case .modified(let response):
-            .modified(response.value, Freshness(of: response), Validator(of: response))
-        case .notModified(let freshness, let validator, _): .notModified(freshness, validator)
+            // A 206 with a range of bytes is the whole, because any other was refused.
+            let isPart = response.status == 206 && ContentRange(response.fields["Content-Range"]) == nil
+            return OriginResponse(
+                .modified(response.value, Freshness(of: response), Validator(of: response)),
+                guessedEnd: isPart || response.fields.link("next") != nil ? .partOfList : nil)
+        case .notModified(let freshness, let validator, _): return OriginResponse(.notModified(freshness, validator))
         }
     }
 

@@ -51,6 +51,7 @@ extension StoreEngine {
         var effects = Effects()
         let goesOn = state.withLock { state in
             guard let key = state.live[param] else { return false }
+            if !state.watches.isEmpty { notePush(value, ticket, to: key, &state) }
             return take(key, &state, &effects) { key, transition in
                 lendContent(to: &key, ticket, value, &transition)
                 return key.machine.streamYielded(ticket, value, &transition)
@@ -58,6 +59,14 @@ extension StoreEngine {
         }
         effects.deliver(onEvent)
         return goesOn
+    }
+
+    /// Notes a pushed value for the watches: it is younger than each of them, although its connection may be older.
+    private func notePush(_ value: LiveValue<BoxedContent>, _ ticket: Ticket, to key: Cell<Key>, _ state: inout EngineState) {
+        guard key.value.machine.origin.stream?.ticket == ticket else { return }
+        if case .current = value { return }
+        let now = state.tickets.next()
+        state.noteFetch(now, of: key.value.param)
     }
 
     private func streamEnded(_ ticket: Ticket, _ param: BoxedKey, _ failure: (any Error)?) {

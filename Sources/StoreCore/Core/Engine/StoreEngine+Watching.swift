@@ -8,22 +8,28 @@ package enum WatchedChange: Hashable, Sendable {
     case elsewhere
     /// A request that began after the watch has brought the content.
     case fetched
+    /// A request of a linked store that began after the watch has brought values of the content.
+    case linked
 }
 
 /// The keys that have changed since a watch began.
 struct ChangedKeys: Sendable {
     /// The number of the last event before the watch.
     var start: UInt64
+    /// The moment of the watch, for the requests of linked stores.
+    var stamp: Stamp
     /// Whether every key was changed, including those not in `byUser`.
     var all = false
     var byUser: Set<BoxedKey> = []
     var elsewhere: Set<BoxedKey> = []
     var fetched: Set<BoxedKey> = []
+    var linked: Set<BoxedKey> = []
 
     func change(of param: BoxedKey) -> WatchedChange? {
         if all || byUser.contains(param) { return .byUser }
         if elsewhere.contains(param) { return .elsewhere }
-        return fetched.contains(param) ? .fetched : nil
+        if fetched.contains(param) { return .fetched }
+        return linked.contains(param) ? .linked : nil
     }
 }
 
@@ -49,6 +55,12 @@ extension EngineState {
         for id in Array(watches.keys) where watches[id].map({ $0.start < ticket.number }) ?? false { watches[id]?.fetched.insert(param) }
     }
 
+    /// A request of a linked store has brought values of a key.
+    @inline(never)
+    fileprivate mutating func noteFetch(at stamp: Stamp, of param: BoxedKey) {
+        for id in Array(watches.keys) where watches[id].map({ $0.stamp < stamp }) ?? false { watches[id]?.linked.insert(param) }
+    }
+
     mutating func noteChangeOfAllKeys() {
         for id in Array(watches.keys) { watches[id]?.all = true }
     }
@@ -62,7 +74,8 @@ package final class ChangeWatch<Param: Hashable & Sendable>: Sendable {
     init(_ engine: StoreEngine) {
         self.engine = engine
         id = engine.nextID()
-        engine.state.withLock { $0.watches[id] = ChangedKeys(start: $0.tickets.last) }
+        let stamp = engine.clocks.stamp(at: engine.time.date)
+        engine.state.withLock { $0.watches[id] = ChangedKeys(start: $0.tickets.last, stamp: stamp) }
     }
 
     deinit { engine.state.withLock { _ = $0.watches.removeValue(forKey: id) } }
@@ -129,6 +142,16 @@ extension StoreEngine {
         }
     }
 
+    /// A request for linked content has brought the places with its stamp.
+    func noteFetch(of places: LinkedPlaces, at stamp: Stamp) {
+        state.withLock { state in
+            guard !state.watches.isEmpty else { return }
+            for (key, placed) in zip(places.entities.keys, places.stamps) where placed == stamp {
+                state.noteFetch(at: stamp, of: state.resolve(key))
+            }
+        }
+    }
+
     /// A request has brought the content of a key. Noted before the content is accepted.
     func noteFetch(_ ticket: Ticket, of param: BoxedKey) {
         state.withLock { state in if !state.watches.isEmpty { state.noteFetch(ticket, of: state.resolve(param)) } }
@@ -142,7 +165,10 @@ extension StoreEngine {
         let asked: Asked? = state.withLock { state in
             let param = state.resolve(param)
             guard state.mayReplace(param, byContent: content != nil, watch), let key = liveKey(param, &state, &effects) else { return nil }
-            let asked = take(key, &state, &effects) { key, transition -> Asked in
+            let isLinked = content != nil && state.watches[watch]?.change(of: param) == .linked
+            let asked = take(key, &state, &effects) { key, transition -> Asked? in
+                // Values that only linked stores show keep no content away.
+                if isLinked, key.machine.book.held != nil { return nil }
                 let revision = key.machine.updated(content, &transition)
                 if let answer = key.machine.callerArrived(id, needing: .saved(revision), &transition) { return .answered(answer) }
                 let reply = Reply<CallerAnswer<BoxedContent>>()
@@ -165,7 +191,7 @@ extension EngineState {
     fileprivate func mayReplace(_ param: BoxedKey, byContent isContent: Bool, _ watch: CallerID) -> Bool {
         guard let changed = watches[watch] else { return false }
         return switch changed.change(of: param) {
-        case nil: true
+        case nil, .linked?: true
         case .fetched?: !isContent
         case .byUser?, .elsewhere?: false
         }

@@ -131,8 +131,12 @@ extension StoreEngine {
             let old = linked.places
             linked.places = links.enumerated().map { places(of: $1, $0, record, linked, change) }
             // Also for entities that are not in memory, into which the values are merged later.
-            if case .changed(_, let stamp) = change {
+            switch change {
+            case .changed(_, let stamp)?:
                 for (link, places) in zip(links, linked.places) { link.entities.noteChange(of: places, at: stamp) }
+            case .fetched(let stamp, _)?, .page(let stamp, _)?:
+                for (link, places) in zip(links, linked.places) { link.entities.noteFetch(of: places, at: stamp) }
+            default: break
             }
             linked.pending = links.map { _ in PendingChanges() }
             linked.numbers = links.map { _ in 0 }
