@@ -115,7 +115,7 @@ package final class WritableFile: Sendable {
     ///   - onEnd: Called once, on any thread, when no thread waits any longer. After a timeout that is later than the return.
     /// - Returns: `false` if the patience has ended first.
     /// - Throws: ``StoreError/Code/fileSystem``, also on a disk without locks.
-    func lock(within patience: Duration, onEnd: @escaping @Sendable () -> Void) throws(StoreError) -> Bool {
+    package func lock(within patience: Duration, onEnd: @escaping @Sendable () -> Void) throws(StoreError) -> Bool {
         try waitForLock(descriptor, LOCK_EX, path: path, atMost: patience, onEnd: onEnd)
     }
 
