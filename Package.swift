@@ -17,7 +17,7 @@ import PackageDescription
 // | RemoteRoutingTesting | RemoteRouting/Testing | StoreCore, RemoteRouting | RemoteRoutingTesting |
 // | TextStore | TextStore | StoreCore, StorePlatform, StoreFiles, RemoteHTTP | TextStore |
 // | SyncEngine | SyncEngine | StoreCore, StorePlatform, StoreFiles | SyncEngine |
-// | Inspector | ../Examples/Inspector | all of these but StorePlatform and StoreFiles; LoopbackOrigin | Inspector |
+// | Inspector | ../Examples/Inspector | StoreCore, StoreOutbox, RemoteHTTP, RemoteRouting, TextStore, SyncEngine; LoopbackOrigin | Inspector |
 //
 // RemoteRouting needs StoreOutbox for `RemoteHost.delivery`, which sends the commands of an outbox.
 

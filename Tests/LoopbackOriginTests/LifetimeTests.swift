@@ -84,7 +84,7 @@ struct LifetimeTests {
         try client.get("/")
         try await origin.waitForRequests(count: 1)
         client.hangUp()
-        await gate.passed()
+        await gate.wait()
         try await origin.waitUntil { $0.requests.first?.ending == .clientLeft && $0.openConnections == 0 }
     }
 

@@ -95,7 +95,7 @@ struct ServingTests {
         LoopbackOrigin.allowOpenDescriptors(4096)
         let gate = Gate()
         let origin = try LoopbackOrigin { request in
-            await gate.passed()
+            await gate.wait()
             return .text(request.path)
         }
         let clients = try (0..<500).map { number in

@@ -22,10 +22,11 @@ extension OutboxMachine {
     /// Time has passed: resumes the lanes after their delay.
     mutating func woke(_ instant: MonotonicInstant) {
         now = max(now, instant)
-        guard let first = timers.first, first <= now else { return }
-        while let (due, lane) = timers.takeDue(now) {
-            if lanes[lane]?.timer == due { lanes[lane]?.timer = nil }
-            review(lane)
+        guard let first = timers.first, first.instant <= now else { return }
+        while let timer = timers.first, timer.instant <= now {
+            timers.removeFirst()
+            if lanes[timer.lane]?.timer == timer.instant { lanes[timer.lane]?.timer = nil }
+            review(timer.lane)
         }
         fill()
     }
@@ -120,7 +121,7 @@ extension OutboxMachine {
         if let notBefore = item.notBefore, notBefore > now {
             guard lane.timer ?? .distantFuture > notBefore else { return }
             lanes[key]?.timer = notBefore
-            timers.add(notBefore, key)
+            timers.insert(LaneTimer(instant: notBefore, lane: key))
         } else {
             lanes[key]?.isQueued = true
             ready.append(key)
@@ -212,34 +213,10 @@ extension OutboxMachine {
     }
 }
 
-/// The lanes that wait for a time, earliest first.
-struct TimerHeap: Sendable {
-    private var nodes: [(instant: MonotonicInstant, lane: OutboxLane)] = []
+/// A lane that waits for a time.
+struct LaneTimer: Comparable, Sendable {
+    let instant: MonotonicInstant
+    let lane: OutboxLane
 
-    var first: MonotonicInstant? { nodes.first?.instant }
-
-    mutating func add(_ instant: MonotonicInstant, _ lane: OutboxLane) {
-        nodes.append((instant, lane))
-        var child = nodes.count - 1
-        while child > 0, nodes[child].instant < nodes[(child - 1) / 2].instant {
-            nodes.swapAt(child, (child - 1) / 2)
-            child = (child - 1) / 2
-        }
-    }
-
-    mutating func takeDue(_ now: MonotonicInstant) -> (MonotonicInstant, OutboxLane)? {
-        guard let first = nodes.first, first.instant <= now else { return nil }
-        nodes.swapAt(0, nodes.count - 1)
-        nodes.removeLast()
-        var parent = 0
-        while true {
-            var least = parent
-            for child in [2 * parent + 1, 2 * parent + 2] where child < nodes.count && nodes[child].instant < nodes[least].instant {
-                least = child
-            }
-            guard least != parent else { return first }
-            nodes.swapAt(parent, least)
-            parent = least
-        }
-    }
+    static func < (lhs: LaneTimer, rhs: LaneTimer) -> Bool { lhs.instant < rhs.instant }
 }

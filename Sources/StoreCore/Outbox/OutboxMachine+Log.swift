@@ -320,7 +320,7 @@ extension OutboxMachine {
         (items, timeline, creators, referrers, replacements, replacementOrder, heldLanes) = ([:], [], [:], [:], [:], [], [])
         (failedCount, deliveredCount, pendingByName, unreadable, byteCount, bySubject) = (0, 0, [:], [], 0, [:])
         lanes = [:]
-        (ready, timers) = ([], TimerHeap())
+        (ready, timers) = ([], Heap())
     }
 
     mutating func setStatus(_ status: Item.Status, of id: UUID) {

@@ -136,7 +136,8 @@ struct OutboxMachine: Sendable {
     /// The commands that this process must not deliver now, so that their lanes wait.
     var held: Set<UUID> = []
     var ready: ArraySlice<OutboxLane> = []
-    var timers = TimerHeap()
+    /// The earliest is first.
+    var timers = Heap<LaneTimer>()
     var actions: [Action] = []
 
     init(rules: Rules = Rules()) {
@@ -162,7 +163,7 @@ struct OutboxMachine: Sendable {
     var needsLease: Bool { !running.isEmpty || (isStarted && !isStopped && !ready.isEmpty) }
 
     /// The time at which `woke` is due.
-    var nextWake: MonotonicInstant? { isStarted && !isStopped ? timers.first : nil }
+    var nextWake: MonotonicInstant? { isStarted && !isStopped ? timers.first?.instant : nil }
 
     /// Whether the entity of a temporary identifier will never exist.
     func isAbandoned(_ identifier: String) -> Bool {

@@ -21,10 +21,16 @@ final class SystemWatch: Sendable {
         }
         let location: DispatchSource.FileSystemEvent = [.delete, .rename]
         let events = interest == .location ? location : location.union([.write, .extend, .attrib])
-        source = DispatchSource.makeFileSystemObjectSource(fileDescriptor: descriptor, eventMask: events, queue: .global())
-        source.setEventHandler { onEvent(nil) }
+        let source = DispatchSource.makeFileSystemObjectSource(fileDescriptor: descriptor, eventMask: events, queue: .global())
+        // The handler retains its source until the watch ends, which cancels it.
+        source.setEventHandler {
+            // A removed file has no further events.
+            if source.data.contains(.delete) { source.cancel() }
+            onEvent(nil)
+        }
         source.setCancelHandler { _ = close(descriptor) }
         source.activate()
+        self.source = source
     }
 
     deinit { source.cancel() }

@@ -148,4 +148,9 @@ final class Inotify: Sendable {
         for handler in handlers { handler(name) }
     }
 }
+
+/// Calls the system's `read`, which a method of the watch hides.
+private func readBytes(_ descriptor: Int32, _ bytes: UnsafeMutableRawBufferPointer) -> Int {
+    read(descriptor, bytes.baseAddress, bytes.count)
+}
 #endif

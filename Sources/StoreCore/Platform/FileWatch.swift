@@ -18,7 +18,7 @@ package final class FileWatch: Sendable {
 
     private let watch: SystemWatch
 
-    /// Whether the watch still receives events; on Linux it ends when the file is removed, and when the system has dropped events.
+    /// Whether the watch still receives events; it ends when the file is removed, and on Linux when the system has dropped events.
     package var isValid: Bool { watch.isValid }
 
     /// Watches a path.

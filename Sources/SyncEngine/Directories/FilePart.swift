@@ -307,17 +307,7 @@ public final class FilePart: Sendable {
 
     private static func hash(_ file: WritableFile, _ length: Int) throws -> SHA256 {
         var hash = SHA256()
-        var offset = 0
-        var buffer = [UInt8](repeating: 0, count: min(max(length, 1), 1 << 18))
-        while offset < length {
-            let count = try buffer.withUnsafeMutableBytes { buffer in
-                let count = try file.read(into: buffer, at: offset)
-                hash.update(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer).prefix(count)))
-                return count
-            }
-            guard count > 0 else { break }
-            offset += count
-        }
+        _ = try hash.update(file, from: 0, to: length)
         return hash
     }
 }

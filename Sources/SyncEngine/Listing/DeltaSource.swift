@@ -5,6 +5,7 @@ public import Foundation
 #endif
 
 internal import StoreCore
+internal import StoreFiles
 internal import StorePlatform
 
 /// A remote list that is requested once as a whole, and afterward as the changes since a token.
@@ -43,6 +44,7 @@ public struct DeltaSource<Full: SourceList>: SourceList where Full.Item: Codable
         saving file: URL, fullEvery interval: Int = 20, full: @escaping @Sendable () async throws -> (list: Full, token: String),
         changes: @escaping @Sendable (_ token: String) async throws -> ListChanges<Item>?
     ) {
+        precondition(file.isFileURL, "a DeltaSource needs the URL of a file, not \(file)")
         self.file = file
         self.interval = interval
         self.full = full
@@ -132,25 +134,28 @@ public struct ListChanges<Item: SyncItem>: Sendable {
     }
 }
 
-/// A list and its token, as the file of a `DeltaSource` keeps them: a line with the token, and the list in lines with its end marker.
+/// A list and its token, as the file of a `DeltaSource` keeps them.
+///
+/// The file is sealed, because a damaged name would remove a file. It contains the token, the number of passes, and the list in lines with
+/// its end marker.
 struct SavedList<Item: SyncItem & Codable>: Sendable {
     var token: String
     /// The number of passes since the whole list was requested.
     var passes: Int
     var items: [Item]
 
-    private struct Head: Codable {
+    /// The decoded file, before its list is parsed.
+    private struct Content {
         var token: String
         var passes: Int
-        /// The digest of token, number and list: a damaged name would remove a file.
-        var sha256: String
+        var list: Data
 
-        init(_ token: String, _ passes: Int, list: Data) {
-            (self.token, self.passes) = (token, passes)
-            var hash = SHA256()
-            hash.update(Array("\(passes) \(token)\n".utf8))
-            list.withUnsafeBytes { hash.update($0) }
-            sha256 = hash.digest().hex
+        init?(reading bytes: UnsafeRawBufferPointer) {
+            var reader = ByteReader(bytes)
+            guard let token = try? reader.text(), let passes = try? reader.int(), let list = try? reader.take(reader.rest) else {
+                return nil
+            }
+            (self.token, self.passes, self.list) = (token, passes, Data(list))
         }
     }
 
@@ -163,18 +168,21 @@ struct SavedList<Item: SyncItem & Codable>: Sendable {
     /// Reads the file; `nil` if it is missing or damaged.
     @concurrent
     init?(reading file: URL) async {
-        guard let data = try? Data(contentsOf: file), let end = data.firstIndex(of: 10),
-            let head = try? JSONDecoder().decode(Head.self, from: data[..<end])
-        else { return nil }
-        let text = Data(data[(end + 1)...])
-        guard head.sha256 == Head(head.token, head.passes, list: text).sha256 else { return nil }
+        guard let directory = try? DirectoryHandle(opening: Self.directory(of: file)) else { return nil }
+        var reader = SealedFile.Reader(.list, in: directory)
+        guard let found = try? reader.read(file.lastPathComponent, { Content(reading: $0) }), let content = found else { return nil }
+        let text = content.list
         var list = StreamedSource<Item> { ListBytes(Once(data: text), length: nil) }
         list.byteLimit = .max
         var reading = ListReading(reader: list.makeReader(), board: nil)
         items = []
         // A file without its end marker was cut.
         do { while let page = try await reading.next() { items += page } } catch { return nil }
-        (token, passes) = (head.token, head.passes)
+        (token, passes) = (content.token, content.passes)
+    }
+
+    private static func directory(of file: URL) -> Directory {
+        Directory(path: file.absoluteURL.deletingLastPathComponent().path(percentEncoded: false))
     }
 
     /// The rest of the file as one piece.
@@ -194,8 +202,12 @@ struct SavedList<Item: SyncItem & Codable>: Sendable {
         var text = Data()
         for item in items { text += try encoder.encode(item) + Data([10]) }
         text += Data("{\"count\":\(items.count)}\n".utf8)
-        let head = try encoder.encode(Head(token, passes, list: text))
-        try (head + Data([10]) + text).write(to: file, options: .atomic)
+        var writer = ByteWriter(capacity: text.count + 64)
+        writer.put(token)
+        writer.put(passes)
+        writer.append(text)
+        try SealedFile.list.write(
+            writer.bytes, as: file.lastPathComponent, in: Self.directory(of: file), options: FileWriteOptions(mode: 0o666))
     }
 
     /// Applies changes: each changed item is there once, at the place of the first item with its key, or at the end.

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import RemoteHTTP
 import StoreCore
 internal import StorePlatform
 

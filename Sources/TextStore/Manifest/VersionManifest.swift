@@ -1,4 +1,5 @@
 public import Foundation
+internal import RemoteHTTP
 import StoreCore
 internal import StorePlatform
 

@@ -1,6 +1,7 @@
 internal import Dispatch
 internal import Foundation
 import StoreCore
+internal import StoreFiles
 internal import StorePlatform
 
 /// Serializes the writers of a session's directory in all processes; the kernel releases the lock when a process ends.

@@ -22,12 +22,12 @@ struct DownloadDigestTests {
     func `H11: a digest covers every byte of the file, in any order of writes`(seed: Int) throws {
         var random = SplitMix(seed: UInt64(seed))
         var content: [UInt8] = []
-        var opened: PartialFile? = try PartialFile(at: directory.part.path, isHashed: true)
+        var opened: PartialFile? = try PartialFile(directory.partName, in: directory.directory, isHashed: true)
         for _ in 0..<60 {
             if Int.random(in: 0..<10, using: &random) == 0 {
                 // Simulates a new process: releasing the file ends its lock.
                 opened = nil
-                opened = try PartialFile(at: directory.part.path, isHashed: true)
+                opened = try PartialFile(directory.partName, in: directory.directory, isHashed: true)
             }
             let file = try #require(opened)
             switch Int.random(in: 0..<9, using: &random) {
@@ -51,7 +51,7 @@ struct DownloadDigestTests {
     }
 
     @Test func `H11: bytes are hashed as they arrive, and are not read again`() throws {
-        let file = try PartialFile(at: directory.part.path, isHashed: true)
+        let file = try PartialFile(directory.partName, in: directory.directory, isHashed: true)
         try write([1, 2, 3], 0, to: file)
         let other = try FileHandle(forWritingTo: directory.part)
         try other.write(contentsOf: [7])
@@ -61,8 +61,8 @@ struct DownloadDigestTests {
     }
 
     @Test func `H11: a file that is not hashed while it is written has the digest of its whole content`() throws {
-        try write([1, 2, 3], 0, to: PartialFile(at: directory.part.path))
-        let file = try PartialFile(at: directory.part.path)
+        try write([1, 2, 3], 0, to: PartialFile(directory.partName, in: directory.directory))
+        let file = try PartialFile(directory.partName, in: directory.directory)
         try write([4], 3, to: file)
         #expect(try file.digest() == SHA256.digest(of: [1, 2, 3, 4]))
     }
@@ -101,7 +101,7 @@ struct DownloadDigestTests {
         try Data("old".utf8).write(to: directory.part)
         let backup = directory.file("backup")
         try FileManager.default.linkItem(at: directory.part, to: backup)
-        let file = try PartialFile(at: directory.part.path)
+        let file = try PartialFile(directory.partName, in: directory.directory)
         #expect(try file.length() == 0)
         try write([1, 2, 3, 4], 0, to: file)
         #expect(try Data(contentsOf: backup) == Data("old".utf8))

@@ -228,18 +228,27 @@ struct DownloadFaultTests {
         #expect(taken.code == .fileFailed)
     }
 
-    @Test(.enabled(if: FileManager.default.fileExists(atPath: "/dev/full")))
-    func `H11: a full disk is reported in the error`() throws {
-        let file = try PartialFile(at: "/dev/full")
-        let error = #expect(throws: StoreError.self) { try [UInt8](repeating: 1, count: 10).withUnsafeBytes { try file.write($0, at: 0) } }
-        #expect(error?.message.contains("/dev/full") == true)
-        #expect(error?.message.lowercased().contains("space") == true)
+    #if os(macOS) || os(Linux)
+    /// Uses a small disk that disappears with the process that mounted it.
+    @Test(.enabled(if: canMountSmallDisks(), "this process may not mount a small disk"))
+    func `H11: a full disk is reported in the error`() async throws {
+        let place = try TemporaryDirectory()
+        let content = content
+        let origin = try LoopbackOrigin { _ in .data(content) }
+        let path = place.url.path(percentEncoded: false)
+        let script = "mount -t tmpfs -o size=64k,mode=700 none '\(path)' && exec \"$0\" download \"$@\""
+        let words = ["-m", "/bin/sh", "-c", script, try ChildProcess.path(of: "HostileClient"), "\(origin.port)", path]
+        let process = try ChildProcess("/usr/bin/unshare", words)
+        try await until("the client ends") { !process.isRunning }
+        let output = process.rest
+        #expect(output.hasPrefix("fileFailed") && output.contains(".film.bin.part") && output.lowercased().contains("space"), "\(output)")
     }
+    #endif
 
     /// The first page of a process is not mapped, so reading it fails.
     @Test(.enabled(if: FileManager.default.isWritableFile(atPath: "/proc/self/mem")))
     func `H11: an unreadable partial file is reported in the error`() throws {
-        let file = try PartialFile(at: "/proc/self/mem", isHashed: true)
+        let file = try PartialFile("mem", in: Directory(path: "/proc/self"), isHashed: true)
         let error = #expect(throws: StoreError.self) { try [UInt8](repeating: 1, count: 10).withUnsafeBytes { try file.write($0, at: 1) } }
         #expect(error?.message.contains("/proc/self/mem") == true)
     }
@@ -259,16 +268,15 @@ struct DownloadFaultTests {
 
     @Test func `H11: a file that another download has just finished is not opened as a partial file`() throws {
         let place = try TemporaryDirectory()
-        let part = place.part
-        try Data("whole".utf8).write(to: part)
-        let handle = try FileHandle(forUpdating: part)
-        defer { try? handle.close() }
-        #expect(FileStatus.isNamed(part.path, handle.fileDescriptor))
+        try Data("whole".utf8).write(to: place.part)
+        let folder = try #require(try DirectoryHandle(opening: place.directory))
+        let opened = try WritableFile(place.partName, in: folder)
+        #expect(opened.isNamed)
         // The file is open and not yet locked when the other download renames it.
-        try FileManager.default.moveItem(at: part, to: place.target)
-        #expect(!FileStatus.isNamed(part.path, handle.fileDescriptor))
-        let next = try PartialFile(at: part.path)
-        #expect(!FileStatus.isNamed(part.path, handle.fileDescriptor))
+        try FileManager.default.moveItem(at: place.part, to: place.target)
+        #expect(!opened.isNamed)
+        let next = try PartialFile(place.partName, in: place.directory)
+        #expect(!opened.isNamed)
         try next.empty()
         #expect(try Data(contentsOf: place.target) == Data("whole".utf8))
     }

@@ -335,5 +335,6 @@ struct DownloadTests {
 extension TemporaryDirectory {
     /// A file to download to, and the part that a broken download leaves.
     var target: URL { file("film.bin") }
-    var part: URL { file(".film.bin.part") }
+    var part: URL { file(partName) }
+    var partName: String { ".film.bin.part" }
 }

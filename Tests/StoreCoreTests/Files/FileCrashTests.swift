@@ -134,17 +134,6 @@ struct FileCrashTests {
         #expect(try place.temporaries.isEmpty)
     }
 
-    @Test func `F6: a save beyond the file size limit fails with its reason and keeps the older record`() async throws {
-        let child = try ChildProcess(program, ["limited", path, "4096"])
-        #expect(try await child.nextLine() == "saved 100")
-        #expect(try await child.nextLine() == "loaded 100")
-        let failure = try #require(try await child.nextLine())
-        #expect(failure.hasPrefix("failed 100000 fileSystem \(EFBIG) writing \(path)/"))
-        #expect(try await child.nextLine() == "loaded 100")
-        #expect(try await child.nextLine() == "saved 100")
-        #expect(try place.names == [fileName("key")])
-    }
-
     /// Uses a small disk that disappears with the process that mounted it.
     @Test(.enabled(if: canMountSmallDisks()))
     func `F6: a save to a full disk fails with its reason, keeps the older record, and a smaller save succeeds`() async throws {

@@ -82,13 +82,12 @@ struct SharedObstacleTests {
         var found = 0
         for _ in 0..<rounds(20_000, quick: 4_000) {
             let file = try WritableFile("removed", in: folder)
-            let same = try FileHandle(forReadingFrom: place.file("removed"))
             var isNamed = [true, true]
             isNamed.withUnsafeMutableBufferPointer { isNamed in
                 nonisolated(unsafe) let isNamed = isNamed
                 DispatchQueue.concurrentPerform(iterations: 2) { side in
                     if side == 0 { return _ = unlink(file.path) }
-                    while FileStatus.linkCount(same.fileDescriptor) > 0 {}
+                    while let status = try? file.status(), status.linkCount > 0 {}
                     isNamed[0] = file.isNamed
                     isNamed[1] = file.size(ifNamed: "removed", in: folder) != nil
                 }

@@ -369,15 +369,6 @@ struct SharedStoreTests {
     }
 }
 
-/// Lets tasks wait until it is opened.
-private final class Gate: Sendable {
-    private let isOpen = WatchedState(false)
-
-    func open() { isOpen.update { $0 = true } }
-
-    func wait() async { _ = try? await isOpen.wait { $0 ? true : nil } }
-}
-
 /// Counts the loads of a shared cacher.
 private final class LoadCounter: SharedCacher {
     private let files: FileCacher<Int, Int>

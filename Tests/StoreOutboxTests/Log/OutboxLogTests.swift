@@ -163,18 +163,6 @@ struct OutboxLogTests {
 
     // MARK: Damage
 
-    @Test func `O14: an append cuts a torn tail that is longer than itself`() throws {
-        let log = try user()
-        _ = try log.append(data("1"), durability: .crash)
-        let kept = try place.bytes("log").count
-        _ = try log.append([Data(repeating: 120, count: 10_000)], durability: .crash)
-        try place.write(Array(try place.bytes("log").dropLast()), "log")
-        let next = try user()
-        _ = try next.append(data("2"), durability: .crash)
-        #expect(try place.bytes("log").count == kept + LogFormat.entryHeaderSize + 1)
-        #expect(try user().read() == OutboxLog.News(entries: data("1", "2")))
-    }
-
     @Test func `O14: damage is reported once, stays in the file, and is removed by a compaction`() throws {
         let log = try user()
         _ = try log.append(data("1"), durability: .crash)

@@ -23,6 +23,8 @@ struct HostileClient {
         case "narrow" where numbers.count == 1: run { await Surroundings(port: numbers[0]).useFewDescriptors() }
         case "descriptors" where numbers.count == 1: run { await Surroundings(port: numbers[0]).useLastDescriptors() }
         case "leave" where numbers.count == 1 && words.count == 3: Surroundings(port: numbers[0]).leave(words[2])
+        case "download" where numbers.count == 1 && words.count == 3:
+            run { try await Surroundings(port: numbers[0]).download(into: words[2]) }
         case "share" where numbers.count == 1 && words.count == 3:
             let user = TokenUser(port: numbers[0], directory: words[2])
             run { try await user.run() }

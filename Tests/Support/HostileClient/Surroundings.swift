@@ -52,6 +52,17 @@ struct Surroundings: Sendable {
         #endif
     }
 
+    /// Downloads a file into a directory, and prints the code and the message of the error.
+    func download(into directory: String) async throws {
+        let target = URL(filePath: directory, directoryHint: .isDirectory).appending(path: "film.bin")
+        do {
+            try await host().download(Route(path: "/f"), to: target)
+            say("complete")
+        } catch let error as RemoteError {
+            say("\(error.code.rawValue): \(error.message)")
+        }
+    }
+
     /// Prints the ends of exchanges with short deadlines, and of one with long deadlines.
     func meetDeadlines() async throws {
         func code(_ path: RoutePath, _ timeouts: RouteOptions.Timeouts) async -> String {

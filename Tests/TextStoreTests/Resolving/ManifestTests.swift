@@ -1,4 +1,5 @@
 import Foundation
+import RemoteHTTP
 import StoreCore
 import Testing
 

@@ -69,18 +69,8 @@ package enum HTTPDate {
     }
 }
 
-/// The dates of JSON APIs in UTC (RFC 3339).
-package enum RFC3339 {
-    /// Formats a date as `1994-11-06T08:49:37Z`, with milliseconds unless they are zero.
-    package static func format(_ date: Date) -> String {
-        let moment = CivilMoment(date)
-        let fraction = moment.millisecond == 0 ? "" : "." + padded(moment.millisecond, 3)
-        return "\(padded(moment.year, 4))-\(padded(moment.month, 2))-\(padded(moment.day, 2))T"
-            + "\(padded(moment.hour, 2)):\(padded(moment.minute, 2)):\(padded(moment.second, 2))\(fraction)Z"
-    }
-}
-
-private func padded(_ number: Int, _ width: Int) -> String {
+/// Returns a number with leading zeros.
+func padded(_ number: Int, _ width: Int) -> String {
     let digits = String(number.magnitude)
     return (number < 0 ? "-" : "") + String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
 }

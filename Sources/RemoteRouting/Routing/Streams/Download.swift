@@ -74,7 +74,7 @@ private struct Download: Sendable {
     }
 
     private func attempts(_ plain: RouteCall) async throws -> RemoteResponse<URL> {
-        let file = try PartialFile(at: directory.path(of: partName), isHashed: digest != nil || onDigest != nil)
+        let file = try PartialFile(partName, in: directory, isHashed: digest != nil || onDigest != nil)
         let limit = plain.options.timeouts.overall ?? host.timeouts.overall
         var attempt = 1
         var wantsWhole = false
@@ -156,7 +156,7 @@ private struct Download: Sendable {
                 status: response.status, fields: response.fields)
         }
         let found = try check(file, call, response)
-        try file.commit(as: target.path)
+        try file.commit(as: target.lastPathComponent)
         try directory.remove(stateName)
         if let onDigest, let found { onDigest(found) }
         return .complete(response.map(target))

@@ -1,76 +1,66 @@
 internal import StoreCore
+internal import StoreFiles
 internal import StorePlatform
 
 /// An incomplete download beside its target; unlike a `TemporaryFile`, it outlives the process so that a later call can resume it.
 final class PartialFile: Sendable {
-    /// The path of the incomplete file.
-    let path: String
-    private let descriptor: Int32
+    private let name: String
+    private let folder: DirectoryHandle
+    /// The file, which is locked until the last reference to this object ends.
+    private let file: WritableFile
     /// Guards the hash of the file's first bytes, and their number.
     private let hashing: Lock<Hashing>
 
     private struct Hashing: Sendable {
         var isWanted: Bool
         var hash = SHA256()
-        var count: Int64 = 0
+        var count = 0
     }
 
     /// Opens the file of an earlier download or creates an empty file, readable and writable for this user only.
     ///
     /// - Parameters:
-    ///   - path: The path of the incomplete file.
+    ///   - name: The name of the incomplete file.
+    ///   - directory: The directory, which must exist.
     ///   - isHashed: Whether to hash the bytes as they are written, for `digest()`.
     /// - Throws: ``StoreError/Code/fileSystem``; with `EWOULDBLOCK` if another download is writing the same file.
-    init(at path: String, isHashed: Bool = false) throws(StoreError) {
-        self.path = path
-        hashing = Lock(Hashing(isWanted: isHashed))
-        while true {
-            let opened = PartialFile.open(path)
-            guard opened >= 0 else { throw .fileSystem("opening", path: path, errno: errno) }
-            guard flock(opened, LOCK_EX | LOCK_NB) == 0 else {
-                let reason = errno
-                _ = close(opened)
-                throw .fileSystem("locking", path: path, errno: reason)
-            }
-            if FileStatus.isNamed(path, opened) {
-                if FileStatus.linkCount(opened) <= 1 {
-                    descriptor = opened
-                    return
-                }
-                // The file has another hard link, such as a backup. Writing in place would change the backup too.
-                guard unlink(path) == 0 || errno == ENOENT else {
-                    let reason = errno
-                    _ = close(opened)
-                    throw .fileSystem("removing", path: path, errno: reason)
-                }
-            }
-            // Otherwise another download renamed the file to its target between open and flock.
-            _ = close(opened)
+    init(_ name: String, in directory: Directory, isHashed: Bool = false) throws(StoreError) {
+        guard let folder = try DirectoryHandle(opening: directory) else {
+            throw .fileSystem("opening directory", path: directory.path, errno: ENOENT)
         }
+        (self.name, self.folder) = (name, folder)
+        hashing = Lock(Hashing(isWanted: isHashed))
+        file = try Self.open(name, in: folder)
     }
 
     deinit {
         // A child process that was forked a moment ago may still hold the descriptor. Closing only this copy would keep the file locked.
-        _ = flock(descriptor, LOCK_UN)
+        file.unlock()
         // Keeps an uncommitted file, because a later download can resume it.
-        _ = close(descriptor)
+    }
+
+    private static func open(_ name: String, in folder: DirectoryHandle) throws(StoreError) -> WritableFile {
+        while true {
+            // Without a lock, another download has renamed the file to its target between opening and locking.
+            guard let file = try FileLock(name, in: folder, patience: .zero).take() else { continue }
+            if try file.status().linkCount <= 1 { return file }
+            // The file has another hard link, such as a backup. Writing in place would change the backup too.
+            try folder.remove(name)
+        }
     }
 
     /// Returns the number of bytes in the file.
-    func length() throws(StoreError) -> Int64 {
-        let end = lseek(descriptor, 0, SEEK_END)
-        guard end >= 0 else { throw .fileSystem("examining", path: path, errno: errno) }
-        return Int64(end)
-    }
+    func length() throws(StoreError) -> Int64 { Int64(try file.status().size) }
 
     /// Discards the content of the file.
     func empty() throws(StoreError) {
-        guard ftruncate(descriptor, 0) == 0 else { throw .fileSystem("emptying", path: path, errno: errno) }
+        try file.truncate(to: 0)
         hashing.withLock { $0 = Hashing(isWanted: $0.isWanted) }
     }
 
     /// Writes bytes at an offset, and hashes them if they follow the hashed ones.
-    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StoreError) {
+    func write(_ bytes: UnsafeRawBufferPointer, at place: Int64) throws(StoreError) {
+        guard let offset = Int(exactly: place) else { throw .fileSystem("writing", path: file.path, errno: EFBIG) }
         let isHashed = try hashing.withLock { hashing throws(StoreError) in
             guard hashing.isWanted else { return false }
             // Overwriting hashed bytes restarts the hash. Bytes of an earlier download are read from disk once.
@@ -78,18 +68,12 @@ final class PartialFile: Sendable {
             try hashFile(upTo: offset, &hashing)
             return hashing.count == offset
         }
-        var done = 0
-        while done < bytes.count {
-            let count = pwrite(descriptor, bytes.baseAddress?.advanced(by: done), bytes.count - done, off_t(offset) + off_t(done))
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw .fileSystem("writing", path: path, errno: count < 0 ? errno : EIO) }
-            done += count
-        }
+        try file.write(bytes, at: offset)
         // Hashes only complete writes, because `digest()` reads any remaining bytes from the file.
         guard isHashed else { return }
         hashing.withLock { hashing in
             hashing.hash.update(bytes)
-            hashing.count += Int64(bytes.count)
+            hashing.count += bytes.count
         }
     }
 
@@ -97,34 +81,27 @@ final class PartialFile: Sendable {
     func digest() throws(StoreError) -> SHA256.Digest {
         try hashing.withLock { hashing throws(StoreError) in
             // Restarts the hash if the file has become shorter than the hashed bytes.
-            if try length() < hashing.count { hashing = Hashing(isWanted: hashing.isWanted) }
+            if try file.status().size < hashing.count { hashing = Hashing(isWanted: hashing.isWanted) }
             try hashFile(upTo: .max, &hashing)
             return hashing.hash.digest()
         }
     }
 
     /// Reads and hashes the bytes after the hashed ones, up to an offset or the end of the file.
-    private func hashFile(upTo end: Int64, _ hashing: inout Hashing) throws(StoreError) {
+    private func hashFile(upTo end: Int, _ hashing: inout Hashing) throws(StoreError) {
         guard hashing.count < end else { return }
-        var buffer = [UInt8](repeating: 0, count: 1 << 18)
-        while hashing.count < end {
-            let size = Int(min(Int64(buffer.count), end - hashing.count))
-            let count = buffer.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, size, off_t(hashing.count)) }
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw .fileSystem("reading", path: path, errno: errno) }
-            guard count > 0 else { return }
-            buffer.withUnsafeBytes { hashing.hash.update(UnsafeRawBufferPointer(rebasing: $0.prefix(count))) }
-            hashing.count += Int64(count)
-        }
+        // A copy, because a failed reading has hashed an unknown number of bytes.
+        var hash = hashing.hash
+        let count = try hash.update(file, from: hashing.count, to: end)
+        hashing.hash = hash
+        hashing.count += count
     }
 
     /// Synchronizes the file to disk, and renames it to the target in one step.
+    ///
+    /// - Parameter target: The name of the target, in the same directory.
     func commit(as target: String) throws(StoreError) {
-        guard synchronizeDescriptor(descriptor) == 0 else { throw .fileSystem("synchronizing", path: path, errno: errno) }
-        guard rename(path, target) == 0 else { throw .fileSystem("renaming a new file to", path: target, errno: errno) }
-    }
-
-    private static func open(_ path: String) -> Int32 {
-        openFile(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, permissions: mode_t(0o600))
+        try file.synchronize()
+        try folder.rename(name, to: folder, as: target)
     }
 }

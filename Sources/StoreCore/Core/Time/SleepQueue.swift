@@ -80,9 +80,8 @@ private struct Sleepers {
     }
 
     private var waiting = WaiterList<Void>()
-    /// A binary heap with the earliest deadline first. The entry of a canceled sleeper stays until it is first, or until such entries
-    /// prevail.
-    private var entries: [Entry] = []
+    /// The earliest deadline is first. The entry of a canceled sleeper stays until it is first, or until such entries prevail.
+    private var entries = Heap<Entry>()
     /// The instants of the alarms, the earliest last. An alarm cannot be canceled, so it remains for later sleepers.
     private var alarms: [MonotonicInstant] = []
 
@@ -91,12 +90,7 @@ private struct Sleepers {
 
     mutating func add(until deadline: MonotonicInstant) -> WaiterList<Void>.Ticket {
         let ticket = waiting.join(())
-        entries.append(Entry(deadline: deadline, ticket: ticket))
-        var place = entries.count - 1
-        while place > 0, entries[place] < entries[(place - 1) / 2] {
-            entries.swapAt(place, (place - 1) / 2)
-            place = (place - 1) / 2
-        }
+        entries.insert(Entry(deadline: deadline, ticket: ticket))
         return ticket
     }
 
@@ -106,11 +100,7 @@ private struct Sleepers {
     /// Removes a sleeper; returns `nil` if its sleep is over.
     mutating func remove(_ ticket: WaiterList<Void>.Ticket) -> WaiterList<Void>.Waiter? {
         let sleeper = waiting.remove(ticket)
-        if entries.count > 2 * waiting.count + 64 {
-            entries.removeAll { waiting[$0.ticket] == nil }
-            // A sorted array is a heap.
-            entries.sort()
-        }
+        if entries.count > 2 * waiting.count + 64 { entries.removeAll { waiting[$0.ticket] == nil } }
         return sleeper
     }
 
@@ -119,7 +109,7 @@ private struct Sleepers {
         alarms.removeAll { $0 == alarm }
         var due: [WaiterList<Void>.Waiter] = []
         while let first = entries.first, first.deadline <= now {
-            removeFirst()
+            entries.removeFirst()
             if let sleeper = waiting.remove(first.ticket) { due.append(sleeper) }
         }
         return due
@@ -127,25 +117,10 @@ private struct Sleepers {
 
     /// Returns the instant of the next alarm to set; `nil` if an alarm is set early enough, or no task sleeps.
     mutating func nextAlarm() -> MonotonicInstant? {
-        while let first = entries.first, waiting[first.ticket] == nil { removeFirst() }
+        while let first = entries.first, waiting[first.ticket] == nil { entries.removeFirst() }
         guard let first = entries.first?.deadline else { return nil }
         if let earliest = alarms.last, earliest <= first { return nil }
         alarms.append(first)
         return first
-    }
-
-    private mutating func removeFirst() {
-        entries.swapAt(0, entries.count - 1)
-        entries.removeLast()
-        var place = 0
-        while true {
-            let left = 2 * place + 1
-            let right = left + 1
-            guard left < entries.count else { return }
-            let child = right < entries.count && entries[right] < entries[left] ? right : left
-            guard entries[child] < entries[place] else { return }
-            entries.swapAt(place, child)
-            place = child
-        }
     }
 }

@@ -107,7 +107,7 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
         self.options = options
         self.onFault = onFault
         state = Lock(State(ledger: FileLedger(limit: limit)))
-        shared = sharing == .none ? nil : SharedDirectory(self.directory, durability: options.durability)
+        shared = sharing == .none ? nil : SharedDirectory(self.directory, durability: options.durability, protection: options.protection)
         let text = CanonicalJSON.nonConforming
         encoder.outputFormatting = .withoutEscapingSlashes
         encoder.nonConformingFloatEncodingStrategy = .convertToString(

@@ -58,35 +58,33 @@ enum FileRecordFormat {
     /// Returns the bytes of a file.
     static func encode(key: [UInt8], fetchedAt: UInt64, details: Data?, content: Data, schema: Int64) -> [UInt8] {
         let details = details ?? Data()
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(headerSize + key.count + details.count + content.count)
-        bytes.append(contentsOf: magic)
-        append(version, to: &bytes)
-        append(UInt32(key.count), to: &bytes)
-        append(UInt32(details.count), to: &bytes)
-        append(0 as UInt32, to: &bytes)
-        append(UInt64(content.count), to: &bytes)
-        append(schema, to: &bytes)
-        append(fetchedAt, to: &bytes)
+        var bytes = ByteWriter(capacity: headerSize + key.count + details.count + content.count)
+        bytes.append(magic)
+        bytes.put(version)
+        bytes.put(UInt32(key.count))
+        bytes.put(UInt32(details.count))
+        bytes.put(0 as UInt32)
+        bytes.put(UInt64(content.count))
+        bytes.put(UInt64(bitPattern: schema))
+        bytes.put(fetchedAt)
         // Both checksums are set at the end, when all their input exists.
-        append(0 as UInt64, to: &bytes)
-        append(0 as UInt64, to: &bytes)
-        bytes.append(contentsOf: key)
-        details.withUnsafeBytes { bytes.append(contentsOf: $0) }
-        content.withUnsafeBytes { bytes.append(contentsOf: $0) }
+        bytes.append(zeros: 16)
+        bytes.append(key)
+        details.withUnsafeBytes { bytes.append($0) }
+        content.withUnsafeBytes { bytes.append($0) }
         bytes.withUnsafeMutableBytes { bytes in
             let keyEnd = headerSize + key.count
-            put(Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[keyEnd...])), at: 48, in: bytes)
-            put(headerChecksum(UnsafeRawBufferPointer(bytes), keyEnd: keyEnd), at: 56, in: bytes)
+            bytes.put(Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[keyEnd...])), at: 48)
+            bytes.put(headerChecksum(UnsafeRawBufferPointer(bytes), keyEnd: keyEnd), at: 56)
         }
-        return bytes
+        return bytes.bytes
     }
 
     /// Returns the number of bytes of a file that hold its header and key; `nil` if the header is invalid.
     static func sizeOfHeaderAndKey(_ header: UnsafeRawBufferPointer, fileSize: Int) -> Int? {
         guard header.count >= headerSize else { return nil }
         // In 64 bits, because an altered length may not fit into the `Int` of a watch.
-        let size = UInt64(headerSize) + UInt64(number(header, 12, UInt32.self))
+        let size = UInt64(headerSize) + UInt64(header.number(12, as: UInt32.self))
         return size <= UInt64(fileSize) ? Int(size) : nil
     }
 
@@ -100,17 +98,19 @@ enum FileRecordFormat {
     static func readHeader(_ bytes: UnsafeRawBufferPointer, fileSize: Int) throws(Damage) -> Header {
         guard bytes.count >= headerSize else { throw Damage(reason: "it ends within its header") }
         guard bytes.prefix(magic.count).elementsEqual(magic) else { throw Damage(reason: "it has no record signature") }
-        let keySize = UInt64(headerSize) + UInt64(number(bytes, 12, UInt32.self))
-        let detailsSize = UInt64(number(bytes, 16, UInt32.self))
-        let (end, overflow) = (keySize + detailsSize).addingReportingOverflow(number(bytes, 24, UInt64.self))
+        let keySize = UInt64(headerSize) + UInt64(bytes.number(12, as: UInt32.self))
+        let detailsSize = UInt64(bytes.number(16, as: UInt32.self))
+        let (end, overflow) = (keySize + detailsSize).addingReportingOverflow(bytes.number(24, as: UInt64.self))
         guard keySize <= UInt64(bytes.count), !overflow, end == UInt64(fileSize) else { throw Damage(reason: "its length is wrong") }
         let (keyEnd, detailsEnd) = (Int(keySize), Int(keySize + detailsSize))
-        guard headerChecksum(bytes, keyEnd: keyEnd) == number(bytes, 56, UInt64.self) else {
+        guard headerChecksum(bytes, keyEnd: keyEnd) == bytes.number(56, as: UInt64.self) else {
             throw Damage(reason: "the checksum of its header is wrong")
         }
         return Header(
-            format: number(bytes, 8, UInt32.self), schema: number(bytes, 32, Int64.self), fetchedAt: number(bytes, 40, UInt64.self),
-            key: headerSize..<keyEnd, details: keyEnd..<detailsEnd, content: detailsEnd..<fileSize, checksum: number(bytes, 48, UInt64.self)
+            format: bytes.number(8, as: UInt32.self), schema: bytes.number(32, as: Int64.self),
+            fetchedAt: bytes.number(40, as: UInt64.self),
+            key: headerSize..<keyEnd, details: keyEnd..<detailsEnd, content: detailsEnd..<fileSize,
+            checksum: bytes.number(48, as: UInt64.self)
         )
     }
 
@@ -179,19 +179,5 @@ enum FileRecordFormat {
     private static func headerChecksum(_ bytes: UnsafeRawBufferPointer, keyEnd: Int) -> UInt64 {
         let seed = Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[..<56]))
         return Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[headerSize..<keyEnd]), seed: seed)
-    }
-
-    private static func number<Number: FixedWidthInteger>(_ bytes: UnsafeRawBufferPointer, _ offset: Int, _ type: Number.Type) -> Number {
-        var value: Number = 0
-        withUnsafeMutableBytes(of: &value) { $0.copyBytes(from: bytes[offset..<offset + MemoryLayout<Number>.size]) }
-        return Number(littleEndian: value)
-    }
-
-    private static func append(_ number: some FixedWidthInteger, to bytes: inout [UInt8]) {
-        withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
-    }
-
-    private static func put(_ number: UInt64, at offset: Int, in bytes: UnsafeMutableRawBufferPointer) {
-        bytes.storeBytes(of: number.littleEndian, toByteOffset: offset, as: UInt64.self)
     }
 }

@@ -92,11 +92,9 @@ package struct ByteReader {
 
     package mutating func byte() throws(Foreign) -> UInt8 { try take(1)[0] }
 
-    package mutating func number32() throws(Foreign) -> UInt32 {
-        UInt32(littleEndian: try take(4).loadUnaligned(as: UInt32.self))
-    }
+    package mutating func number32() throws(Foreign) -> UInt32 { try take(4).number(0, as: UInt32.self) }
 
-    package mutating func number() throws(Foreign) -> UInt64 { UInt64(littleEndian: try take(8).loadUnaligned(as: UInt64.self)) }
+    package mutating func number() throws(Foreign) -> UInt64 { try take(8).number(0, as: UInt64.self) }
 
     package mutating func int() throws(Foreign) -> Int { Int(truncatingIfNeeded: Int64(bitPattern: try number())) }
 
@@ -140,5 +138,19 @@ package struct ByteReader {
             table[name] = try body(&self)
         }
         return table
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Reads the number at an offset, in little-endian order.
+    func number<Number: FixedWidthInteger & BitwiseCopyable>(_ offset: Int, as type: Number.Type) -> Number {
+        Number(littleEndian: loadUnaligned(fromByteOffset: offset, as: type))
+    }
+}
+
+extension UnsafeMutableRawBufferPointer {
+    /// Replaces the number at an offset, in little-endian order.
+    func put<Number: FixedWidthInteger & BitwiseCopyable>(_ number: Number, at offset: Int) {
+        storeBytes(of: number.littleEndian, toByteOffset: offset, as: Number.self)
     }
 }

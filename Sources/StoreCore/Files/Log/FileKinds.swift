@@ -19,6 +19,8 @@ extension SealedFile {
     package static let session = SealedFile("SHtext01", version: 1, temporaryKind: "text")
     /// The origin of the bytes in a partial download.
     package static let part = SealedFile("SHpartof", version: 1, temporaryKind: "part")
+    /// A list of files, and the token of its state.
+    package static let list = SealedFile("SHlistof", version: 1, temporaryKind: "list")
 
-    package static let all = [session, part]
+    package static let all = [session, part, list]
 }

@@ -11,6 +11,7 @@ package struct LogFile<Entry: LogEntry>: Sendable {
     /// Whether a file that is not a log counts as a damaged one.
     private let acceptsForeign: Bool
     private let mode: UInt16
+    private let protection: FileProtection
     /// The file that was read; `nil` before the first reading.
     package private(set) var file: WritableFile?
     /// The offset up to which the log was read. Everything before it is complete.
@@ -27,12 +28,22 @@ package struct LogFile<Entry: LogEntry>: Sendable {
     ///   - format: The format of the file.
     ///   - acceptsForeign: Whether a file that is not a log counts as a damaged one.
     ///   - mode: The permissions of a new file, from which the system subtracts the process's umask.
-    package init(_ name: String, _ format: LogFormat, acceptsForeign: Bool = false, mode: UInt16 = 0o600) {
-        (self.name, self.format, self.acceptsForeign, self.mode) = (name, format, acceptsForeign, mode)
+    ///   - protection: The times at which the content of a new file can be read, on systems that encrypt each file.
+    package init(
+        _ name: String, _ format: LogFormat, acceptsForeign: Bool = false, mode: UInt16 = 0o600, protection: FileProtection = .inherited
+    ) {
+        (self.name, self.format, self.acceptsForeign, self.mode, self.protection) = (name, format, acceptsForeign, mode, protection)
     }
 
     /// A reader of the same log that has read nothing.
-    init(copyOf other: LogFile) { self.init(other.name, other.format, acceptsForeign: other.acceptsForeign, mode: other.mode) }
+    init(copyOf other: LogFile) {
+        self.init(other.name, other.format, acceptsForeign: other.acceptsForeign, mode: other.mode, protection: other.protection)
+    }
+
+    private func open(in folder: DirectoryHandle) throws(StoreError) -> WritableFile {
+        // The file must have no second name, such as in a backup with hard links, because a change would be visible there too.
+        try WritableFile.unshared(name, in: folder, isCopied: true, mode: mode, protection: protection)
+    }
 
     /// The facts about a reading, apart from its entries.
     package struct Reading: Sendable {
@@ -64,8 +75,7 @@ package struct LogFile<Entry: LogEntry>: Sendable {
             self.size = size
         } else {
             reading.wasReplaced = file != nil
-            // The file must have no second name, such as in a backup with hard links, because a change would be visible there too.
-            let opened = try WritableFile.unshared(name, in: folder, isCopied: true, mode: mode)
+            let opened = try open(in: folder)
             (file, position, size) = (opened, 0, try opened.status().size)
         }
         guard size > position, let file else { return reading }
@@ -77,13 +87,13 @@ package struct LogFile<Entry: LogEntry>: Sendable {
 
     /// Opens the file for appends behind a position up to which it was read otherwise. The name of the file survives a loss of power.
     package mutating func resume(at position: Int, in folder: DirectoryHandle) throws(StoreError) {
-        let file = try WritableFile.unshared(name, in: folder, isCopied: true, mode: mode)
+        let file = try open(in: folder)
         (self.file, self.position, size, synchronizedFile) = (file, position, try file.status().size, file)
     }
 
     /// Checks the format of the file, and creates a missing one; reads nothing.
     func check(in folder: DirectoryHandle) throws(StoreError) {
-        let file = try WritableFile.unshared(name, in: folder, isCopied: true, mode: mode)
+        let file = try open(in: folder)
         if try file.read(LogFormat.headerSize, at: 0) == format.header { return }
         var copy = LogFile(copyOf: self)
         _ = try copy.read(in: folder) { _ in }
@@ -193,7 +203,7 @@ package struct LogFile<Entry: LogEntry>: Sendable {
     package mutating func replace(
         by entries: some Sequence<Entry>, durability: Durability, in folder: DirectoryHandle
     ) throws(StoreError) {
-        let options = FileWriteOptions(durability: durability, mode: mode)
+        let options = FileWriteOptions(durability: durability, protection: protection, mode: mode)
         var new = try TemporaryFile.create(in: Directory(path: folder.path), folder, kind: WritableFile.replacementKind, options: options)
         var end = 0
         // In portions, so that a log is never in memory as a whole. A log without entries stays empty, without a header: if the header were

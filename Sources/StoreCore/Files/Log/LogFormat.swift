@@ -80,16 +80,12 @@ package struct LogFormat: Sendable {
             }
             let following = count.map { $0 - 1 - index } ?? 0
             bytes.withUnsafeMutableBytes { bytes in
-                func put(_ number: UInt32, _ place: Int) {
-                    bytes.storeBytes(of: number.littleEndian, toByteOffset: start + place, as: UInt32.self)
-                }
-                put(Self.marker, 0)
-                put(UInt32(length), 4)
-                put(UInt32(following), 8)
+                bytes.put(Self.marker, at: start)
+                bytes.put(UInt32(length), at: start + 4)
+                bytes.put(UInt32(following), at: start + 8)
                 let head = Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[start..<start + 12]), seed: seed)
-                put(UInt32(truncatingIfNeeded: head), 12)
-                let sum = Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[content...]), seed: seed)
-                bytes.storeBytes(of: sum.littleEndian, toByteOffset: start + 16, as: UInt64.self)
+                bytes.put(UInt32(truncatingIfNeeded: head), at: start + 12)
+                bytes.put(Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[content...]), seed: seed), at: start + 16)
             }
         }
         return bytes.bytes
@@ -174,7 +170,9 @@ package struct LogFormat: Sendable {
     private func nextEntry(_ bytes: UnsafeRawBufferPointer, from start: Int, base: Int) -> Int? {
         var at = start
         while at + Self.entryHeaderSize <= bytes.count {
-            if load(bytes, at) == Self.marker, case .entry(_, _, isIntact: true) = part(bytes, at, base: base) { return at }
+            if bytes.number(at, as: UInt32.self) == Self.marker, case .entry(_, _, isIntact: true) = part(bytes, at, base: base) {
+                return at
+            }
             at += 1
         }
         return nil
@@ -185,22 +183,18 @@ package struct LogFormat: Sendable {
         guard start <= bytes.count else { return .torn }
         let seed = seed(base + at)
         let sum = UInt32(truncatingIfNeeded: Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[at..<at + 12]), seed: seed))
-        guard load(bytes, at) == Self.marker, load(bytes, at + 12) == sum else {
+        guard bytes.number(at, as: UInt32.self) == Self.marker, bytes.number(at + 12, as: UInt32.self) == sum else {
             // After a loss of power, a file may be longer than the bytes that reached the disk.
             return bytes[at...].allSatisfy { $0 == 0 } ? .torn : .damaged
         }
-        let end = start + Int(load(bytes, at + 4))
+        let end = start + Int(bytes.number(at + 4, as: UInt32.self))
         guard end <= bytes.count else { return .torn }
         let found = Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[start..<end]), seed: seed)
-        let expected = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: at + 16, as: UInt64.self))
-        return .entry(content: start..<end, following: load(bytes, at + 8), isIntact: found == expected)
+        let isIntact = found == bytes.number(at + 16, as: UInt64.self)
+        return .entry(content: start..<end, following: bytes.number(at + 8, as: UInt32.self), isIntact: isIntact)
     }
 
     private func seed(_ offset: Int) -> UInt64 { UInt64(version) << 48 ^ UInt64(offset) }
-
-    private func load(_ bytes: UnsafeRawBufferPointer, _ offset: Int) -> UInt32 {
-        UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
-    }
 }
 
 /// A part of a log that is not an intact entry.

@@ -88,8 +88,7 @@ package struct SealedFile: Sendable {
     package func content(of bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
         guard bytes.count >= Self.headSize, header.version(in: bytes) == header.version else { return nil }
         let content = UnsafeRawBufferPointer(rebasing: bytes[Self.headSize...])
-        let sum = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: FileHeader.size, as: UInt64.self))
-        return checksum(of: content) == sum ? content : nil
+        return checksum(of: content) == bytes.number(FileHeader.size, as: UInt64.self) ? content : nil
     }
 
     private func checksum(of content: UnsafeRawBufferPointer) -> UInt64 { Checksum64.of(content, seed: UInt64(header.version)) }
@@ -188,8 +187,7 @@ struct FileHeader: Sendable {
     /// Returns the version in the header of a file; `nil` if it is not an intact header of this kind.
     func version(in file: UnsafeRawBufferPointer) -> UInt32? {
         guard file.count >= Self.size, file.prefix(8).elementsEqual(bytes.prefix(8)) else { return nil }
-        func number(_ offset: Int) -> UInt32 { UInt32(littleEndian: file.loadUnaligned(fromByteOffset: offset, as: UInt32.self)) }
-        guard number(12) == UInt32(truncatingIfNeeded: Checksum64.of(UnsafeRawBufferPointer(rebasing: file[..<12]))) else { return nil }
-        return number(8)
+        let sum = UInt32(truncatingIfNeeded: Checksum64.of(UnsafeRawBufferPointer(rebasing: file[..<12])))
+        return file.number(12, as: UInt32.self) == sum ? file.number(8, as: UInt32.self) : nil
     }
 }

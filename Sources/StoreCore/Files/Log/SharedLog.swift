@@ -64,6 +64,8 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
         package var acceptsForeign = false
         /// The durability of the directory and of a compaction.
         package var durability = Durability.power
+        /// The times at which the entries can be read, on systems that encrypt each file.
+        package var protection = FileProtection.inherited
         package var patience = Duration.seconds(5)
         /// The shortest time between two passes of following.
         package var pace = Duration.zero
@@ -99,7 +101,8 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
     package init(_ directory: Directory, _ format: LogFormat, _ options: Options = Options(), queue: DispatchQueue? = nil) {
         (self.directory, self.options) = (directory, options)
         self.queue = queue ?? DispatchQueue(label: "StoreFiles.SharedLog")
-        state = Lock(State(log: LogFile(options.name, format, acceptsForeign: options.acceptsForeign)))
+        let log = LogFile<Entry>(options.name, format, acceptsForeign: options.acceptsForeign, protection: options.protection)
+        state = Lock(State(log: log))
     }
 
     /// The path of the directory that contains the log and its lock.

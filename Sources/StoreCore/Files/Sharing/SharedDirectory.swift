@@ -58,7 +58,7 @@ package final class SharedDirectory: Sendable {
     }
 
     package init(
-        _ directory: Directory, durability: Durability = .crash, slots: Int = 1024,
+        _ directory: Directory, durability: Durability = .crash, protection: FileProtection = .inherited, slots: Int = 1024,
         leaseKind: LeaseKind = .ofPlatform, patience: Duration = .seconds(5), endingTime: Duration = .seconds(60),
         leasePermits: Permits = DescriptorShare.leases
     ) {
@@ -71,7 +71,7 @@ package final class SharedDirectory: Sendable {
         queue = DispatchQueue(label: "StoreCore.SharedDirectory")
         var options = SharedLog<SharedChange>.Options()
         (options.folder, options.name, options.acceptsForeign) = (Self.folderName, "changes", true)
-        (options.durability, options.patience) = (durability, patience)
+        (options.durability, options.protection, options.patience) = (durability, protection, patience)
         log = SharedLog(directory, .changes, options, queue: queue)
     }
 

@@ -1,4 +1,4 @@
-internal import StoreCore
+package import StoreCore
 
 /// The SHA-256 hash function of FIPS 180-4, for names and digests of whole files.
 ///
@@ -18,6 +18,30 @@ package struct SHA256: Sendable {
     /// Adds the next piece of the message.
     package mutating func update(_ bytes: [UInt8]) {
         bytes.withUnsafeBytes { update($0) }
+    }
+
+    /// Adds the bytes of a file as the next piece of the message.
+    ///
+    /// - Parameters:
+    ///   - file: The file.
+    ///   - start: The offset of the first byte.
+    ///   - end: The offset behind the last byte; the piece ends earlier if the file does.
+    /// - Returns: The number of bytes added.
+    /// - Throws: ``StoreError/Code/fileSystem``; the hash is then that of an unknown number of bytes.
+    package mutating func update(_ file: WritableFile, from start: Int, to end: Int) throws(StoreError) -> Int {
+        var buffer = [UInt8](repeating: 0, count: min(max(end - start, 1), 1 << 18))
+        var offset = start
+        while offset < end {
+            let size = min(buffer.count, end - offset)
+            let count = try buffer.withUnsafeMutableBufferPointer { buffer throws(StoreError) -> Int in
+                let buffer = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<size])
+                return try file.read(into: buffer, at: offset)
+            }
+            if count == 0 { break }
+            buffer.withUnsafeBytes { update(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+            offset += count
+        }
+        return offset - start
     }
 
     /// Returns the digest of all bytes added so far; more can be added afterwards.

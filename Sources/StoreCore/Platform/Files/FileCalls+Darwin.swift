@@ -7,11 +7,6 @@ package import StoreCore
 /// The C library's handle of a listed directory.
 typealias DirectoryStream = UnsafeMutablePointer<DIR>
 
-/// Opens a file, as `open` does, which Swift imports with a fixed number of arguments.
-package func openFile(_ path: String, _ flags: Int32, permissions: mode_t) -> Int32 {
-    Darwin.open(path, flags, permissions)
-}
-
 /// Writes a part of the bytes, as `write` does. The system refuses more than 2 GB in one call.
 func writeBytes(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
     Darwin.write(descriptor, bytes.baseAddress, min(bytes.count, 1 << 30))

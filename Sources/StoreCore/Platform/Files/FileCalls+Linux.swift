@@ -7,19 +7,9 @@ package import StoreCore
 /// The C library's handle of a listed directory.
 typealias DirectoryStream = OpaquePointer
 
-/// Opens a file, as `open` does, which Swift imports with a fixed number of arguments.
-package func openFile(_ path: String, _ flags: Int32, permissions: mode_t) -> Int32 {
-    open(path, flags, permissions)
-}
-
 /// Writes a part of the bytes, as `write` does.
 func writeBytes(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
     write(descriptor, bytes.baseAddress, min(bytes.count, 1 << 30))
-}
-
-/// Reads bytes, as `read` does.
-func readBytes(_ descriptor: Int32, _ bytes: UnsafeMutableRawBufferPointer) -> Int {
-    read(descriptor, bytes.baseAddress, bytes.count)
 }
 
 /// Flushes a file's content to the disk.

@@ -91,12 +91,6 @@ package struct FileStatus: Hashable, Sendable {
         return overflow ? .max : bytes
     }
 
-    /// Returns whether a path still names the file opened at it; `false` if that cannot be determined.
-    package static func isNamed(_ path: String, _ descriptor: Int32) -> Bool {
-        var opened = stat()
-        return fstat(descriptor, &opened) == 0 && size(of: path, if: FileStatus(opened).identity) != nil
-    }
-
     /// Returns the size of an open file; `nil` if its path no longer names it, or if that cannot be determined.
     ///
     /// - Parameters:
@@ -117,12 +111,6 @@ package struct FileStatus: Hashable, Sendable {
         var (opened, named) = (stat(), stat())
         return fstat(descriptor, &opened) == 0 && stat(path, &named) == 0 && opened.st_ino == named.st_ino
             && opened.st_dev == named.st_dev
-    }
-
-    /// Returns the number of names of an open file; 0 if it cannot be determined.
-    package static func linkCount(_ descriptor: Int32) -> Int {
-        var info = stat()
-        return fstat(descriptor, &info) == 0 ? Int(info.st_nlink) : 0
     }
 
     /// Sets the permissions of an open file or directory, regardless of the umask.

@@ -77,15 +77,7 @@ package struct OpenFile: ~Copyable, Sendable {
     /// - Returns: The number of bytes read.
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int = 0) throws(StoreError) -> Int {
-        var count = 0
-        while count < buffer.count {
-            let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
-            let result = uninterrupted { pread(descriptor, rest.baseAddress, rest.count, off_t(offset + count)) }
-            if result < 0 { throw .fileSystem("reading", path: path, errno: errno) }
-            if result == 0 { break }
-            count += result
-        }
-        return count
+        try readWhole(descriptor, into: buffer, at: offset, path: path)
     }
 
     /// Reads from the beginning with one system call, for small files.
@@ -119,4 +111,22 @@ package struct OpenFile: ~Copyable, Sendable {
         // An error needs no handling: only eviction reads the time, and a read-only disk evicts nothing.
         _ = futimens(descriptor, nil)
     }
+}
+
+/// Reads from an open file until the buffer is full or the file ends.
+func readWhole(
+    _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int, path: @autoclosure () -> String
+) throws(StoreError) -> Int {
+    var count = 0
+    while count < buffer.count {
+        let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
+        let result = uninterrupted { pread(descriptor, rest.baseAddress, rest.count, off_t(offset + count)) }
+        if result < 0 {
+            let code = errno
+            throw .fileSystem("reading", path: path(), errno: code)
+        }
+        if result == 0 { break }
+        count += result
+    }
+    return count
 }

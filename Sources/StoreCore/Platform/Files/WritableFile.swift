@@ -22,8 +22,11 @@ package final class WritableFile: Sendable {
     ///   - name: The file's name; links are not followed.
     ///   - directory: The directory.
     ///   - mode: The permissions of a new file, from which the system subtracts the process's umask.
+    ///   - protection: The times at which the content of a new file can be read, on systems that encrypt each file.
     /// - Throws: ``StoreError/Code/fileSystem``; with `EEXIST` if the name belongs to a pipe or a device.
-    package convenience init(_ name: String, in directory: DirectoryHandle, mode: UInt16 = 0o666) throws(StoreError) {
+    package convenience init(
+        _ name: String, in directory: DirectoryHandle, mode: UInt16 = 0o666, protection: FileProtection = .inherited
+    ) throws(StoreError) {
         let path = directory.path(of: name)
         let parent = directory.descriptor
         let descriptor = uninterrupted { openat(parent, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode_t(mode)) }
@@ -33,6 +36,7 @@ package final class WritableFile: Sendable {
             opened = try FileStatus.of(descriptor: descriptor, path: path)
             // A pipe accepts writes and keeps nothing.
             guard opened.kind == .regular else { throw .fileSystem("opening", path: path, errno: EEXIST) }
+            if opened.size == 0 { try protection.apply(to: descriptor, path: path) }
         } catch {
             _ = close(descriptor)
             throw error
@@ -50,18 +54,19 @@ package final class WritableFile: Sendable {
     ///   - directory: The directory.
     ///   - isCopied: Whether the replacement keeps the content.
     ///   - mode: The permissions of a new file, from which the system subtracts the process's umask.
+    ///   - protection: The times at which the content of a new file can be read, on systems that encrypt each file.
     /// - Returns: The open file.
     /// - Throws: ``StoreError/Code/fileSystem``.
     package static func unshared(
-        _ name: String, in directory: DirectoryHandle, isCopied: Bool, mode: UInt16 = 0o666
+        _ name: String, in directory: DirectoryHandle, isCopied: Bool, mode: UInt16 = 0o666, protection: FileProtection = .inherited
     ) throws(StoreError) -> WritableFile {
-        let file = try WritableFile(name, in: directory, mode: mode)
+        let file = try WritableFile(name, in: directory, mode: mode, protection: protection)
         guard file.isShared else { return file }
         guard isCopied else {
             try directory.remove(name)
-            return try WritableFile(name, in: directory, mode: mode)
+            return try WritableFile(name, in: directory, mode: mode, protection: protection)
         }
-        let options = FileWriteOptions(durability: .power, mode: mode)
+        let options = FileWriteOptions(durability: .power, protection: protection, mode: mode)
         try AtomicFile.write(
             try file.readAll(atMost: .max), as: name, in: Directory(path: directory.path), directory, kind: replacementKind,
             options: options)
@@ -115,7 +120,7 @@ package final class WritableFile: Sendable {
     ///   - onEnd: Called once, on any thread, when no thread waits any longer. After a timeout that is later than the return.
     /// - Returns: `false` if the patience has ended first.
     /// - Throws: ``StoreError/Code/fileSystem``, also on a disk without locks.
-    func lock(within patience: Duration, onEnd: @escaping @Sendable () -> Void) throws(StoreError) -> Bool {
+    package func lock(within patience: Duration, onEnd: @escaping @Sendable () -> Void) throws(StoreError) -> Bool {
         try waitForLock(descriptor, LOCK_EX, path: path, atMost: patience, onEnd: onEnd)
     }
 
@@ -161,15 +166,7 @@ package final class WritableFile: Sendable {
     /// - Returns: The number of bytes read.
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(StoreError) -> Int {
-        var count = 0
-        while count < buffer.count {
-            let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
-            let result = uninterrupted { pread(descriptor, rest.baseAddress, rest.count, off_t(offset + count)) }
-            if result < 0 { throw .fileSystem("reading", path: path, errno: errno) }
-            if result == 0 { break }
-            count += result
-        }
-        return count
+        try readWhole(descriptor, into: buffer, at: offset, path: path)
     }
 
     /// Reads the file from its beginning.

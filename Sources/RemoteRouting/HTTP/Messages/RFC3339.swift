@@ -1,12 +1,19 @@
-internal import Foundation
-internal import RemoteHTTP
+package import Foundation
 
-/// Dates in the format of RFC 3339 §5.6: `2030-01-01T00:00:00Z`, with `t` and `z` in either case, a fraction of any length, or an offset.
-enum RFC3339 {
-    /// Reads a date; `nil` for any other text.
+/// The dates of JSON in the format of RFC 3339 §5.6, such as `2030-01-01T00:00:00Z`.
+package enum RFC3339 {
+    /// Formats a date as `1994-11-06T08:49:37Z`, with milliseconds unless they are zero.
+    package static func format(_ date: Date) -> String {
+        let moment = CivilMoment(date)
+        let fraction = moment.millisecond == 0 ? "" : "." + padded(moment.millisecond, 3)
+        return "\(padded(moment.year, 4))-\(padded(moment.month, 2))-\(padded(moment.day, 2))T"
+            + "\(padded(moment.hour, 2)):\(padded(moment.minute, 2)):\(padded(moment.second, 2))\(fraction)Z"
+    }
+
+    /// Reads a date with `t` and `z` in either case, a fraction of any length, or an offset; `nil` for any other text.
     ///
     /// A leap second counts as the second after it, and is valid only at the end of a month in UTC (§5.7).
-    static func date(_ text: String) -> Date? {
+    package static func date(_ text: String) -> Date? {
         var scanner = Scanner(rest: Array(text.utf8)[...])
         guard let year = scanner.number(4), scanner.skip("-"), let month = scanner.number(2), scanner.skip("-"),
             let day = scanner.number(2), scanner.skip("Tt"), let hour = scanner.number(2), scanner.skip(":"),
