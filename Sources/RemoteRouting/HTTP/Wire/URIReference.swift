@@ -35,9 +35,9 @@ package struct URIReference: Hashable, Sendable {
         path = String(String.UnicodeScalarView(rest))
     }
 
-    /// Resolves the reference against a base (RFC 3986 §5.2.2); `nil` if the base is not absolute.
+    /// Resolves the reference against a base (RFC 3986 §5.2.2); `nil` if neither is absolute.
     package func resolved(against base: URIReference) -> URIReference? {
-        guard base.scheme != nil else { return nil }
+        guard scheme != nil || base.scheme != nil else { return nil }
         var target = self
         if scheme == nil {
             target.scheme = base.scheme
