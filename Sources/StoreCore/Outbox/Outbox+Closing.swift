@@ -74,21 +74,3 @@ extension StoreError {
         StoreError(.closed, "the outbox or its scope was closed, so it accepts no commands; create a new outbox in a new scope")
     }
 }
-
-/// A running attempt, bound to its task and inherited by its child tasks.
-final class DeliveryScope: CountedScope {
-    /// The number of running attempts of the outbox.
-    let running: Few<WatchedState<Int>>
-    private let work = Lock(CountedWork())
-
-    init(_ running: WatchedState<Int>) {
-        self.running = .one(running)
-        running.update { $0 += 1 }
-    }
-
-    func withWork<Result: Sendable>(_ body: (inout CountedWork) -> Result) -> Result { work.withLock { body(&$0) } }
-
-    func run<Result: Sendable>(_ body: () async throws -> Result) async throws -> Result {
-        try await ClosingCall.$attempt.withValue(self, operation: body)
-    }
-}

@@ -47,7 +47,7 @@ extension OutboxCore {
     }
 
     func deliver(_ id: UUID, _ attempt: Int) async {
-        let scope = DeliveryScope(running)
+        let scope = WorkScope(running)
         defer { scope.end() }
         // The look may change the file of the lease.
         let isHeld = isShutDown ? false : await lease?.isHeld() ?? false
@@ -194,7 +194,7 @@ extension OutboxCore {
             return
         }
         guard lease == nil, leasing == nil else { return }
-        leasing = Task { [weak self, leases, leaseNumber, scope = DeliveryScope(running)] in
+        leasing = Task { [weak self, leases, leaseNumber, scope = WorkScope(running)] in
             defer { scope.end() }
             do {
                 let lease = try await leases.acquireDelivery()

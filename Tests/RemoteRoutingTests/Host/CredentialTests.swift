@@ -81,6 +81,25 @@ struct CredentialTests {
         #expect(name(machine.wanted()) == "use c 1")
     }
 
+    @Test func `C23: a dropped refresh fails its waiters only, and a closed credential fails every request`() {
+        var machine = CredentialMachine("a")
+        _ = machine.rejected(0)
+        machine.dropRefresh()
+        machine.refreshEnded(.success("b"), of: 0)
+        #expect(name(machine.outcome(of: 0)) == "fail")
+        // Nothing is dropped without a refresh.
+        machine.dropRefresh()
+        #expect(name(machine.wanted()) == "use a 1")
+        #expect(name(machine.rejected(1)) == "refresh a 1")
+        machine.close(Failed())
+        machine.refreshEnded(.success("b"), of: 1)
+        machine.replace(by: "c")
+        machine.dropRefresh()
+        #expect(name(machine.wanted()) == "fail")
+        #expect((0...1).map { name(machine.rejected($0)) } == ["fail", "fail"])
+        #expect(machine.current == "a")
+    }
+
     // MARK: Over the wire
 
     private func guarded(_ bench: Bench) {

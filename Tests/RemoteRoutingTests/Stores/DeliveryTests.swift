@@ -143,6 +143,19 @@ struct DeliveryTests {
     }
 
     @Test(arguments: RealTransport.available)
+    func `O5, C23: a command stays pending if its credentials belong to a closed scope`(_ transport: RealTransport) async throws {
+        let scope = CacheScope()
+        let tokens = RefreshingTokens(Token(accessToken: "old"), scope: scope) { current, _ in current }
+        let desk = try await Desk(transport) { $0 = $0.authorized(by: .bearer(tokens)) }
+        try await scope.close()
+        try await desk.outbox.submit(Like(post: 7))
+        try await desk.recorded("attempt 1 failed")
+        let state = try await desk.state()
+        #expect(state.failedCount == 0 && state.pendingCount == 1 && !state.isStopped)
+        #expect(desk.bench.asked.isEmpty)
+    }
+
+    @Test(arguments: RealTransport.available)
     func `O7: the decoded response replaces the content and the patch`(_ transport: RealTransport) async throws {
         let desk = try await Desk(transport, registers: false)
         let api = desk.host

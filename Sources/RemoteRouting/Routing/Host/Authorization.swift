@@ -89,13 +89,14 @@ public struct Authorization: Sendable {
     ///
     /// - Parameters:
     ///   - token: The initial token.
+    ///   - scope: A group that closes the token together with stores; see ``RefreshingTokens``.
     ///   - onRefresh: Called with each new token, to save it.
     ///   - refresh: Fetches a successor of the current token, through the same host without credentials.
     public static func bearer<Token: BearerToken>(
-        _ token: Token, onRefresh: @escaping @Sendable (Token) -> Void = { _ in },
+        _ token: Token, scope: CacheScope? = nil, onRefresh: @escaping @Sendable (Token) -> Void = { _ in },
         refresh: @escaping @Sendable (_ current: Token, _ unauthenticated: RemoteHost) async throws -> Token
     ) -> Authorization {
-        .bearer(RefreshingTokens(token, onRefresh: onRefresh, refresh: refresh))
+        .bearer(RefreshingTokens(token, scope: scope, onRefresh: onRefresh, refresh: refresh))
     }
 }
 
@@ -106,6 +107,16 @@ public protocol BearerToken: Sendable {
 }
 
 /// A token that can be refreshed; hosts that share it also share its refreshes.
+///
+/// With a `CacheScope`, a refresh ends with the scope:
+///
+/// - `close()` cancels a running refresh, drops its result, and returns when the refresh has ended. Each later request fails with
+///   ``RemoteError/Code/refreshFailed`` and the underlying error `StoreError.Code.closed`. A command of an outbox then stays pending.
+/// - `close(clearing: true)` also removes the token from the place that processes share.
+/// - `clear()` drops the result of a running refresh. Requests that wait for it fail as if it had been canceled. The token stays in use until
+///   ``replace(by:)`` or ``keep(_:)``.
+///
+/// A refresh may call `close()` itself. The call then does not wait for that refresh.
 public struct RefreshingTokens<Token: BearerToken>: Sendable {
     let keeper: CredentialKeeper<Token>
 
@@ -113,13 +124,14 @@ public struct RefreshingTokens<Token: BearerToken>: Sendable {
     ///
     /// - Parameters:
     ///   - token: The initial token.
+    ///   - scope: A group that closes the token together with stores.
     ///   - onRefresh: Called with each new token, to save it.
     ///   - refresh: Fetches a successor of the current token, through the same host without credentials.
     public init(
-        _ token: Token, onRefresh: @escaping @Sendable (Token) -> Void = { _ in },
+        _ token: Token, scope: CacheScope? = nil, onRefresh: @escaping @Sendable (Token) -> Void = { _ in },
         refresh: @escaping @Sendable (_ current: Token, _ unauthenticated: RemoteHost) async throws -> Token
     ) {
-        keeper = CredentialKeeper(token, onRefresh: onRefresh, refresh: refresh)
+        keeper = CredentialKeeper(token, scope: scope, onRefresh: onRefresh, refresh: refresh)
     }
 
     /// Creates the holder of a token that several processes share, such as an app and its extensions.
@@ -143,19 +155,21 @@ public struct RefreshingTokens<Token: BearerToken>: Sendable {
     ///   - place: The shared place; each process has a cacher of its own. Tokens are secrets, so restrict access to the place.
     ///   - name: The name of the token in the place.
     ///   - leaseDuration: The time after which another process may refresh if this one has not finished; longer than a refresh takes.
+    ///   - scope: A group that closes the token together with stores.
     ///   - refresh: Fetches a successor of the current token, through the same host without credentials.
     public init(
         _ token: Token, keptIn place: some SharedCacher<String, Token>, as name: String = "token", leaseDuration: Duration = .seconds(180),
+        scope: CacheScope? = nil,
         refresh: @escaping @Sendable (_ current: Token, _ unauthenticated: RemoteHost) async throws -> Token
     ) {
         let place = CredentialPlace(cacher: place, name: name, leaseDuration: leaseDuration) { $0.accessToken == $1.accessToken }
-        keeper = CredentialKeeper(token, in: place, onRefresh: { _ in }, refresh: refresh)
+        keeper = CredentialKeeper(token, in: place, scope: scope, onRefresh: { _ in }, refresh: refresh)
     }
 
     /// The token in use: the initial one, or the last that replaced it.
     public var current: Token { keeper.current }
 
-    /// Replaces the token, for example after the user signs in, and clears a failed refresh.
+    /// Replaces the token, for example after the user signs in, and clears a failed refresh. Does nothing if the scope is closed.
     ///
     /// A token that several processes share is replaced in this process only, which then refreshes the new one alone; call ``keep(_:)`` for
     /// all of them.
@@ -163,6 +177,8 @@ public struct RefreshingTokens<Token: BearerToken>: Sendable {
 
     /// Replaces the token after the user signs in, and saves it in the shared place; the other processes read it after their next 401.
     ///
-    /// - Throws: Any error of the place; this process has the new token even then.
+    /// A refresh for the former user is canceled, and saves nothing.
+    ///
+    /// - Throws: Any error of the place; this process has the new token even then. `StoreError.Code.closed` if the scope is closed.
     public func keep(_ token: Token) async throws { try await keeper.keep(token) }
 }

@@ -19,14 +19,27 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
     /// Whether the credential in use is not that of the place, which may be another user's.
     private let isApart = Lock(false)
 
+    /// The running refreshes by generation; there are several after a replacement.
+    private let refreshes = Lock<[Int: Task<Void, Never>]>([:])
+    /// The number of running refreshes and calls of the place, which a call that closes the scope waits for.
+    private let running = WatchedState(0)
+    /// The right to pass a new credential to the app, or to change the place.
+    private let saves: Permits
+    /// Whether the credential was removed from the place, which may belong to the next user since.
+    private let isRemoved = Lock(false)
+
     init(
-        _ credential: Credential, in place: CredentialPlace<Credential>? = nil, onRefresh: @escaping @Sendable (Credential) -> Void,
-        refresh: Refresh?
+        _ credential: Credential, in place: CredentialPlace<Credential>? = nil, scope: CacheScope?,
+        onRefresh: @escaping @Sendable (Credential) -> Void, refresh: Refresh?
     ) {
         machine = WatchedState(CredentialMachine(credential))
         self.place = place
+        saves = place?.saves ?? Permits(1)
         self.onRefresh = onRefresh
         self.refresh = refresh
+        guard let scope else { return }
+        scope.add(self)
+        if scope.isClosed { shut() }
     }
 
     var current: Credential { machine.read { $0.current } }
@@ -43,13 +56,24 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
     /// Replaces the credential after a sign-in, and keeps it in the place.
     func keep(_ credential: Credential) async throws {
         replace(by: credential)
-        try await place?.save(credential, at: .system)
-        isApart.withLock { $0 = false }
+        let generation = machine.read { $0.generation }
+        // A refresh for the former user must not save its result over this credential.
+        cancelRefreshes(before: generation)
+        // A task of its own, because a sign-in that is canceled now has replaced the credential already.
+        try await Task { [self] in
+            try await counted {
+                let permit = try await saves.take()
+                defer { permit.release() }
+                guard machine.read({ !$0.isClosed }) else { throw StoreError.closedCredential }
+                try await place?.save(credential, at: .system)
+                isApart.withLock { $0 = false }
+            }
+        }.value
     }
 
     /// Returns the credential for a request, after any refresh in progress.
     func credential() async throws -> (Credential, generation: Int) {
-        if let place { try await open(place) }
+        if let place, machine.read({ !$0.isClosed }) { try await open(place) }
         return try await settled(machine.read { $0.wanted() })
     }
 
@@ -65,9 +89,12 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
         }
         if begins {
             // A task of its own, because all waiters share it.
-            Task { [machine, opening] in
-                // Ignores the reason: a place that cannot be read fails the refresh after the first 401.
-                if let kept = try? await place.load() { machine.update { $0.opened(with: kept) } }
+            Task { [self] in
+                await counted {
+                    // Ignores the reason: a place that cannot be read fails the refresh after the first 401.
+                    guard machine.read({ !$0.isClosed }), let kept = try? await place.load() else { return }
+                    machine.update { $0.opened(with: kept) }
+                }
                 opening.update { $0 = .complete }
             }
         }
@@ -82,30 +109,47 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
         // Only reads during a refresh: each update wakes every waiter, and there may be thousands.
         let step =
             machine.read { $0.awaits(generation) ? .wait(generation: generation) : nil } ?? machine.update { $0.rejected(generation) }
-        if case .refresh(let old, let generation) = step {
-            // A task of its own, because all waiters share the refresh.
-            Task {
-                let result: Result<Credential, any Error>
-                var isTaken = false
-                do {
-                    if let place, !isApart.withLock(\.self) {
-                        let (new, isRefreshed) = try await place.successor(of: old, at: host.time) { try await refresh($0, host) }
-                        result = .success(new)
-                        isTaken = !isRefreshed
-                    } else {
-                        result = .success(try await refresh(old, host))
-                    }
-                } catch {
-                    result = .failure(error)
+        if case .refresh(let old, let generation) = step { begin(refresh, of: old, generation, at: host) }
+        return try await settled(step)
+    }
+
+    /// Starts a refresh in a task of its own, because all waiters share it.
+    private func begin(_ refresh: @escaping Refresh, of old: Credential, _ generation: Int, at host: RemoteHost) {
+        refreshes.withLock { tasks in
+            // Refused if the refresh was dropped meanwhile: only the tasks in this list are canceled.
+            guard machine.read({ $0.awaits(generation) }) else { return }
+            tasks[generation] = Task { [self] in
+                await counted {
+                    await run(refresh, of: old, generation, at: host)
+                    await place?.settle()
                 }
-                // Saves the token before any request uses it, unless the user signed in meanwhile: the old token must not replace the new
-                // one.
-                if case .success(let new) = result, machine.read({ $0.awaits(generation) }) { onRefresh(new) }
-                let passes = if case .failure(let error) = result { error.passesByItself } else { false }
-                machine.update { [isTaken] in $0.refreshEnded(result, of: generation, passes: passes, isTaken: isTaken) }
+                _ = refreshes.withLock { $0.removeValue(forKey: generation) }
             }
         }
-        return try await settled(step)
+    }
+
+    private func run(_ refresh: Refresh, of old: Credential, _ generation: Int, at host: RemoteHost) async {
+        let result: Result<Credential, any Error>
+        var isTaken = false
+        do {
+            try Task.checkCancellation()
+            if let place, !isApart.withLock(\.self) {
+                let (new, isRefreshed) = try await place.successor(of: old, at: host.time) { try await refresh($0, host) }
+                result = .success(new)
+                isTaken = !isRefreshed
+            } else {
+                result = .success(try await refresh(old, host))
+            }
+        } catch {
+            result = .failure(error)
+        }
+        // Only a call that has dropped the refresh cancels its task. Such a call may wait until nothing more is saved.
+        guard let permit = try? await saves.take() else { return }
+        defer { permit.release() }
+        // Saves the token before any request uses it, unless the user signed in meanwhile: the old token must not replace the new one.
+        if case .success(let new) = result, machine.read({ $0.awaits(generation) }) { onRefresh(new) }
+        let passes = if case .failure(let error) = result { error.passesByItself } else { false }
+        machine.update { [isTaken] in $0.refreshEnded(result, of: generation, passes: passes, isTaken: isTaken) }
     }
 
     private func settled(_ first: CredentialMachine<Credential>.Step) async throws -> (Credential, generation: Int) {
@@ -118,5 +162,86 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
                 step = try await machine.wait { $0.awaits(generation) ? nil : $0.outcome(of: generation) }
             }
         }
+    }
+}
+
+// Clearing and closing the scope (C23): no result of an earlier refresh is used or saved.
+
+extension CredentialKeeper: CacheScopeMember {
+    func prepareToClear() async throws {
+        machine.update { $0.dropRefresh() }
+        cancelRefreshes()
+    }
+
+    /// Waits until no result of a dropped refresh is being saved.
+    ///
+    /// The credential stays: it is no cached content, and requests go on.
+    func clear() async throws { try await waitUntilSaved() }
+
+    func waitUntilSaved() async throws { try await saves.take().release() }
+
+    func refuse() async { shut() }
+
+    func close(clearing: Bool) async throws {
+        shut()
+        try await ClosingCall.wait { [self] in
+            var failure: (any Error)?
+            if clearing {
+                do { try await removeFromPlace() } catch { failure = error }
+            }
+            try await running.wait { $0 == 0 ? () : nil }
+            await place?.settle()
+            if let failure { throw failure }
+        }
+    }
+
+    private func shut() {
+        machine.update { $0.close(StoreError.closedCredential) }
+        // The requests that wait for the first read of the place fail at once.
+        opening.update { $0 = .complete }
+        cancelRefreshes()
+    }
+
+    private func cancelRefreshes(before generation: Int = .max) {
+        let tasks = refreshes.withLock { tasks in tasks.filter { $0.key < generation }.map(\.value) }
+        for task in tasks { task.cancel() }
+    }
+
+    /// Removes the credential from the place, once.
+    private func removeFromPlace() async throws {
+        guard let place, !isRemoved.withLock(\.self) else { return }
+        let ended = WatchedState<Result<Void, any Error>?>(nil)
+        // A task of its own, because a canceled call only stops waiting for the removal.
+        Task { [self] in
+            let result: Result<Void, any Error>
+            do {
+                try await counted {
+                    // After any save in progress.
+                    let permit = try await saves.take()
+                    defer { permit.release() }
+                    try await place.remove()
+                    isRemoved.withLock { $0 = true }
+                }
+                result = .success(())
+            } catch {
+                result = .failure(error)
+            }
+            ended.update { $0 = result }
+        }
+        try await ended.wait { $0 }.get()
+    }
+
+    /// Does work that a call that closes the scope waits for, unless the work itself makes the call.
+    private func counted<Value: Sendable>(_ body: () async throws -> Value) async rethrows -> Value {
+        let work = WorkScope(running)
+        defer { work.end() }
+        return try await work.run(body)
+    }
+}
+
+extension StoreError {
+    /// The error of every request with a credential of a closed scope.
+    fileprivate static var closedCredential: StoreError {
+        StoreError(.closed, "the scope of the credentials was closed, so no request has them; create new ones in a new scope")
     }
 }

@@ -31,6 +31,8 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
     private var phase = Phase.ready
     /// The error of the last refresh that failed transiently.
     private var lapse: (any Error)?
+    /// Whether the scope is closed, so that no request gets a credential (C23).
+    private(set) var isClosed = false
 
     init(_ credential: Credential) { self.credential = credential }
 
@@ -100,8 +102,21 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
         if generation == 0, case .ready = phase { credential = kept }
     }
 
-    /// Replaces the credential after a sign-in.
+    /// Drops a refresh in progress: its waiters fail, and later requests have the same credential.
+    mutating func dropRefresh() {
+        refreshEnded(.failure(CancellationError()), of: generation, passes: true)
+    }
+
+    /// Ends the use of the credential for good, with the error of each later request.
+    mutating func close(_ error: any Error) {
+        isClosed = true
+        lapse = nil
+        phase = .failed(error)
+    }
+
+    /// Replaces the credential after a sign-in, unless the scope is closed.
     mutating func replace(by new: Credential) {
+        guard !isClosed else { return }
         credential = new
         generation += 1
         firstGeneration = generation

@@ -8,6 +8,8 @@ struct CredentialPlace<Credential: Sendable>: Sendable {
     let leaseDuration: Duration
     /// Whether two credentials are the same for the server.
     let isSame: @Sendable (Credential, Credential) -> Bool
+    /// The right to change the place, so that a call that drops a refresh can wait for its save.
+    let saves = Permits(1)
 
     /// Returns the kept credential; `nil` if the place has none.
     func load() async throws -> Credential? { try await cacher.load(param: name)?.content }
@@ -16,6 +18,20 @@ struct CredentialPlace<Credential: Sendable>: Sendable {
     func save(_ credential: Credential, at host: any TimeSource) async throws {
         try await cacher.save(CacheRecord(content: credential, fetchedAt: host.date), param: name)
     }
+
+    /// Removes the kept credential.
+    func remove() async throws {
+        do {
+            // A removal from an empty place would create its directory.
+            if try await load() == nil { return }
+        } catch {
+            // A record that cannot be read is removed, too.
+        }
+        try await cacher.remove(param: name)
+    }
+
+    /// Waits until the cacher does no work in the background, such as the end of a lease.
+    func settle() async { await (cacher as? any NoticingCacher<String, Credential>)?.settle() }
 
     /// Returns the successor of a rejected credential: the one that another process has saved meanwhile, or the result of a refresh.
     ///
@@ -50,6 +66,9 @@ struct CredentialPlace<Credential: Sendable>: Sendable {
             throw error
         }
         do {
+            // Refused if the refresh was dropped, which cancels the task.
+            let permit = try await saves.take()
+            defer { permit.release() }
             switch try await cacher.save(CacheRecord(content: new, fetchedAt: time.date), param: name, over: base) {
             case .saved:
                 lease?.end(.saved)

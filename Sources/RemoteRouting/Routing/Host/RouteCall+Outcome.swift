@@ -116,10 +116,12 @@ extension RouteCall {
         }
         switch code {
         case .refreshFailed:
-            var failure = error(
-                .status, .refreshFailed, request,
-                "the credentials are not accepted and could not be refreshed; \(thrown.passesByItself ? "try again later" : "sign in again")",
-                underlyingError: thrown)
+            let reason =
+                (thrown as? StoreError)?.code == .closed
+                ? "the scope of the credentials is closed; send the request with those of a new scope"
+                : "the credentials are not accepted and could not be refreshed; "
+                    + (thrown.passesByItself ? "try again later" : "sign in again")
+            var failure = error(.status, .refreshFailed, request, reason, underlyingError: thrown)
             failure.status = 401
             return failure
         case .interceptorFailed:

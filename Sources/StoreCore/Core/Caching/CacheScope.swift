@@ -202,7 +202,7 @@ extension StoreError {
     }
 }
 
-/// An object with data that belongs to a scope: the engine of a store, an outbox, or the cookies of a host.
+/// An object with data that belongs to a scope: the engine of a store, an outbox, or the cookies or credentials of a host.
 package protocol CacheScopeMember: AnyObject, Sendable {
     /// Drops work with results that would reach other members of the scope; called before any member is cleared.
     ///

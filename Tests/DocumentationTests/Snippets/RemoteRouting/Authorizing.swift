@@ -96,6 +96,7 @@ extension AuthorizingTests {
         #expect(try await session.products["lamp"].requireData().name == "Lamp")
         try await session.signOut()
         await #expect(throws: StoreError.self) { try await session.products["lamp"].requireData(from: .cache) }
+        await #expect(throws: RemoteError.self) { try await session.host.send("/products/lamp") }
         #expect(transport.requests.map(\.url.path) == ["/tokens", "/products/lamp"])
     }
 }

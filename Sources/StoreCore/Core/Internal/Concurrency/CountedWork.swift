@@ -1,4 +1,4 @@
-/// One piece of running work that a call of `close()` waits for: a fetch of a store, or an attempt of an outbox.
+/// One piece of running work that a call of `close()` waits for: a fetch of a store, an attempt of an outbox, or a refresh of a credential.
 ///
 /// Work that itself waits for a `close()` does not count meanwhile: otherwise the two would wait for each other.
 package struct CountedWork {
@@ -31,7 +31,7 @@ package struct CountedWork {
 
 /// Running work that is bound to a task, and inherited by the child tasks of that task.
 package protocol CountedScope: AnyObject, Sendable {
-    /// The numbers of running pieces of work that include this one until it ends, one for each store or outbox.
+    /// The numbers of running pieces of work that include this one until it ends, one for each member of a scope.
     var running: Few<WatchedState<Int>> { get }
 
     /// Changes the state of the work under its lock.
@@ -49,18 +49,39 @@ extension CountedScope {
     package func end() { change { $0.end() } }
 }
 
+/// Running work outside the fetches of a store: an attempt of an outbox, or a refresh of a credential.
+package final class WorkScope: CountedScope {
+    package let running: Few<WatchedState<Int>>
+    private let work = Lock(CountedWork())
+
+    /// Begins the work.
+    ///
+    /// - Parameter running: The number of running pieces of work of the outbox, or of the credential.
+    package init(_ running: WatchedState<Int>) {
+        self.running = .one(running)
+        running.update { $0 += 1 }
+    }
+
+    package func withWork<Result: Sendable>(_ body: (inout CountedWork) -> Result) -> Result { work.withLock { body(&$0) } }
+
+    /// Runs a part of the work, which may call `close()`.
+    package func run<Result: Sendable>(_ body: () async throws -> Result) async rethrows -> Result {
+        try await ClosingCall.$works.withValue(ClosingCall.works + [self], operation: body)
+    }
+}
+
 /// A call of `close()`, possibly from inside the work that it ends.
 package enum ClosingCall {
-    /// The attempt of an outbox that runs in this task.
-    @TaskLocal package static var attempt: (any CountedScope)?
+    /// The attempts and refreshes that this task belongs to: a delivery may cause a refresh.
+    @TaskLocal package static var works: [any CountedScope] = []
 
     /// Runs the wait of a call.
     ///
-    /// A fetcher, or the `perform` of a command, may find that the user is signed out, and close the scope. The call cancels the work that
-    /// it comes from, which must not end the wait.
+    /// A fetcher, the `perform` of a command, or the refresh of a credential may find that the user is signed out, and close the scope. The
+    /// call cancels the work that it comes from, which must not end the wait.
     package static func wait(_ body: @escaping @Sendable () async throws -> Void) async throws {
-        let (fetch, attempt): ((any CountedScope)?, (any CountedScope)?) = (FetchScope.active, attempt)
-        let scopes = [fetch, attempt].compactMap { $0 }
+        let fetch: (any CountedScope)? = FetchScope.active
+        let scopes = works + [fetch].compactMap { $0 }
         guard !scopes.isEmpty else { return try await body() }
         for scope in scopes { scope.change { $0.closingBegan() } }
         defer { for scope in scopes { scope.change { $0.closingEnded() } } }
