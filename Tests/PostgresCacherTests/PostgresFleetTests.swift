@@ -8,7 +8,8 @@ import Trials
 struct PostgresFleetTests {
     @Test func `D5, D8: the fleet passes its checks while the server restarts twice`() async throws {
         let server = try await PostgresServer.started()
-        let fleet = try ChildProcess("fleet", ["--workers", "4", "--seconds", "8", "--plain", "--postgres", server.url])
+        let seconds = isWholeRun || isLongRun ? 8 : 4
+        let fleet = try ChildProcess("fleet", ["--workers", "4", "--seconds", "\(seconds)", "--plain", "--postgres", server.url])
         var output: [String] = []
         // The header follows the creation of the table.
         while let line = try await fleet.nextLine() {
@@ -16,7 +17,7 @@ struct PostgresFleetTests {
             if line.contains("seen after") { break }
         }
         for _ in 0..<2 {
-            try await leaveIdle(seconds: 2)
+            try await leaveIdle(seconds: seconds / 4)
             try await server.restart()
         }
         let code = try await fleet.ending()

@@ -123,7 +123,7 @@ struct PostgresOutageTests {
         let server = try await PostgresServer.started()
         let place = try await PostgresPlace(server)
         let other = try place.cacher()
-        for key in 1...rounds(20) {
+        for key in 1...rounds(20, quick: 6) {
             let user = try PostgresUser(place)
             let opening = Task { try? await user.attach() }
             try await place.query(

@@ -174,7 +174,7 @@ struct OutboxBoundsTests {
 
     @Test(arguments: [OutboxEntry.Fact.failed(.init(attempts: 1, date: .distantPast, error: "refused")), .canceled])
     func `O8: a long chain of creations fails with its first one, and is retried with it`(_ end: OutboxEntry.Fact) {
-        let (entries, ids) = chain(rounds(50_000, quick: 15_000))
+        let (entries, ids) = chain(rounds(50_000, quick: 5_000))
         let date = Date(timeIntervalSince1970: 1_000_000_000)
         var machine = OutboxMachine()
         machine.register("c", version: 1)

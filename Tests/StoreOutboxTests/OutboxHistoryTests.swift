@@ -297,7 +297,7 @@ struct OutboxHistoryTests {
     @Test func `O1-O11: a store shows what the origin has performed, followed by the pending changes, through random histories`()
         async throws
     {
-        for seed in seeds(40 as UInt64, quick: 15) {
+        for seed in seeds(40 as UInt64, quick: 6) {
             let history = try OutboxHistory(seed: seed)
             do {
                 try await history.run()

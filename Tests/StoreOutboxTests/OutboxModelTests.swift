@@ -26,7 +26,7 @@ struct OutboxModelTests {
 
     @Test(arguments: settings)
     func `O1-O14: every order of events keeps the laws`(_ setting: Setting) async {
-        let limit = states(5_000)
+        let limit = states(5_000, quick: 150)
         var seen: Set<String> = []
         var frontier: [(world: OutboxWorld, steps: [OutboxStep])] = [(OutboxWorld(setting.rules), [])]
         var depth = 0
@@ -55,7 +55,7 @@ struct OutboxModelTests {
 
     @Test(arguments: settings)
     func `O1-O14: long random histories keep the laws`(_ setting: Setting) async {
-        for seed in seeds(100 as UInt64, quick: 25) {
+        for seed in seeds(100 as UInt64, quick: 8) {
             var random = SplitMix(seed: seed)
             var world = OutboxWorld(setting.rules)
             var steps: [OutboxStep] = []

@@ -23,7 +23,7 @@ struct OutboxProcessTests {
         #expect(try await origin.nextLine() == "ready")
         var kept: [Int] = []
         var next = 0
-        for _ in 0..<rounds(30, quick: 8) {
+        for _ in 0..<rounds(30, quick: 4) {
             let child = try start("live", "\(next)")
             let lines = Int.random(in: 0...40)
             func read(_ line: String) {
@@ -58,7 +58,7 @@ struct OutboxProcessTests {
             let saved = try await FileCacher<Int, [Int]>(directory: place.file("lists")).load(param: lane)
             #expect(saved?.content == inLane, "the saved content of lane \(lane) differs from the origin's")
         }
-        if isLongRun { print("\(rounds(30, quick: 8)) kills: \(kept.count) acknowledged, \(numbers.count) performed") }
+        if isLongRun { print("\(rounds(30, quick: 4)) kills: \(kept.count) acknowledged, \(numbers.count) performed") }
     }
 }
 

@@ -44,18 +44,19 @@ enum PublicSymbols {
     /// The names in one source: lines with `public`, and the members of public protocols, enums and extensions.
     static func names(in source: String) -> [String] {
         var names: [String] = []
+        // Made once, because making one takes longer than reading a line.
+        let declaration = /\b(?:func|var|let|struct|class|enum|protocol|actor|typealias|associatedtype|case)\s+`?(\w+)/
+        let opening = /public (?:indirect )?(?:protocol|enum|extension)\b/
         /// How deep the innermost public protocol, enum or extension stands; its members are one step deeper.
         var depth: Int?
         for line in source.split(separator: "\n") {
             let indentation = line.prefix { $0 == " " }.count
             if let open = depth, indentation <= open, line.contains("}") { depth = nil }
             let isMember = depth.map { indentation == $0 + 4 } ?? false
-            let isHidden = line.contains("private ") || line.contains("package ") || line.contains("internal ")
-            guard line.contains("public ") || (isMember && !isHidden) else { continue }
-            for match in line.matches(of: /\b(?:func|var|let|struct|class|enum|protocol|actor|typealias|associatedtype|case)\s+`?(\w+)/) {
-                names.append(String(match.output.1))
-            }
-            if line.contains(/public (?:indirect )?(?:protocol|enum|extension)\b/), line.hasSuffix("{") { depth = indentation }
+            func isHidden() -> Bool { line.contains("private ") || line.contains("package ") || line.contains("internal ") }
+            guard line.contains("public ") || (isMember && !isHidden()) else { continue }
+            names += line.matches(of: declaration).map { String($0.output.1) }
+            if line.hasSuffix("{"), line.contains(opening) { depth = indentation }
         }
         return names
     }

@@ -8,9 +8,16 @@ extension Documentation {
 /// Compiled source in which documented code must stand.
 struct CompiledCode: Sendable {
     private let files: [[Line]]
+    /// The places of each line's text.
+    private let places: [String: [Place]]
+
+    private struct Place {
+        var file: Int
+        var line: Int
+    }
 
     /// One line, apart from how deep it stands and how wide its gaps are, which are set to line up comments.
-    private struct Line: Hashable {
+    private struct Line {
         var indentation: Int
         var text: String
 
@@ -22,20 +29,23 @@ struct CompiledCode: Sendable {
 
     init(files: [String]) {
         self.files = files.map { $0.split(separator: "\n", omittingEmptySubsequences: false).map(Line.init) }
+        var places: [String: [Place]] = [:]
+        for (file, lines) in self.files.enumerated() {
+            for (number, line) in lines.enumerated() { places[line.text, default: []].append(Place(file: file, line: number)) }
+        }
+        self.places = places
     }
 
     /// Whether the lines stand there one after the other, all of them equally deeper or less deep.
     func contains(_ lines: [Substring]) -> Bool {
         let wanted = lines.map(Line.init)
-        guard let first = wanted.first(where: { !$0.text.isEmpty }) else { return false }
-        return files.contains { file in
-            file.indices.contains { start in
-                guard start + wanted.count <= file.count else { return false }
-                let window = file[start..<start + wanted.count]
-                guard zip(wanted, window).allSatisfy({ $0.text == $1.text }) else { return false }
-                let depth = zip(wanted, window).first { $0.0 == first }.map { $1.indentation - $0.indentation } ?? 0
-                return zip(wanted, window).allSatisfy { $0.text.isEmpty || $1.indentation - $0.indentation == depth }
-            }
+        guard let first = wanted.firstIndex(where: { !$0.text.isEmpty }) else { return false }
+        return places[wanted[first].text, default: []].contains { place in
+            let (file, start) = (files[place.file], place.line - first)
+            guard start >= 0, start + wanted.count <= file.count else { return false }
+            let window = file[start..<start + wanted.count]
+            let depth = file[place.line].indentation - wanted[first].indentation
+            return zip(wanted, window).allSatisfy { $0.text == $1.text && ($0.text.isEmpty || $1.indentation - $0.indentation == depth) }
         }
     }
 }

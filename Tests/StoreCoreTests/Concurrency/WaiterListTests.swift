@@ -23,7 +23,7 @@ struct WaiterListTests {
         var random = SplitMix(seed: 7)
         var list = WaiterList<Int>()
         var expected: [(ticket: UInt64, tag: Int)] = []
-        for step in 0..<20_000 {
+        for step in 0..<rounds(20_000, quick: 5_000) {
             switch Int.random(in: 0..<10, using: &random) {
             case 0..<4:
                 expected.append((list.join(step % 5), step % 5))

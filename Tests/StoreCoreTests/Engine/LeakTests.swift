@@ -12,6 +12,9 @@ struct LeakTests {
         case storeClear, prefetch, trigger
     }
 
+    /// The cycles of each case: fewer than elsewhere by default, because there are many cases.
+    private static let cycles = isWholeRun || Cycles.isLongRun ? Cycles.count : 200
+
     private func perform(_ operation: Operation, _ store: Store<Int, Life>, _ counter: LifeCounter, _ round: Int) async throws {
         let handle = store[round % 7]
         switch operation {
@@ -61,8 +64,8 @@ struct LeakTests {
         let store =
             backing == .memory
             ? Store(cacher: MemoryCacher(limit: 7), fetcher: fetcher, time: time) : Store(cacher: cacher, fetcher: fetcher, time: time)
-        let rounds = backing == .plain ? Cycles.count / 4 : Cycles.count
-        for round in 0..<1_000 { try await perform(operation, store, counter, round) }
+        let rounds = backing == .plain ? Self.cycles / 4 : Self.cycles
+        for round in 0..<min(1_000, Self.cycles) { try await perform(operation, store, counter, round) }
         let settled = Memory.resident()
         for round in 0..<rounds {
             try await perform(operation, store, counter, round)
@@ -95,7 +98,7 @@ struct LeakTests {
     @Test func `C15: keys that are no longer live cost nothing`() async throws {
         let counter = LifeCounter()
         let store = Store<Int, Life>(cacher: MemoryCacher(limit: 0)) { _ in counter.make() }
-        let callers = (0..<10_000).map { key in Task { try await store[key].requireData() } }
+        let callers = (0..<rounds(10_000, quick: 2_000)).map { key in Task { try await store[key].requireData() } }
         for caller in callers { _ = try await caller.value }
         try await until("the engine is idle") { store.engineIsIdle }
         #expect(store.liveCapacity <= 64)

@@ -75,7 +75,7 @@ struct PageWindowTests {
         try await observer.next { $0.isCompleted }
         var dice = SplitMix(seed: UInt64(window))
         var (first, last) = (10, 10)
-        for _ in 0..<rounds(200) {
+        for _ in 0..<rounds(200, quick: 100) {
             if dice.below(10) == 0 {
                 book.edition.value += 1
                 await list.invalidate()
@@ -432,7 +432,7 @@ struct PageWindowTests {
         for _ in 0..<100 { await lists[1].requestNextData() }
         let settled = Memory.resident()
         for direction in PageDirection.allCases {
-            for _ in 0..<rounds(10_000, quick: 2_000) {
+            for _ in 0..<rounds(10_000, quick: 400) {
                 let outcome = await direction == .next ? lists[1].requestNextData() : lists[1].requestPrevData()
                 #expect(outcome == .loaded)
             }

@@ -15,7 +15,7 @@ struct StressTests {
     struct Storm: Sendable {
         var keys = 3
         var tasks = 8
-        var operations = rounds(250, quick: 100)
+        var operations = rounds(250, quick: 20)
         var observers = 4
     }
 

@@ -37,7 +37,7 @@ struct FileCrashTests {
     @Test func `F1: after kill -9 at a random moment every acknowledged record, or a newer one, loads complete`() async throws {
         let keys = 5
         var first = 1
-        for _ in 0..<rounds(40, quick: 12) {
+        for _ in 0..<rounds(40, quick: 4) {
             let child = try ChildProcess(program, ["loop", path, "\(first)", "\(keys)"])
             var acknowledged: [Int: Int] = [:]
             var last = first

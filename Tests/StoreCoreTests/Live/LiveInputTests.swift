@@ -36,7 +36,7 @@ struct LiveInputTests {
     }
 
     @Test func `L7: any number of values at once hold the memory of one`() async throws {
-        let flood = Flood(count: max(30_000, rounds(1_000_000, quick: 30_000)))
+        let flood = Flood(count: max(5_000, rounds(1_000_000, quick: 5_000)))
         let store = Store(cacher: MemoryCacher<Int, Int>(), fetcher: flood)
         let before = Memory.resident()
         // An observer that takes only the first state, and one that takes as many as it can.
@@ -94,7 +94,7 @@ struct LiveInputTests {
 
     /// An origin that delivers objects without pause, and knows how many were alive at a time.
     struct LivingFlood: LiveFetcher {
-        let count = 20_000
+        let count = max(4_000, rounds(20_000, quick: 4_000))
         let counter = LifeCounter()
         let peak = WatchedState(0)
 

@@ -46,7 +46,7 @@ struct ModelCheckTests {
         ].flatMap(\.self))
     func `C1 to C25, L1 to L7, O2, O7: random histories of 60 events keep the laws`(setting: ModelSetting) async {
         let walk = ModelWalk(setting)
-        for seed in seeds(100 as UInt64, quick: 5) {
+        for seed in seeds(100 as UInt64, quick: 2) {
             await Task.yield()
             guard let failure = walk.failure(seed: seed) else { continue }
             Issue.record("seed \(seed), \(failure.law), \(walk.description(of: failure))")
@@ -57,7 +57,8 @@ struct ModelCheckTests {
     private func check(_ setting: ModelSetting, preludes: [[ModelEvent]] = []) async {
         var search = ModelSearch(setting, from: ModelWorld.origins(setting))
         let began = ContinuousClock.now
-        await search.run(maxStates: states(2_000), preludes: preludes)
+        // The states of the preludes count too.
+        await search.run(maxStates: states(2_000, quick: preludes.isEmpty ? 60 : 200), preludes: preludes)
         if isLongRun { print("\(search.summary), \(ContinuousClock.now - began)") }
         if let failure = search.failure { Issue.record("\(failure)") }
     }

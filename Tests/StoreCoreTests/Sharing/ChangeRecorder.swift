@@ -59,6 +59,16 @@ func granted(
     return if case .granted(let lease) = try await wait.value(of: "the lease is granted", fileID: fileID, line: line) { lease } else { nil }
 }
 
+/// Adds changes of one key to a shared directory's log, which is compacted when it has more than 2 048.
+func addChanges(_ count: Int, in place: TemporaryDirectory) async throws {
+    let (directory, key) = (SharedDirectory(place.directory), try FileKey(-2))
+    try await directory.perform {
+        try directory.transact { transaction throws(StoreError) in
+            for _ in 0..<count { _ = try transaction.appendChange(of: key, schema: 1) }
+        }
+    }
+}
+
 /// Returns the numbers of a shared directory's log as a new process reads them; `nil` if there are none.
 func changeNumbers(in place: TemporaryDirectory) throws -> ChangeNumbers? {
     let path = place.directory.path + "/.sharing/changes"

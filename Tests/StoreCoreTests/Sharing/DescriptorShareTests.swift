@@ -148,7 +148,8 @@ struct DescriptorShareTests {
         taken?.release()
     }
 
-    @Test func `D10: four hundred fetches, each of which fetches another key, all end`() async throws {
+    @Test func `D10: fetches that fetch another key all end, although there are more of them than leases`() async throws {
+        let count = isWholeRun || isLongRun ? 400 : 2 * DescriptorShare.leaseCount
         let own = WatchedState<Store<Int, Int>?>(nil)
         let store = Store(
             cacher: TieredCacher(over: FileCacher<Int, Int>(directory: place.url, sharing: .processes)),
@@ -160,7 +161,7 @@ struct DescriptorShareTests {
         own.update { $0 = store }
         defer { own.update { $0 = nil } }
         try await withThrowingTaskGroup(of: Int.self) { group in
-            for key in 0..<400 { group.addTask { try await store[key].requireData() } }
+            for key in 0..<count { group.addTask { try await store[key].requireData() } }
             for try await value in group {
                 #expect(value >= 1_000)
                 #expect(openLeases ?? 0 <= DescriptorShare.leaseCount)

@@ -267,7 +267,7 @@ struct SharedDirectoryTests {
             gate.wait()
         }
         try await until { isBusy.withLock { $0 } }
-        for key in 0..<2060 { try await a.cacher.save(record(key), param: key) }
+        try await addChanges(2_060, in: place)
         gate.signal()
         try await until { b.gaps == 1 }
         // The position advances after the gap was delivered.

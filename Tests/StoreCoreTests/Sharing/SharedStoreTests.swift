@@ -71,7 +71,7 @@ struct SharedStoreTests {
             return .success(1)
         }
         let store = process(isTiered: false, fetcher: fetcher).store
-        let end = ContinuousClock.now + .seconds(rounds(40, quick: 3))
+        let end = ContinuousClock.now + .seconds(rounds(40, quick: 1))
         await withTaskGroup { group in
             for _ in 0..<2 {
                 group.addTask {
@@ -347,7 +347,7 @@ struct SharedStoreTests {
         try await Trials.until("the queue is busy") { isBusy.withLock { $0 } }
         await a.store[1].update(10)
         await a.store[2].update(21)
-        for key in 0..<2060 { try await a.cacher.save(record(key), param: 100 + key % 3) }
+        try await addChanges(2_060, in: place)
         gate.signal()
         try await until(observer, shows: 10)
         try await Trials.until("an idle key follows") { await b.store[2].getData(from: .cache) == 21 }

@@ -23,7 +23,7 @@ struct LiveKeysTests {
         var dice = SplitMix(seed: UInt64(spread))
         var (keys, model) = (LiveKeys(), [BoxedKey: (cell: LiveKeys.Key, place: Int)]())
         let known = (0..<60).map { BoxedKey(Clumsy($0, spread: spread)) }
-        for step in 0..<6_000 {
+        for step in 0..<rounds(6_000, quick: 2_000) {
             let key = known[dice.below(known.count)]
             if dice.below(20) < (step / 1_000 % 2 == 0 ? 13 : 7) {
                 let found = dice.below(2) == 0 ? keys[key] : keys.find(HashIndex.hash(key)) { $0 == key }

@@ -65,7 +65,7 @@ struct MemoryEntriesTests {
         var dice = SplitMix(seed: UInt64(spread))
         var (entries, model) = (Entries(), Model())
         let keys = 80
-        for step in 0..<8_000 {
+        for step in 0..<rounds(8_000, quick: 2_000) {
             let key = Clumsy(dice.below(keys), spread: spread)
             switch dice.below(10) {
             case 0...4:

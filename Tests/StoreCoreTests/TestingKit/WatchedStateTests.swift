@@ -74,7 +74,7 @@ struct WatchedStateTests {
     /// A waiter that is canceled before it suspends ends the list of its part, and the next waiter begins another list.
     @Test(.timeLimit(.minutes(hangMinutes)))
     func `waiters of a part are independent of one that is canceled before it suspends`() async throws {
-        for round in 1...rounds(2_000) {
+        for round in 1...rounds(2_000, quick: 400) {
             let waiters = (0..<8).map { number in
                 Task { [state] in
                     try await state.wait(for: "a") { counters in

@@ -9,12 +9,14 @@ public func rounds(_ whole: Int, quick: Int? = nil) -> Int {
     environment("STOREHOUSE_SEEDS") ?? (isWholeRun ? whole : quick ?? whole)
 }
 
-/// Returns the largest number of states that a search visits: a tenth of a whole run, all of it, or `STOREHOUSE_SEEDS` times as many.
+/// Returns the largest number of states that a search visits: a part of a whole run, all of it, or `STOREHOUSE_SEEDS` times as many.
 ///
-/// - Parameter whole: The number of a whole run.
-public func states(_ whole: Int) -> Int {
+/// - Parameters:
+///   - whole: The number of a whole run.
+///   - quick: The number without either variable; by default a tenth.
+public func states(_ whole: Int, quick: Int? = nil) -> Int {
     if let factor: Int = environment("STOREHOUSE_SEEDS") { return whole * max(1, factor) }
-    return isWholeRun ? whole : max(1, whole / 10)
+    return isWholeRun ? whole : quick ?? max(1, whole / 10)
 }
 
 /// Returns the seeds of a randomized test: `STOREHOUSE_SEEDS=300` sets their number, `STOREHOUSE_FIRST=301` the first of them, and
@@ -29,6 +31,21 @@ public func seeds<Seed: FixedWidthInteger>(_ whole: Seed, quick: Seed? = nil, sa
     let usual = isWholeRun ? whole : quick ?? whole
     let first: Seed = environment("STOREHOUSE_FIRST") ?? 1
     return first...(first - 1 + max(1, environment("STOREHOUSE_SEEDS") ?? (isSanitized ? sanitized : nil) ?? usual))
+}
+
+/// Returns the positions that a test of many visits: all of them in a whole run, otherwise every `step`th, the first, the last and the edges.
+///
+/// Each run begins with another of the first positions, unless `STOREHOUSE_SEED=7` selects one.
+///
+/// - Parameters:
+///   - all: The positions of a whole run.
+///   - step: The distance, preferably a prime number: a multiple of the size of a field would visit the same byte of each field.
+///   - edges: The positions at which the behavior changes, such as the ends of records.
+public func positions(_ all: Range<Int>, every step: Int, and edges: [Int] = []) -> [Int] {
+    if isWholeRun || isLongRun { return Array(all) }
+    let seed: UInt = environment("STOREHOUSE_SEED") ?? UInt.random(in: 0..<UInt(step))
+    let (first, edges) = (all.lowerBound + Int(seed % UInt(step)), Set(edges).union([all.lowerBound, all.upperBound - 1]))
+    return all.filter { ($0 - first).isMultiple(of: step) || edges.contains($0) }
 }
 
 /// Returns the bits of a byte that a test of damage flips: all of them in a whole run, otherwise one that differs from byte to byte.

@@ -45,6 +45,8 @@ actor SQLiteCacher<Param: Hashable & Codable & Sendable, Content: Codable & Send
         guard code == 0, let database else { throw Failure(statement: "open", code: code) }
         self.sqlite = sqlite
         self.database = database
+        // These records need not survive the machine, and a slow disk delays each save.
+        _ = try Self.rows("PRAGMA synchronous = OFF", [], sqlite, database)
         _ = try Self.rows("CREATE TABLE IF NOT EXISTS records (key BLOB PRIMARY KEY, record BLOB NOT NULL)", [], sqlite, database)
     }
 
