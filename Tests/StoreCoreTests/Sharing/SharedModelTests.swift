@@ -325,7 +325,7 @@ final class SharedModel {
                 fetchTimes[content] = time
                 user.fetch = (ticket, content)
             case .cancel(let ticket): if user.fetch?.ticket == ticket { user.fetch = nil }
-            case .answer(let id, let answer):
+            case .resume(let id, let answer):
                 guard let bit = user.edits.removeValue(forKey: id) else { return }
                 if case .outdated = answer { user.refused.append(bit) }
             case .report(.droppedUnsaved): drops += 1

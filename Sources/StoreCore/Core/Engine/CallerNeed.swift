@@ -57,7 +57,7 @@ enum CallerNeed: Hashable, Sendable {
 }
 
 @usableFromInline
-enum CallerAnswer<Content: Sendable>: Sendable {
+enum CallerResult<Content: Sendable>: Sendable {
     case content(Content)
     case failure(any Error)
     case done

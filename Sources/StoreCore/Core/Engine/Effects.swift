@@ -1,7 +1,7 @@
 /// The effects of a transition that wait until the lock is released, because each of them may run user code.
 struct Effects {
     enum Parcel {
-        case answer(Reply<CallerAnswer<BoxedContent>>, CallerAnswer<BoxedContent>)
+        case resume(SharedResult<CallerResult<BoxedContent>>, CallerResult<BoxedContent>)
         case cancellation(Task<Void, Never>)
         // Indirect, because only stores with an event hook send events.
         indirect case event(StoreEvent<BoxedKey>)
@@ -29,7 +29,7 @@ struct Effects {
         guard !parcels.isEmpty else { return observers.forEach { $0.resume() } }
         parcels.forEach { parcel in
             switch parcel {
-            case .answer(let reply, let answer): reply.put(answer)
+            case .resume(let reply, let answer): reply.put(answer)
             case .cancellation, .event: break
             }
         }

@@ -140,7 +140,7 @@ extension StoreEngine {
     @inline(never)
     func ask(
         _ param: BoxedKey, _ need: CallerNeed, id: CallerID, within scope: FetchScope, isolation: isolated (any Actor)? = #isolation
-    ) async -> CallerAnswer<BoxedContent> {
+    ) async -> CallerResult<BoxedContent> {
         let wait = FetchWait(scope)
         defer { wait.end() }
         // Refuses before the machine begins a fetch, which would interrupt and restart the page request that waits here.

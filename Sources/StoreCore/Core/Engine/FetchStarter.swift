@@ -6,7 +6,7 @@ final class FetchStarter: Sendable {
     typealias Work = @concurrent @Sendable () async -> Void
 
     /// The fetch to run; `nil` if the starter was released unused.
-    private let work = Reply<Work?>()
+    private let work = SharedResult<Work?>()
     private let task: Task<Void, Never>
 
     /// Creates a waiting task, with the priority and the task-local values of the current one.

@@ -126,7 +126,7 @@ final class Fetches: Sendable {
         if let places { place = try await FetchTurn.take(places, within: nil) }
         defer { place?.release() }
         guard let timeLimit else { return try await respondIntercepted(request) }
-        let result = Reply<Outcome>()
+        let result = SharedResult<Outcome>()
         // Not a child task, because an attempt that ignores its cancellation is left behind.
         let attempt = Task { [self] in
             do { result.put(.success(try await respondIntercepted(request))) } catch { result.put(.failure(error)) }

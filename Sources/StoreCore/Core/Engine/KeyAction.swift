@@ -67,7 +67,7 @@ enum KeyAction<Content: Sendable> {
     /// Cancel a fetch. The machine drops what the fetch still reports.
     case cancel(Ticket)
     /// Resume a caller. The machine has already removed it, unless it waits for `.acceptedContent`.
-    case answer(CallerID, CallerAnswer<Content>)
+    case resume(CallerID, CallerResult<Content>)
     /// Report an event of the store.
     case report(StoreEventKind)
 }

@@ -188,9 +188,9 @@ extension KeyMachine {
         origin.forgetKeys()
         supersedePages(&transition)
         if book.held == nil || isSuperseding { create(first, &transition) }
-        if desk.hasCallersOfContent || !wasRead { answerAfterUpdate(&transition) }
+        if desk.hasCallersOfContent || !wasRead { resumeAfterUpdate(&transition) }
         // No fetch begins again, so nothing else would end the wait.
-        if desk.refreshCallers > 0 { answerCallers(&transition) { $0 == .refresh ? .done : nil } }
+        if desk.refreshCallers > 0 { resumeCallers(&transition) { $0 == .refresh ? .done : nil } }
         if !wasRead { readmitCallers(&transition) }
         endTransition(&transition)
     }
@@ -211,8 +211,8 @@ extension KeyMachine {
     mutating func serveTemporary(_ transition: inout Transition) {
         (wakes.triggerPending, wakes.refetchesAtDeadline) = (false, false)
         book.held?.deadline = .distantFuture
-        answerAfterUpdate(&transition)
-        answerCallers(&transition) { $0 == .refresh ? .done : nil }
+        resumeAfterUpdate(&transition)
+        resumeCallers(&transition) { $0 == .refresh ? .done : nil }
     }
 
     /// Whether one of these commands alone creates the entity of this key.

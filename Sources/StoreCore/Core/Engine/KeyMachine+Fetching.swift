@@ -143,14 +143,14 @@ extension KeyMachine {
             record.isInvalidated = false
             accept(record, keepingContent: !isCut, .fetched(over: flight.base), &transition)
         }
-        answerAfterFetch(&transition)
+        resumeAfterFetch(&transition)
     }
 
     /// Resumes the callers that waited for a fetch with its result.
-    mutating func answerAfterFetch(_ transition: inout Transition) {
+    mutating func resumeAfterFetch(_ transition: inout Transition) {
         let (content, revision) = (self.content, book.revision)
         // Content with a lifetime of zero is valid for the callers that waited for this fetch (C11).
-        answerCallers(&transition) { need in
+        resumeCallers(&transition) { need in
             switch need {
             case .content, .origin: content.map { .content($0) }
             case .freshness, .prefetch: .done
@@ -173,10 +173,10 @@ extension KeyMachine {
     mutating func flightFailed(_ error: any Error, _ transition: inout Transition) {
         fail(error, &transition)
         failInterruptedPages(error, &transition)
-        let contentAnswer = failureAnswer(error, &transition)
-        answerCallers(&transition) { need in
+        let contentResult = failureResult(error, &transition)
+        resumeCallers(&transition) { need in
             switch need {
-            case .content: contentAnswer
+            case .content: contentResult
             case .origin: .failure(error)
             case .freshness, .prefetch, .refresh: .done
             case .pageAfterFetch: .page(.notLoadedYet)

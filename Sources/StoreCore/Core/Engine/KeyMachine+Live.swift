@@ -150,7 +150,7 @@ extension KeyMachine {
         let revision = book.revision
         origin.changeStream { ($0.last, $0.revision) = (.accepted, revision) }
         if wakes.refetchesAfterMutations { wakes.refetchesAfterMutations = false }
-        if desk.fetchCallers > 0 { answerAfterFetch(&transition) }
+        if desk.fetchCallers > 0 { resumeAfterFetch(&transition) }
     }
 
     /// Keeps the stream's last value, because the accepted content is about to be set by others (L3).
@@ -206,8 +206,8 @@ extension KeyMachine {
         fail(failure, &transition)
         if desk.fetchCallers > 0 {
             // The others wait for the next connection.
-            let stale = staleAnswer(failure, &transition)
-            answerCallers(&transition) { $0 == .content ? stale : nil }
+            let stale = staleResult(failure, &transition)
+            resumeCallers(&transition) { $0 == .content ? stale : nil }
         }
     }
 

@@ -4,7 +4,7 @@ extension KeyMachine {
     /// A caller requests a page; the accepted content is known.
     mutating func admitPage(
         _ id: CallerID, _ direction: PageDirection, continueWhenError: Bool, _ transition: inout Transition
-    ) -> CallerAnswer<Content>? {
+    ) -> CallerResult<Content>? {
         if origin.awaitsKeys {
             desk.register(id, .page(direction, continueWhenError: continueWhenError))
             return nil
@@ -78,7 +78,7 @@ extension KeyMachine {
         }
         extendHeld(by: page, fetched.details, list, direction, &transition)
         acceptedContentChanged(.derived, &transition)
-        answerPage(direction, asked: .loaded, joined: .joined, &transition)
+        resumePageCallers(direction, asked: .loaded, joined: .joined, &transition)
     }
 
     /// Adds a page in place. The array is copied only if a snapshot of it is in use.
@@ -108,7 +108,7 @@ extension KeyMachine {
 
     private mutating func pageFailed(_ direction: PageDirection, _ error: any Error, _ transition: inout Transition) {
         self[direction].failure = error
-        answerPage(direction, asked: .failed(error), joined: .failed(error), &transition)
+        resumePageCallers(direction, asked: .failed(error), joined: .failed(error), &transition)
     }
 
     /// Drops page requests permanently, because the list is reset or its keys are replaced.
@@ -116,7 +116,7 @@ extension KeyMachine {
         interruptPages(&transition)
         for direction in PageDirection.allCases where self[direction].isInterrupted {
             self[direction].isInterrupted = false
-            answerPage(direction, asked: .superseded, joined: .superseded, &transition)
+            resumePageCallers(direction, asked: .superseded, joined: .superseded, &transition)
         }
     }
 
@@ -145,7 +145,7 @@ extension KeyMachine {
             if let key = pageKey(direction) {
                 startPage(direction, key, &transition)
             } else {
-                answerPage(direction, asked: .noPage, joined: .noPage, &transition)
+                resumePageCallers(direction, asked: .noPage, joined: .noPage, &transition)
             }
         }
     }
@@ -154,7 +154,7 @@ extension KeyMachine {
     mutating func failInterruptedPages(_ error: any Error, _ transition: inout Transition) {
         for direction in PageDirection.allCases where self[direction].isInterrupted {
             self[direction].isInterrupted = false
-            answerPage(direction, asked: .failed(error), joined: .failed(error), &transition)
+            resumePageCallers(direction, asked: .failed(error), joined: .failed(error), &transition)
         }
     }
 
@@ -221,10 +221,10 @@ extension KeyMachine {
         return left == 0
     }
 
-    private mutating func answerPage(
+    private mutating func resumePageCallers(
         _ direction: PageDirection, asked: PageRequest, joined: PageRequest, _ transition: inout Transition
     ) {
-        answerCallers(&transition) { need in
+        resumeCallers(&transition) { need in
             switch need {
             case .page(direction, continueWhenError: _): .page(asked)
             case .joinedPage(direction): .page(joined)

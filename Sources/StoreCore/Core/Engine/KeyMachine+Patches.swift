@@ -83,7 +83,7 @@ extension KeyMachine {
             if book.held?.record.details != nil { record.fields = fields(after: content, .kept) }
             accept(record, .confirmed, &transition)
             wakes.refetchesAfterMutations = false
-            if desk.hasCallersOfContent { answerAfterUpdate(&transition) }
+            if desk.hasCallersOfContent { resumeAfterUpdate(&transition) }
             return true
         case .part(let replace):
             changeHeld(&transition, replace)

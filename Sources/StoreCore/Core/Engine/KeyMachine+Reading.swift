@@ -36,8 +36,8 @@ extension KeyMachine {
     /// A caller has arrived.
     ///
     /// - Returns: The result, if there is one already. Otherwise the caller is registered, and an action resumes it.
-    mutating func callerArrived(_ id: CallerID, needing need: CallerNeed, _ transition: inout Transition) -> CallerAnswer<Content>? {
-        var answer: CallerAnswer<Content>?
+    mutating func callerArrived(_ id: CallerID, needing need: CallerNeed, _ transition: inout Transition) -> CallerResult<Content>? {
+        var answer: CallerResult<Content>?
         if origin.isKnown || need.isSavedNeed || need == .allSaved {
             answer = admit(id, need, &transition)
         } else {
@@ -56,17 +56,17 @@ extension KeyMachine {
     }
 
     /// Returns a caller's result, or registers the caller and starts the work that it waits for. The accepted content is known.
-    private mutating func admit(_ id: CallerID, _ need: CallerNeed, _ transition: inout Transition) -> CallerAnswer<Content>? {
+    private mutating func admit(_ id: CallerID, _ need: CallerNeed, _ transition: inout Transition) -> CallerResult<Content>? {
         switch need {
         case .prefetch where desk.callers.contains { $0.value == .prefetch }:
             // A key that is prefetched twice is fetched once and takes one place in the queue.
             return .done
         case .content, .freshness, .prefetch:
-            if let answer = answerFromAccepted(need, &transition) { return answer }
+            if let answer = resultFromAccepted(need, &transition) { return answer }
             desk.register(id, need)
             startFlight(forceRefresh: false, &transition)
         case .cached:
-            return cachedAnswer(&transition)
+            return cachedResult(&transition)
         case .origin:
             // The newest value of a connected stream is what the origin has.
             if origin.isConnected, let content { return .content(content) }
@@ -92,7 +92,7 @@ extension KeyMachine {
     }
 
     /// The result that needs no wait: valid content, stale content that a policy allows, or a failure that holds off fetches (C3, C12).
-    private mutating func answerFromAccepted(_ need: CallerNeed, _ transition: inout Transition) -> CallerAnswer<Content>? {
+    private mutating func resultFromAccepted(_ need: CallerNeed, _ transition: inout Transition) -> CallerResult<Content>? {
         // `validate()` fetches again after a failure: valid content alone would leave the error on screen.
         if let held = book.held, let content, held.isValid(at: transition.now), need != .freshness || origin.failure == nil {
             report(.hit, &transition)
@@ -110,15 +110,15 @@ extension KeyMachine {
         }
         if origin.flight == nil, let failure = origin.failure, origin.isStreaming {
             // Callers wait for the next connection of a stream (L4).
-            return need == .content ? staleAnswer(failure.error, &transition) : nil
+            return need == .content ? staleResult(failure.error, &transition) : nil
         }
         if origin.flight == nil, let failure = origin.failure, origin.holdsOff(at: transition.now) {
-            return need == .content ? failureAnswer(failure.error, &transition) : .done
+            return need == .content ? failureResult(failure.error, &transition) : .done
         }
         return nil
     }
 
-    private func cachedAnswer(_ transition: inout Transition) -> CallerAnswer<Content> {
+    private func cachedResult(_ transition: inout Transition) -> CallerResult<Content> {
         if let held = book.held, let content, held.isValid(at: transition.now) {
             report(.hit, &transition)
             return .content(content)
@@ -132,12 +132,12 @@ extension KeyMachine {
     }
 
     /// The result of a `.content` caller after a failed fetch: stale content if a policy allows it, otherwise the error (RFC 5861 §4).
-    func failureAnswer(_ error: any Error, _ transition: inout Transition) -> CallerAnswer<Content> {
-        staleAnswer(error, &transition) ?? .failure(error)
+    func failureResult(_ error: any Error, _ transition: inout Transition) -> CallerResult<Content> {
+        staleResult(error, &transition) ?? .failure(error)
     }
 
     /// The content that a policy allows in place of an error.
-    func staleAnswer(_ error: any Error, _ transition: inout Transition) -> CallerAnswer<Content>? {
+    func staleResult(_ error: any Error, _ transition: inout Transition) -> CallerResult<Content>? {
         if let held = book.held, let content {
             let window = held.record.freshness.staleIfError ?? rules.policy.staleIfError
             // A refresh may have been requested while the content was valid.
@@ -197,13 +197,13 @@ extension KeyMachine {
 
     /// Fails the callers that depend on the cacher alone: for `.cache`, and for an invalidation to be saved.
     private mutating func failCacheCallers(_ error: any Error, _ transition: inout Transition) {
-        answerCallers(&transition) { need in need == .cached || need == .allSaved ? .failure(error) : nil }
+        resumeCallers(&transition) { need in need == .cached || need == .allSaved ? .failure(error) : nil }
     }
 
     /// A record that could not be read cannot be invalidated. The key stays live, so that the record is not served when it can be read again.
     mutating func invalidationFailed(_ error: any Error, _ transition: inout Transition) {
         noteUnsavedChange(.invalidation, &transition)
-        answerCallers(&transition) { need in need == .allSaved ? .failure(error) : nil }
+        resumeCallers(&transition) { need in need == .allSaved ? .failure(error) : nil }
         settleInvalidation(&transition)
     }
 
@@ -213,7 +213,7 @@ extension KeyMachine {
         guard origin.isKnown else { return }
         for (id, need) in desk.callers where need == .acceptedContent || need == .allSaved {
             desk.forget(id)
-            if let answer = admit(id, need, &transition) { transition.actions.append(.answer(id, answer)) }
+            if let answer = admit(id, need, &transition) { transition.actions.append(.resume(id, answer)) }
         }
     }
 
@@ -244,17 +244,17 @@ extension KeyMachine {
         let inOrder = desk.callers.sorted { ($0.value.isPageNeed ? 1 : 0, $0.key) < ($1.value.isPageNeed ? 1 : 0, $1.key) }
         for (id, need) in inOrder where !need.isSavedNeed {
             desk.forget(id)
-            if let answer = admit(id, need, &transition) { transition.actions.append(.answer(id, answer)) }
+            if let answer = admit(id, need, &transition) { transition.actions.append(.resume(id, answer)) }
         }
     }
 
     // MARK: Answers
 
     /// Resumes each caller for which `choose` returns a result.
-    mutating func answerCallers(_ transition: inout Transition, _ choose: (CallerNeed) -> CallerAnswer<Content>?) {
+    mutating func resumeCallers(_ transition: inout Transition, _ choose: (CallerNeed) -> CallerResult<Content>?) {
         for (id, need) in desk.callers {
             guard let answer = choose(need) else { continue }
-            transition.actions.append(.answer(id, answer))
+            transition.actions.append(.resume(id, answer))
             desk.forget(id)
         }
     }

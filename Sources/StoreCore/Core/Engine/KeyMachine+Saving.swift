@@ -66,8 +66,8 @@ extension KeyMachine {
         saving.tried = revision
         noteUnsavedChange(failure == nil ? nil : .content, &transition)
         guard !desk.callers.isEmpty else { return }
-        let answer = failure.map { CallerAnswer<Content>.failure($0) } ?? .done
-        answerCallers(&transition) { need in
+        let answer = failure.map { CallerResult<Content>.failure($0) } ?? .done
+        resumeCallers(&transition) { need in
             switch need {
             case .saved(let awaited), .savedEdit(let awaited): awaited <= revision ? answer : nil
             default: nil
@@ -96,7 +96,7 @@ extension KeyMachine {
     }
 
     /// Lets a caller wait until the cacher has all content accepted so far. Retries a failed save first.
-    mutating func admitSaver(_ id: CallerID, _ transition: inout Transition) -> CallerAnswer<Content>? {
+    mutating func admitSaver(_ id: CallerID, _ transition: inout Transition) -> CallerResult<Content>? {
         retrySave(&transition)
         if desk.invalidatePending {
             desk.register(id, .allSaved)

@@ -93,7 +93,7 @@ extension KeyMachine {
         saving.withdraw()
         learn(revision)
         // The changes of these callers are applied again, to the newer content.
-        answerCallers(&transition) { need in if case .savedEdit = need { .outdated } else { nil } }
+        resumeCallers(&transition) { need in if case .savedEdit = need { .outdated } else { nil } }
         adopt(newer, &transition)
         if invalidates { invalidateNewest(&transition) }
         readAgain(&transition)
@@ -217,7 +217,7 @@ extension KeyMachine {
         transition.publishes = true
         saveEnded(book.revision, failure: nil, &transition)
         if isUsable {
-            if desk.hasCallersOfContent { answerAfterUpdate(&transition) }
+            if desk.hasCallersOfContent { resumeAfterUpdate(&transition) }
             if !origin.isStreaming, forceRefresh || desk.refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
         } else if wasFetching || newer.record.isInvalidated {
             restartIfWanted(forceRefresh: forceRefresh, &transition)
@@ -299,6 +299,6 @@ extension KeyMachine {
         report(.droppedUnsaved, &transition)
         let error = StoreError(
             .cacherFailed, "saving a change: another user of the cacher has changed the key since; apply the change to the newer content")
-        answerCallers(&transition) { need in if case .saved = need { .failure(error) } else { nil } }
+        resumeCallers(&transition) { need in if case .saved = need { .failure(error) } else { nil } }
     }
 }

@@ -35,7 +35,7 @@ extension KeyMachine {
         // No record will tell whether it contains the changes of delivered commands.
         if !wasRead, book.patches.first?.isConfirmed == true { foldConfirmed(&transition) }
         // Skips the scan if no caller can be resumed: thousands may wait for the cacher or for a refresh, and updates are as frequent.
-        if desk.hasCallersOfContent || !wasRead { answerAfterUpdate(&transition) }
+        if desk.hasCallersOfContent || !wasRead { resumeAfterUpdate(&transition) }
         if !origin.isStreaming, forceRefresh || desk.refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
         // Page requests that waited for the old keys continue, too.
         if !wasRead || (awaitedKeys && !origin.awaitsKeys) { readmitCallers(&transition) }
@@ -44,9 +44,9 @@ extension KeyMachine {
     }
 
     /// Resumes callers that no longer need a fetch with the content.
-    mutating func answerAfterUpdate(_ transition: inout Transition) {
-        let answer = content.map { CallerAnswer.content($0) }
-        answerCallers(&transition) { need in
+    mutating func resumeAfterUpdate(_ transition: inout Transition) {
+        let answer = content.map { CallerResult.content($0) }
+        resumeCallers(&transition) { need in
             switch need {
             case .content, .origin, .cached: answer
             case .freshness, .prefetch: .done
@@ -101,7 +101,7 @@ extension KeyMachine {
         transition.isWriting = true
         let forceRefresh = dropFlight(&transition) || desk.forceRefreshPending || desk.refreshCallers > 0
         // A prefetch does not fetch cleared content again.
-        if desk.hasCallersOfContent { answerCallers(&transition) { $0 == .prefetch ? .done : nil } }
+        if desk.hasCallersOfContent { resumeCallers(&transition) { $0 == .prefetch ? .done : nil } }
         forgetPending(&transition)
         let (wasRead, awaitedKeys) = (origin.isKnown, origin.awaitsKeys)
         origin.forgetKeys()
@@ -207,7 +207,7 @@ extension KeyMachine {
 extension KeyMachine {
     /// The store is closed: fails the callers, except those that wait for a save, and drops everything but the pending save.
     mutating func closed(_ transition: inout Transition) {
-        answerCallers(&transition) { need in
+        resumeCallers(&transition) { need in
             switch need {
             case .saved, .savedEdit, .allSaved: nil
             default: .failure(StoreError.closedStore)

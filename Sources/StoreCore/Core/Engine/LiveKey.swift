@@ -11,9 +11,9 @@ struct LiveKey {
     let place: Int
 
     /// The callers that wait for a result of the machine.
-    var callers: [CallerID: Reply<CallerAnswer<BoxedContent>>] = [:]
+    var callers: [CallerID: SharedResult<CallerResult<BoxedContent>>] = [:]
     /// The callers that wait for the content; the machine counts them as one.
-    var crowd: (id: CallerID, reply: Reply<CallerAnswer<BoxedContent>>)?
+    var callerGroup: (id: CallerID, reply: SharedResult<CallerResult<BoxedContent>>)?
 
     /// The edits with a refused save. Their callers apply them again, to the newer content of another user.
     private var refusedEdits: [CallerID] = []
@@ -92,35 +92,35 @@ struct LiveKey {
     }
 
     /// Removes the callers that the machine knows by this number.
-    mutating func takeCallers(_ id: CallerID) -> Reply<CallerAnswer<BoxedContent>>? {
-        guard let crowd, crowd.id == id else {
+    mutating func takeCallers(_ id: CallerID) -> SharedResult<CallerResult<BoxedContent>>? {
+        guard let callerGroup, callerGroup.id == id else {
             defer { if callers.isEmpty { callers = [:] } }
             return callers.removeValue(forKey: id)
         }
-        self.crowd = nil
-        return crowd.reply
+        self.callerGroup = nil
+        return callerGroup.reply
     }
 
     /// A caller of a temporary key. Its reply is `nil` if it has its result and only keeps the key live.
-    typealias MovedCaller = (id: CallerID, need: CallerNeed, reply: Reply<CallerAnswer<BoxedContent>>?, isCrowd: Bool)
+    typealias MovedCaller = (id: CallerID, need: CallerNeed, reply: SharedResult<CallerResult<BoxedContent>>?, isCallerGroup: Bool)
 
     /// Ends the work for this key, because another one has replaced it, and removes the callers that the other key can serve.
     mutating func callersMoved(_ transition: inout KeyMachine<BoxedContent>.Transition) -> [MovedCaller] {
         machine.replaced(&transition).map { id, need in
-            let isCrowd = crowd?.id == id
-            return (id, need, takeCallers(id), isCrowd)
+            let isCallerGroup = callerGroup?.id == id
+            return (id, need, takeCallers(id), isCallerGroup)
         }
     }
 
     /// A caller of a temporary key arrives at this key, which has replaced it.
     mutating func callerMoved(_ caller: MovedCaller, _ transition: inout KeyMachine<BoxedContent>.Transition) {
-        if caller.isCrowd, crowd == nil, let reply = caller.reply {
-            crowd = (caller.id, reply)
+        if caller.isCallerGroup, callerGroup == nil, let reply = caller.reply {
+            callerGroup = (caller.id, reply)
         } else {
             callers[caller.id] = caller.reply
         }
         guard let answer = machine.callerArrived(caller.id, needing: caller.need, &transition) else { return }
-        transition.actions.append(.answer(caller.id, answer))
+        transition.actions.append(.resume(caller.id, answer))
     }
 
     /// Returns the key's identity in the graph of waits, and creates it if needed.

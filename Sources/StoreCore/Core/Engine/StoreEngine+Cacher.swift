@@ -6,8 +6,8 @@ internal import Foundation
 
 // Carries out the calls of the cacher's queue, and reports their ends to it and to the machines (C6).
 
-typealias ClearReply = Reply<Result<Void, any Error>>
-typealias KeysReply = Reply<Result<[BoxedKey]?, any Error>>
+typealias ClearingResult = SharedResult<Result<Void, any Error>>
+typealias ListingResult = SharedResult<Result<[BoxedKey]?, any Error>>
 
 extension StoreEngine {
     /// A call of the cacher of a store, and whether it runs.
@@ -171,7 +171,7 @@ extension StoreEngine {
     /// - Returns: Whether everything was forgotten; `false` only for a closed store.
     @discardableResult
     func clearEverything(unlessClosed: Bool = false) async throws -> Bool {
-        let (id, reply) = (nextID(), ClearReply())
+        let (id, reply) = (nextID(), ClearingResult())
         guard beginClearing(id, reply, unlessClosed: unlessClosed) else { return false }
         if backing != nil, waitsForItself() { throw StoreError.insideCall }
         let result = await cleared(id, reply)
@@ -183,7 +183,7 @@ extension StoreEngine {
 
     /// Waits until the cacher is empty. Cancellation ends the wait, and the clearing continues.
     private func cleared(
-        _ id: CallerID, _ reply: ClearReply, isolation: isolated (any Actor)? = #isolation
+        _ id: CallerID, _ reply: ClearingResult, isolation: isolated (any Actor)? = #isolation
     ) async -> Result<Void, any Error> {
         await reply.value {
             state.withLock { state in
@@ -195,7 +195,7 @@ extension StoreEngine {
     }
 
     /// - Returns: `false` for a closed store that must not be cleared any longer, because its cacher's place may belong to another one.
-    private func beginClearing(_ id: CallerID, _ reply: ClearReply, unlessClosed: Bool) -> Bool {
+    private func beginClearing(_ id: CallerID, _ reply: ClearingResult, unlessClosed: Bool) -> Bool {
         var effects = Effects()
         let begins = state.withLock { state in
             if unlessClosed, state.isClosed { return false }
@@ -250,7 +250,7 @@ extension StoreEngine {
     func knownKeys() async throws -> [BoxedKey]? {
         try checkOpen()
         guard backing != nil else { return front?.keys() }
-        let (id, reply) = (nextID(), KeysReply())
+        let (id, reply) = (nextID(), ListingResult())
         state.withLock { state in
             state.listings[id] = reply
             state.queue.list(id)
@@ -299,16 +299,16 @@ extension StoreEngine {
     private struct Save: Sendable {
         let param: BoxedKey
         let id: CallerID
-        let reply: Reply<CallerAnswer<BoxedContent>>
+        let reply: SharedResult<CallerResult<BoxedContent>>
     }
 
     /// Registers a caller at each key with a pending save, and retries failed saves.
-    private func beginWaiting(_ param: BoxedKey?) -> (saves: [Save], clearing: (id: CallerID, reply: ClearReply)?) {
+    private func beginWaiting(_ param: BoxedKey?) -> (saves: [Save], clearing: (id: CallerID, reply: ClearingResult)?) {
         var effects = Effects()
-        let waiting = state.withLock { state -> ([Save], (id: CallerID, reply: ClearReply)?) in
+        let waiting = state.withLock { state -> ([Save], (id: CallerID, reply: ClearingResult)?) in
             let keys = param.map { [state.live[state.resolve($0)]].compactMap { $0 } } ?? state.live.values
             let saves = keys.compactMap { key in take(key, &state, &effects) { key, transition in beginWaiting(&key, &transition) } }
-            let (id, reply) = (nextID(), ClearReply())
+            let (id, reply) = (nextID(), ClearingResult())
             guard state.queue.awaitClearing(id) else { return (saves, nil) }
             state.clearers[id] = reply
             return (saves, (id, reply))
@@ -322,7 +322,7 @@ extension StoreEngine {
         let id = nextID()
         let answer = key.machine.callerArrived(id, needing: .allSaved, &transition)
         if case .done = answer { return nil }
-        let save = Save(param: key.param, id: id, reply: Reply())
+        let save = Save(param: key.param, id: id, reply: SharedResult())
         if let answer { save.reply.put(answer) } else { key.callers[id] = save.reply }
         return save
     }

@@ -6,7 +6,7 @@ extension StoreEngine {
     /// - Returns: The result; `.cancelled` as soon as the caller's task is canceled.
     func ask(
         _ param: BoxedKey, _ need: CallerNeed, id: CallerID? = nil, isolation: isolated (any Actor)? = #isolation
-    ) async -> CallerAnswer<BoxedContent> {
+    ) async -> CallerResult<BoxedContent> {
         if Task.isCancelled { return .cancelled }
         let id = id ?? nextID()
         if need.wantsFetch, let scope = FetchScope.active { return await ask(param, need, id: id, within: scope) }
@@ -23,8 +23,8 @@ extension StoreEngine {
     ///   - begin: Passes the fact to the machine under the lock, even if the task is canceled. Returns the result, if there is one already.
     func ask(
         _ param: BoxedKey, id: CallerID, _ need: CallerNeed, isolation: isolated (any Actor)? = #isolation,
-        _ begin: @Sendable (inout KeyMachine<BoxedContent>, CallerID, inout Transition) -> CallerAnswer<BoxedContent>?
-    ) async -> CallerAnswer<BoxedContent> {
+        _ begin: @Sendable (inout KeyMachine<BoxedContent>, CallerID, inout Transition) -> CallerResult<BoxedContent>?
+    ) async -> CallerResult<BoxedContent> {
         switch pose(param, id, begin) {
         case .answered(let answer):
             return answer
@@ -42,11 +42,11 @@ extension StoreEngine {
     @inline(never)
     func pose(
         _ param: BoxedKey, _ id: CallerID,
-        _ begin: @Sendable (inout KeyMachine<BoxedContent>, CallerID, inout Transition) -> CallerAnswer<BoxedContent>?
+        _ begin: @Sendable (inout KeyMachine<BoxedContent>, CallerID, inout Transition) -> CallerResult<BoxedContent>?
     ) -> Asked {
         transition(param) { key, transition in
             if let answer = begin(&key.machine, id, &transition) { return .answered(answer) }
-            let reply = Reply<CallerAnswer<BoxedContent>>()
+            let reply = SharedResult<CallerResult<BoxedContent>>()
             key.callers[id] = reply
             return .waiting(reply)
         } ?? .answered(.failure(StoreError.closedStore))
@@ -54,15 +54,15 @@ extension StoreEngine {
 
     /// A result at once, or a reply to wait for.
     enum Asked: Sendable {
-        case answered(CallerAnswer<BoxedContent>)
-        case waiting(Reply<CallerAnswer<BoxedContent>>)
+        case answered(CallerResult<BoxedContent>)
+        case waiting(SharedResult<CallerResult<BoxedContent>>)
     }
 
     /// Removes a caller that was canceled or no longer needs the accepted content.
     func release(_ id: CallerID, of param: BoxedKey) {
         transitionIfLive(param) { key, transition in
             key.machine.callerLeft(id, &transition)
-            if key.callers[id] != nil { transition.actions.append(.answer(id, .cancelled)) }
+            if key.callers[id] != nil { transition.actions.append(.resume(id, .cancelled)) }
         }
     }
 
@@ -110,7 +110,7 @@ extension StoreEngine {
         let engine: StoreEngine
         let param: BoxedKey
         let id: CallerID
-        let reply: Reply<CallerAnswer<BoxedContent>>
+        let reply: SharedResult<CallerResult<BoxedContent>>
 
         /// Waits until the change or a newer one is saved, the save has failed, or the task is canceled.
         @usableFromInline
@@ -154,7 +154,7 @@ extension StoreEngine {
                 let newRevision = key.machine.updated(updated, as: .derived, &transition)
                 _ = key.editsEnded(refused)
                 if let answer = key.machine.callerArrived(id, needing: .savedEdit(newRevision), &transition) { return .answered(answer) }
-                let reply = Reply<CallerAnswer<BoxedContent>>()
+                let reply = SharedResult<CallerResult<BoxedContent>>()
                 key.callers[id] = reply
                 return .waiting(reply)
             }

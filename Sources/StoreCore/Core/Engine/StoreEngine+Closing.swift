@@ -54,7 +54,7 @@ extension StoreEngine {
     /// Waits until no fetch and no call of the cacher runs, and the cacher does nothing in the background.
     private func waitUntilIdle() async throws {
         try await fetches.running.wait { $0 == 0 ? () : nil }
-        let idle = Reply<Bool>()
+        let idle = SharedResult<Bool>()
         state.withLock { state in
             state.idleWaiters.append(idle)
             resumeIdleWaiters(&state)

@@ -114,7 +114,7 @@ extension StoreEngine {
     /// The result of taking one key.
     private enum PrefetchStep: Sendable {
         case answered
-        case fetching(Reply<CallerAnswer<BoxedContent>>)
+        case fetching(SharedResult<CallerResult<BoxedContent>>)
     }
 
     /// Takes the next key and passes it to its machine.
@@ -151,7 +151,7 @@ extension StoreEngine {
             guard !batch.isCancelled, let key = liveKey(param, &state, &effects) else { return .answered }
             let step = take(key, &state, &effects) { key, transition -> PrefetchStep in
                 if key.machine.callerArrived(id, needing: .prefetch, &transition) != nil { return .answered }
-                let reply = Reply<CallerAnswer<BoxedContent>>()
+                let reply = SharedResult<CallerResult<BoxedContent>>()
                 key.callers[id] = reply
                 return .fetching(reply)
             }

@@ -171,7 +171,7 @@ extension StoreEngine {
                 if isLinked, key.machine.book.held != nil { return nil }
                 let revision = key.machine.updated(content, &transition)
                 if let answer = key.machine.callerArrived(id, needing: .saved(revision), &transition) { return .answered(answer) }
-                let reply = Reply<CallerAnswer<BoxedContent>>()
+                let reply = SharedResult<CallerResult<BoxedContent>>()
                 key.callers[id] = reply
                 return .waiting(reply)
             }

@@ -8,7 +8,7 @@ internal import Synchronization
 /// Drives the machines of all live keys of a store under one lock, and carries out their actions.
 ///
 /// Under the lock a machine decides, and callers are registered. Resuming, canceling, and user code happen outside it. The extensions:
-/// `+Calling` callers, `+Crowding` many callers at once, `+Observing` observers, `+Cacher` the cacher, `+Sharing` a shared cacher,
+/// `+Calling` callers, `+CallerGroups` many callers at once, `+Observing` observers, `+Cacher` the cacher, `+Sharing` a shared cacher,
 /// `+FrontMemory` the memory in front of the cacher, `+Fetching` fetches and time, `+Live` streams, `+Prefetching` the prefetch queue,
 /// `+Commands` the commands of an outbox, `+Elements` those that change an element in all lists, `+Whole` operations on all keys, `+Closing` the end of all work.
 @usableFromInline
@@ -216,10 +216,10 @@ package final class StoreEngine: Sendable {
             key.fetches.append((ticket, task, transition.now))
         case .cancel(let ticket):
             if let task = key.takeFetch(ticket) { effects.parcels.append(.cancellation(task)) }
-        case .answer(let id, let answer):
+        case .resume(let id, let answer):
             if case .outdated = answer { key.editRefused(id) }
             // A caller that waits for `.acceptedContent` has already received its result.
-            if let reply = key.takeCallers(id) { effects.parcels.append(.answer(reply, answer)) }
+            if let reply = key.takeCallers(id) { effects.parcels.append(.resume(reply, answer)) }
         case .report(let kind):
             state.report(kind, key.param, &effects)
         }
@@ -235,8 +235,8 @@ struct EngineState {
     var events: UInt64 = 0
     /// The calls of the cacher, and the callers of the calls that concern all keys.
     var queue = CacherQueue<BoxedKey>()
-    var clearers: [CallerID: ClearReply] = [:]
-    var listings: [CallerID: KeysReply] = [:]
+    var clearers: [CallerID: ClearingResult] = [:]
+    var listings: [CallerID: ListingResult] = [:]
     var triggers: [CallerID: Task<Void, Never>] = [:]
     var restingIndexes = RestingIndexes<BoxedKey>()
     var prefetching = PrefetchQueue<BoxedKey>()
@@ -258,7 +258,7 @@ struct EngineState {
     /// Whether the cacher was emptied after the end.
     var isEmptied = false
     /// The calls of `close()` that wait until the cacher is idle.
-    var idleWaiters: [Reply<Bool>] = []
+    var idleWaiters: [SharedResult<Bool>] = []
     /// The keys that users have changed since each watch began.
     var watches: [CallerID: ChangedKeys] = [:]
     /// The state of linked stores; `nil` for a store that neither has links nor is the target of one.

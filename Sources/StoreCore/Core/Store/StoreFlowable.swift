@@ -50,7 +50,7 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     }
 
     @usableFromInline
-    func content(of answer: CallerAnswer<BoxedContent>) throws -> Content {
+    func content(of answer: CallerResult<BoxedContent>) throws -> Content {
         switch answer {
         case .content(let content):
             return content.value(as: Content.self)

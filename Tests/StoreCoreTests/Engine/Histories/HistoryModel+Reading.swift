@@ -221,7 +221,7 @@ extension HistoryModel {
     private mutating func endInterruption(_ key: Int, _ result: String) {
         for direction in PageDirection.allCases where self[key].sides[direction]?.isInterrupted == true {
             self[key].sides[direction]?.isInterrupted = false
-            answerPage(key, direction, asked: result, joined: result)
+            resumePageCallers(key, direction, asked: result, joined: result)
         }
     }
 
@@ -232,7 +232,7 @@ extension HistoryModel {
             self[key].sides[direction]?.isInterrupted = false
             guard self[key].isWanted else { continue }
             if pageKey(direction, self[key]) == nil {
-                answerPage(key, direction, asked: "noPage", joined: "noPage")
+                resumePageCallers(key, direction, asked: "noPage", joined: "noPage")
             } else {
                 self[key].sides[direction]?.isLoading = true
                 begun += 1
@@ -274,7 +274,7 @@ extension HistoryModel {
         begun += 1
     }
 
-    private mutating func answerPage(_ key: Int, _ direction: PageDirection, asked: String, joined: String) {
+    private mutating func resumePageCallers(_ key: Int, _ direction: PageDirection, asked: String, joined: String) {
         answer(key) { need in
             switch need {
             case .page(direction, continues: _): asked
@@ -335,10 +335,10 @@ extension HistoryModel {
             if direction == .next { self[key].accepted?.nextKey = page.key } else { self[key].accepted?.prevKey = page.key }
             for place in self[key].patches.indices { self[key].patches[place].isBeforePage = true }
             acceptedContentChanged(key)
-            answerPage(key, direction, asked: "loaded", joined: "joined")
+            resumePageCallers(key, direction, asked: "loaded", joined: "joined")
         } else {
             self[key].sides[direction]?.hasFailed = true
-            answerPage(key, direction, asked: "failed", joined: "failed")
+            resumePageCallers(key, direction, asked: "failed", joined: "failed")
         }
         endTransition(key)
     }

@@ -184,7 +184,7 @@ extension Store {
     func waiting(_ param: Param) -> Int {
         engine.state.withLock { state in
             guard let key = state.live[BoxedKey(param)]?.value else { return 0 }
-            return key.callers.count + (key.crowd?.reply.count ?? 0)
+            return key.callers.count + (key.callerGroup?.reply.count ?? 0)
         }
     }
 
@@ -247,10 +247,12 @@ extension Store {
 
 extension Store where Param == Int {
     /// The callers that wait together for a key's content.
-    func crowd(_ param: Int) -> Reply<CallerAnswer<BoxedContent>>? {
-        engine.state.withLock { $0.live[BoxedKey(param)]?.value.crowd?.reply }
+    func callerGroup(_ param: Int) -> SharedResult<CallerResult<BoxedContent>>? {
+        engine.state.withLock { $0.live[BoxedKey(param)]?.value.callerGroup?.reply }
     }
 
-    /// Tells the engine that the last caller of a crowd has left.
-    func dissolve(_ crowd: Reply<CallerAnswer<BoxedContent>>, of param: Int) { engine.dissolve(crowd, of: BoxedKey(param)) }
+    /// Tells the engine that the last caller of a callerGroup has left.
+    func dissolve(_ callerGroup: SharedResult<CallerResult<BoxedContent>>, of param: Int) {
+        engine.dissolve(callerGroup, of: BoxedKey(param))
+    }
 }

@@ -33,7 +33,7 @@ extension ModelWorld {
         case .fetch(let ticket, .page(let direction, let key)):
             beginPage(ModelFetch(ticket: ticket, order: .page(direction, key: key), epoch: oracle.epoch), direction, key)
         case .cancel(let ticket): cancel(ticket)
-        case .answer(let id, let answer): receive(answer, id)
+        case .resume(let id, let answer): receive(answer, id)
         case .report: break
         }
     }

@@ -3,7 +3,7 @@
 // Checks the results that callers get.
 
 extension ModelWorld {
-    mutating func receive(_ answer: CallerAnswer<[Int]>, _ id: CallerID) {
+    mutating func receive(_ answer: CallerResult<[Int]>, _ id: CallerID) {
         guard let place = callers.firstIndex(where: { $0.id == id }) else {
             return violate("C9", "resumes a caller that has a result or has left")
         }
@@ -27,7 +27,7 @@ extension ModelWorld {
         }
     }
 
-    private mutating func isRight(_ answer: CallerAnswer<[Int]>, for caller: Caller) -> Bool {
+    private mutating func isRight(_ answer: CallerResult<[Int]>, for caller: Caller) -> Bool {
         switch (caller.need, answer) {
         case (.content, .content(let content)): content == oracle.visible && mayServe()
         case (.content, .failure(let error)): mayFail(number(of: error))

@@ -7,7 +7,7 @@ extension ModelWorld {
         content.map { $0.map { log.names?[abs($0)] ?? "\($0)" }.joined(separator: "+") } ?? "nothing"
     }
 
-    func described(_ answer: CallerAnswer<[Int]>) -> String {
+    func described(_ answer: CallerResult<[Int]>) -> String {
         switch answer {
         case .content(let content): described(content)
         case .outdated: "outdated"

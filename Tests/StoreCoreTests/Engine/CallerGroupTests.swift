@@ -4,17 +4,17 @@ import StoreCoreTesting
 
 @testable import StoreCore
 
-/// Tests callers that wait for one key's content as a crowd, of which the machine sees a single caller.
+/// Tests callers that wait for one key's content as a callerGroup, of which the machine sees a single caller.
 @Suite(.timeLimit(.minutes(hangMinutes)))
-struct CrowdTests {
-    private func wait(_ crowd: Reply<Int>, _ ticket: Reply<Int>.Ticket) -> Task<Int?, Never> {
+struct CallerGroupTests {
+    private func wait(_ callerGroup: SharedResult<Int>, _ ticket: SharedResult<Int>.Ticket) -> Task<Int?, Never> {
         Task {
             await suspend {
-                crowd.wait(ticket, $0)
+                callerGroup.wait(ticket, $0)
             } onCancel: {
-                crowd.leave(ticket)
+                callerGroup.leave(ticket)
             }
-            return crowd.answer
+            return callerGroup.answer
         }
     }
 
@@ -23,51 +23,51 @@ struct CrowdTests {
     enum Moment: CaseIterable, Sendable { case beforeWaiting, whileWaiting, answeredBeforeWaiting, answeredWhileWaiting }
 
     @Test(arguments: Moment.allCases)
-    func `C9: a caller of a crowd gets one result, whenever it is canceled`(_ moment: Moment) async throws {
-        let crowd = Reply<Int>()
-        let (ticket, other) = (crowd.join(), crowd.join())
-        let stays = wait(crowd, other)
-        try await until("the other waits") { crowd.suspendedCount == 1 }
+    func `C9: a caller of a callerGroup gets one result, whenever it is canceled`(_ moment: Moment) async throws {
+        let callerGroup = SharedResult<Int>()
+        let (ticket, other) = (callerGroup.join(), callerGroup.join())
+        let stays = wait(callerGroup, other)
+        try await until("the other waits") { callerGroup.suspendedCount == 1 }
         switch moment {
         case .beforeWaiting:
-            crowd.leave(ticket)
-            #expect(await wait(crowd, ticket).value == nil)
-            crowd.put(7)
+            callerGroup.leave(ticket)
+            #expect(await wait(callerGroup, ticket).value == nil)
+            callerGroup.put(7)
         case .whileWaiting:
-            let member = wait(crowd, ticket)
-            try await until("both wait") { crowd.suspendedCount == 2 }
+            let member = wait(callerGroup, ticket)
+            try await until("both wait") { callerGroup.suspendedCount == 2 }
             member.cancel()
             #expect(await member.value == nil)
-            #expect(crowd.count == 1)
-            crowd.put(7)
+            #expect(callerGroup.count == 1)
+            callerGroup.put(7)
         case .answeredBeforeWaiting:
-            crowd.put(7)
-            crowd.leave(ticket)
-            #expect(await wait(crowd, ticket).value == 7)
+            callerGroup.put(7)
+            callerGroup.leave(ticket)
+            #expect(await wait(callerGroup, ticket).value == 7)
         case .answeredWhileWaiting:
-            let member = wait(crowd, ticket)
-            try await until("both wait") { crowd.suspendedCount == 2 }
-            crowd.put(7)
+            let member = wait(callerGroup, ticket)
+            try await until("both wait") { callerGroup.suspendedCount == 2 }
+            callerGroup.put(7)
             member.cancel()
             #expect(await member.value == 7)
         }
         #expect(await stays.value == 7)
     }
 
-    @Test func `C9: a crowd reports that it is empty only after its last caller has left`() {
+    @Test func `C9: a callerGroup reports that it is empty only after its last caller has left`() {
         let emptied = Lock(0)
-        let crowd = Reply<Int> { _ in emptied.withLock { $0 += 1 } }
-        let tickets = (0..<4).map { _ in crowd.join() }
-        for ticket in tickets.dropLast() { crowd.leave(ticket) }
+        let callerGroup = SharedResult<Int> { _ in emptied.withLock { $0 += 1 } }
+        let tickets = (0..<4).map { _ in callerGroup.join() }
+        for ticket in tickets.dropLast() { callerGroup.leave(ticket) }
         // A caller leaves only once.
-        crowd.leave(tickets[0])
-        #expect(crowd.count == 1)
+        callerGroup.leave(tickets[0])
+        #expect(callerGroup.count == 1)
         #expect(emptied.withLock { $0 } == 0)
-        crowd.leave(tickets[3])
-        #expect(crowd.count == 0)
+        callerGroup.leave(tickets[3])
+        #expect(callerGroup.count == 0)
         #expect(emptied.withLock { $0 } == 1)
-        // A caller that leaves after the result does not report an empty crowd.
-        let answered = Reply<Int> { _ in emptied.withLock { $0 += 1 } }
+        // A caller that leaves after the result does not report an empty callerGroup.
+        let answered = SharedResult<Int> { _ in emptied.withLock { $0 += 1 } }
         let ticket = answered.join()
         answered.put(7)
         answered.leave(ticket)
@@ -88,7 +88,7 @@ struct CrowdTests {
             _ = await last?.result
             last = next
         }
-        #expect(try #require(bench.store.crowd(1)).capacity <= 160)
+        #expect(try #require(bench.store.callerGroup(1)).capacity <= 160)
         last?.cancel()
         _ = await last?.result
         bench.fetcher.release()
@@ -100,7 +100,7 @@ struct CrowdTests {
     // MARK: In the store
 
     @Test(arguments: Backing.allCases, [StorePolicy.UnwantedFetch.cancel(after: .zero), .cancel(after: .seconds(1)), .complete])
-    func `C9: a caller that arrives while the last one of a crowd leaves gets its content`(
+    func `C9: a caller that arrives while the last one of a callerGroup leaves gets its content`(
         _ backing: Backing, _ unwanted: StorePolicy.UnwantedFetch
     ) async throws {
         var policy = StorePolicy()
@@ -126,17 +126,19 @@ struct CrowdTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `C1, C9: a crowd that leaves at once leaves no key live, and the next caller starts a new fetch`(_ backing: Backing) async throws {
+    func `C1, C9: a callerGroup that leaves at once leaves no key live, and the next caller starts a new fetch`(_ backing: Backing)
+        async throws
+    {
         var policy = StorePolicy()
         policy.unwantedFetch = .cancel(after: .zero)
         let bench = Bench(backing, policy: policy)
         for round in 1...10 {
             bench.fetcher.hold()
-            let crowd = (0..<50).map { _ in Task { [handle = bench.store[1]] in try await handle.requireData() } }
+            let callerGroup = (0..<50).map { _ in Task { [handle = bench.store[1]] in try await handle.requireData() } }
             try await bench.callers(50)
             try await bench.fetcher.started(count: 2 * round - 1)
-            for member in crowd { member.cancel() }
-            for member in crowd { #expect(await member.outcome == "CancellationError") }
+            for member in callerGroup { member.cancel() }
+            for member in callerGroup { #expect(await member.outcome == "CancellationError") }
             try await bench.idle()
             let next = Task { [handle = bench.store[1]] in try await handle.requireData() }
             try await bench.fetcher.started(count: 2 * round)
@@ -148,37 +150,37 @@ struct CrowdTests {
         #expect(bench.fetcher.cancelledCount == 10)
     }
 
-    @Test func `C9: a crowd that a caller joins after its last one left stays`() async throws {
+    @Test func `C9: a callerGroup that a caller joins after its last one left stays`() async throws {
         let bench = Bench()
         bench.fetcher.hold()
         let leaves = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.callers(1)
-        let crowd = try #require(bench.store.crowd(1))
+        let callerGroup = try #require(bench.store.callerGroup(1))
         // The last caller has left. A new one arrives before the engine is notified.
-        #expect(crowd.remove(1))
+        #expect(callerGroup.remove(1))
         #expect(await leaves.outcome == "CancellationError")
         let comes = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.callers(1)
-        bench.store.dissolve(crowd, of: 1)
-        #expect(bench.store.crowd(1) === crowd)
+        bench.store.dissolve(callerGroup, of: 1)
+        #expect(bench.store.callerGroup(1) === callerGroup)
         try await bench.fetcher.started(count: 1)
         bench.time.advance(by: .seconds(10))
         bench.fetcher.release()
         #expect(try await comes.value == 1)
         #expect(bench.fetcher.cancelledCount == 0)
-        // A late notification about a finished crowd does not affect the next one.
+        // A late notification about a finished callerGroup does not affect the next one.
         await bench.store[1].clear()
         bench.fetcher.hold()
         let next = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.callers(1)
-        bench.store.dissolve(crowd, of: 1)
+        bench.store.dissolve(callerGroup, of: 1)
         try await bench.fetcher.started(count: 2)
         bench.fetcher.release()
         #expect(try await next.value == 2)
     }
 
     @Test(arguments: Backing.allCases)
-    func `C5: a caller that arrives after a crowd finished does not get its result`(_ backing: Backing) async throws {
+    func `C5: a caller that arrives after a callerGroup finished does not get its result`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         let handle = bench.store[1]
         // Before the observer: its fetch may begin at once.
@@ -189,11 +191,11 @@ struct CrowdTests {
             // The observer keeps the key live and wants each fetch.
             if epoch > 1 { await handle.invalidate() }
             try await bench.fetcher.started(count: epoch)
-            let crowd = (0..<3).map { _ in Task { try await handle.requireData() } }
+            let callerGroup = (0..<3).map { _ in Task { try await handle.requireData() } }
             try await bench.callers(3)
             bench.fetcher.release()
-            for member in crowd { #expect(try await member.value == epoch) }
-            #expect(bench.store.crowd(1) == nil)
+            for member in callerGroup { #expect(try await member.value == epoch) }
+            #expect(bench.store.callerGroup(1) == nil)
         }
         try await observer.next { $0.content == 5 }
     }
@@ -202,9 +204,9 @@ struct CrowdTests {
         case clear, clearAll, invalidate, update, setToNothing, refresh, origin, cached, failure, mutation, failedMutation
     }
 
-    /// Events during the wait must have the same effect on a crowd as on callers that the machine knows individually.
+    /// Events during the wait must have the same effect on a callerGroup as on callers that the machine knows individually.
     @Test(arguments: Backing.allCases, Event.allCases)
-    func `C1, C5: a caller in a crowd gets the result that it would get alone`(_ backing: Backing, _ event: Event) async throws {
+    func `C1, C5: a caller in a callerGroup gets the result that it would get alone`(_ backing: Backing, _ event: Event) async throws {
         let together = try await story(backing, event, reports: false)
         let alone = try await story(backing, event, reports: true)
         #expect(together == alone)
@@ -225,31 +227,31 @@ struct CrowdTests {
         bench.cacher.hold(.load)
         bench.fetcher.hold()
         func join() -> Task<Int, any Error> { Task { try await handle.requireData() } }
-        var crowd = (0..<3).map { _ in join() }
+        var callerGroup = (0..<3).map { _ in join() }
         try await bench.callers(3)
-        crowd[0].cancel()
-        _ = await crowd[0].result
+        callerGroup[0].cancel()
+        _ = await callerGroup[0].result
         bench.cacher.release()
-        // The crowd formed before the cache was read, and now waits for the fetch.
+        // The callerGroup formed before the cache was read, and now waits for the fetch.
         try await bench.fetcher.started(count: 1)
-        crowd.append(join())
+        callerGroup.append(join())
         try await bench.callers(3)
         var beside: Task<Void, any Error>?
-        var endsCrowd = false
+        var endsCallerGroup = false
         var begins = 1
         switch event {
         case .clear: (beside, begins) = (Task { await handle.clear() }, 2)
         case .clearAll: (beside, begins) = (Task { [store = bench.store] in try await store.clear() }, 2)
         case .invalidate: (beside, begins) = (Task { await handle.invalidate() }, 2)
         case .setToNothing: (beside, begins) = (Task { await handle.update(nil) }, 2)
-        case .update: (beside, endsCrowd) = (Task { await handle.update(50) }, true)
+        case .update: (beside, endsCallerGroup) = (Task { await handle.update(50) }, true)
         case .refresh, .origin:
             beside = Task { if event == .refresh { await handle.refresh() } else { _ = await handle.getData(from: .origin) } }
             try await bench.callers(4)
         case .cached: beside = Task { _ = await handle.getData(from: .cache) }
         case .failure:
             try await bench.fetcher.answer(1, with: .failure(Offline()))
-            endsCrowd = true
+            endsCallerGroup = true
         case .mutation, .failedMutation:
             beside = Task {
                 try await handle.mutate {
@@ -263,39 +265,39 @@ struct CrowdTests {
             begins = event == .mutation ? 3 : 2
         }
         try await bench.fetcher.started(count: begins)
-        if endsCrowd {
-            for member in crowd { _ = await member.result }
+        if endsCallerGroup {
+            for member in callerGroup { _ = await member.result }
         } else {
             let waitsForFetch = event == .refresh || event == .origin
             if !waitsForFetch { _ = await beside?.result }
-            crowd.append(join())
+            callerGroup.append(join())
             try await bench.callers(waitsForFetch ? 5 : 4)
         }
         bench.fetcher.release()
         var story = Story(outcomes: [], fetches: 0)
-        for member in crowd { story.outcomes.append(await member.outcome) }
+        for member in callerGroup { story.outcomes.append(await member.outcome) }
         _ = await beside?.result
         try await bench.idle()
         story.fetches = bench.fetcher.startedCount
         return story
     }
 
-    @Test func `C9: a crowd is resumed in the order of arrival`() async throws {
+    @Test func `C9: a callerGroup is resumed in the order of arrival`() async throws {
         let bench = Bench()
         let line = QueueExecutor()
         let order = WatchedState<[Int]>([])
         bench.fetcher.hold()
-        var crowd: [Task<Void, any Error>] = []
+        var callerGroup: [Task<Void, any Error>] = []
         for number in 0..<100 {
-            crowd.append(
+            callerGroup.append(
                 Task(executorPreference: line) { [handle = bench.store[1]] in
                     _ = try await handle.requireData()
                     order.update { $0.append(number) }
                 })
-            try await until("\(number + 1) callers wait") { bench.store.crowd(1)?.suspendedCount == number + 1 }
+            try await until("\(number + 1) callers wait") { bench.store.callerGroup(1)?.suspendedCount == number + 1 }
         }
         bench.fetcher.release()
-        for member in crowd { try await member.value }
+        for member in callerGroup { try await member.value }
         #expect(order.current == Array(0..<100))
     }
 }

@@ -2,7 +2,7 @@
 ///
 /// The lock of a reply may be taken while the engine's lock is held, never the other way round. The result is kept under the lock and does
 /// not travel with the continuation, because the thread sanitizer cannot follow a continuation.
-final class Reply<Answer: Sendable>: Sendable {
+final class SharedResult<Answer: Sendable>: Sendable {
     typealias Ticket = WaiterList<Void>.Ticket
 
     private struct State {
@@ -13,9 +13,9 @@ final class Reply<Answer: Sendable>: Sendable {
 
     private let state = Lock(State())
     /// Called outside the lock when the last of several callers has left without a result.
-    private let onEmpty: (@Sendable (Reply) -> Void)?
+    private let onEmpty: (@Sendable (SharedResult) -> Void)?
 
-    init(onEmpty: (@Sendable (Reply) -> Void)? = nil) {
+    init(onEmpty: (@Sendable (SharedResult) -> Void)? = nil) {
         self.onEmpty = onEmpty
     }
 
