@@ -31,6 +31,18 @@ public func seeds<Seed: FixedWidthInteger>(_ whole: Seed, quick: Seed? = nil, sa
     return first...(first - 1 + max(1, environment("STOREHOUSE_SEEDS") ?? (isSanitized ? sanitized : nil) ?? usual))
 }
 
+/// Returns the cases that a test runs: all of them in a whole run, otherwise the first, the last, and every few of the others.
+///
+/// - Parameters:
+///   - whole: The cases of a whole run, in their order.
+///   - step: The distance of two cases otherwise. Their places differ from run to run, unless `STOREHOUSE_SEED` sets them.
+public func part<Case>(of whole: some Collection<Case>, each step: Int) -> [Case] {
+    let all = Array(whole)
+    if isWholeRun || isLongRun { return all }
+    let seed = environment("STOREHOUSE_SEED") ?? Int.random(in: 0..<step)
+    return all.indices.filter { $0 == 0 || $0 == all.count - 1 || ($0 - seed).isMultiple(of: step) }.map { all[$0] }
+}
+
 /// Returns the bits of a byte that a test of damage flips: all of them in a whole run, otherwise one that differs from byte to byte.
 ///
 /// - Parameter offset: The position of the byte.
