@@ -36,7 +36,7 @@ struct SHA256Tests {
     @Test func `a long message has the same digest in large pieces, which the system's library may hash, and in small ones`() {
         let block = (0..<1 << 16).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) }
         var (large, small) = (SHA256(), SHA256())
-        for round in 0..<140 {
+        for round in 0..<20 {
             // Not a multiple of the block's 64 bytes.
             let piece = Array(block.dropFirst(round))
             large.update(piece)

@@ -13,7 +13,8 @@ import Trials
 /// Downloads from misleading servers, and into missing, damaged or occupied places.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct DownloadFaultTests {
-    private let content = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) })
+    private static let content = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) })
+    private var content: Data { Self.content }
 
     private func host(_ origin: LoopbackOrigin, _ transport: RealTransport) throws -> RemoteHost {
         try transport.host(origin.port) { $0.random = { 0 } }

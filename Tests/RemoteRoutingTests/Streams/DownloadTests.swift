@@ -10,7 +10,9 @@ import Trials
 /// Complete and resumed downloads.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct DownloadTests {
-    private let content = Data((0..<400_000).map { UInt8(truncatingIfNeeded: $0 &* 17 >> 4) })
+    private static let content = Data((0..<400_000).map { UInt8(truncatingIfNeeded: $0 &* 17 >> 4) })
+
+    private var content: Data { Self.content }
 
     private func host(_ origin: LoopbackOrigin, _ transport: RealTransport) throws -> RemoteHost {
         try transport.host(origin.port) { $0.random = { 0 } }

@@ -39,8 +39,8 @@ struct StreamingTests {
     @Test(arguments: TransportKind.allCases)
     func `H8: a slow reader receives every byte in order, from memory and disk`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
-        let content = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) })
-        bench.on("GET", "/x") { _ in .data(content).misbehaving(.drip(bytes: 500_000, every: .milliseconds(1))) }
+        let content = Data(pseudorandomBytes(600_000, seed: 1))
+        bench.on("GET", "/x") { _ in .data(content).misbehaving(.drip(bytes: 200_000, every: .milliseconds(1))) }
         let bytes = try await bench.host { $0.limits.memoryBytes = 100_000 }.bytes(for: Route(path: "/x"))
         var whole = Data()
         for try await piece in bytes {

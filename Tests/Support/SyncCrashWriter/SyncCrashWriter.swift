@@ -60,11 +60,7 @@ struct SyncCrashWriter {
 enum MadeUpFiles {
     static func content(_ number: Int, generation: Int) -> [UInt8] {
         let size = number % 3 == 0 ? 150_000 + number : 300 + number * 17
-        var value = UInt64(number &* 7919 &+ generation &* 104_729 &+ 1)
-        return (0..<size).map { _ in
-            value = value &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return UInt8(truncatingIfNeeded: value >> 56)
-        }
+        return pseudorandomBytes(size, seed: number &* 7919 &+ generation &* 104_729 &+ 1)
     }
 
     static func list(generation: Int, count: Int) -> [ListedFile] {

@@ -33,19 +33,26 @@ public func seeds<Seed: FixedWidthInteger>(_ whole: Seed, quick: Seed? = nil, sa
     return first...(first - 1 + max(1, environment("STOREHOUSE_SEEDS") ?? (isSanitized ? sanitized : nil) ?? usual))
 }
 
-/// Returns the positions that a test of many visits: all of them in a whole run, otherwise every `step`th, the first, the last and the edges.
+/// Returns the cases that a test runs: all of them in a whole run, otherwise the first, the last, and every few of the others.
 ///
-/// Each run begins with another of the first positions, unless `STOREHOUSE_SEED=7` selects one.
+/// - Parameters:
+///   - whole: The cases of a whole run, in their order.
+///   - step: The distance of two cases otherwise. Their places differ from run to run, unless `STOREHOUSE_SEED` sets them.
+public func part<Case>(of whole: some Collection<Case>, each step: Int) -> [Case] {
+    let all = Array(whole)
+    if isWholeRun || isLongRun { return all }
+    let first = (environment("STOREHOUSE_SEED") ?? Int.random(in: 0..<step)) % step
+    return all.indices.filter { $0 == 0 || $0 == all.count - 1 || ($0 - first).isMultiple(of: step) }.map { all[$0] }
+}
+
+/// Returns the positions that a test of many visits: a part of them, and the edges.
 ///
 /// - Parameters:
 ///   - all: The positions of a whole run.
 ///   - step: The distance, preferably a prime number: a multiple of the size of a field would visit the same byte of each field.
 ///   - edges: The positions at which the behavior changes, such as the ends of records.
 public func positions(_ all: Range<Int>, every step: Int, and edges: [Int] = []) -> [Int] {
-    if isWholeRun || isLongRun { return Array(all) }
-    let seed: UInt = environment("STOREHOUSE_SEED") ?? UInt.random(in: 0..<UInt(step))
-    let (first, edges) = (all.lowerBound + Int(seed % UInt(step)), Set(edges).union([all.lowerBound, all.upperBound - 1]))
-    return all.filter { ($0 - first).isMultiple(of: step) || edges.contains($0) }
+    Set(part(of: all, each: step)).union(edges.filter(all.contains)).sorted()
 }
 
 /// Returns the bits of a byte that a test of damage flips: all of them in a whole run, otherwise one that differs from byte to byte.

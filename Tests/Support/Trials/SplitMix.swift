@@ -17,3 +17,17 @@ public struct SplitMix: RandomNumberGenerator, Sendable {
     /// Returns a number from zero to just below a bound.
     public mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
 }
+
+/// Returns bytes that follow from a seed: a block of a prime length, again and again, because a test makes many of them.
+///
+/// - Parameters:
+///   - count: The number of bytes.
+///   - seed: The seed of the block.
+public func pseudorandomBytes(_ count: Int, seed: Int) -> [UInt8] {
+    var chance = SplitMix(seed: seed)
+    let block = (0..<1_009).map { _ in UInt8(truncatingIfNeeded: chance.next()) }
+    var bytes: [UInt8] = []
+    while bytes.count < count { bytes += block }
+    bytes.removeLast(bytes.count - count)
+    return bytes
+}

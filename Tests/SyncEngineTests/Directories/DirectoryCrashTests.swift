@@ -28,11 +28,7 @@ struct DirectoryCrashTests {
     /// The expected content of a file, by the helper's rule.
     private func content(_ number: Int, generation: Int) -> [UInt8] {
         let size = number % 3 == 0 ? 150_000 + number : 300 + number * 17
-        var value = UInt64(number &* 7919 &+ (number % 5 == 0 ? 0 : generation) &* 104_729 &+ 1)
-        return (0..<size).map { _ in
-            value = value &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return UInt8(truncatingIfNeeded: value >> 56)
-        }
+        return pseudorandomBytes(size, seed: number &* 7919 &+ (number % 5 == 0 ? 0 : generation) &* 104_729 &+ 1)
     }
 
     private func bytes(_ number: Int) throws -> [UInt8]? {
@@ -96,7 +92,7 @@ struct DirectoryCrashTests {
         #expect(lines(try start(0, .crash)).last == "done 0")
         let first = Int.random(in: 1...1_000_000)
         var killed = 0
-        let rounds: ClosedRange<Int> = seeds(100, quick: 10, sanitized: 2)
+        let rounds: ClosedRange<Int> = seeds(100, quick: 3, sanitized: 2)
         // On a busy machine, all processes of the usual rounds may end before the test gets to kill one.
         for round in rounds.lowerBound...rounds.upperBound + 100 where rounds.contains(round) || killed == 0 {
             var chance = SplitMix(seed: first + round)

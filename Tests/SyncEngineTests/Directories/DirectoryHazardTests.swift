@@ -23,7 +23,7 @@ struct DirectoryHazardTests {
 
     /// Runs a mirror of made-up files without root privileges.
     private func runUnprivileged(_ generation: Int = 1) throws -> String? {
-        let child = try ChildProcess("SyncCrashWriter", [path(""), "\(generation)", "8", "crash", "unprivileged"])
+        let child = try ChildProcess("SyncCrashWriter", [path(""), "\(generation)", "3", "crash", "unprivileged"])
         defer { child.wait() }
         return child.rest.split(separator: "\n").last.map(String.init)
     }

@@ -86,7 +86,7 @@ struct InsideTargetTests {
     func `S19: a download of mirror stays in the target if a link takes the place of its directory`(round: Int) async throws {
         let bench = try DirectoryBench()
         let outside = try TemporaryDirectory()
-        let large = Data((0..<600_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+        let large = Data(pseudorandomBytes(600_000, seed: round))
         let directory = bench.url.appending(path: ".storehouse/parts/\(PartNames(path: "film").directory)")
         let manifest = #"[{"path":"film","size":600000,"version":"1"}]"#
         let origin = try LoopbackOrigin { [outside = outside.url, moved = bench.url.appending(path: "moved")] request in

@@ -25,12 +25,19 @@ struct SafetyGateTests {
         return exceeds(counts.updates, updates) && !allowed.contains(.updateLimit) ? .updateLimit : nil
     }
 
+    /// Numbers of changes: those beside the limits, and a few others.
+    private func changes(of local: Int) -> Set<Int> {
+        let limits = [1, 3, 4, local / 2, local / 2 + 1, local - 1].filter { 0...local ~= $0 }
+        return Set(limits + part(of: 0...local, each: 20))
+    }
+
     @Test func `S3: the gate follows its rules for all plans of a few local items and all overrides`() {
         let limits: [ChangeLimit] = [.share(0.5), .share(0), .share(1), .count(3), .unlimited]
         var refused: [SyncError.Code: Int] = [:]
         for local in isWholeRun ? [0, 1, 19, 20, 21, 24] : [0, 1, 19, 20] {
-            for removals in 0...local {
-                for updates in 0...(local - removals) {
+            let changes = changes(of: local)
+            for removals in changes {
+                for updates in changes.union([local - removals]) where removals + updates <= local {
                     for source in Set([0, updates, 30]) {
                         let counts = SafetyGate.Counts(source: source, local: local, removals: removals, updates: updates)
                         for limit in limits {

@@ -272,14 +272,15 @@ struct CookieStorageTests {
         #expect(bench.all.map(\.value).sorted() == ["4", "5", "6"])
     }
 
-    @Test func `W12: 10 000 cookies stay within the limits`() throws {
+    @Test func `W12: thousands of cookies stay within the limits`() throws {
+        let count = isWholeRun ? 10_000 : 4_000
         var bench = CookieBench()
-        for index in 0..<10_000 { try bench.set("n\(index)=x; Max-Age=9") }
-        #expect(bench.all.map(\.name) == (9950..<10_000).map { "n\($0)" })
+        for index in 0..<count { try bench.set("n\(index)=x; Max-Age=9") }
+        #expect(bench.all.map(\.name) == (count - 50..<count).map { "n\($0)" })
         #expect(try bench.sent()?.split(separator: ";").count == 50)
-        for index in 0..<10_000 { try bench.set("n=x", at: "https://h\(index).example/") }
+        for index in 0..<count { try bench.set("n=x", at: "https://h\(index).example/") }
         #expect((2700...3000).contains(bench.all.count))
-        #expect(try bench.sent(to: "https://h9999.example/") == "n=x")
+        #expect(try bench.sent(to: "https://h\(count - 1).example/") == "n=x")
         #expect(try bench.sent(to: "https://h0.example/") == nil)
     }
 
@@ -345,7 +346,7 @@ struct CookieStorageTests {
 
     // MARK: Histories
 
-    @Test(arguments: seeds(40))
+    @Test(arguments: part(of: seeds(40), each: 5))
     func `W12: no history sends a cookie to a host, path or connection that it does not belong to`(seed: Int) throws {
         var random = SplitMix(seed: seed)
         var bench = CookieBench(shared: ["shop.example"], limits: .init(perDomain: 4, total: 9))

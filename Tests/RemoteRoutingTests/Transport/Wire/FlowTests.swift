@@ -77,7 +77,7 @@ struct FlowTests {
     private static func holdStreams() async throws {
         let room = LoopbackOrigin.allowOpenDescriptors(20_000)
         // Both ends of each connection are in this process, and streams may use half of the descriptors.
-        let width = min(rounds(600, quick: 300), room / 2 - 600)
+        let width = min(rounds(600, quick: 120), room / 2 - 600)
         let origin = try LoopbackOrigin { $0.path == "/quick" ? .text("quick") : .repeating(Data(count: 65_536), times: 64) }
         let transport = try RealTransport.curl.make()
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport).with {
@@ -215,7 +215,7 @@ struct FlowTests {
         let files = ProcessState.openFiles ?? 0
         let memory = ProcessState.residentBytes ?? 0
         // `STOREHOUSE_SEEDS=100000` cancels that many exchanges.
-        let count = max(1, rounds(3000) / 1000)
+        let count = max(1, rounds(3000, quick: 1000) / 1000)
         for _ in 0..<count { try await round() }
         // Counted by the origin, because other tests of the process open files and connections at the same time.
         try await until("no more connections than exchanges that run at once are left") { origin.openConnections <= 256 }
@@ -378,7 +378,7 @@ struct FlowTests {
 
     /// `STOREHOUSE_SEEDS=20000` runs that many exchanges.
     @Test func `W13: canceling a third of all exchanges does not affect the others`() async throws {
-        let count = rounds(1500)
+        let count = rounds(1500, quick: 300)
         let body = Data((0..<6000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
         let origin = try LoopbackOrigin { .data($0.body) }
         origin.on(.get, "/quick") { _ in .text("0123456789") }

@@ -160,7 +160,8 @@ struct HostileConnectionTests {
         let origin = try LoopbackOrigin(limits: .init(requestLine: 4 << 20, head: 4 << 20)) { .text("\($0.headers["X"]?.utf8.count ?? 0)") }
         let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
         func value(_ count: Int) -> String { String(repeating: "v", count: count) }
-        for count in method == .get ? [1_000_000, 1_050_000, 9_000_000] : [1_050_000] {
+        // 9 MB are beyond the limit on the length of an option, too.
+        for count in method == .get ? [1_000_000] + (isWholeRun ? [1_050_000, 9_000_000] : []) : [1_050_000] {
             for route in [
                 Route(path: "/x", method: method, headers: ["X": value(count)]),
                 Route(path: "/x", method: method, query: ["q": value(count)]),

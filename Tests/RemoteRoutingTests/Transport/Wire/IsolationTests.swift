@@ -81,7 +81,7 @@ struct IsolationTests {
     }
 
     /// The least processor time of one exchange with each server, measured in turns.
-    private func costs(of attacks: [Attack], times: Int = rounds(21, quick: 9)) async throws -> [(cost: Int64, failure: TransportFailure?)]
+    private func costs(of attacks: [Attack], times: Int = rounds(21, quick: 5)) async throws -> [(cost: Int64, failure: TransportFailure?)]
     {
         let origins = try attacks.map { attack in try LoopbackOrigin { _ in .verbatim(attack.bytes) } }
         let engine = try engine()
@@ -107,7 +107,7 @@ struct IsolationTests {
         #expect(seen.contains { $0.cost <= $0.limit }, "\(seen)")
     }
 
-    @Test(arguments: attacks)
+    @Test(arguments: part(of: attacks, each: 4))
     func `W4: no head costs the engine much more than the largest valid head`(_ attack: Attack) async throws {
         try await expectCost {
             let found = try await costs(of: [IsolationTests.largest, attack])
@@ -119,7 +119,7 @@ struct IsolationTests {
     private static let tinyChunks = Attack(
         "chunks of one byte", "200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + times(50_000, "1\r\nx\r\n") + "0\r\n\r\n")
 
-    @Test(arguments: [attacks[0], attacks[3], attacks[5], tinyChunks])
+    @Test(arguments: part(of: [attacks[0], attacks[3], attacks[5], tinyChunks], each: 3))
     func `W4: a hostile response does not delay other exchanges`(_ attack: Attack) async throws {
         let hostile = try LoopbackOrigin { _ in .verbatim(attack.bytes) }
         try await expectIsolation(from: hostile.url)
@@ -127,7 +127,7 @@ struct IsolationTests {
 
     @Test(
         .enabled(if: FrameServer.problem == nil, "python3 or OpenSSL is missing"),
-        arguments: ["empty data", "priority", "pings", "ping responses", "windows", "unknown types", "settings"])
+        arguments: part(of: ["empty data", "priority", "pings", "ping responses", "windows", "unknown types", "settings"], each: 4))
     func `W4, W14: a flood of frames does not delay other exchanges`(_ plan: String) async throws {
         let server = try await FrameServer(plan + "+")
         var tls = TLSOptions()
@@ -140,7 +140,7 @@ struct IsolationTests {
     private func expectIsolation(from hostile: URL, _ tls: TLSOptions? = nil) async throws {
         let quiet = try LoopbackOrigin { _ in .text("well") }
         let engine = try engine()
-        let count = rounds(100, quick: 50)
+        let count = rounds(100, quick: 20)
         /// The work of the engine's thread until a quiet exchange with a concurrent neighbor has ended.
         func delays(beside neighbor: URL, _ tls: TLSOptions? = nil) async throws -> [Int64] {
             var delays: [Int64] = []

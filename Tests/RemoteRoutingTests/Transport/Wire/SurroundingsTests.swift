@@ -152,7 +152,7 @@ struct SurroundingsTests {
 
     @Test(arguments: ["exit", "return", "cancel"])
     func `W13: a program may end with exchanges in flight`(_ way: String) async throws {
-        for _ in 0..<rounds(5, quick: 2) {
+        for _ in 0..<rounds(5, quick: 1) {
             let (lines, code) = try await client(["leave", "\(origin.port)", way])
             #expect(lines == ["under way"])
             #expect(code == 0)

@@ -20,10 +20,10 @@ struct WidthTests {
         }
     }
 
-    @Test(arguments: [64, 128, 256])
+    @Test(arguments: part(of: [64, 128, 256], each: 3))
     func `W16: at any width, exchanges reuse their connections`(_ width: Int) async throws {
         let bench = try TrustBench()
-        let count = rounds(4_000, quick: 1_000)
+        let count = rounds(4_000, quick: 400)
         try await send(count, to: [try bench.host().with { $0.limits.concurrentExchanges = width }])
         let connections = bench.front.record.accepted
         #expect(connections <= width + count / 20, "\(connections) connections")
@@ -31,7 +31,7 @@ struct WidthTests {
 
     @Test func `W16: four hosts reuse their connections side by side`() async throws {
         let benches = try (0..<4).map { _ in try TrustBench() }
-        let (transport, count) = (try RealTransport.curl.make(), 1_000)
+        let (transport, count) = (try RealTransport.curl.make(), rounds(1_000, quick: 200))
         let hosts = try benches.map { try $0.host(over: transport).with { $0.limits.concurrentExchanges = 32 } }
         try await send(count, to: hosts)
         let connections = benches.reduce(0) { $0 + $1.front.record.accepted }
