@@ -111,8 +111,8 @@ extension TextStore {
     ///   - identifier: The identifier of the text, registered or not.
     ///   - account: The account that has accepted the text.
     /// - Returns: Whether the account had accepted the text.
-    /// - Throws: ``TextStoreError/Code/fileSystem`` if the disk fails; ``TextStoreError/Code/damagedFile`` if another version of the framework
-    ///   has written the acceptances. The acceptances then remain.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` if the disk fails; ``TextStoreError/Code/damagedFile`` if another version of the
+    ///   framework has written the acceptances. The acceptances then remain.
     @discardableResult
     public func withdrawAcceptances(of identifier: String, account: String? = nil) async throws -> Bool {
         let (hasWithdrawn, faults) = try await engine.acceptances.withdraw(identifier, by: account, at: engine.time.date)

@@ -139,8 +139,8 @@ struct Journal: Sendable {
     ///   - content: The entry.
     ///   - whole: The entry with the whole state, for a rewrite.
     /// - Returns: The fault if only the second copy could not be written; the entry is then saved nevertheless.
-    /// - Throws: ``TextStoreError/Code/fileSystem`` if the first copy could not be written; ``TextStoreError/Code/damagedFile`` if a copy is
-    ///   of another version. The journal remains unchanged.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` if the first copy could not be written; ``TextStoreError/Code/damagedFile`` if a copy
+    ///   is of another version. The journal remains unchanged.
     mutating func add(_ content: [UInt8], whole: () -> [UInt8]) throws(TextStoreError) -> [TextStoreError] {
         let mustRewrite = copies.contains { $0.isDamaged || $0.status == nil || $0.end > limit }
         if !mustRewrite {

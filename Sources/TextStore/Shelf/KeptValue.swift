@@ -39,8 +39,8 @@ struct KeptValue<Value: Codable & Sendable>: Sendable {
     /// Saves a value, in the first copy first.
     ///
     /// - Returns: The faults of later copies; the value is saved nevertheless.
-    /// - Throws: ``TextStoreError/Code/fileSystem`` if the first copy could not be written; ``TextStoreError/Code/damagedFile`` if a copy is
-    ///   of another version. The saved value remains unchanged.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` if the first copy could not be written; ``TextStoreError/Code/damagedFile`` if a copy
+    ///   is of another version. The saved value remains unchanged.
     func save(_ value: Value, serial: UInt64, position: UInt64? = nil) throws(TextStoreError) -> [TextStoreError] {
         let bytes: [UInt8]
         do { bytes = Array(try JSONEncoder().encode(Copy(serial: serial, value: value, position: position))) } catch {

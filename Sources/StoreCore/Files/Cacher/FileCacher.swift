@@ -261,8 +261,8 @@ extension FileCacher {
         let version = OtherVersion(found: header.format, known: FileRecordFormat.version)
         report(
             .undecodable, name,
-            "reading a record: its file format has version \(version.found), and this program reads version \(version.known); it and others "
-                + "like it are misses and stay until they are overwritten or evicted; to keep them, choose another directory",
+            "reading a record: its file format has version \(version.found), and this program reads version \(version.known); it and "
+                + "others like it are misses and stay until they are overwritten or evicted; to keep them, choose another directory",
             param, underlying: version)
         return false
     }
