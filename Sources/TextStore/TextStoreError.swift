@@ -1,6 +1,7 @@
 public import Foundation
 internal import RemoteHTTP
 public import StoreCore
+internal import StoreFiles
 internal import StorePlatform
 
 /// An error about a text, a manifest, or the files of a session: the operation that failed, the reason, and the remedy.

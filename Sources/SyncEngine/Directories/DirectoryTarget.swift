@@ -301,7 +301,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     public func isUnchanged(_ key: PathKey, since entry: LocalEntry<Item>?) async throws -> Bool {
         let session = try session()
         let path = try RelativePath(existing: key)
-        return try session.places.whileThere { try session.isUnchanged(path, key: key, since: entry) }
+        return try session.places.whileThere(at: path) { try session.isUnchanged(path, key: key, since: entry) }
     }
 
     /// Downloads a file, or its missing bytes, and installs it.
@@ -312,6 +312,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         let session = try session()
         let path = try RelativePath(item.key)
         let digest = Self.digest(of: item)
+        try session.places.verifyAccess(to: path)
         do {
             let part = try FilePart(of: item, in: session.places)
             if try !part.isWholeAlready(digest: digest) {
