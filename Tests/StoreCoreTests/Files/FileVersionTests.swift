@@ -41,7 +41,7 @@ struct FileVersionTests {
         #expect(faults.faults.isEmpty)
     }
 
-    /// The file of a record in version 2 of the file format, whose content may have another checksum than this version expects.
+    /// The file of a record in version 2 of the file format. Its content may have another checksum than this version expects.
     private func foreignFile(of key: String, content: String = "content", checksum: UInt8 = 0) throws -> [UInt8] {
         let json = try CanonicalJSON.encode(key)
         var bytes = FileRecordFormat.encode(key: json, fetchedAt: 0, details: nil, content: Data(content.utf8), schema: 1)

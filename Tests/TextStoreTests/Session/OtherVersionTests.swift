@@ -35,7 +35,7 @@ struct OtherVersionTests {
         for (path, bytes) in files { #expect(try Data(contentsOf: bench.place.file(path)) == bytes, "\(path)") }
     }
 
-    /// A session with a fetched and accepted text, whose stores have ended.
+    /// Leaves a session with a fetched and accepted text, and no store.
     private func prepare(_ policy: TextStorePolicy = TextStorePolicy()) async throws {
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "Remote terms 2")

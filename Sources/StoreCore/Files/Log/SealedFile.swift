@@ -222,11 +222,9 @@ struct FileHeader: Sendable {
 /// Such a file is not damaged: another build of the framework has written it, and can read it.
 package struct OtherVersion: Error, Hashable, CustomStringConvertible {
     /// The version of the file.
-    package let found: UInt32
+    let found: UInt32
     /// The version that this program reads.
-    package let known: UInt32
-
-    package init(found: UInt32, known: UInt32) { (self.found, self.known) = (found, known) }
+    let known: UInt32
 
     package var description: String { "version \(found) instead of \(known)" }
 }
