@@ -340,7 +340,7 @@ final class TargetSession: Sendable {
             // A pass over an empty list has recorded nothing, and one without downloads has not made the directory equal to the source, so
             // the files that are here keep their protection.
             let isEqual = state.withLock { state in
-                (state.journal.isRebuilding || state.journal.isBeginning) && !state.journal.records.isEmpty && state.openCount == 0
+                (state.journal.isRebuilding || state.journal.isBeginning) && !state.journal.records.isEmpty && state.openCount <= 0
             }
             if isEqual { try write([.rebuilt]) }
         }
