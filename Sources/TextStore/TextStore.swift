@@ -183,7 +183,8 @@ public final class TextStore: Sendable {
     /// Drops a set that is damaged, below a floor, or not listed by the newest manifest, and reports it as an event.
     ///
     /// - Returns: Whether any text was switched; `false` if no set waits.
-    /// - Throws: ``TextStoreError/Code/fileSystem`` if the disk fails; the old sets remain active and whole.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` if the disk fails; ``TextStoreError/Code/damagedFile`` if another version of the
+    ///   framework has written the session. The old sets remain active and whole.
     @discardableResult
     public func activate() async throws -> Bool {
         try await engine.activate()
@@ -191,6 +192,7 @@ public final class TextStore: Sendable {
 
     /// Deletes all cached texts and the manifest, but not the floors and acceptances; fetches observed texts again.
     ///
-    /// - Throws: ``TextStoreError/Code/fileSystem`` if the disk fails; all texts then remain.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` if the disk fails; ``TextStoreError/Code/damagedFile`` if another version of the
+    ///   framework has written the session. All texts then remain.
     public func clear() async throws { try await engine.clear() }
 }

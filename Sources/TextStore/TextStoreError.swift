@@ -1,6 +1,7 @@
 public import Foundation
 internal import RemoteHTTP
 public import StoreCore
+internal import StoreFiles
 internal import StorePlatform
 
 /// An error about a text, a manifest, or the files of a session: the operation that failed, the reason, and the remedy.
@@ -52,8 +53,8 @@ public struct TextStoreError: LocalizedError, Sendable, Equatable, CustomStringC
         case nil: return nil
         case let error as TextStoreError: return message.contains(error.message) ? error.cause : "\(error)"
         case let error as TransportFailure: return message.contains(error.message) ? nil : "\(error)"
-        case let error as StoreError where error.fileSystemErrno != nil || error.underlyingError == nil:
-            // The message of a failed operation of the disk ends with the system's reason.
+        case let error as StoreError where error.fileSystemErrno != nil || error.underlyingError == nil || error.isOfOtherVersion:
+            // The message of a failed operation of the disk ends with the system's reason, and one about a version states both.
             return message.contains(error.message) ? nil : "StoreError.\(error.code.rawValue): \(error.message)"
         case let error?: return "\(error)"
         }
@@ -145,7 +146,7 @@ public struct TextStoreError: LocalizedError, Sendable, Equatable, CustomStringC
         public static let unreachable = Code(rawValue: "unreachable")
         /// A file or directory of the session could not be read or written.
         public static let fileSystem = Code(rawValue: "fileSystem")
-        /// A file of the session is damaged and was ignored.
+        /// A file of the session is damaged and was ignored, or another version of the framework has written it and it stays as it is.
         public static let damagedFile = Code(rawValue: "damagedFile")
     }
 }

@@ -291,6 +291,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         // Items that began to download while the list was read are no longer among the plan's downloads, but the next pass resumes one that
         // has failed.
         try session.prune(keeping: [plan.additions, plan.updates].lazy.joined().map(\.item.key))
+        session.willInstall(plan.downloads.count + plan.moves.count)
         session.willStage(plan.updates.lazy.map(\.item).filter { $0.sha256 == nil && $0.byteCount == nil }.map(\.key))
         return plan.downloads
     }
@@ -300,7 +301,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     public func isUnchanged(_ key: PathKey, since entry: LocalEntry<Item>?) async throws -> Bool {
         let session = try session()
         let path = try RelativePath(existing: key)
-        return try session.places.whileThere { try session.isUnchanged(path, key: key, since: entry) }
+        return try session.places.whileThere(at: path) { try session.isUnchanged(path, key: key, since: entry) }
     }
 
     /// Downloads a file, or its missing bytes, and installs it.
@@ -311,6 +312,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         let session = try session()
         let path = try RelativePath(item.key)
         let digest = Self.digest(of: item)
+        try session.places.verifyAccess(to: path)
         do {
             let part = try FilePart(of: item, in: session.places)
             if try !part.isWholeAlready(digest: digest) {
@@ -318,7 +320,11 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
                 try Task.checkCancellation()
             }
             let whole = try part.finish(digest: digest)
-            if session.isStaged(item.key) { return try session.stage(part.stage(whole), of: item, as: path) }
+            if session.isStaged(item.key) {
+                try session.stage(part.stage(whole), of: item, as: path)
+                session.hasInstalled()
+                return
+            }
             do {
                 try await session.commit(whole, as: path, of: item)
             } catch  where session.flushes.hasFailed {
@@ -329,6 +335,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             }
             try part.cleanUp()
             try session.places.verify()
+            // Last, because a download that fails here is repeated.
+            session.hasInstalled()
         } catch {
             // If the directory is missing, any error may occur; report the missing directory as the reason.
             if (error as? SyncError)?.code != .targetVanished { try session.places.verify(after: error, at: path) }
@@ -361,6 +369,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         do {
             try await session.installHeld(move.item, as: path)
             try session.places.verify()
+            session.hasInstalled()
         } catch {
             if (error as? SyncError)?.code != .targetVanished { try session.places.verify(after: error, at: path) }
             throw error

@@ -332,7 +332,9 @@ struct PartMemory: Codable, Hashable, Sendable {
     var version: String
     var validator: String
 
-    /// Reads the stored validator; `nil` if it is missing or unreadable, so that the transfer starts again.
+    /// Reads the stored validator; `nil` if it is missing or damaged, so that the transfer starts again.
+    ///
+    /// - Throws: `StoreError`, also for a validator of another version, which is removed.
     static func read(_ name: String, in directory: DirectoryHandle) throws -> PartMemory? {
         try SealedFile.part.value(PartMemory.self, in: name, directory)
     }

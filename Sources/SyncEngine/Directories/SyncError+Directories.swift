@@ -12,7 +12,7 @@ extension SyncError.Code {
     public static let otherDisk = SyncError.Code(rawValue: "otherDisk")
     /// The target's own directory, or one in it, belongs to another user.
     public static let foreignOwner = SyncError.Code(rawValue: "foreignOwner")
-    /// The process has no permission to change names in the target's directory.
+    /// The process has no permission to change names in the target's directory, or in one below it.
     public static let targetDenied = SyncError.Code(rawValue: "targetDenied")
     /// A foreign file cannot be removed: it is a link or a special file, or its name is not UTF-8.
     public static let unremovable = SyncError.Code(rawValue: "unremovable")
@@ -47,6 +47,16 @@ extension SyncError {
                 + "sync again", underlyingError: underlyingError)
     }
 
+    /// - Parameter place: A directory below the target.
+    static func denied(_ place: PathKey, underlyingError: any Error) -> SyncError {
+        var error = SyncError(
+            .targetDenied,
+            "cannot work in “\(place.shownSafely)” of the target: this process may not add or remove names in this directory; its old files "
+                + "stay, and its other items were left alone; grant write permission, then sync again", underlyingError: underlyingError)
+        error.place = place
+        return error
+    }
+
     static func unremovable(_ path: PathKey, _ reason: String) -> SyncError {
         SyncError(
             .unremovable,
@@ -54,10 +64,12 @@ extension SyncError {
     }
 
     static func unreadable(_ path: PathKey, underlyingError: any Error) -> SyncError {
-        SyncError(
+        var error = SyncError(
             .unreadable,
             "cannot compare “\(path.shownSafely)”: it cannot be read by this process; it was left alone; grant read permission, or move it away "
                 + "if the list has a file there", underlyingError: underlyingError)
+        error.place = path
+        return error
     }
 
     static func locked(_ path: String, holder: String?) -> SyncError {

@@ -18,6 +18,8 @@ final class TargetPlaces: Sendable {
     let probe: (@Sendable (TargetStep) throws -> Void)?
     /// Directories below the root with entries that have changed since the last flush.
     private let touched = Lock<Set<PathKey>>([])
+    /// The denials of access to directories below the root, by the directory of the item.
+    private let denials = Lock<[PathKey: SyncError]>([:])
     /// Directories below the root that this pass created.
     private let made = Lock<Set<PathKey>>([])
 
@@ -65,7 +67,8 @@ final class TargetPlaces: Sendable {
     ///   - error: The error of an operation in the target; `nil` if none has failed.
     ///   - path: The path of the file for which the operation has failed.
     /// - Throws: ``SyncError/Code/targetVanished`` if the directory was removed or moved, or its disk unmounted;
-    ///   ``SyncError/Code/targetDenied`` if the operation failed because the process may not change names in the directory.
+    ///   ``SyncError/Code/targetDenied`` if the operation failed because the process may not change names in the directory, or in that of
+    ///   the file.
     func verify(after error: (any Error)? = nil, at path: RelativePath? = nil) throws {
         // A program that removes everything may remove these first. Without this check, each item would then fail on its own.
         guard root.isReached(by: directory), !own.isRemoved, !parts.isRemoved else {
@@ -77,6 +80,31 @@ final class TargetPlaces: Sendable {
         {
             throw SyncError.denied(directory.path, underlyingError: error)
         }
+        // The files of a directory below the root have one failure, too, and those of other directories none.
+        if let error, error.isDenial, let path, let place = deniedDirectory(of: path) {
+            let denial = SyncError.denied(place, underlyingError: error)
+            denials.withLock { $0[path.directory(path.parts.count - 1)] = denial }
+            throw denial
+        }
+    }
+
+    /// Throws if the process may not change names in the directory of a path, as far as an earlier operation has shown.
+    func verifyAccess(to path: RelativePath) throws {
+        if let denial = denials.withLock({ $0.isEmpty ? nil : $0[path.directory(path.parts.count - 1)] }) { throw denial }
+    }
+
+    /// Returns the innermost existing directory of a path below the root if the process may not change names in it; otherwise `nil`.
+    private func deniedDirectory(of path: RelativePath) -> PathKey? {
+        var (current, depth) = (root, 0)
+        for part in path.parts.dropLast() {
+            do {
+                guard let next = try current.directory(part) else { break }
+                (current, depth) = (next, depth + 1)
+            } catch {
+                return error.isDenial ? path.directory(depth + 1) : nil
+            }
+        }
+        return depth > 0 && !current.isWritable ? path.directory(depth) : nil
     }
 
     /// Performs an operation in the target; if it fails because the target vanished, throws that error.

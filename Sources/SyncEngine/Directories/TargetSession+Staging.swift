@@ -91,6 +91,10 @@ extension TargetSession {
                         try update.part.cleanUp(in: places)
                         return nil
                     } catch {
+                        // Names a directory that the process may not change, for all of its files.
+                        do { try places.verify(after: error, at: try? RelativePath(existing: key)) } catch {
+                            return SyncRefusal(key, because: error)
+                        }
                         return SyncRefusal(key, because: error)
                     }
                 }

@@ -44,6 +44,8 @@ final class TargetSession: Sendable {
         var moved: Set<PathKey> = []
         /// Whether a moved file has a new name that may not be on the disk yet.
         var hasUnflushedMoves = false
+        /// The number of planned downloads and moves that have not succeeded, such as those of a pass that downloads no contents.
+        var openCount = 0
         /// Whether the journal records everything that the pass has done as flushed.
         var isSettled = false
     }
@@ -321,18 +323,26 @@ final class TargetSession: Sendable {
         }
     }
 
+    /// Stores the number of planned downloads and moves.
+    func willInstall(_ count: Int) { state.withLock { $0.openCount = count } }
+
+    /// Records that a planned download or move has succeeded.
+    func hasInstalled() { state.withLock { $0.openCount -= 1 } }
+
     /// Flushes everything that the pass has done and records it in the journal; a second call does nothing.
     ///
-    /// - Parameter isComplete: Whether the directory equals the source.
+    /// - Parameter isComplete: Whether the pass has no failure.
     /// - Throws: `StoreError` if the disk fails; the journal then relies on no unflushed file.
     func settle(isComplete: Bool) async throws {
         guard !state.withLock({ $0.isSettled }) else { return }
         if isComplete {
             try forgetVanished()
-            // A pass over an empty list has recorded nothing, so the files that are here keep their protection.
-            if state.withLock({ ($0.journal.isRebuilding || $0.journal.isBeginning) && !$0.journal.records.isEmpty }) {
-                try write([.rebuilt])
+            // A pass over an empty list has recorded nothing, and one without downloads has not made the directory equal to the source, so
+            // the files that are here keep their protection.
+            let isEqual = state.withLock { state in
+                (state.journal.isRebuilding || state.journal.isBeginning) && !state.journal.records.isEmpty && state.openCount <= 0
             }
+            if isEqual { try write([.rebuilt]) }
         }
         let power = places.durability == .power
         // With `.crash` nothing is flushed, so the journal relies on the state that the system reports.

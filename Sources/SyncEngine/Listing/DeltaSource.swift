@@ -36,7 +36,8 @@ public struct DeltaSource<Full: SourceList>: SourceList where Full.Item: Codable
     /// Creates a list without reading anything.
     ///
     /// - Parameters:
-    ///   - file: The file that keeps the list and its token. If it is missing or damaged, the whole list is requested.
+    ///   - file: The file that keeps the list and its token. If it is missing or damaged, the whole list is requested. A file that another
+    ///     version of the framework has written stays as it is: the whole list is requested, and the pass fails at its end.
     ///   - interval: The number *n*, where every *n*th pass requests the whole list; 0 and 1 request it in every pass.
     ///   - full: Requests the whole list and the token of its state.
     ///   - changes: Requests the changes since a token; returns `nil` if the token has expired.
@@ -195,7 +196,7 @@ struct SavedList<Item: SyncItem & Codable>: Sendable {
         }
     }
 
-    /// Replaces the file in one step.
+    /// Replaces the file in one step, unless another version of the framework has written it.
     @concurrent
     func write(to file: URL) async throws {
         let encoder = JSONEncoder()
@@ -206,8 +207,9 @@ struct SavedList<Item: SyncItem & Codable>: Sendable {
         writer.put(token)
         writer.put(passes)
         writer.append(text)
-        try SealedFile.list.write(
-            writer.bytes, as: file.lastPathComponent, in: Self.directory(of: file), options: FileWriteOptions(mode: 0o666))
+        let (name, directory) = (file.lastPathComponent, Self.directory(of: file))
+        if let folder = try DirectoryHandle(opening: directory) { try SealedFile.list.checkVersion(of: name, in: folder) }
+        try SealedFile.list.write(writer.bytes, as: name, in: directory, options: FileWriteOptions(mode: 0o666))
     }
 
     /// Applies changes: each changed item is there once, at the place of the first item with its key, or at the end.

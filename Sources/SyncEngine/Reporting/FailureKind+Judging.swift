@@ -4,13 +4,16 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 internal import StoreCore
+internal import StoreFiles
 internal import StorePlatform
 
 extension FailureKind {
-    /// Returns the kind of an error from its advice or its file system code; transient without either.
+    /// Returns the kind of an error from its advice or its file system code; permanent for a file of another version, otherwise transient.
     init(judging error: any Error) {
         if let advice = error as? any FailureAdvising {
             self = advice.failureKind
+        } else if (error as? StoreError)?.isOfOtherVersion == true {
+            self = .permanent
         } else if error is CancellationError || error.isCanceledTransfer {
             self = .cancelled
         } else if let code = (error as? StoreError)?.underlyingError as? POSIXError ?? error as? POSIXError {

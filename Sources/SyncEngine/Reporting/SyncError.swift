@@ -22,6 +22,8 @@ public struct SyncError: LocalizedError, Sendable, CustomStringConvertible {
     public var underlyingError: (any Error)?
     /// Whether another attempt may succeed, although errors of this code normally persist.
     var isWorthRetrying = false
+    /// The file or directory that prevents the item, and perhaps others, which a report names only once; otherwise `nil`.
+    var place: PathKey?
 
     /// Creates an error.
     ///
@@ -115,7 +117,9 @@ extension SyncError: FailureAdvising {
     public var failureKind: FailureKind {
         switch code {
         case .cancelled: .cancelled
-        case .targetVanished, .targetDenied, .foreignOwner: .fatal
+        case .targetVanished, .foreignOwner: .fatal
+        // Other directories of the target can still be changed.
+        case .targetDenied: place == nil ? .fatal : .permanent
         case .targetLocked: .transient
         case _ where isWorthRetrying: .transient
         case .stageFailed, .incomplete: underlyingError.map { FailureKind(judging: $0) } ?? .permanent

@@ -46,7 +46,7 @@ public struct SyncReport: Sendable {
     public internal(set) var skipped: [SyncFailure] = []
     /// Keys that occur more than once in the remote list.
     public internal(set) var duplicates: [SyncKey] = []
-    /// All failures of single items, in the order of their occurrence.
+    /// All failures of single items, in the order of their occurrence; one for all items of a directory without permission.
     public internal(set) var failures: [SyncFailure] = []
 
     /// The time since the beginning of the pass; its whole duration once it has ended.

@@ -11,6 +11,8 @@ final class ProgressBoard: Sendable {
         /// Whether a failure ends the pass.
         var mustStop = false
         var hasFailedFatally = false
+        /// The files and directories that the report names as the reason of a failure.
+        var failedPlaces: Set<PathKey> = []
         /// The order of publications, because two tasks may leave the lock in one order and publish in the other.
         var serial = 0
 
@@ -80,12 +82,15 @@ final class ProgressBoard: Sendable {
     /// Records the failure of an item.
     func failed(_ failure: SyncFailure, stops: Bool) {
         let isFatal = FailureKind(judging: failure.error) == .fatal
+        let place = (failure.error as? SyncError)?.place
         state.withLock { state in
             // A fatal error concerns the pass: other items that meet it at the same time are pending, not failed.
             if isFatal, state.hasFailedFatally { return }
             state.hasFailedFatally = state.hasFailedFatally || isFatal
-            state.report.failures.append(failure)
             if stops { state.mustStop = true }
+            // The other items of a directory without permission are pending, too.
+            if let place, !state.failedPlaces.insert(place).inserted { return }
+            state.report.failures.append(failure)
         }
     }
 

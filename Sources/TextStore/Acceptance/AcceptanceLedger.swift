@@ -36,6 +36,13 @@ actor AcceptanceLedger {
         try load().histories[identifier] ?? AcceptanceHistory()
     }
 
+    /// Returns the acceptances of a text, and the faults that no other call has returned.
+    ///
+    /// - Throws: The errors of ``history(of:)``.
+    func reported(_ identifier: String) throws(TextStoreError) -> (history: AcceptanceHistory, faults: [TextStoreError]) {
+        (try history(of: identifier), takeFaults())
+    }
+
     /// Saves an acceptance beside the earlier ones.
     ///
     /// Reading, comparing, and writing are one critical section under the session's lock, so no other store's acceptance is lost.
@@ -79,7 +86,9 @@ actor AcceptanceLedger {
         known?.statuses = []
         var state: State = ([:], 0, 0)
         do throws(TextStoreError) { state = try load(keepsUnreadable: true) } catch {
-            // A damaged file must not prevent acceptance, so it is replaced. An unreadable file may be intact and stays.
+            // A damaged file must not prevent acceptance, so it is replaced. An unreadable file may be intact and stays, and a file of
+            // another version is intact.
+            if error.isOfOtherVersion, let cause = error.underlyingError as? StoreError { throw .saving(cause) }
             guard error.code == .damagedFile else { throw error }
         }
         guard let record = decide(state.histories) else { return (nil, takeFaults()) }
@@ -98,7 +107,7 @@ actor AcceptanceLedger {
         return (record, takeFaults())
     }
 
-    func takeFaults() -> [TextStoreError] {
+    private func takeFaults() -> [TextStoreError] {
         defer { faults = [] }
         return faults + (evidence?.takeFaults() ?? [])
     }
@@ -118,7 +127,9 @@ actor AcceptanceLedger {
         } else if let known {
             // Damage or removal of the files loses no acceptance that this process knows.
             state = known.state
-        } else if let fault = faults.first(where: { $0.code == .fileSystem }) ?? faults.first {
+        } else if let fault = faults.first(where: { $0.code == .fileSystem }) ?? faults.first(where: \.isOfOtherVersion)
+            ?? faults.first
+        {
             // The evidence contains the acceptances that were saved with it.
             guard evidence != nil else { throw fault }
             self.faults.append(fault)

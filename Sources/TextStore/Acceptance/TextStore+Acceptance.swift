@@ -9,8 +9,9 @@ extension TextStore {
     /// - Parameters:
     ///   - text: The text exactly as the user has seen it: one that a store has returned or published.
     ///   - account: The account that accepts the text, such as the identifier of a signed-in user; `nil` for the user of the device.
-    /// - Throws: ``TextStoreError/Code/notShown`` for a text made by its initializer; ``TextStoreError/Code/fileSystem`` if the disk fails.
-    ///   The text then remains unaccepted.
+    /// - Throws: ``TextStoreError/Code/notShown`` for a text made by its initializer; ``TextStoreError/Code/fileSystem`` if the disk fails;
+    ///   ``TextStoreError/Code/damagedFile`` if another version of the framework has written the acceptances. The text then remains
+    ///   unaccepted.
     public func accept(_ text: VersionedText, account: String? = nil) async throws {
         // Only a store's texts have their digest already.
         guard text.knownDigest != nil else {
@@ -44,7 +45,13 @@ extension TextStore {
     ///   - account: The account that has accepted the text.
     /// - Throws: ``TextStoreError/Code/damagedFile`` or ``TextStoreError/Code/fileSystem`` if the acceptances cannot be read.
     public func acceptance(of identifier: String, account: String? = nil) async throws -> Acceptance? {
-        try await engine.acceptances.history(of: identifier).newest(by: account)
+        try await acceptances(of: identifier).newest(by: account)
+    }
+
+    private func acceptances(of identifier: String) async throws -> AcceptanceHistory {
+        let (history, faults) = try await engine.acceptances.reported(identifier)
+        for fault in faults { engine.report(.fault(fault)) }
+        return history
     }
 
     /// Returns whether a shown text needs acceptance, because no acceptance of the same or a higher version covers it.
@@ -59,7 +66,7 @@ extension TextStore {
         of text: VersionedText, granularity: Acceptance.Granularity = .any, account: String? = nil
     ) async -> Bool {
         do {
-            return try await engine.acceptances.history(of: text.identifier)
+            return try await acceptances(of: text.identifier)
                 .isNeeded(for: text, granularity, by: account, engine.policy.acceptedLanguages)
         } catch {
             // An unnecessary request for acceptance is harmless; a missing one is not.
@@ -104,7 +111,8 @@ extension TextStore {
     ///   - identifier: The identifier of the text, registered or not.
     ///   - account: The account that has accepted the text.
     /// - Returns: Whether the account had accepted the text.
-    /// - Throws: ``TextStoreError/Code/fileSystem`` if the disk fails. The acceptances then remain.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` if the disk fails; ``TextStoreError/Code/damagedFile`` if another version of the
+    ///   framework has written the acceptances. The acceptances then remain.
     @discardableResult
     public func withdrawAcceptances(of identifier: String, account: String? = nil) async throws -> Bool {
         let (hasWithdrawn, faults) = try await engine.acceptances.withdraw(identifier, by: account, at: engine.time.date)

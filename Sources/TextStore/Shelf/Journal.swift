@@ -42,6 +42,8 @@ struct Journal: Sendable {
         var count = 0
         /// Whether the copy differs from the sequence of all whole entries.
         var isDamaged = false
+        /// The reason why the copy must stay as it is: it has an intact header of another version.
+        var refusal: StoreError?
     }
 
     /// The name of the files, without the number of the copy.
@@ -93,6 +95,7 @@ struct Journal: Sendable {
                 throw StoreError(.unreadableRecord, "\(path) is damaged at byte \(damage.offset); its other parts are used")
             } catch {
                 copies[number].isDamaged = true
+                if error.isOfOtherVersion { copies[number].refusal = error }
                 reading.faults.append(.reading(error))
             }
         }
@@ -121,8 +124,11 @@ struct Journal: Sendable {
 
     // MARK: Writing
 
+    /// Whether a copy is of another version, so that the journal cannot be written.
+    var isRefused: Bool { copies.contains { $0.refusal != nil } }
+
     /// Whether history makes up enough of the files to slow each start.
-    var isLong: Bool { copies.contains { $0.end > Self.slack && $0.count > 1 } }
+    var isLong: Bool { !isRefused && copies.contains { $0.end > Self.slack && $0.count > 1 } }
 
     /// Rewrites the files without their history.
     mutating func shorten(_ whole: [UInt8]) throws(TextStoreError) -> [TextStoreError] { try save(whole, isWhole: true) }
@@ -133,7 +139,8 @@ struct Journal: Sendable {
     ///   - content: The entry.
     ///   - whole: The entry with the whole state, for a rewrite.
     /// - Returns: The fault if only the second copy could not be written; the entry is then saved nevertheless.
-    /// - Throws: ``TextStoreError/Code/fileSystem`` if the first copy could not be written; the journal remains unchanged.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` if the first copy could not be written; ``TextStoreError/Code/damagedFile`` if a copy
+    ///   is of another version. The journal remains unchanged.
     mutating func add(_ content: [UInt8], whole: () -> [UInt8]) throws(TextStoreError) -> [TextStoreError] {
         let mustRewrite = copies.contains { $0.isDamaged || $0.status == nil || $0.end > limit }
         if !mustRewrite {
@@ -146,6 +153,8 @@ struct Journal: Sendable {
     }
 
     private mutating func save(_ content: [UInt8], isWhole: Bool) throws(TextStoreError) -> [TextStoreError] {
+        // Another build of the framework can read the copy, so it is never overwritten.
+        if let refusal = copies.lazy.compactMap(\.refusal).first { throw .saving(refusal) }
         let entry = Entry(serial: serial + 1, content: content)
         var faults: [TextStoreError] = []
         for number in copies.indices {

@@ -39,7 +39,8 @@ struct KeptValue<Value: Codable & Sendable>: Sendable {
     /// Saves a value, in the first copy first.
     ///
     /// - Returns: The faults of later copies; the value is saved nevertheless.
-    /// - Throws: ``TextStoreError/Code/fileSystem`` if the first copy could not be written; the saved value remains unchanged.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` if the first copy could not be written; ``TextStoreError/Code/damagedFile`` if a copy
+    ///   is of another version. The saved value remains unchanged.
     func save(_ value: Value, serial: UInt64, position: UInt64? = nil) throws(TextStoreError) -> [TextStoreError] {
         let bytes: [UInt8]
         do { bytes = Array(try JSONEncoder().encode(Copy(serial: serial, value: value, position: position))) } catch {
@@ -47,6 +48,7 @@ struct KeptValue<Value: Codable & Sendable>: Sendable {
                 .fileSystem, "cannot encode “\(name)” of the session: this is a defect of the framework; report it", underlyingError: error)
         }
         try makeDirectory()
+        try checkVersions()
         try SealedFile.session.save(bytes, as: file(0), in: directory, options: options)
         var faults: [TextStoreError] = []
         for number in 1..<max(1, copies) {
@@ -66,6 +68,16 @@ struct KeptValue<Value: Codable & Sendable>: Sendable {
     }
 
     func file(_ number: Int) -> String { "\(name).\(number)" }
+
+    /// Checks that no copy is of another version: another build of the framework can read such a copy, so it is never overwritten.
+    private func checkVersions() throws(TextStoreError) {
+        do throws(StoreError) {
+            guard let folder = try DirectoryHandle(opening: directory) else { return }
+            for number in 0..<copies { try SealedFile.session.checkVersion(of: file(number), in: folder) }
+        } catch {
+            throw .saving(error)
+        }
+    }
 
     private func read(_ number: Int) throws(TextStoreError) -> Copy? {
         var reader = try SealedFile.reader(directory)

@@ -30,8 +30,13 @@ extension SealedFile.Reader {
 
 extension TextStoreError {
     static func saving(_ error: StoreError) -> TextStoreError {
-        TextStoreError(.fileSystem, "cannot save a file of the session: \(error.message)", underlyingError: error)
+        TextStoreError(
+            error.isOfOtherVersion ? .damagedFile : .fileSystem, "cannot save a file of the session: \(error.message)",
+            underlyingError: error)
     }
+
+    /// Whether the file of the error is intact, and another build of the framework has written it.
+    var isOfOtherVersion: Bool { (underlyingError as? StoreError)?.isOfOtherVersion == true }
 
     static func reading(_ error: StoreError) -> TextStoreError {
         guard error.code == .unreadableRecord || error.isOfSocket else {

@@ -276,12 +276,14 @@ extension Shelf {
     /// Keeps files younger than an hour, because another process may be about to reference them.
     func sweep(evenYoung: Bool = false) {
         let files = pointer.files
+        // The records of a pointer that another version of the framework has written are unknown, so that none is unreferenced.
+        let removesRecords = !pointerJournal.isRefused
         do throws(StoreError) {
             guard var listing = try directory.list() else { return }
             var found: [(name: String, isRecord: Bool)] = []
             while let entry = try listing.next() {
                 if let record = RecordName(entry.name) {
-                    if !files.contains(record) { found.append((entry.name, true)) }
+                    if removesRecords, !files.contains(record) { found.append((entry.name, true)) }
                 } else if TemporaryFile.isName(entry.name, kind: SealedFile.session.temporaryKind) {
                     found.append((entry.name, false))
                 }

@@ -362,7 +362,7 @@ actor Shelf {
     func clear(_ change: Change = { _ in }) throws(TextStoreError) -> Outcome {
         try locked { () throws(TextStoreError) in
             catchUp()
-            if !pointer.files.isEmpty || pointerJournal.serial > 0 {
+            if !pointer.files.isEmpty || pointerJournal.serial > 0 || pointerJournal.isRefused {
                 // The records also serve as floors if the floor files could not be saved or were damaged since, so the floors are saved
                 // first.
                 faults += try floorJournal.shorten(floors.bytes(of: floors.texts.keys))

@@ -23,6 +23,12 @@ struct AddressTests {
         ("https://API.example.com:443/v2/x#part", "https://api.example.com/v2/x"), ("https://api.example.com", "https://api.example.com/"),
         ("HTTPS://api.example.com/caf%C3%A9", "https://api.example.com/caf%C3%A9"),
         ("https://api.example.com/a/../b", "https://api.example.com/b"),
+        ("https://api.example.com/%252e%252e/x", "https://api.example.com/%252e%252e/x"),
+        ("https://api.example.com/%252E", "https://api.example.com/%252E"),
+        ("https://api.example.com/a%5Cb", "https://api.example.com/a%5Cb"),
+        ("https://api.example.com/a%2Fb%3F%23", "https://api.example.com/a%2Fb%3F%23"),
+        ("https://api.example.com/a//b", "https://api.example.com/a//b"), ("https://api.example.com//x", "https://api.example.com//x"),
+        ("https://api.example.com/...?q=%2e%2e", "https://api.example.com/...?q=%2e%2e"),
     ])
     func `H21: an address within the origin is sent as it is, outside the base path too`(text: String, expected: String) async throws {
         let numbers: [Int] = try await host.send(try url(text))
@@ -34,8 +40,9 @@ struct AddressTests {
 
     @Test(arguments: [
         "https://evil.example/x", "http://api.example.com/x", "https://api.example.com:444/x", "https://ada:secret@api.example.com/x",
-        "https://api.example.com:99999999999999999999/x", "https://api.example.com/%2e%2e/x", "https://api.example.com/%252e%252e/x",
-        "file:///etc/passwd", "mailto:ada@api.example.com", "https://api.example.com.evil.example/", "/v1/x", "https://api.example.com//x",
+        "https://api.example.com:99999999999999999999/x", "https://api.example.com/%2e%2e/x", "https://api.example.com/a/.%2E",
+        "https://api.example.com/%2e/x", "file:///etc/passwd", "mailto:ada@api.example.com", "https://api.example.com.evil.example/",
+        "/v1/x",
     ])
     func `H21, H2: an address of another origin is refused before anything is sent`(text: String) async throws {
         let error = try await remoteError { try await host.send(try url(text)) }
@@ -43,6 +50,27 @@ struct AddressTests {
         #expect((error.underlyingError as? RouteFault)?.code == .foreignOrigin)
         #expect(!error.description.contains("secret"))
         #expect(transport.requests.isEmpty)
+    }
+
+    @Test(arguments: ["%2e%2e", "%252e%252e", "a\\b", "..", "."])
+    func `H2, H21: an interpolated value stays protected, and the app may send the address of any name`(name: String) async throws {
+        let error = try await remoteError { try await host.send("/files/\(name)") }
+        #expect(error.code == .invalidRoute && error.stage == .build)
+        #expect(transport.requests.isEmpty)
+        // The name as a file server expects it: “%2e%2e” is “%252e%252e”.
+        let escaped = name.replacing("%", with: "%25").replacing("\\", with: "%5C")
+        guard escaped.contains("%") else { return }
+        let address = try url("https://api.example.com/files/\(escaped)")
+        try await host.send(address)
+        #expect(transport.requests.map(\.url) == [address])
+    }
+
+    @Test(arguments: ["/%252e%252e/x", "https://api.example.com/%252e%252e/x", "//api.example.com//x"])
+    func `H2, H21: a link of a response stays protected`(link: String) async throws {
+        let list = try await host.dataResponse(for: Route(path: "/list"))
+        let error = try await remoteError { _ = try await host.send(link: link, in: list, as: [Int].self) }
+        #expect((error.underlyingError as? RouteFault)?.code == .foreignOrigin)
+        #expect(transport.requests.count == 1)
     }
 
     @Test func `H21: an address works with a body, credentials, and as a route of any call`() async throws {

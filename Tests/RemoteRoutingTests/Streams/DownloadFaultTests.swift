@@ -46,6 +46,24 @@ struct DownloadFaultTests {
     }
 
     @Test(arguments: RealTransport.available)
+    func `H11: a part of another build of the framework is discarded with an error, and the next call starts over`(
+        _ transport: RealTransport
+    ) async throws {
+        let place = try TemporaryDirectory()
+        let content = content
+        let origin = try LoopbackOrigin { _ in .data(content).tagged("v1") }
+        try content.prefix(1000).write(to: place.part)
+        let state = SealedFile("SHpartof", version: 2, temporaryKind: "part").encode([1, 2, 3])
+        try Data(state).write(to: place.file(".film.bin.part.state"))
+        let error = try await remoteError { try await host(origin, transport).download(Route(path: "/f"), to: place.target) }
+        #expect(error.code == .fileFailed)
+        #expect(error.description.contains("version 2"))
+        #expect(origin.requests.isEmpty)
+        try await host(origin, transport).download(Route(path: "/f"), to: place.target)
+        #expect(try Data(contentsOf: place.target) == content)
+    }
+
+    @Test(arguments: RealTransport.available)
     func `H11: a download starts over after the server sent a wrong range`(_ transport: RealTransport) async throws {
         let place = try TemporaryDirectory()
         let content = content

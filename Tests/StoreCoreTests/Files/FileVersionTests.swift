@@ -41,19 +41,61 @@ struct FileVersionTests {
         #expect(faults.faults.isEmpty)
     }
 
-    @Test func `F5: a record of a higher file format version is a miss and stays`() async throws {
-        let cacher: FileCacher<String, String> = cacher()
-        let key = try CanonicalJSON.encode("key")
-        var bytes = FileRecordFormat.encode(key: key, fetchedAt: 0, details: nil, content: Data("content".utf8), schema: 1)
+    /// The file of a record in version 2 of the file format. Its content may have another checksum than this version expects.
+    private func foreignFile(of key: String, content: String = "content", checksum: UInt8 = 0) throws -> [UInt8] {
+        let json = try CanonicalJSON.encode(key)
+        var bytes = FileRecordFormat.encode(key: json, fetchedAt: 0, details: nil, content: Data(content.utf8), schema: 1)
         bytes[8] = 2
+        bytes[48] ^= checksum
         let head = bytes[..<56].withUnsafeBytes { Checksum64.of($0) }
-        let sum = key.withUnsafeBytes { Checksum64.of($0, seed: head) }
+        let sum = json.withUnsafeBytes { Checksum64.of($0, seed: head) }
         withUnsafeBytes(of: sum.littleEndian) { bytes.replaceSubrange(56..<64, with: $0) }
+        return bytes
+    }
+
+    @Test(arguments: [0, 0x55] as [UInt8])
+    func `F5: a record of a higher file format version is a miss, is reported, and stays`(checksum: UInt8) async throws {
+        let cacher: FileCacher<String, String> = cacher()
+        let bytes = try foreignFile(of: "key", checksum: checksum)
         try place.write(bytes, fileName("key"))
         #expect(try await cacher.load(param: "key") == nil)
         #expect(try await cacher.keys() == [])
-        #expect(faults.faults.isEmpty)
+        #expect(faults.drain() == [.undecodable])
         #expect(try place.bytes(fileName("key")) == bytes)
+    }
+
+    @Test func `F5: a directory of another file format version is reported once, with its path and the versions`() async throws {
+        let cacher: FileCacher<String, String> = cacher()
+        for key in ["a", "b", "c"] { try place.write(try foreignFile(of: key), fileName(key)) }
+        for key in ["a", "b", "c"] { #expect(try await cacher.load(param: key) == nil) }
+        #expect(try await cacher.keys() == [])
+        let fault = try #require(faults.faults.first)
+        #expect(faults.faults.count == 1)
+        #expect(fault.error.code == .unreadableRecord)
+        let name = try fileName("a")
+        #expect(fault.error.message.contains(name) && fault.error.message.contains("version 2"))
+        // Another start of the program reports it again, here for a listing of keys.
+        let next: FileCacher<String, String> = self.cacher()
+        #expect(try await next.keys() == [])
+        #expect(faults.faults.count == 2)
+        try await next.save(record("new"), param: "a")
+        #expect(try await next.load(param: "a") == record("new"))
+        #expect(try place.bytes(fileName("b")) == foreignFile(of: "b"))
+    }
+
+    @Test func `F5: a store reports the miss of a record of another file format version as an event`() async throws {
+        let cacher: FileCacher<String, String> = cacher()
+        let failures = WatchedState<[StoreError]>([])
+        let store = Store(
+            cacher: cacher,
+            onEvent: { event in
+                guard case .cacherFault(.load, let cause) = event.kind, let error = cause as? StoreError else { return }
+                failures.update { $0.append(error) }
+            }
+        ) { key in "fetched \(key)" }
+        try place.write(try foreignFile(of: "key"), fileName("key"))
+        #expect(try await store["key"].requireData() == "fetched key")
+        try await failures.wait { $0.contains { $0.code == .unreadableRecord } ? () : nil }
     }
 
     @Test func `content that no longer decodes is a miss, is reported, and stays until it is overwritten`() async throws {

@@ -89,6 +89,36 @@ struct DirectoryHazardTests {
         #expect(try runUnprivileged(1) == "done 0 skipped")
     }
 
+    @Test(arguments: [0, 0o555])
+    func `S5: a directory without permission has one failure, and the other directories are synchronized`(mode: Int) async throws {
+        try FileManager.default.createDirectory(atPath: path("d1"), withIntermediateDirectories: true)
+        if isRoot() { try FileManager.default.setAttributes([.ownerAccountID: 65534], ofItemAtPath: path("d1")) }
+        try lock("d1")
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path("d1"))
+        let last = try #require(try runUnprivileged())
+        try unlock("d1")
+        // Of the eight files, the directory has two.
+        #expect(last.hasPrefix("failed incomplete") && last.contains("“d1”"), "\(last)")
+        #expect(last.hasSuffix("failures: 1"), "\(last)")
+        let files = try bench.files
+        #expect(["d0/f0", "d0/f4", "d2/f2", "d2/f6", "d3/f3", "d3/f7"].allSatisfy { files[$0] != nil })
+        #expect(files["d1/f1"] == nil && files["d1/f5"] == nil)
+        #expect(try runUnprivileged() == "done 0 skipped")
+    }
+
+    @Test(arguments: [0, 0o555])
+    func `S5: updates in a directory that has lost its permission have one failure`(mode: Int) async throws {
+        try lock()
+        #expect(try runUnprivileged() == "done 0 skipped")
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path("d1"))
+        // The next list has another version of a file in this directory.
+        let last = try #require(try runUnprivileged(2))
+        try unlock("d1")
+        #expect(last.hasPrefix("failed incomplete") && last.contains("“d1”"), "\(last)")
+        #expect(last.hasSuffix("failures: 1"), "\(last)")
+        #expect(try runUnprivileged(2) == "done 0 skipped")
+    }
+
     @Test(arguments: [POSIXErrorCode.EACCES, .EPERM, .EIO], [TargetStep.lists("lost+found"), .reads("a")])
     func `S5: only unreadable paths are skipped, and their content does not count as removed`(
         code: POSIXErrorCode, failing: TargetStep

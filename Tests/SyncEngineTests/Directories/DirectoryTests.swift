@@ -164,6 +164,22 @@ struct DirectoryTests {
         #expect(try bench.files["big"] == bench["big"])
     }
 
+    @Test func `S10: a validator of another version is removed with an error, and the next pass transfers the file again`() async throws {
+        bench["big"] = String(repeating: "x", count: 100_000)
+        bench.origin.withLock { $0.breaks["big"] = 60_000 }
+        _ = await syncError { try await bench.sync() }
+        let memory = bench.url.appending(path: ".storehouse/parts/\(PartNames(path: "big").memory)")
+        try Data(SealedFile("SHpartof", version: 2, temporaryKind: "part").encode([1, 2, 3])).write(to: memory)
+        bench.origin.withLock { $0.breaks = [:] }
+        let error = await syncError { try await bench.sync() }
+        #expect(error?.code == .incomplete && error?.description.contains("version 2") == true)
+        #expect(!bench.exists("big"))
+        let before = bench.transferred
+        try await bench.sync()
+        #expect(try bench.files["big"] == bench["big"])
+        #expect(bench.transferred - before == 100_000)
+    }
+
     @Test func `S14: a directory has one writer at a time`() async throws {
         let first = bench.target()
         try await first.syncWillBegin()

@@ -1,5 +1,6 @@
 import Foundation
 import StoreCore
+import StoreFiles
 import Testing
 import Trials
 @testable import SyncEngine
@@ -122,6 +123,24 @@ struct DeltaTests {
         #expect(try await synchronizer().sync().addedCount == 1)
         #expect(try await synchronizer().sync().unchangedCount == 3)
         #expect(origin.takeRequests() == ["since 1", "since 1", "since 1", "since 2"])
+    }
+
+    @Test func `S26: a saved list of another version is not overwritten, and the pass fails at its end with its path`() async throws {
+        let bytes = Data(SealedFile("SHlistof", version: 2, temporaryKind: "list").encode(Array("another format".utf8)))
+        try bytes.write(to: file)
+        origin.publish(["a": "1"])
+        bench.origin.withLock { $0.contents = ["a": "1"] }
+        for _ in 0..<2 {
+            let error = await syncError { try await synchronizer().sync() }
+            #expect(error?.stage == .end && error?.description.contains("/list has version 2") == true)
+            #expect(try bench.files == ["a": "1"])
+            #expect(try Data(contentsOf: file) == bytes)
+        }
+        #expect(origin.takeRequests() == ["full", "full"])
+        try FileManager.default.removeItem(at: file)
+        try await synchronizer().sync()
+        try await synchronizer().sync()
+        #expect(origin.takeRequests() == ["full", "since 1"])
     }
 
     @Test func `S2, S26: a whole list that was cut saves no token`() async throws {

@@ -7,6 +7,8 @@ package enum RouteTarget: Sendable {
     case page(OriginReference)
     /// A link as a server sent it, and the address of the response that contains it.
     case link(String, from: URL)
+    /// An address that the app holds.
+    case address(URL)
 
     /// Returns the URL at an origin.
     ///
@@ -16,6 +18,7 @@ package enum RouteTarget: Sendable {
         switch self {
         case .page(let page): reference = page
         case .link(let link, let base): reference = try OriginReference(link: link, from: base, at: origin)
+        case .address(let address): reference = try OriginReference(address: address, at: origin)
         }
         return try reference.resolved(at: origin)
     }
@@ -28,8 +31,10 @@ extension Route {
     /// let photo = try await api.data(for: Route(to: profile.photoURL))
     /// ```
     ///
-    /// The address replaces the path and the query. Its fragment is not sent. Sending fails with ``RemoteError/Code/invalidRoute`` if the
-    /// address has another origin than the host, a user or a password, or a segment that stands for `.` or `..`.
+    /// The address replaces the path and the query. Its fragment is not sent. The app has chosen the address, so a segment may be empty, or
+    /// contain an escaped percent sign or an escaped backslash: `/%252e%252e` is the file `%2e%2e`. Sending fails with
+    /// ``RemoteError/Code/invalidRoute`` if the address has another origin than the host, a user or a password, or a segment `.` or `..`
+    /// with an escaped dot.
     ///
     /// - Parameters:
     ///   - address: An http or https address.
@@ -41,7 +46,7 @@ extension Route {
         to address: URL, method: HTTPMethod = .get, headers: Headers = [:], body: RouteBody = .none, options: RouteOptions = RouteOptions()
     ) {
         self.init(path: RoutePath(), method: method, headers: headers, body: body, options: options)
-        self.options.target = .link(address.absoluteString, from: address)
+        self.options.target = .address(address)
     }
 
     /// Creates a route that follows a link of a response, within the host's origin.

@@ -34,6 +34,27 @@ package struct OriginReference: Hashable, Sendable {
         try self.init(kept: target.query.map { "\(target.path)?\($0)" } ?? target.path)
     }
 
+    /// Creates the reference of an address that the app holds, so that a segment may be the escaped name of any file.
+    ///
+    /// - Parameters:
+    ///   - address: An absolute address.
+    ///   - origin: The only origin that the address may have.
+    /// - Throws: ``RouteFault/Code/foreignOrigin`` if the address has another origin, is malformed, or has a segment `.` or `..` with an
+    ///   escaped dot.
+    package init(address: URL, at origin: WebOrigin) throws(RouteFault) {
+        guard let url = WebAddress.resolve(address.absoluteString, from: address), WebOrigin(of: url) == origin else {
+            throw OriginReference.refused
+        }
+        let target = URIReference(url.absoluteString)
+        // Both spellings of a dot are equal (RFC 3986 §6.2.2.2), and some transports resolve both. A dot that is escaped twice is a name.
+        let path = target.path.replacing("%2e", with: ".").replacing("%2E", with: ".")
+        for segment in path.utf8.split(separator: UInt8(ascii: "/"))
+        where segment.elementsEqual(".".utf8) || segment.elementsEqual("..".utf8) {
+            throw OriginReference.refused
+        }
+        try self.init(chosen: target)
+    }
+
     /// Creates the reference of an address that the program has chosen, so that its segments may look like encoded dots or slashes.
     ///
     /// - Parameter address: An address without dot segments.

@@ -69,7 +69,7 @@ extension FileCacher {
             // The file is a miss; the next load of its key deletes and reports it.
             return nil
         }
-        guard header.format == FileRecordFormat.version, header.schema == schema else { return nil }
+        guard isOfThisVersion(header, name, nil), header.schema == schema else { return nil }
         let json = Array(buffer[header.key])
         guard SHA256.digest(of: json) == digest else { return nil }
         do {

@@ -62,6 +62,8 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
         var sweep: Task<Void, Never>?
         /// The records of a shared directory that this cacher has removed.
         var removals = 0
+        /// Whether a record of another version of the file format was reported.
+        var hasReportedVersion = false
     }
 
     /// Creates a cacher; the first save creates the directory, with access only for the current user of the system.
@@ -80,7 +82,8 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
     ///   - backup: Whether backups include the directory, on Apple's systems.
     ///   - sharing: The other users of the directory. A ``Store`` over a directory shared by processes shows their changes, and fetches a
     ///     missing key once for all of them.
-    ///   - onFault: Called for each damaged or unreadable file, and for a failed sweep; runs on any thread.
+    ///   - onFault: Called for each damaged or unreadable file, once for records in the file format of another build of the framework, and
+    ///     for a failed sweep; runs on any thread.
     public convenience init(
         directory: URL, expiry: Expiry = .never, version: Int = 1, limit: Int = 256_000_000, durability: Durability = .crash,
         protection: FileProtection = .inherited, backup: FileBackup = .inherited, sharing: FileSharing = .none,
@@ -145,7 +148,7 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
             discard(key, status, damage: error, param)
             return nil
         }
-        guard header.format == FileRecordFormat.version, header.schema == schema else { return nil }
+        guard isOfThisVersion(header, name, param), header.schema == schema else { return nil }
         guard data[header.key].elementsEqual(key.json) else {
             report(.foreign, name, "reading a record: the file holds another key; move it away", param)
             return nil
@@ -243,6 +246,25 @@ extension FileCacher {
     /// Decodes a key from its canonical JSON.
     func decodeKey(_ json: [UInt8]) throws -> Param {
         try decoder.decode(Param.self, from: Data(json))
+    }
+
+    /// Returns whether a record has the format of this version, and reports the first one that has not.
+    ///
+    /// A directory may be full of such records, so that one report for each would say the same thousands of times.
+    func isOfThisVersion(_ header: FileRecordFormat.Header, _ name: String, _ param: Param?) -> Bool {
+        guard header.format != FileRecordFormat.version else { return true }
+        let isFirst = state.withLock { state in
+            defer { state.hasReportedVersion = true }
+            return !state.hasReportedVersion
+        }
+        guard isFirst else { return false }
+        let version = OtherVersion(found: header.format, known: FileRecordFormat.version)
+        report(
+            .undecodable, name,
+            "reading a record: its file format has version \(version.found), and this program reads version \(version.known); it and "
+                + "others like it are misses and stay until they are overwritten or evicted; to keep them, choose another directory",
+            param, underlying: version)
+        return false
     }
 
     /// Reports a file that a load or a listing of keys cannot use.

@@ -116,11 +116,12 @@ enum FileRecordFormat {
 
     /// Reads the header and the key of a whole file, and checks the rest.
     ///
-    /// - Throws: ``Damage`` if any byte was altered.
+    /// - Throws: ``Damage`` if any byte was altered. Of a record of another version, only the header and the key are known.
     static func readWhole(_ data: Data) throws(Damage) -> Header {
         let result = data.withUnsafeBytes { bytes in
             Result { () throws(Damage) in
                 let header = try readHeader(bytes, fileSize: bytes.count)
+                guard header.format == version else { return header }
                 guard Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[header.key.upperBound...])) == header.checksum else {
                     throw Damage(reason: "the checksum of its content is wrong")
                 }

@@ -231,16 +231,12 @@ extension Range<Int> {
 extension StoreError {
     /// Creates the error for a file that is not a log of this version.
     fileprivate init(unreadable path: String, _ format: LogFormat, _ reason: LogFormat.Foreign) {
-        let path = path.escapedForDisplay()
         switch reason {
         case .format:
-            self.init(.unreadableRecord, "\(path) is not \(format.noun); move it away or choose another directory")
-        case .version(let version):
-            let remedy =
-                version > format.version ? "update the program" : "read it with the earlier version of the program, or move it away"
             self.init(
-                .unreadableRecord,
-                "\(path), \(format.noun), has version \(version), and this program reads version \(format.version); \(remedy)")
+                .unreadableRecord, "\(path.escapedForDisplay()) is not \(format.noun); move it away or choose another directory")
+        case .version(let version):
+            self.init(OtherVersion(found: version, known: format.version), of: path, format.noun)
         }
     }
 }

@@ -70,9 +70,10 @@ package struct SealedFile: Sendable {
 
     // MARK: Reading
 
-    /// Reads a value in JSON; `nil` if the file is missing, damaged, or of another version.
+    /// Reads a value in JSON; `nil` if the file is missing or damaged.
     ///
-    /// - Throws: ``StoreError/Code/fileSystem``.
+    /// - Throws: ``StoreError/Code/fileSystem``; ``StoreError/Code/unreadableRecord`` if the file has an intact header of another version.
+    ///   The file is then removed, as the error states, so that the next call returns `nil`.
     package func value<Value: Decodable>(_ type: Value.Type, in name: String, _ folder: DirectoryHandle) throws(StoreError) -> Value? {
         guard try folder.status(of: name)?.kind == .regular else { return nil }
         var reader = Reader(self, in: folder, limit: 65_536)
@@ -80,8 +81,20 @@ package struct SealedFile: Sendable {
             return try reader.read(name) { try? JSONDecoder().decode(type, from: Data($0)) } ?? nil
         } catch {
             guard error.code == .unreadableRecord else { throw error }
-            return nil
+            guard let version = error.underlyingError as? OtherVersion else { return nil }
+            // The file belongs to a download, which can begin again. The user of an app could not move the file away.
+            try folder.remove(name)
+            throw StoreError(version, of: folder.path(of: name), remedy: "it was removed; download again to start over")
         }
+    }
+
+    /// Checks that a file may be replaced: it is missing, damaged, or of this version.
+    ///
+    /// - Throws: ``StoreError/Code/unreadableRecord`` if the file has an intact header of another version.
+    package func checkVersion(of name: String, in folder: DirectoryHandle) throws(StoreError) {
+        // A file that cannot be opened has no known version. The write that follows reports what prevents it.
+        guard let opened = try? OpenFile(reading: name, in: folder), let version = header.otherVersion(in: opened) else { return }
+        throw StoreError(version, of: folder.path(of: name))
     }
 
     /// Returns the content in the bytes of a file; `nil` if they are damaged, or of another kind or version.
@@ -114,8 +127,8 @@ package struct SealedFile: Sendable {
         ///   - name: The file's name.
         ///   - body: Converts the content, which is valid during the call only.
         /// - Returns: The body's result; `nil` if the file does not exist.
-        /// - Throws: ``StoreError/Code/unreadableRecord`` for a damaged file, or for something else in its place;
-        ///   ``StoreError/Code/fileSystem``.
+        /// - Throws: ``StoreError/Code/unreadableRecord`` for a damaged file, for one of another version, or for something else in its
+        ///   place; ``StoreError/Code/fileSystem``.
         package mutating func read<Value>(_ name: String, _ body: (UnsafeRawBufferPointer) -> Value) throws(StoreError) -> Value? {
             guard let folder else { return nil }
             let file: OpenFile
@@ -131,6 +144,7 @@ package struct SealedFile: Sendable {
             // One read suffices for most files. Larger, damaged, and special files take the slower path.
             if let value = readAtOnce(file, body) { return value }
             if let value = try readWhole(file, body) { return value }
+            if let version = format.header.otherVersion(in: file) { throw StoreError(version, of: folder.path(of: name)) }
             throw StoreError(
                 .unreadableRecord, "the head or the checksum of \(folder.path(of: name).escapedForDisplay()) is wrong")
         }
@@ -190,4 +204,49 @@ struct FileHeader: Sendable {
         let sum = UInt32(truncatingIfNeeded: Checksum64.of(UnsafeRawBufferPointer(rebasing: file[..<12])))
         return file.number(12, as: UInt32.self) == sum ? file.number(8, as: UInt32.self) : nil
     }
+
+    /// Returns the version of a file that has an intact header of this kind, and another version; otherwise `nil`.
+    func otherVersion(in file: borrowing OpenFile) -> OtherVersion? {
+        guard let status = try? file.status(), status.kind == .regular else { return nil }
+        var bytes = [UInt8](repeating: 0, count: Self.size)
+        // A file that cannot be read has no known version.
+        guard let count = try? bytes.withUnsafeMutableBytes({ try file.read(into: $0) }), count == Self.size,
+            let found = bytes.withUnsafeBytes({ self.version(in: $0) }), found != version
+        else { return nil }
+        return OtherVersion(found: found, known: version)
+    }
+}
+
+/// The cause of an error about a file that has an intact header of another version.
+///
+/// Such a file is not damaged: another build of the framework has written it, and can read it.
+package struct OtherVersion: Error, Hashable, CustomStringConvertible {
+    /// The version of the file.
+    let found: UInt32
+    /// The version that this program reads.
+    let known: UInt32
+
+    package var description: String { "version \(found) instead of \(known)" }
+}
+
+extension StoreError {
+    /// Creates the error about a file of another version.
+    ///
+    /// - Parameters:
+    ///   - version: The version.
+    ///   - path: The file's path.
+    ///   - noun: The kind of file in words; `nil` if its path tells it.
+    ///   - remedy: What to do about it; `nil` for a file that stays as it is.
+    init(_ version: OtherVersion, of path: String, _ noun: String? = nil, remedy: String? = nil) {
+        let subject = path.escapedForDisplay() + (noun.map { ", \($0)," } ?? "")
+        let usual =
+            version.found > version.known ? "update the program" : "read it with the earlier version of the program, or move it away"
+        self.init(
+            .unreadableRecord,
+            "\(subject) has version \(version.found), and this program reads version \(version.known); \(remedy ?? usual)",
+            underlyingError: version)
+    }
+
+    /// Whether the file of the error is intact, and another build of the framework has written it.
+    package var isOfOtherVersion: Bool { underlyingError is OtherVersion }
 }
