@@ -169,8 +169,12 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
 
 extension CredentialKeeper: CacheScopeMember {
     func prepareToClear() async throws {
-        machine.update { $0.dropRefresh() }
-        cancelRefreshes()
+        let generation = machine.update { machine in
+            machine.dropRefresh()
+            return machine.generation
+        }
+        // Not the refresh that a request with the credential may have begun since: nothing has dropped it.
+        cancelRefreshes(before: generation)
     }
 
     /// Waits until no result of a dropped refresh is being saved.
