@@ -161,10 +161,31 @@ struct SharedTokenTests {
         #expect(issuer.state.withLock { $0.refreshes == 1 && !$0.isRevoked })
     }
 
-    /// A place from which nothing can be read before it is open.
+    @Test func `D11: a token that replaces one that is being kept is not exchanged for it`() async throws {
+        let (isOpen, saves) = (WatchedState(true), WatchedState(0))
+        let silent = SilentPlace(base: FileCacher(directory: place.url, sharing: .processes), isOpen: isOpen, saves: saves)
+        let token = Token(accessToken: "a1", refreshToken: "r1")
+        let tokens = RefreshingTokens(token, keptIn: silent) { _, _ in throw CocoaError(.featureUnsupported) }
+        let transport = MemoryTransport { [issuer] in try issuer.respond(to: $0) }
+        let host = RemoteHost("api.example.com", transport: transport).with { $0.retry = .never }.authorized(by: .bearer(tokens))
+        #expect(try await host.send("/x", as: [Int].self) == [1])
+        // One user signs in, and the next one before the place has saved the first token.
+        isOpen.update { $0 = false }
+        let keeping = Task { try await tokens.keep(token) }
+        try await saves.wait { $0 > 0 ? () : nil }
+        tokens.replace(by: Token(accessToken: "b0", refreshToken: "b"))
+        isOpen.update { $0 = true }
+        try await keeping.value
+        #expect(try await remoteError { try await host.send("/x") }.code == .refreshFailed)
+        #expect(tokens.current.accessToken == "b0")
+    }
+
+    /// A place that neither reads nor saves anything for a sign-in before it is open.
     private struct SilentPlace: SharedCacher {
         let base: FileCacher<String, Token>
         let isOpen: WatchedState<Bool>
+        /// The number of begun saves.
+        var saves = WatchedState(0)
 
         var expiry: Expiry { base.expiry }
         var position: Revision { base.position }
@@ -174,7 +195,12 @@ struct SharedTokenTests {
             return try await base.load(param: param)
         }
 
-        func save(_ record: CacheRecord<Token>, param: String) async throws { try await base.save(record, param: param) }
+        func save(_ record: CacheRecord<Token>, param: String) async throws {
+            saves.update { $0 += 1 }
+            _ = try await isOpen.wait { $0 ? true : nil }
+            try await base.save(record, param: param)
+        }
+
         func remove(param: String) async throws { try await base.remove(param: param) }
         func removeAll() async throws { try await base.removeAll() }
 

@@ -16,8 +16,13 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
 
     private enum Opening: Sendable { case needed, running, complete }
 
-    /// Whether the credential in use is not that of the place, which may be another user's.
-    private let isApart = Lock(false)
+    private let signIns = Lock(SignIns())
+
+    private struct SignIns: Sendable {
+        var count = 0
+        /// Whether the credential in use is not that of the place, which may be another user's.
+        var isApart = false
+    }
 
     /// The running refreshes by generation; there are several after a replacement.
     private let refreshes = Lock<[Int: Task<Void, Never>]>([:])
@@ -48,14 +53,22 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
     func isTaken(_ generation: Int) -> Bool { machine.read { $0.isTaken(generation) } }
 
     /// Replaces the credential in this process only.
-    func replace(by credential: Credential) {
-        isApart.withLock { $0 = true }
+    func replace(by credential: Credential) { _ = signIn(credential) }
+
+    /// Returns the number of the sign-in.
+    private func signIn(_ credential: Credential) -> Int {
+        let number = signIns.withLock { signIns in
+            signIns.isApart = true
+            signIns.count += 1
+            return signIns.count
+        }
         machine.update { $0.replace(by: credential) }
+        return number
     }
 
     /// Replaces the credential after a sign-in, and keeps it in the place.
     func keep(_ credential: Credential) async throws {
-        replace(by: credential)
+        let number = signIn(credential)
         let generation = machine.read { $0.generation }
         // A refresh for the former user must not save its result over this credential.
         cancelRefreshes(before: generation)
@@ -66,7 +79,8 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
                 defer { permit.release() }
                 guard machine.read({ !$0.isClosed }) else { throw StoreError.closedCredential }
                 try await place?.save(credential, at: .system)
-                isApart.withLock { $0 = false }
+                // The next user may have signed in meanwhile, in this process only.
+                signIns.withLock { if $0.count == number { $0.isApart = false } }
             }
         }.value
     }
@@ -133,7 +147,7 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
         var isTaken = false
         do {
             try Task.checkCancellation()
-            if let place, !isApart.withLock(\.self) {
+            if let place, !signIns.withLock(\.isApart) {
                 let (new, isRefreshed) = try await place.successor(of: old, at: host.time) { try await refresh($0, host) }
                 result = .success(new)
                 isTaken = !isRefreshed
