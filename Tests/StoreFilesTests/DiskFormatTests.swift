@@ -50,7 +50,7 @@ struct DiskFormatTests {
     func `F2, O14, S9, T4: a flipped bit is reported and costs at most one value`(format: DiskFormat) async throws {
         try await write(format, 1, 2, 3)
         let url = try file(format), whole = try Data(contentsOf: url)
-        // The offset of the first position differs from format to format, so that those of one kind complement each other.
+        // Each format and each run visits other positions, so that they complement each other.
         for offset in positions(whole.indices, every: 7) {
             for bit in flippedBits(at: offset) {
                 var bytes = whole

@@ -4,7 +4,7 @@ import StoreCoreTesting
 
 @testable import StoreCore
 
-/// Tests callers that wait for one key's content as a callerGroup, of which the machine sees a single caller.
+/// Tests callers that wait for one key's content as a group, of which the machine sees a single caller.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct CallerGroupTests {
     private func wait(_ callerGroup: SharedResult<Int>, _ ticket: SharedResult<Int>.Ticket) -> Task<Int?, Never> {
@@ -23,7 +23,7 @@ struct CallerGroupTests {
     enum Moment: CaseIterable, Sendable { case beforeWaiting, whileWaiting, answeredBeforeWaiting, answeredWhileWaiting }
 
     @Test(arguments: Moment.allCases)
-    func `C9: a caller of a callerGroup gets one result, whenever it is canceled`(_ moment: Moment) async throws {
+    func `C9: a caller of a group gets one result, whenever it is canceled`(_ moment: Moment) async throws {
         let callerGroup = SharedResult<Int>()
         let (ticket, other) = (callerGroup.join(), callerGroup.join())
         let stays = wait(callerGroup, other)
@@ -54,7 +54,7 @@ struct CallerGroupTests {
         #expect(await stays.value == 7)
     }
 
-    @Test func `C9: a callerGroup reports that it is empty only after its last caller has left`() {
+    @Test func `C9: a group reports that it is empty only after its last caller has left`() {
         let emptied = Lock(0)
         let callerGroup = SharedResult<Int> { _ in emptied.withLock { $0 += 1 } }
         let tickets = (0..<4).map { _ in callerGroup.join() }
@@ -66,7 +66,7 @@ struct CallerGroupTests {
         callerGroup.leave(tickets[3])
         #expect(callerGroup.count == 0)
         #expect(emptied.withLock { $0 } == 1)
-        // A caller that leaves after the result does not report an empty callerGroup.
+        // A caller that leaves after the result does not report an empty group.
         let answered = SharedResult<Int> { _ in emptied.withLock { $0 += 1 } }
         let ticket = answered.join()
         answered.put(7)
@@ -100,7 +100,7 @@ struct CallerGroupTests {
     // MARK: In the store
 
     @Test(arguments: Backing.allCases, [StorePolicy.UnwantedFetch.cancel(after: .zero), .cancel(after: .seconds(1)), .complete])
-    func `C9: a caller that arrives while the last one of a callerGroup leaves gets its content`(
+    func `C9: a caller that arrives while the last one of a group leaves gets its content`(
         _ backing: Backing, _ unwanted: StorePolicy.UnwantedFetch
     ) async throws {
         var policy = StorePolicy()
@@ -126,7 +126,7 @@ struct CallerGroupTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `C1, C9: a callerGroup that leaves at once leaves no key live, and the next caller starts a new fetch`(_ backing: Backing)
+    func `C1, C9: a group that leaves at once leaves no key live, and the next caller starts a new fetch`(_ backing: Backing)
         async throws
     {
         var policy = StorePolicy()
@@ -150,7 +150,7 @@ struct CallerGroupTests {
         #expect(bench.fetcher.cancelledCount == 10)
     }
 
-    @Test func `C9: a callerGroup that a caller joins after its last one left stays`() async throws {
+    @Test func `C9: a group that a caller joins after its last one left stays`() async throws {
         let bench = Bench()
         bench.fetcher.hold()
         let leaves = Task { [handle = bench.store[1]] in try await handle.requireData() }
@@ -168,7 +168,7 @@ struct CallerGroupTests {
         bench.fetcher.release()
         #expect(try await comes.value == 1)
         #expect(bench.fetcher.cancelledCount == 0)
-        // A late notification about a finished callerGroup does not affect the next one.
+        // A late notification about a finished group does not affect the next one.
         await bench.store[1].clear()
         bench.fetcher.hold()
         let next = Task { [handle = bench.store[1]] in try await handle.requireData() }
@@ -180,7 +180,7 @@ struct CallerGroupTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `C5: a caller that arrives after a callerGroup finished does not get its result`(_ backing: Backing) async throws {
+    func `C5: a caller that arrives after a group finished does not get its result`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         let handle = bench.store[1]
         // Before the observer: its fetch may begin at once.
@@ -204,9 +204,9 @@ struct CallerGroupTests {
         case clear, clearAll, invalidate, update, setToNothing, refresh, origin, cached, failure, mutation, failedMutation
     }
 
-    /// Events during the wait must have the same effect on a callerGroup as on callers that the machine knows individually.
+    /// Events during the wait must have the same effect on a group as on callers that the machine knows individually.
     @Test(arguments: Backing.allCases, Event.allCases)
-    func `C1, C5: a caller in a callerGroup gets the result that it would get alone`(_ backing: Backing, _ event: Event) async throws {
+    func `C1, C5: a caller in a group gets the result that it would get alone`(_ backing: Backing, _ event: Event) async throws {
         let together = try await story(backing, event, reports: false)
         let alone = try await story(backing, event, reports: true)
         #expect(together == alone)
@@ -232,7 +232,7 @@ struct CallerGroupTests {
         callerGroup[0].cancel()
         _ = await callerGroup[0].result
         bench.cacher.release()
-        // The callerGroup formed before the cache was read, and now waits for the fetch.
+        // The group formed before the cache was read, and now waits for the fetch.
         try await bench.fetcher.started(count: 1)
         callerGroup.append(join())
         try await bench.callers(3)
@@ -282,7 +282,7 @@ struct CallerGroupTests {
         return story
     }
 
-    @Test func `C9: a callerGroup is resumed in the order of arrival`() async throws {
+    @Test func `C9: a group is resumed in the order of arrival`() async throws {
         let bench = Bench()
         let line = QueueExecutor()
         let order = WatchedState<[Int]>([])

@@ -101,20 +101,20 @@ struct ObserverRaceTests {
         let bench = Bench()
         let handle = bench.store[1]
         await handle.update(0)
-        var (callerGroup, stay): ([LoadingStateSequence<Int>.Iterator], [LoadingStateSequence<Int>.Iterator]) = ([], [])
+        var (leaving, stay): ([LoadingStateSequence<Int>.Iterator], [LoadingStateSequence<Int>.Iterator]) = ([], [])
         var tasks: [RecordingObserver<Int>] = []
         let size = Cycles.count
         for number in 0..<size {
             var iterator = handle.publish().makeAsyncIterator()
             #expect(await iterator.next()?.content == 0)
-            if stayingIterators > 0, number % (size / stayingIterators) == 7 { stay.append(iterator) } else { callerGroup.append(iterator) }
+            if stayingIterators > 0, number % (size / stayingIterators) == 7 { stay.append(iterator) } else { leaving.append(iterator) }
             // Some observers wait at the first places, in the middle and at the end while the others leave.
             guard number % (size / 3) == 99 else { continue }
             tasks.append(RecordingObserver(handle.publish()))
             _ = try await tasks.last?.states(count: 1)
         }
         #expect(stay.count == stayingIterators && bench.observers() == size + tasks.count)
-        callerGroup = []
+        leaving = []
         #expect(bench.observerCapacity() <= 128 + 8 * (stay.count + tasks.count))
         for number in 1...3 {
             await handle.update(number)

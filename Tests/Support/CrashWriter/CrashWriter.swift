@@ -29,9 +29,6 @@ enum CrashWriter {
         case "loop": try await loop(directory, from: number(), keys: number())
         case "many": try await many(directory, count: number(), keys: number(), writer: number())
         case "die": try await die(directory, at: FileWriteOptions.Step(rawValue: arguments.next() ?? "") ?? .created, serial: number())
-        case "limited":
-            limitFileSize(number())
-            await tryToSave(directory, lengths: [100, 100_000, 100])
         case "full":
             await tryToSave(directory, lengths: [1000, 40_000, 500_000, 1000])
         case "nobody":

@@ -113,8 +113,8 @@ public protocol BearerToken: Sendable {
 /// - `close()` cancels a running refresh, drops its result, and returns when the refresh has ended. Each later request fails with
 ///   ``RemoteError/Code/refreshFailed`` and the underlying error `StoreError.Code.closed`. A command of an outbox then stays pending.
 /// - `close(clearing: true)` also removes the token from the place that processes share.
-/// - `clear()` drops the result of a running refresh. Requests that wait for it fail as if it had been canceled. The token stays in use until
-///   ``replace(by:)`` or ``keep(_:)``.
+/// - `clear()` drops the result of a running refresh. Requests that wait for it fail as if it had been canceled. The token stays in use
+///   until ``replace(by:)`` or ``keep(_:)``.
 ///
 /// A refresh may call `close()` itself. The call then does not wait for that refresh.
 public struct RefreshingTokens<Token: BearerToken>: Sendable {

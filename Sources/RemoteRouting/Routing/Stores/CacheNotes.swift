@@ -14,7 +14,8 @@ struct CacheNotes: Codable, Hashable, Sendable {
 
     /// The lines of the kept fields.
     var fields: [String: [String]] = [:]
-    /// Digests of the request fields that `Vary` nominates, by their names in lower case; `*` stands for all fields. `nil` without such fields.
+    /// Digests of the request fields that `Vary` nominates, by their names in lower case; `*` stands for all fields. `nil` without such
+    /// fields.
     private(set) var selection: [String: String]?
 
     /// Reads the notes of a validator; `nil` if it has none.

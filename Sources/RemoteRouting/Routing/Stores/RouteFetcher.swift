@@ -44,8 +44,8 @@ public struct RouteFetcher<Param: Hashable & Sendable, Content: Sendable>: Reval
 
     /// Responds to a request with a conditional fetch; throws the same errors as `fetch(param:revalidating:)`.
     ///
-    /// A response that links to a next page, or has the status 206 with a unit other than bytes, is a part of its list. The end of the part is
-    /// a guess (`GuessedEnd`).
+    /// A response that links to a next page, or has the status 206 with a unit other than bytes, is a part of its list. The end of the part
+    /// is a guess (`GuessedEnd`).
     public func respond(to request: OriginRequest<Param>) async throws -> OriginResponse<Content> {
         guard case .content(let param, let validator) = request else {
             throw StoreError(.noSuchPage, "fetching a page: this fetcher has no pages; use RemoteHost.pages")

@@ -1,6 +1,6 @@
 /// A result that one or many callers wait for.
 ///
-/// The lock of a reply may be taken while the engine's lock is held, never the other way round. The result is kept under the lock and does
+/// The lock of a result may be taken while the engine's lock is held, never the other way round. The result is kept under the lock and does
 /// not travel with the continuation, because the thread sanitizer cannot follow a continuation.
 final class SharedResult<Answer: Sendable>: Sendable {
     typealias Ticket = WaiterList<Void>.Ticket
@@ -69,7 +69,7 @@ final class SharedResult<Answer: Sendable>: Sendable {
         if !isWaiting { suspension.resume() }
     }
 
-    /// Removes a caller and reports an empty reply; has no effect after the result.
+    /// Removes a caller, and reports that the last one has left; has no effect after the result.
     func leave(_ ticket: Ticket) {
         if remove(ticket) { onEmpty?(self) }
     }

@@ -56,9 +56,9 @@ extension StoreEngine {
         case waiting(SharedResult<CallerResult<BoxedContent>>, SharedResult<CallerResult<BoxedContent>>.Ticket)
     }
 
-    /// Joins the callers that wait for a key's content.
+    /// Joins the group of callers that wait for a key's content.
     ///
-    /// The machine knows the callerGroup as a single caller: if one caller must wait for content, so must the next, because anything that would
+    /// The machine knows the group as a single caller: if one caller must wait for content, so must the next, because anything that would
     /// give the next caller a result has given it to the first.
     // Not inlined: its temporaries would enlarge the frame of its caller, and thousands of these may wait at once.
     @inline(never)
@@ -80,10 +80,10 @@ extension StoreEngine {
         } ?? .answered(.failure(StoreError.closedStore))
     }
 
-    /// Removes a callerGroup after its last caller has left.
+    /// Removes a group after its last caller has left.
     func dissolve(_ callerGroup: SharedResult<CallerResult<BoxedContent>>, of param: BoxedKey) {
         transitionIfLive(param) { key, transition in
-            // The callerGroup may have received its result meanwhile, or another caller may have joined it.
+            // The group may have received its result meanwhile, or another caller may have joined it.
             guard let (id, reply) = key.callerGroup, reply === callerGroup, callerGroup.count == 0 else { return }
             key.callerGroup = nil
             key.machine.callerLeft(id, &transition)

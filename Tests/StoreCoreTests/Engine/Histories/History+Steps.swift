@@ -283,7 +283,7 @@ extension History {
         let asked = requests[dice.below(requests.count)]
         let kind = kind ?? dice.below(5)
         guard let direction = asked.direction else { return try await answerContent(asked, kind) }
-        if model[asked.key].flight != nil { return try await resumePageCallersOfFlight(asked, direction, fails: kind == 4) }
+        if model[asked.key].flight != nil { return try await answerPageOfFlight(asked, direction, fails: kind == 4) }
         if kind == 4 {
             model.pageFetched(asked.key, direction, nil)
             world.origin.answer(asked.key, direction, with: .failure(Offline()))
@@ -295,7 +295,7 @@ extension History {
         try await settle("page \(direction) of \(asked.key) \(kind == 4 ? "fails" : "arrives")")
     }
 
-    private mutating func resumePageCallersOfFlight(_ asked: HistoryOrigin.Asked, _ direction: PageDirection, fails: Bool) async throws {
+    private mutating func answerPageOfFlight(_ asked: HistoryOrigin.Asked, _ direction: PageDirection, fails: Bool) async throws {
         let key = asked.key
         if fails {
             model.fetched(key, nil)

@@ -251,7 +251,7 @@ extension Store where Param == Int {
         engine.state.withLock { $0.live[BoxedKey(param)]?.value.callerGroup?.reply }
     }
 
-    /// Tells the engine that the last caller of a callerGroup has left.
+    /// Tells the engine that the last caller of a group has left.
     func dissolve(_ callerGroup: SharedResult<CallerResult<BoxedContent>>, of param: Int) {
         engine.dissolve(callerGroup, of: BoxedKey(param))
     }
