@@ -51,9 +51,8 @@ extension SyncError {
     static func denied(_ place: PathKey, underlyingError: any Error) -> SyncError {
         var error = SyncError(
             .targetDenied,
-            "cannot work in “\(place.shownSafely)” of the target: this process may not add or remove names in this directory; its old "
-                + "files stay, and its other items were left alone; grant write permission, then sync again",
-            underlyingError: underlyingError)
+            "cannot work in “\(place.shownSafely)” of the target: this process may not add or remove names there; its old files "
+                + "stay, and its other items were left alone; grant write permission, then sync again", underlyingError: underlyingError)
         error.place = place
         return error
     }

@@ -25,8 +25,7 @@ enum FieldBytes {
         }
     }
 
-    /// Returns bytes as the text of an address. If they are not UTF-8, each byte beyond ASCII is escaped, so that a request has the same
-    /// bytes.
+    /// Returns bytes as the text of an address. Escapes each byte beyond ASCII if they are not UTF-8, so that a request has the same bytes.
     static func address(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
         if let text = String(validating: bytes, as: UTF8.self) { return text }
         return bytes.reduce(into: "") { text, byte in

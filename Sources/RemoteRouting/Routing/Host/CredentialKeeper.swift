@@ -16,13 +16,8 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
 
     private enum Opening: Sendable { case needed, running, complete }
 
-    private let signIns = Lock(SignIns())
-
-    private struct SignIns: Sendable {
-        var count = 0
-        /// Whether the credential in use is not that of the place, which may be another user's.
-        var isApart = false
-    }
+    /// The number of sign-ins, and the last one that the place has. If they differ, the credential of the place may be another user's.
+    private let signIns = Lock((count: 0, kept: 0))
 
     /// The running refreshes by generation; there are several after a replacement.
     private let refreshes = Lock<[Int: Task<Void, Never>]>([:])
@@ -52,13 +47,10 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
     /// Whether the credential of a generation is that of another process, and no result of a refresh.
     func isTaken(_ generation: Int) -> Bool { machine.read { $0.isTaken(generation) } }
 
-    /// Replaces the credential in this process only.
-    func replace(by credential: Credential) { _ = signIn(credential) }
-
-    /// Returns the number of the sign-in.
-    private func signIn(_ credential: Credential) -> Int {
+    /// Replaces the credential in this process only, and returns the number of the sign-in.
+    @discardableResult
+    func replace(by credential: Credential) -> Int {
         let number = signIns.withLock { signIns in
-            signIns.isApart = true
             signIns.count += 1
             return signIns.count
         }
@@ -68,7 +60,7 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
 
     /// Replaces the credential after a sign-in, and keeps it in the place.
     func keep(_ credential: Credential) async throws {
-        let number = signIn(credential)
+        let number = replace(by: credential)
         let generation = machine.read { $0.generation }
         // A refresh for the former user must not save its result over this credential.
         cancelRefreshes(before: generation)
@@ -78,9 +70,10 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
                 let permit = try await saves.take()
                 defer { permit.release() }
                 guard machine.read({ !$0.isClosed }) else { throw StoreError.closedCredential }
+                // The place may have the credential of a later sign-in.
+                guard signIns.withLock({ $0.kept < number }) else { return }
                 try await place?.save(credential, at: .system)
-                // The next user may have signed in meanwhile, in this process only.
-                signIns.withLock { if $0.count == number { $0.isApart = false } }
+                signIns.withLock { $0.kept = number }
             }
         }.value
     }
@@ -147,7 +140,7 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
         var isTaken = false
         do {
             try Task.checkCancellation()
-            if let place, !signIns.withLock(\.isApart) {
+            if let place, signIns.withLock({ $0.count == $0.kept }) {
                 let (new, isRefreshed) = try await place.successor(of: old, at: host.time) { try await refresh($0, host) }
                 result = .success(new)
                 isTaken = !isRefreshed
