@@ -5,7 +5,6 @@ internal import Foundation
 #endif
 internal import StoreCore
 internal import StoreFiles
-internal import StorePlatform
 
 /// Drives the machine of an outbox, and carries out its actions on the log, in the stores, and at the origin.
 ///

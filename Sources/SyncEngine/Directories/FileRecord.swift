@@ -1,4 +1,3 @@
-internal import StoreCore
 internal import StoreFiles
 internal import StorePlatform
 

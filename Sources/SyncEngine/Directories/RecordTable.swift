@@ -1,4 +1,3 @@
-internal import StoreCore
 internal import StorePlatform
 
 /// The records of a journal by path, in a fraction of a dictionary's memory: 100 000 files take about 12 MB.

@@ -3,8 +3,6 @@ internal import FoundationEssentials
 #else
 internal import Foundation
 #endif
-internal import StoreCore
-internal import StorePlatform
 
 /// Encodes a value as canonical nodes.
 struct CanonicalEncoder: Encoder {

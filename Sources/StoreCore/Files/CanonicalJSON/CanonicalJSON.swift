@@ -3,7 +3,6 @@ internal import FoundationEssentials
 #else
 internal import Foundation
 #endif
-internal import StoreCore
 internal import StorePlatform
 
 /// JSON that has equal bytes for equal values, for names derived from keys.

@@ -1,5 +1,4 @@
 internal import StoreCore
-internal import StoreOutbox
 
 /// The state of a script: the remaining answers, the recorded requests, and the running fetches.
 struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
