@@ -46,10 +46,9 @@ struct RecordTable: Sendable {
     /// Returns the record of a row, which must have one.
     func record(at row: Int) -> FileRecord {
         let entry = rows[row]
-        var record = FileRecord(
-            version: entry.version < 0 ? entry.digest.hex : versions[Int(entry.version)], digest: entry.digest, stamp: entry.stamp)
-        record.before = before.isEmpty ? nil : before[row]
-        return record
+        return FileRecord(
+            version: entry.version < 0 ? entry.digest.hex : versions[Int(entry.version)], digest: entry.digest, stamp: entry.stamp,
+            before: before.isEmpty ? nil : before[row])
     }
 
     /// Returns whether the current record of a row has this stamp.
