@@ -87,7 +87,7 @@ package enum WebAddress {
 /// The conversion of international host names.
 package enum HostName {
     /// Whether the system's Foundation converts international names.
-    package static let convertsInternational = ascii("\u{FC}") == "xn--tda"
+    static let convertsInternational = ascii("\u{FC}") == "xn--tda"
 
     /// Returns the ASCII form of an international name (UTS 46).
     ///
@@ -106,7 +106,7 @@ package enum HostName {
     /// A name without the dot of the root, if it is a name of this machine (RFC 6761 §6.3).
     ///
     /// With the dot, some resolvers ask a name server, which may be on another machine.
-    package static func withoutRoot(_ name: String) -> String {
+    static func withoutRoot(_ name: String) -> String {
         guard name.utf8.last == UInt8(ascii: ".") else { return name }
         let lower = name.lowercased()
         return lower == "localhost." || lower.hasSuffix(".localhost.") ? String(name.dropLast()) : name

@@ -40,7 +40,7 @@ package enum CanonicalJSON {
     }
 
     /// The strings for numbers that JSON cannot represent; a decoder needs the same strings.
-    package static let nonConforming = (positiveInfinity: "Infinity", negativeInfinity: "-Infinity", nan: "NaN")
+    static let nonConforming = (positiveInfinity: "Infinity", negativeInfinity: "-Infinity", nan: "NaN")
 
     /// Returns the text of a number; equal numbers have equal texts.
     static func text(of number: some BinaryFloatingPoint & LosslessStringConvertible) -> CanonicalNode.Value {
