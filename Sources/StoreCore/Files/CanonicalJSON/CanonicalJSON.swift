@@ -31,6 +31,9 @@ package enum CanonicalJSON {
         return output
     }
 
+    /// Writes a string with quotes and escapes, without changing its normal form.
+    package static func write(string text: String, to output: inout [UInt8]) { CanonicalNode.write(utf8: text.utf8, to: &output) }
+
     /// Returns a decoder for this JSON.
     static func decoder() -> JSONDecoder {
         let decoder = JSONDecoder()
@@ -110,7 +113,7 @@ final class CanonicalNode {
             output.append(UInt8(ascii: "{"))
             for (index, member) in sorted.enumerated() {
                 if index > 0 { output.append(UInt8(ascii: ",")) }
-                CanonicalNode.write(normalized: member.name, to: &output)
+                CanonicalNode.write(utf8: member.name, to: &output)
                 output.append(UInt8(ascii: ":"))
                 member.node.write(to: &output)
             }
@@ -119,10 +122,10 @@ final class CanonicalNode {
     }
 
     static func write(_ text: String, to output: inout [UInt8]) {
-        write(normalized: text.normalFormC.utf8, to: &output)
+        write(utf8: text.normalFormC.utf8, to: &output)
     }
 
-    private static func write(normalized text: some Sequence<UInt8>, to output: inout [UInt8]) {
+    fileprivate static func write(utf8 text: some Sequence<UInt8>, to output: inout [UInt8]) {
         output.append(UInt8(ascii: "\""))
         for byte in text {
             switch byte {
