@@ -33,7 +33,6 @@ struct RecordTable: Sendable {
     /// All rows, including those without a record.
     var indices: Range<Int> { rows.indices }
 
-    /// Returns the row of a path.
     func row(of path: PathKey) -> Int? { position(of: path, hash: RowIndex.hash(path)) }
 
     /// Returns the path of a row; `nil` if the row has no record.

@@ -10,7 +10,6 @@ struct CanonicalEncoder: Encoder {
     let codingPath: [any CodingKey]
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
-    /// Returns the node of a value.
     static func node(for value: some Encodable, path: [any CodingKey]) throws -> CanonicalNode {
         if let basic = basicValue(of: value) { return CanonicalNode(basic) }
         let node = CanonicalNode()

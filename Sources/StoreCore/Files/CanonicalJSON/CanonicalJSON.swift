@@ -34,7 +34,6 @@ package enum CanonicalJSON {
     /// Writes a string with quotes and escapes, without changing its normal form.
     package static func write(string text: String, to output: inout [UInt8]) { CanonicalNode.write(utf8: text.utf8, to: &output) }
 
-    /// Returns a decoder for this JSON.
     static func decoder() -> JSONDecoder {
         let decoder = JSONDecoder()
         decoder.nonConformingFloatDecodingStrategy = .convertFromString(

@@ -53,7 +53,6 @@ package struct OpenFile: ~Copyable, Sendable {
         _ = close(descriptor)
     }
 
-    /// Returns the status of the file.
     package func status() throws(StoreError) -> FileStatus {
         var info = stat()
         guard fstat(descriptor, &info) != 0 else { return FileStatus(info) }
