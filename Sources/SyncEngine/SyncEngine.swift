@@ -14,5 +14,3 @@
 //   Reporting    stages, progress, reports, errors
 //   Stores       a store as the target
 //   Directories  the files of a directory as the target
-
-internal import StoreCore

@@ -5,7 +5,6 @@ public import Foundation
 #endif
 internal import StoreCore
 internal import StoreFiles
-internal import StorePlatform
 
 /// A value that describes a change at the origin, kept on disk until the change is made.
 ///

@@ -1,6 +1,5 @@
 internal import StoreCore
 internal import StoreFiles
-internal import StorePlatform
 
 // Closing (C23): nothing is delivered or logged any longer, and the call returns when nothing runs.
 

@@ -4,8 +4,6 @@ public import FoundationEssentials
 public import Foundation
 #endif
 public import StoreCore
-internal import StoreFiles
-internal import StorePlatform
 
 /// A queue of commands that are kept on disk, shown at once, and delivered to the origin in order.
 ///

@@ -5,7 +5,6 @@ internal import Foundation
 #endif
 internal import StoreCore
 internal import StoreFiles
-internal import StorePlatform
 
 // Deliveries. The first attempt of a command is logged before it begins, and every result is logged. Only the holder of the lease delivers.
 

@@ -5,7 +5,6 @@ internal import Foundation
 #endif
 internal import StoreCore
 internal import StoreFiles
-internal import StorePlatform
 
 // The calls of the outbox.
 

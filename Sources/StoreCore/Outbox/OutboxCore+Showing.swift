@@ -4,8 +4,6 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 internal import StoreCore
-internal import StoreFiles
-internal import StorePlatform
 
 // The actions of the machine: the changes in the stores, from the submission of a command until the saved content contains its change.
 

@@ -5,7 +5,6 @@ internal import Foundation
 #endif
 internal import StoreCore
 internal import StoreFiles
-internal import StorePlatform
 
 /// Drives the machine of an outbox, and carries out its actions on the log, in the stores, and at the origin.
 ///
@@ -73,14 +72,8 @@ actor OutboxCore {
         (foreign, recordCount) = ([], news.entries.count)
         var unknown: [OutboxEntry] = []
         for record in news.entries {
-            guard let entry = OutboxEntry(record) else {
-                foreign.append(record)
-                continue
-            }
-            if entry.fact == .unknown {
-                foreign.append(record)
-                unknown.append(entry)
-            }
+            guard let entry = OutboxCore.decode(record, keeping: &foreign) else { continue }
+            if entry.fact == .unknown { unknown.append(entry) }
             machine.apply(entry, date: date)
         }
         machine.forgetOldReplacements()
@@ -145,14 +138,8 @@ actor OutboxCore {
         var entries: [OutboxEntry] = []
         entries.reserveCapacity(news.entries.count)
         for record in news.entries {
-            guard let entry = OutboxEntry(record) else {
-                foreign.append(record)
-                continue
-            }
-            if entry.fact == .unknown {
-                foreign.append(record)
-                report(Self.newer(entry), entry.id)
-            }
+            guard let entry = Self.decode(record, keeping: &foreign) else { continue }
+            if entry.fact == .unknown { report(Self.newer(entry), entry.id) }
             entries.append(entry)
         }
         let own = machine.actions
@@ -163,6 +150,13 @@ actor OutboxCore {
         }
         // The next outbox on the directory shows these changes, in its own store.
         if isShutDown { machine.actions = own }
+    }
+
+    /// Decodes a record of the log, and keeps it for compactions if a newer version has written it.
+    private static func decode(_ record: Data, keeping foreign: inout [Data]) -> OutboxEntry? {
+        let entry = OutboxEntry(record)
+        if entry == nil || entry?.fact == .unknown { foreign.append(record) }
+        return entry
     }
 
     /// The event of a fact that a newer version has written.

@@ -5,7 +5,6 @@ internal import Foundation
 #endif
 internal import StoreCore
 internal import StoreFiles
-internal import StorePlatform
 
 /// One fact about one command: a record of the log.
 ///

@@ -4,8 +4,6 @@ public import FoundationEssentials
 public import Foundation
 #endif
 internal import StoreCore
-internal import StoreFiles
-internal import StorePlatform
 
 /// An event inside an outbox, for logs, metrics and tests.
 public struct OutboxEvent: Sendable {

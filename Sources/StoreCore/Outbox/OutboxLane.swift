@@ -1,6 +1,5 @@
 internal import StoreCore
 internal import StoreFiles
-internal import StorePlatform
 
 /// The name of a lane, in which commands are delivered one after another, and of a content that commands change.
 ///

@@ -1,14 +1,11 @@
-internal import StoreCore
-internal import StoreFiles
-internal import StorePlatform
-
-// The facts of this process, which decide on the next deliveries.
-
 #if canImport(FoundationEssentials)
 internal import FoundationEssentials
 #else
 internal import Foundation
 #endif
+internal import StoreCore
+
+// The facts of this process, which decide on the next deliveries.
 
 extension OutboxMachine {
     /// Deliveries may begin. Ends the delays that the origin has not asked for: a new launch is a sign of success like a trigger.

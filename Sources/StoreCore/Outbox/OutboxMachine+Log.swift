@@ -4,8 +4,6 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 internal import StoreCore
-internal import StoreFiles
-internal import StorePlatform
 
 // The durable state, which every process derives from the entries of the log in the same way.
 

@@ -3,9 +3,6 @@ internal import FoundationEssentials
 #else
 internal import Foundation
 #endif
-internal import StoreCore
-internal import StoreFiles
-internal import StorePlatform
 
 // The lanes of entities that get their real key. A lane gets its new name with the entry that replaces the temporary key, before the payloads
 // of its commands are rewritten and without their types. Therefore no later command overtakes them (O3).

@@ -4,8 +4,6 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 internal import StoreCore
-internal import StoreFiles
-internal import StorePlatform
 
 /// The state of an outbox, and every decision about its deliveries: a value without lock, clock, or task.
 ///

@@ -1,6 +1,4 @@
 public import StoreCore
-internal import StoreFiles
-internal import StorePlatform
 
 /// The rules of an outbox: how failed deliveries are repeated, and how much may be pending.
 ///

@@ -4,8 +4,6 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 internal import StoreCore
-internal import StoreFiles
-internal import StorePlatform
 
 /// A type of command that the outbox can decode, and the stores that its commands change.
 struct OutboxRegistration: Sendable {

@@ -4,8 +4,6 @@ public import FoundationEssentials
 public import Foundation
 #endif
 internal import StoreCore
-internal import StoreFiles
-internal import StorePlatform
 
 /// The commands of an outbox at one moment.
 public struct OutboxState: Hashable, Sendable {

@@ -1,5 +1,3 @@
-internal import StoreCore
-
 extension String {
     /// The string in Unicode's normal form C (UAX #15), in which canonically equivalent strings have equal bytes.
     package var normalFormC: String {

@@ -4,7 +4,6 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 public import StoreCore
-internal import StoreOutbox
 
 /// The rules that a store relies on, checked against a cacher of your own.
 ///

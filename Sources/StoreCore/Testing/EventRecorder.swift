@@ -1,5 +1,4 @@
 public import StoreCore
-internal import StoreOutbox
 
 /// A recorder of a store's events, for tests that wait for steps without a state of their own.
 ///

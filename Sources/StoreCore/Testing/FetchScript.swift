@@ -1,5 +1,4 @@
 public import StoreCore
-internal import StoreOutbox
 
 /// The state of a scripted fetcher: its answers, its requests and its gate. Use it through the methods of `ScriptedOrigin`.
 public final class FetchScript<Param: Hashable & Sendable, Content: Sendable>: Sendable {

@@ -1,5 +1,4 @@
 public import StoreCore
-internal import StoreOutbox
 
 /// A sequence of states that a test sends, for testing code that takes a `LoadingStateSequence` without a store.
 ///

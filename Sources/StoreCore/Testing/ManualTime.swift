@@ -4,7 +4,6 @@ public import FoundationEssentials
 public import Foundation
 #endif
 public import StoreCore
-internal import StoreOutbox
 
 /// A time source that stands still until a test advances it.
 ///

@@ -1,5 +1,4 @@
 public import StoreCore
-internal import StoreOutbox
 
 /// An observer that records every state it receives.
 ///

@@ -1,5 +1,4 @@
 public import StoreCore
-internal import StoreOutbox
 
 /// The result of one fetch in the script of a fetcher.
 public struct ScriptedAnswer<Content: Sendable>: Sendable {

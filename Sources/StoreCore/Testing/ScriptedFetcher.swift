@@ -1,5 +1,4 @@
 public import StoreCore
-internal import StoreOutbox
 
 /// A fetcher that returns answers from a test's script, and can hold its fetches.
 ///

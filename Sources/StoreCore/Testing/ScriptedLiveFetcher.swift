@@ -1,5 +1,4 @@
 public import StoreCore
-internal import StoreOutbox
 
 /// A live fetcher whose streams a test controls: the test sends values, and ends or fails connections.
 ///

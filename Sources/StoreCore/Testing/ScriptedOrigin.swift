@@ -1,5 +1,4 @@
 public import StoreCore
-internal import StoreOutbox
 
 /// The common operations of scripted fetchers: return scripted answers, hold fetches at a gate, count and record requests.
 ///

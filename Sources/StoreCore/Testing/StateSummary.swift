@@ -1,5 +1,4 @@
 public import StoreCore
-internal import StoreOutbox
 
 extension LoadingState {
     /// The state in a few characters, for expectations and their messages.

@@ -1,4 +1,3 @@
-internal import StoreCore
 internal import StoreFiles
 internal import StorePlatform
 
@@ -8,13 +7,9 @@ struct FileStamp: Hashable, Sendable {
     /// The modification time in nanoseconds since 1970.
     var modified: Int64
     var inode: UInt64
+}
 
-    package init(size: Int, modified: Int64, inode: UInt64) {
-        self.size = size
-        self.modified = modified
-        self.inode = inode
-    }
-
+extension FileStamp {
     init(_ status: FileStatus) {
         self.init(size: status.size, modified: status.modified, inode: status.inode)
     }
@@ -37,12 +32,6 @@ struct FileRecord: Hashable, Sendable {
         var stamp: FileStamp
     }
 
-    init(version: String, digest: SHA256.Digest, stamp: FileStamp) {
-        self.version = version
-        self.digest = digest
-        self.stamp = stamp
-    }
-
     /// Returns the record that matches a stamp, this one or the previous one; `nil` if the file was touched since.
     func matching(_ stamp: FileStamp) -> FileRecord? {
         if self.stamp == stamp { return self }
@@ -61,9 +50,9 @@ struct FileRecord: Hashable, Sendable {
     func mayHave(size: Int) -> Bool {
         stamp.size == size || before?.stamp.size == size
     }
+}
 
-    // MARK: Bytes
-
+extension FileRecord {
     func write(to writer: inout ByteWriter) {
         writer.put(stamp.size)
         writer.put(UInt64(bitPattern: stamp.modified))

@@ -1,5 +1,3 @@
-internal import StoreCore
-
 // Decoding with `JSONDecoder` takes most of the time of a pass over unchanged files. Lists of files are plain objects, so this parser reads
 // them, and leaves everything unusual to the decoder, which also explains errors.
 

@@ -1,4 +1,3 @@
-internal import StoreCore
 internal import StorePlatform
 
 /// A file of a remote list.

@@ -1,4 +1,3 @@
-internal import StoreCore
 internal import StorePlatform
 
 /// The records of a journal by path, in a fraction of a dictionary's memory: 100 000 files take about 12 MB.
@@ -34,7 +33,6 @@ struct RecordTable: Sendable {
     /// All rows, including those without a record.
     var indices: Range<Int> { rows.indices }
 
-    /// Returns the row of a path.
     func row(of path: PathKey) -> Int? { position(of: path, hash: RowIndex.hash(path)) }
 
     /// Returns the path of a row; `nil` if the row has no record.
@@ -47,10 +45,9 @@ struct RecordTable: Sendable {
     /// Returns the record of a row, which must have one.
     func record(at row: Int) -> FileRecord {
         let entry = rows[row]
-        var record = FileRecord(
-            version: entry.version < 0 ? entry.digest.hex : versions[Int(entry.version)], digest: entry.digest, stamp: entry.stamp)
-        record.before = before.isEmpty ? nil : before[row]
-        return record
+        return FileRecord(
+            version: entry.version < 0 ? entry.digest.hex : versions[Int(entry.version)], digest: entry.digest, stamp: entry.stamp,
+            before: before.isEmpty ? nil : before[row])
     }
 
     /// Returns whether the current record of a row has this stamp.

@@ -64,7 +64,7 @@ final class TargetSession: Sendable {
         self.places = places
         lockFile = try Self.takeLock(places, of: directory)
         try lockFile.truncate(to: 0)
-        try Array("\(processNumber)".utf8).withUnsafeBytes { [lockFile] in try lockFile.write($0, at: 0) }
+        try Array("\(ProcessInfo.processInfo.processIdentifier)".utf8).withUnsafeBytes { [lockFile] in try lockFile.write($0, at: 0) }
         self.backup = try backup.map { try BackupPlace($0, of: places, modes: modes) }
         try places.findLeftovers()
         let folding = try folding ?? NameFolding.probe(places.own)
@@ -398,6 +398,3 @@ final class TargetSession: Sendable {
         for change in changes { state.journal.apply(change) }
     }
 }
-
-/// The process identifier, which a lock file reports to other processes.
-private var processNumber: Int { Int(ProcessInfo.processInfo.processIdentifier) }

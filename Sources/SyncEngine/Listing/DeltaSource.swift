@@ -159,13 +159,9 @@ struct SavedList<Item: SyncItem & Codable>: Sendable {
             (self.token, self.passes, self.list) = (token, passes, Data(list))
         }
     }
+}
 
-    init(token: String, passes: Int, items: [Item]) {
-        self.token = token
-        self.passes = passes
-        self.items = items
-    }
-
+extension SavedList {
     /// Reads the file; `nil` if it is missing or damaged.
     @concurrent
     init?(reading file: URL) async {

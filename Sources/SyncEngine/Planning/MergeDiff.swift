@@ -38,7 +38,7 @@ struct MergeDiff<Item: SyncItem>: Sendable {
             if let last, !(last < item.key) {
                 guard last == item.key else { throw .unsorted(.sourceList, last, item.key) }
                 builder.duplicated(item.key)
-                if duplicates == .keepLast { replaceLast(with: item) }
+                if duplicates == .keepLast, !source.isEmpty { source[source.count - 1] = item }
                 continue
             }
             source.append(item)
@@ -48,10 +48,6 @@ struct MergeDiff<Item: SyncItem>: Sendable {
     }
 
     private var lastSourceKey: Item.Key?
-
-    private mutating func replaceLast(with item: Item) {
-        if !source.isEmpty { source[source.count - 1] = item }
-    }
 
     /// Adds the next entries of the local side; `nil` marks its end.
     mutating func take(local page: [LocalEntry<Item>]?) throws(SyncError) {

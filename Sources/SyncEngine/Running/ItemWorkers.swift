@@ -24,7 +24,7 @@ struct ItemWorkers: Sendable {
 
     /// Returns the number of concurrent items.
     static func count(_ wanted: Int) -> Int {
-        wanted > 0 ? min(wanted, mostAtATime) : min(16, max(4, 2 * availableProcessors))
+        wanted > 0 ? min(wanted, mostAtATime) : min(16, max(4, 2 * ProcessInfo.processInfo.activeProcessorCount))
     }
 
     /// Processes every item; failures go to the board.
@@ -126,5 +126,3 @@ private final class Cursor<Element: Sendable>: Sendable {
     /// So far below zero that workers cannot increment it to zero.
     private static var stopped: Int { Int.min / 2 }
 }
-
-private var availableProcessors: Int { ProcessInfo.processInfo.activeProcessorCount }

@@ -1,5 +1,4 @@
 internal import Foundation
-import StoreCore
 
 /// A record of the evidence: an acceptance, or its withdrawal.
 ///

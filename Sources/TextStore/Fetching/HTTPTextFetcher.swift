@@ -62,7 +62,6 @@ public final class HTTPTextFetcher: RevalidatingFetcher, CustomStringConvertible
         }
     }
 
-    /// The permits of a host.
     func permits(of host: String) -> Permits {
         hosts.withLock { hosts in
             if let known = hosts[host] { return known }

@@ -1,5 +1,4 @@
 internal import Foundation
-import StoreCore
 internal import StorePlatform
 
 /// Reads the files of the app's bundle.

@@ -1,4 +1,3 @@
-import StoreCore
 internal import StoreFiles
 internal import StorePlatform
 

@@ -1,5 +1,4 @@
 internal import Foundation
-import StoreCore
 internal import StoreFiles
 internal import StorePlatform
 

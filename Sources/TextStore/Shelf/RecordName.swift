@@ -1,4 +1,3 @@
-import StoreCore
 internal import StorePlatform
 
 /// The unique name of a record's file: the identifier's digest, and 64 random bits.

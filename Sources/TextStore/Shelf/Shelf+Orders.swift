@@ -1,5 +1,3 @@
-import StoreCore
-
 /// What the app's own bundle orders (T16).
 extension Shelf {
     /// Carries out the epoch and the rollbacks of the bundled manifest, which is part of the app and needs no verification.

@@ -1,5 +1,3 @@
-import StoreCore
-
 /// Verification of records before the session shows them.
 ///
 /// Verification is asynchronous and the shelf's methods never suspend, so the engine verifies between two calls: it takes the records

@@ -120,7 +120,7 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
     }
 
     /// Whether the same request may succeed later, by the host's `retryRules`, and may be sent again.
-    public var isRetryable: Bool { mayRepeat && isPassing }
+    public var isRetryable: Bool { mayRepeat && (isWorthRetrying ?? isTransient) }
 
     /// The failed operation, the reason, the remedy, and the server's request identifier.
     ///
@@ -138,9 +138,6 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
 
     /// The description, which is also the `localizedDescription`.
     public var errorDescription: String? { description }
-
-    /// Whether the same request is worth another attempt, by the rules of its host.
-    private var isPassing: Bool { isWorthRetrying ?? isTransient }
 
     /// Whether the cause is transient, such as a lost connection or an overloaded server.
     fileprivate var isTransient: Bool {

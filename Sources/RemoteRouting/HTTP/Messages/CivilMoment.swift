@@ -50,7 +50,7 @@ package struct CivilMoment: Equatable {
     }
 
     /// Whether the moment is the first of a month.
-    package var beginsMonth: Bool { day == 1 && hour == 0 && minute == 0 && second == 0 && millisecond == 0 }
+    var beginsMonth: Bool { day == 1 && hour == 0 && minute == 0 && second == 0 && millisecond == 0 }
 
     package var date: Date {
         Date(timeIntervalSince1970: Double(daysSince1970 * 86_400 + Int64(hour * 3600 + minute * 60 + second)) + Double(millisecond) / 1000)

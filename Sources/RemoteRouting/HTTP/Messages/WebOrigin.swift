@@ -123,7 +123,7 @@ public enum HTTPScheme: String, Hashable, Sendable {
     case https
 
     /// The default port of the scheme.
-    package var defaultPort: Int {
+    var defaultPort: Int {
         switch self {
         case .http: 80
         case .https: 443

@@ -48,7 +48,6 @@ enum FieldBytes {
         }
     }
 
-    /// Appends the bytes of a text.
     static func append(_ text: String, to bytes: inout [UInt8]) {
         guard text.utf8.contains(lead) else { return bytes.append(contentsOf: text.utf8) }
         for scalar in text.unicodeScalars {

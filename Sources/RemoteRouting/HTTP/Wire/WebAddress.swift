@@ -60,7 +60,8 @@ package enum WebAddress {
         var output: [UInt8] = []
         output.reserveCapacity(bytes.count)
         for (index, byte) in bytes.enumerated() {
-            let isEscape = byte == UInt8(ascii: "%") && index + 2 < bytes.count && isHex(bytes[index + 1]) && isHex(bytes[index + 2])
+            let isEscape =
+                byte == UInt8(ascii: "%") && index + 2 < bytes.count && bytes[index + 1].isHexDigit && bytes[index + 2].isHexDigit
             if isEscape || isLegal(byte) {
                 output.append(byte)
             } else {
@@ -74,20 +75,13 @@ package enum WebAddress {
     /// The legal bytes other than letters and digits.
     private static let marks = Set("-._~!$&'()*+,;=:@/?".utf8)
 
-    private static func isHex(_ byte: UInt8) -> Bool { Character(Unicode.Scalar(byte)).isHexDigit }
-
-    private static func isLegal(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
-        default: marks.contains(byte)
-        }
-    }
+    private static func isLegal(_ byte: UInt8) -> Bool { byte.isASCIIAlphanumeric || marks.contains(byte) }
 }
 
 /// The conversion of international host names.
 package enum HostName {
     /// Whether the system's Foundation converts international names.
-    package static let convertsInternational = ascii("\u{FC}") == "xn--tda"
+    static let convertsInternational = ascii("\u{FC}") == "xn--tda"
 
     /// Returns the ASCII form of an international name (UTS 46).
     ///
@@ -106,18 +100,11 @@ package enum HostName {
     /// A name without the dot of the root, if it is a name of this machine (RFC 6761 §6.3).
     ///
     /// With the dot, some resolvers ask a name server, which may be on another machine.
-    package static func withoutRoot(_ name: String) -> String {
+    static func withoutRoot(_ name: String) -> String {
         guard name.utf8.last == UInt8(ascii: ".") else { return name }
         let lower = name.lowercased()
         return lower == "localhost." || lower.hasSuffix(".localhost.") ? String(name.dropLast()) : name
     }
 
-    private static func isLegal(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-            UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
-            true
-        default: false
-        }
-    }
+    private static func isLegal(_ byte: UInt8) -> Bool { byte.isASCIIAlphanumeric || "-._".utf8.contains(byte) }
 }

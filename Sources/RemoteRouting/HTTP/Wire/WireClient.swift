@@ -8,7 +8,6 @@ internal import FoundationNetworking
 
 /// A libcurl and its engine, which is replaced in a forked process.
 package final class WireClient: Sendable {
-    /// The name and version of the library.
     package var name: String { "libcurl \(library.version)" }
 
     package var build: WireLibrary.Build { library.build }

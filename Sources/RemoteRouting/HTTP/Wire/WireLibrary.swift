@@ -97,7 +97,7 @@ package struct WireLibrary: Sendable {
     }
 
     /// Whether `curl_global_init` may run while other threads use libcurl (since 7.84).
-    package static var isInitializationThreadSafe: Bool {
+    static var isInitializationThreadSafe: Bool {
         let number = wire_library_default()
         return number < 0 || wire_library_is_thread_safe(number) != 0
     }

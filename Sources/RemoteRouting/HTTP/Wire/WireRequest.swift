@@ -5,7 +5,7 @@ internal import StoreCore
 /// A request whose header has libcurl's form, which takes time and therefore precedes the engine's thread.
 package struct WireRequest: Sendable {
     /// The maximum size of the address and the fields in bytes. libcurl's limit is 1 MiB, including its own lines and a proxy's.
-    package static let headLimit = 1_000_000
+    static let headLimit = 1_000_000
 
     let message: HTTPRequest
     /// The proxy of the connection, and whether it may use HTTP/2.

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import RemoteHTTP
+internal import StoreFiles
 
 /// Writes parameters as a JSON object (RFC 8259) in declaration order, which Foundation's encoder does not preserve.
 struct JSONFields {
@@ -21,7 +22,7 @@ struct JSONFields {
                     .unsupportedShape, in: "parameter \(name)", "it occurs twice in one JSON object, where names are unique; use a list")
             }
             if seen.count > 1 { output.append(UInt8(ascii: ",")) }
-            write(text: field.name, to: &output)
+            CanonicalJSON.write(string: field.name, to: &output)
             output.append(UInt8(ascii: ":"))
             try write(field.value, at: name, to: &output)
         }
@@ -44,26 +45,9 @@ struct JSONFields {
             output.append(contentsOf: "null".utf8)
         default:
             switch try style.scalar(of: value, named: path) {
-            case .text(let text): write(text: text, to: &output)
+            case .text(let text): CanonicalJSON.write(string: text, to: &output)
             case .literal(let literal): output.append(contentsOf: literal.utf8)
             }
         }
-    }
-
-    private func write(text: String, to output: inout [UInt8]) {
-        output.append(UInt8(ascii: "\""))
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-                output.append(UInt8(ascii: "\\"))
-                output.append(byte)
-            case 0..<0x20:
-                output.append(contentsOf: (byte < 0x10 ? "\\u000" : "\\u00").utf8)
-                output.append(contentsOf: String(byte, radix: 16).utf8)
-            default:
-                output.append(byte)
-            }
-        }
-        output.append(UInt8(ascii: "\""))
     }
 }

@@ -106,9 +106,9 @@ public struct RemoteHost: Sendable {
     /// The credentials of requests; `nil` sends none.
     package var authorization: Authorization?
     /// The interceptors of requests, outermost first.
-    package var requestInterceptors: [any RequestInterceptor] = []
+    var requestInterceptors: [any RequestInterceptor] = []
     /// The interceptors of responses; the last one runs first.
-    package var responseInterceptors: [any ResponseInterceptor] = []
+    var responseInterceptors: [any ResponseInterceptor] = []
     /// The log of exchanges; `nil` logs nothing.
     package var log: ExchangeLog?
 

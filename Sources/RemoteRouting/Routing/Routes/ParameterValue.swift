@@ -1,5 +1,4 @@
 public import Foundation
-internal import RemoteHTTP
 
 /// The value of a parameter.
 ///

@@ -143,7 +143,6 @@ package struct CachedExchange: Sendable {
     package var respondedAt: Date
     /// The names, in lower case, of fields that credentials and interceptors wrote; the store's key does not cover them.
     package var changingFields: Set<String>
-    /// The cache policy of the route.
     package var policy: RouteOptions.CachePolicy
     /// The header fields of the first request, before redirects, which select the response.
     var selecting: HTTPFields

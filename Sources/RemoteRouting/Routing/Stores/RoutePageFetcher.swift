@@ -1,4 +1,3 @@
-internal import Foundation
 public import StoreCore
 
 /// A pagination store's fetcher that sends routes, for pages in both directions.

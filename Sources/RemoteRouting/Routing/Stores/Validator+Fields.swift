@@ -31,11 +31,6 @@ extension Validator {
         if entityTag == nil, lastModified == nil { return nil }
     }
 
-    /// Whether the entity tag identifies the exact bytes (RFC 9110 §8.8.1).
-    package var hasStrongEntityTag: Bool {
-        entityTag.map { !$0.hasPrefix("W/") && Validator.isEntityTag($0) } ?? false
-    }
-
     /// Whether a text is an entity tag (RFC 9110 §8.8.3).
     ///
     /// Other texts, such as `*`, would have another meaning in a condition.

@@ -27,5 +27,5 @@ public struct Validator: Hashable, Sendable, Codable {
     }
 
     /// The notes alone, for content that was changed since; `nil` without notes.
-    package var withoutVersion: Validator? { notes.map { Validator(notes: $0) } }
+    var withoutVersion: Validator? { notes.map { Validator(notes: $0) } }
 }

@@ -81,7 +81,6 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
         advance(key)
     }
 
-    /// The call of a key has ended.
     mutating func callEnded(_ key: Key) {
         lanes[key]?.isRunning = false
         running -= 1

@@ -68,6 +68,5 @@ enum KeyAction<Content: Sendable> {
     case cancel(Ticket)
     /// Resume a caller. The machine has already removed it, unless it waits for `.acceptedContent`.
     case resume(CallerID, CallerResult<Content>)
-    /// Report an event of the store.
     case report(StoreEventKind)
 }

@@ -19,7 +19,6 @@ extension StoreEngine {
     /// Whether the task is inside a call of the cacher of any store.
     static var isInCacherCall: Bool { cacherCall?.isRunning.current == true }
 
-    /// Calls the cacher.
     func calling<Result>(_ call: CacherQueue<BoxedKey>.Call, _ body: () async throws -> Result) async rethrows -> Result {
         let isRunning = WatchedState(true)
         defer { isRunning.update { $0 = false } }

@@ -7,19 +7,13 @@ extension StoreEngine {
         // Weak, so that a store without references is released with its fetch. A fetch that runs to completion retains the store.
         let keeper = rules.policy.unwantedFetch == .complete ? self : nil
         let report = reporter(for: param)
-        if let starter {
-            return starter.run { [weak self, fetches] in
-                defer { scope.end() }
-                let result = await scope.run { await fetches.run(order, param, report, at: start) }
-                (keeper ?? self)?.fetchFinished(ticket, order, param, result, nil)
-            }
-        }
-        // Detached: the task has the first caller's priority but not its task-locals, which would leak into the results of other callers.
-        return Task.detached(priority: Task.currentPriority) { [weak self, fetches] in
+        let work: FetchStarter.Work = { [weak self, fetches] in
             defer { scope.end() }
             let result = await scope.run { await fetches.run(order, param, report, at: start) }
             (keeper ?? self)?.fetchFinished(ticket, order, param, result, nil)
         }
+        // Detached: the task has the first caller's priority but not its task-locals, which would leak into the results of other callers.
+        return starter?.run(work) ?? Task.detached(priority: Task.currentPriority, operation: work)
     }
 
     func fetchFinished(

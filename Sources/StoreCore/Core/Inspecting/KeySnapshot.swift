@@ -236,7 +236,6 @@ extension PaginationStore {
     /// See ``Store/snapshot()``.
     public func snapshot() -> StoreSnapshot { lists.snapshot() }
 
-    /// The store of the lists.
     package var store: Store<Param, [Element]> { lists }
 }
 

@@ -4,7 +4,6 @@ public import FoundationEssentials
 public import Foundation
 #endif
 public import StoreCore
-internal import StorePlatform
 
 /// A fault of a `FileCacher` that did not fail a call, because it is a miss or occurred in the background.
 ///

@@ -1,4 +1,3 @@
-internal import StoreCore
 internal import StorePlatform
 
 /// The space of a cacher's files: the sum in bytes, and the decision when to scan the directory.

@@ -1,6 +1,3 @@
-internal import StoreCore
-internal import StorePlatform
-
 /// The other users of a cacher's directory.
 ///
 /// <doc:SharingACache> explains the rules between processes.

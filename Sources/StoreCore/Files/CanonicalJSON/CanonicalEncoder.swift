@@ -3,8 +3,6 @@ internal import FoundationEssentials
 #else
 internal import Foundation
 #endif
-internal import StoreCore
-internal import StorePlatform
 
 /// Encodes a value as canonical nodes.
 struct CanonicalEncoder: Encoder {
@@ -12,7 +10,6 @@ struct CanonicalEncoder: Encoder {
     let codingPath: [any CodingKey]
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
-    /// Returns the node of a value.
     static func node(for value: some Encodable, path: [any CodingKey]) throws -> CanonicalNode {
         if let basic = basicValue(of: value) { return CanonicalNode(basic) }
         let node = CanonicalNode()

@@ -3,7 +3,6 @@ internal import FoundationEssentials
 #else
 internal import Foundation
 #endif
-internal import StoreCore
 internal import StorePlatform
 
 /// JSON that has equal bytes for equal values, for names derived from keys.
@@ -32,7 +31,9 @@ package enum CanonicalJSON {
         return output
     }
 
-    /// Returns a decoder for this JSON.
+    /// Writes a string with quotes and escapes, without changing its normal form.
+    package static func write(string text: String, to output: inout [UInt8]) { CanonicalNode.write(utf8: text.utf8, to: &output) }
+
     static func decoder() -> JSONDecoder {
         let decoder = JSONDecoder()
         decoder.nonConformingFloatDecodingStrategy = .convertFromString(
@@ -41,7 +42,7 @@ package enum CanonicalJSON {
     }
 
     /// The strings for numbers that JSON cannot represent; a decoder needs the same strings.
-    package static let nonConforming = (positiveInfinity: "Infinity", negativeInfinity: "-Infinity", nan: "NaN")
+    static let nonConforming = (positiveInfinity: "Infinity", negativeInfinity: "-Infinity", nan: "NaN")
 
     /// Returns the text of a number; equal numbers have equal texts.
     static func text(of number: some BinaryFloatingPoint & LosslessStringConvertible) -> CanonicalNode.Value {
@@ -111,7 +112,7 @@ final class CanonicalNode {
             output.append(UInt8(ascii: "{"))
             for (index, member) in sorted.enumerated() {
                 if index > 0 { output.append(UInt8(ascii: ",")) }
-                CanonicalNode.write(normalized: member.name, to: &output)
+                CanonicalNode.write(utf8: member.name, to: &output)
                 output.append(UInt8(ascii: ":"))
                 member.node.write(to: &output)
             }
@@ -120,10 +121,10 @@ final class CanonicalNode {
     }
 
     static func write(_ text: String, to output: inout [UInt8]) {
-        write(normalized: text.normalFormC.utf8, to: &output)
+        write(utf8: text.normalFormC.utf8, to: &output)
     }
 
-    private static func write(normalized text: some Sequence<UInt8>, to output: inout [UInt8]) {
+    fileprivate static func write(utf8 text: some Sequence<UInt8>, to output: inout [UInt8]) {
         output.append(UInt8(ascii: "\""))
         for byte in text {
             switch byte {

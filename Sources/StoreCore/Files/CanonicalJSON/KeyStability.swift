@@ -4,7 +4,6 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 package import StoreCore
-internal import StorePlatform
 
 /// Finds types of keys whose JSON depends on the order of a set or a dictionary, which is another one in each launch.
 ///

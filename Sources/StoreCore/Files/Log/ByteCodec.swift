@@ -92,7 +92,7 @@ package struct ByteReader {
 
     package mutating func byte() throws(Foreign) -> UInt8 { try take(1)[0] }
 
-    package mutating func number32() throws(Foreign) -> UInt32 { try take(4).number(0, as: UInt32.self) }
+    mutating func number32() throws(Foreign) -> UInt32 { try take(4).number(0, as: UInt32.self) }
 
     package mutating func number() throws(Foreign) -> UInt64 { try take(8).number(0, as: UInt64.self) }
 

@@ -106,14 +106,14 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
     }
 
     /// The path of the directory that contains the log and its lock.
-    package var folderPath: String { options.folder.map { directory.path(of: $0) } ?? directory.path }
+    var folderPath: String { options.folder.map { directory.path(of: $0) } ?? directory.path }
     package var path: String { Directory(path: folderPath).path(of: options.name) }
     /// The size of the log in bytes, as far as this user has read it.
     package var byteCount: Int { state.withLock { $0.log.position } }
     /// Whether the log has no unread entries; needs no lock.
     package var isUpToDate: Bool { state.withLock { $0.log.isUpToDate } }
     /// The file that was read last.
-    package var openFile: WritableFile? { state.withLock { $0.log.file } }
+    var openFile: WritableFile? { state.withLock { $0.log.file } }
 
     // MARK: Reading and appending
 

@@ -13,7 +13,7 @@ package import StorePlatform
 /// of other processes are delivered on the queue, outside the file lock.
 package final class SharedDirectory: Sendable {
     /// The name of the subdirectory for everything that is not a record.
-    package static let folderName = ".sharing"
+    static let folderName = ".sharing"
     package let directory: Directory
     /// The random number of this user of the directory.
     package let writer: UInt64
@@ -83,7 +83,7 @@ package final class SharedDirectory: Sendable {
     /// Sets the receiver of notices, which is called on the queue.
     package func observe(_ observer: @escaping @Sendable (Notice) -> Void) { self.observer.withLock { $0 = observer } }
 
-    package func onNotice(_ notice: Notice) { observer.withLock { $0 }?(notice) }
+    func onNotice(_ notice: Notice) { observer.withLock { $0 }?(notice) }
 
     /// Runs work that may block on the directory's queue, and returns its result.
     package func perform<Result: Sendable>(_ work: @escaping @Sendable () throws -> Result) async throws -> Result {

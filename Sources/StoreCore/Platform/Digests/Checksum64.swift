@@ -1,5 +1,3 @@
-internal import StoreCore
-
 /// XXH64, a fast 64-bit checksum that detects accidental damage; it does not protect against forgery.
 ///
 /// One damaged file in 2⁶⁴ passes. At a few GB/s the checksum costs little compared to reading a file.

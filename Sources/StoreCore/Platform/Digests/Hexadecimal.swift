@@ -1,5 +1,3 @@
-internal import StoreCore
-
 extension UInt64 {
     /// Reads 16 lower-case hexadecimal digits; `nil` for anything else.
     package init?(hexadecimal digits: Slice<UnsafeBufferPointer<UInt8>>) {

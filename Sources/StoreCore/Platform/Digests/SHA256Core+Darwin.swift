@@ -1,6 +1,5 @@
 #if canImport(Darwin)
 internal import CryptoKit
-internal import StoreCore
 
 /// SHA-256 by CryptoKit, which uses the processor's own instructions.
 struct SHA256Core: Sendable {

@@ -1,5 +1,4 @@
 #if !canImport(Darwin)
-internal import StoreCore
 
 /// SHA-256 in plain Swift for platforms without CryptoKit (FIPS 180-4 §6.2).
 struct SHA256Core: Sendable {

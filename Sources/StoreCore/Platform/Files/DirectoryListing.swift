@@ -70,10 +70,6 @@ package struct DirectoryListing: ~Copyable {
     ///
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func status(of entry: Entry) throws(StoreError) -> FileStatus? {
-        var info = stat()
-        guard fstatat(dirfd(stream), entry.name, &info, AT_SYMLINK_NOFOLLOW) != 0 else { return FileStatus(info) }
-        let code = errno
-        if code == ENOENT { return nil }
-        throw .fileSystem("examining", path: path + "/" + entry.name, errno: code)
+        try FileStatus.of(entry.name, in: dirfd(stream), path: path)
     }
 }

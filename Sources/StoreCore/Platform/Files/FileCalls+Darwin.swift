@@ -13,7 +13,7 @@ func writeBytes(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
 }
 
 /// Flushes a file's content to the disk, also through the drive's cache.
-package func synchronizeDescriptor(_ descriptor: Int32) -> Int32 {
+func synchronizeDescriptor(_ descriptor: Int32) -> Int32 {
     // `fsync` stops at the drive's cache. Some network volumes do not support the stronger call.
     if fcntl(descriptor, F_FULLFSYNC) == 0 { return 0 }
     return uninterrupted { fsync(descriptor) }

@@ -13,7 +13,7 @@ func writeBytes(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
 }
 
 /// Flushes a file's content to the disk.
-package func synchronizeDescriptor(_ descriptor: Int32) -> Int32 { uninterrupted { fsync(descriptor) } }
+func synchronizeDescriptor(_ descriptor: Int32) -> Int32 { uninterrupted { fsync(descriptor) } }
 
 /// Returns the largest number of descriptors that the process may have; `nil` if it is unknown.
 func descriptorLimit() -> UInt64? {

@@ -77,10 +77,11 @@ package struct FileStatus: Hashable, Sendable {
     }
 
     /// Returns the status of an open file.
-    static func of(descriptor: Int32, path: String) throws(StoreError) -> FileStatus {
+    static func of(descriptor: Int32, path: @autoclosure () -> String) throws(StoreError) -> FileStatus {
         var info = stat()
         guard fstat(descriptor, &info) != 0 else { return FileStatus(info) }
-        throw .fileSystem("examining", path: path, errno: errno)
+        let code = errno
+        throw .fileSystem("examining", path: path(), errno: code)
     }
 
     /// Returns the number of bytes that this process may still write to the disk of a directory; `nil` if that cannot be determined.

@@ -53,12 +53,7 @@ package struct OpenFile: ~Copyable, Sendable {
         _ = close(descriptor)
     }
 
-    /// Returns the status of the file.
-    package func status() throws(StoreError) -> FileStatus {
-        var info = stat()
-        guard fstat(descriptor, &info) != 0 else { return FileStatus(info) }
-        throw .fileSystem("examining", path: path, errno: errno)
-    }
+    package func status() throws(StoreError) -> FileStatus { try FileStatus.of(descriptor: descriptor, path: path) }
 
     /// Gives the owner read and write access, unless the file has another name.
     ///
@@ -97,13 +92,9 @@ package struct OpenFile: ~Copyable, Sendable {
     ///
     /// - Throws: ``StoreError/Code/fileSystem``, also if the file system has no locks.
     package func isLocked() throws(StoreError) -> Bool {
-        if uninterrupted({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 {
-            _ = flock(descriptor, LOCK_UN)
-            return false
-        }
-        let code = errno
-        if code == EWOULDBLOCK { return true }
-        throw .fileSystem("locking", path: path, errno: code)
+        guard try tryLock(descriptor, LOCK_EX, path: path) else { return true }
+        _ = flock(descriptor, LOCK_UN)
+        return false
     }
 
     /// Marks the file as used now through its modification time; has no effect if that is not permitted.

@@ -1,5 +1,4 @@
 internal import StoreCore
-internal import StoreOutbox
 
 /// The connections of a scripted live fetcher.
 struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {

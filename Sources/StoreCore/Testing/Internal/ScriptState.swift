@@ -1,5 +1,4 @@
 internal import StoreCore
-internal import StoreOutbox
 
 /// The state of a script: the remaining answers, the recorded requests, and the running fetches.
 struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
@@ -125,14 +124,10 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// Releases a held fetch, with a given answer or the script's next answer.
     mutating func release(_ number: Int, with answer: Answer?) -> Release? {
         guard isHeld(number) else { return nil }
-        let answer = answer ?? takeAnswer()
+        let answer = answer ?? (answers.isEmpty ? nil : answers.removeFirst())
         return flights[number]?.leave(.success(answer))
     }
 
     /// Returns whether the fetch with this number has reached the gate and left it.
     func hasPassed(_ number: Int) -> Bool { number <= requests.count && !isHeld(number) }
-
-    private mutating func takeAnswer() -> Answer? {
-        answers.isEmpty ? nil : answers.removeFirst()
-    }
 }

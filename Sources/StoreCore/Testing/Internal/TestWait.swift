@@ -1,5 +1,4 @@
 internal import StoreCore
-internal import StoreOutbox
 
 /// One wait of a test: its subject, its timeout, and its place in the source.
 ///

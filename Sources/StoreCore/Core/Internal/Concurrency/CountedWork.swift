@@ -23,10 +23,10 @@ package struct CountedWork {
     package mutating func end() { hasEnded = true }
 
     /// The work begins to wait for a `close()`.
-    package mutating func closingBegan() { closings += 1 }
+    mutating func closingBegan() { closings += 1 }
 
     /// The work no longer waits for a `close()`.
-    package mutating func closingEnded() { closings -= 1 }
+    mutating func closingEnded() { closings -= 1 }
 }
 
 /// Running work that is bound to a task, and inherited by the child tasks of that task.
