@@ -60,16 +60,14 @@ struct CancellationTests {
         bench.time.advance(by: .nanoseconds(1))
         try await bench.fetcher.cancelled(count: 1)
         try await bench.idle()
-        let observer = RecordingObserver(bench.store[1].publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await observeFirst(bench.store[1].publish())
         #expect(observer.summary == "completed(7)")
     }
 
     @Test func `C9: a caller that arrives within the grace period joins the running fetch`() async throws {
         let bench = Bench()
         bench.fetcher.hold()
-        let observer = RecordingObserver(bench.store[1].publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await observeFirst(bench.store[1].publish())
         try await observer.stopAndLeave()
         bench.time.advance(by: .milliseconds(900))
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
@@ -83,8 +81,7 @@ struct CancellationTests {
     @Test func `C9: a fetch that a caller needs survives the last observer`() async throws {
         let bench = Bench()
         bench.fetcher.hold()
-        let observer = RecordingObserver(bench.store[1].publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await observeFirst(bench.store[1].publish())
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.callers(1)
         try await observer.stopAndLeave()

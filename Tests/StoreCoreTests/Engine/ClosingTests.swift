@@ -11,8 +11,7 @@ struct ClosingTests {
     @Test(arguments: Backing.allCases)
     func `C23: a closed store refuses every call, and its observations end`(_ backing: Backing) async throws {
         let bench = Bench(backing)
-        let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(bench.store[1].publish())
         try await bench.store.close()
         try await observer.ended()
         let fetches = bench.fetcher.startedCount

@@ -78,8 +78,7 @@ struct DecidedTests {
     func `invalidating by a condition affects matching live and stored keys`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         for key in 1...6 { await bench.store[key].update(key) }
-        let observer = RecordingObserver(bench.store[2].publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await observeFirst(bench.store[2].publish())
         try await bench.store.invalidate { $0.isMultiple(of: 2) }
         try await observer.next { $0.content == 1 }
         for key in [1, 3, 5] { #expect(try await bench.store[key].requireData(from: .cache) == key) }
@@ -90,8 +89,7 @@ struct DecidedTests {
     func `a cacher that cannot list its keys is an error, thrown after live keys were invalidated`(_ backing: Backing) async throws {
         let bench = Bench(backing, listsKeys: false)
         await bench.store[1].update(7)
-        let observer = RecordingObserver(bench.store[1].publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await observeFirst(bench.store[1].publish())
         let error = await #expect(throws: StoreError.self) { try await bench.store.invalidate { _ in true } }
         #expect(error?.code == .cannotEnumerate)
         try await observer.next { $0.content == 1 }

@@ -30,8 +30,7 @@ struct FaultTests {
         let bench = Bench(backing)
         bench.cacher.fail(.save)
         await bench.store[1].update(70)
-        let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(bench.store[1].publish())
         bench.cacher.recover()
         bench.time.advance(by: .seconds(1))
         await bench.store[2].update(71)
@@ -131,8 +130,7 @@ struct FaultTests {
         bench.cacher.recover()
         #expect(bench.cacher.storedCount == 2)
         #expect(await bench.store[1].getData(from: .cache) == nil)
-        let observer = RecordingObserver(bench.store[2].publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(bench.store[2].publish())
         #expect(observer.states.compactMap(\.content) == [1])
     }
 

@@ -29,8 +29,7 @@ struct MutationResponseTests {
 
     private func observed(_ bench: Bench) async throws -> RecordingObserver<Int> {
         await bench.store[1].update(10)
-        let observer = RecordingObserver(bench.store[1].publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await observeFirst(bench.store[1].publish())
         return observer
     }
 
@@ -153,8 +152,7 @@ struct MutationResponseTests {
         PaginationStore<Int, Post>, RecordingObserver<[Post]>
     ) {
         let lists = PaginationStore(cacher: MemoryCacher<Int, [Post]>(), fetcher: fetcher)
-        let observer = RecordingObserver(lists[1].publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(lists[1].publish())
         for _ in 1..<pages { #expect(await lists[1].requestNextData() == .loaded) }
         try await observer.wait { $0.last?.content?.count == pages * 10 }
         return (lists, observer)

@@ -54,8 +54,7 @@ struct PageWindowTests {
     @Test func `C18: a full list drops a page at one end for each page added at the other, and can go back`() async throws {
         let book = Book()
         let list = lists(book, pages: 3)[1]
-        let observer = RecordingObserver(list.publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(list.publish())
         await page(list, .next, times: 5)
         #expect(try await list.requireData() == Book.rows(3...5))
         await page(list, .prev, times: 3)
@@ -71,8 +70,7 @@ struct PageWindowTests {
     {
         let book = Book(bookmark: 10, pages: 20)
         let list = lists(book, pages: window)[1]
-        let observer = RecordingObserver(list.publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(list.publish())
         var dice = SplitMix(seed: UInt64(window))
         var (first, last) = (10, 10)
         for _ in 0..<rounds(200, quick: 100) {
@@ -103,8 +101,7 @@ struct PageWindowTests {
             case .tiered: lists(book, pages: 3, cacher: TieredCacher(over: cacher))[1]
             case .plain: lists(book, pages: 3, cacher: cacher)[1]
             }
-        let observer = RecordingObserver(list.publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(list.publish())
         await page(list, .next, times: 4)
         book.edition.value = 1
         await list.invalidate()
@@ -126,8 +123,7 @@ struct PageWindowTests {
     @Test func `C4, C18: a refetch of a window that fails keeps the window and its page keys`() async throws {
         let book = Book(pages: 5)
         let list = lists(book, pages: 2)[1]
-        let observer = RecordingObserver(list.publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(list.publish())
         await page(list, .next, times: 3)
         book.fetcher.hold()
         let refetch = Task { await list.invalidate() }
@@ -261,8 +257,7 @@ struct PageWindowTests {
         var policy = StorePolicy()
         policy.revalidatesAfterMutation = false
         let list = lists(book, pages: 2, policy: policy)[1]
-        let observer = RecordingObserver(list.publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(list.publish())
         let gate = WatchedState(false)
         let mutation = Task {
             try await list.mutate(element: 1) {
@@ -288,8 +283,7 @@ struct PageWindowTests {
         var policy = StorePolicy()
         policy.revalidatesAfterMutation = false
         let list = lists(book, pages: 1, policy: policy)[1]
-        let observer = RecordingObserver(list.publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(list.publish())
         let gate = WatchedState(false)
         let mutation = Task {
             try await list.mutate(element: 1) {
@@ -341,8 +335,7 @@ struct PageWindowTests {
         let fetcher = gappedBook()
         let list = PaginationStore(
             cacher: MemoryCacher<Int, [Row]>(), fetcher: fetcher, paging: PagingPolicy(maximumPages: window), time: ManualTime())[1]
-        let observer = RecordingObserver(list.publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(list.publish())
         await page(list, .next, times: 4)
         let full = Book.rows(max(0, 5 - window)...4)
         for _ in 5...8 {

@@ -98,8 +98,7 @@ struct RetryTests {
         try await observer.next { $0.error != nil }
         await #expect(throws: Offline.self) { try await bench.store[1].requireData() }
         await bench.store[1].validate()
-        let second = RecordingObserver(bench.store[1].publish())
-        _ = try await second.states(count: 1)
+        let second = try await observeFirst(bench.store[1].publish())
         #expect(second.summary == "error(Offline,nil)")
         #expect(bench.fetcher.startedCount == 1)
         await bench.store[1].refresh()

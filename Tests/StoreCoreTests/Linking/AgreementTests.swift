@@ -362,8 +362,7 @@ struct AgreementTests {
         await articles[7].update(Article(id: 7))
         world.feedOrigin.enqueue(.page([Article(id: 7)]))
         _ = try await feed["home"].requireData()
-        let observer = RecordingObserver(feed["home"].publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(feed["home"].publish())
         await writers["ada"].update { $0.name = "Countess" }
         #expect(try await articles[7].requireData().author.name == "Countess")
         #expect(try await feed["home"].requireData().map(\.author.name) == ["Countess"])

@@ -71,8 +71,7 @@ struct LinkedInputTests {
 
     @Test func `E10: the row of a temporary key follows the key that replaces it`() async throws {
         try await world.loadFeed([Article(id: 6)], nextKey: "2")
-        let observer = RecordingObserver(world.feed["home"].publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(world.feed["home"].publish())
         await createInFeed()
         try await observer.next { $0.content?.map(\.title) == ["title", "made"] }
         await world.articles[7].update { $0.isLiked = true }

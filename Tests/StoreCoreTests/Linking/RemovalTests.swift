@@ -67,8 +67,7 @@ struct RemovalTests {
 
     @Test func `E5: a mutation of an entity without content shows at full places, and the row becomes the content`() async throws {
         try await world.loadFeed([Article(id: 7, title: "row")])
-        let observer = RecordingObserver(world.feed["home"].publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(world.feed["home"].publish())
         let request = HeldRequest()
         let feed = world.feed
         let task = Task {
@@ -108,8 +107,7 @@ struct RemovalTests {
 
     @Test func `E6: the detail starts with the row of a loaded list, and fetches`() async throws {
         try await world.loadFeed([Article(id: 7, title: "row")])
-        let feed = RecordingObserver(world.feed["home"].publish())
-        try await feed.next { $0.isCompleted }
+        let feed = try await observeCompleted(world.feed["home"].publish())
         world.origin.hold()
         world.origin.enqueue(.success(Article(id: 7, title: "detail")))
         let detail = RecordingObserver(world.articles[7].publish())
@@ -147,8 +145,7 @@ struct RemovalTests {
     @Test func `E6: a list of a scope that is being cleared brings no row back`() async throws {
         await world.articles[7].update(Article(id: 7))
         try await world.loadFeed([Article(id: 7, title: "row")])
-        let feed = RecordingObserver(world.feed["home"].publish())
-        try await feed.next { $0.isCompleted }
+        let feed = try await observeCompleted(world.feed["home"].publish())
         world.origin.hold()
         let detail = RecordingObserver(world.articles[7].publish())
         try await detail.next { $0.isCompleted }
@@ -173,8 +170,7 @@ struct RemovalTests {
         try await world.loadFeed([Article(id: 6), Article(id: 7), Article(id: 8)])
         try await world.loadSearch([Finding(articleID: 7), Finding(articleID: 8)])
         await world.articles[7].update(Article(id: 7))
-        let feed = RecordingObserver(world.feed["home"].publish())
-        try await feed.next { $0.isCompleted }
+        let feed = try await observeCompleted(world.feed["home"].publish())
         let request = HeldRequest()
         let articles = world.articles
         let task = Task { try await articles.remove(7) { try await request.run() } }
@@ -208,8 +204,7 @@ struct RemovalTests {
 
     @Test func `E7: an observed key that was removed is an error, and is not fetched before a refresh`() async throws {
         await world.articles[7].update(Article(id: 7))
-        let detail = RecordingObserver(world.articles[7].publish())
-        try await detail.next { $0.isCompleted }
+        let detail = try await observeCompleted(world.articles[7].publish())
         try await world.articles.remove(7) {}
         let state = try await detail.next { $0.error != nil }
         #expect((state.error as? StoreError)?.code == .removed)

@@ -90,8 +90,7 @@ struct CombineStateLeavingTests {
     @Test func `an ended input keeps its last state, and the combination ends when all inputs have`() async throws {
         numbers.send(.completed(1))
         words.send(.completed("a"))
-        let recorder = RecordingObserver(numbers.sequence.combineState(words.sequence))
-        _ = try await recorder.states(count: 1)
+        let recorder = try await observeFirst(numbers.sequence.combineState(words.sequence))
         numbers.finish()
         try await numbers.observers(count: 0)
         words.send(.completed("b"))

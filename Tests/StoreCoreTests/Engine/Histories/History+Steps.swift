@@ -70,8 +70,7 @@ extension History {
     private mutating func leave(_ id: Int) async throws {
         guard let (key, task) = observers.removeValue(forKey: id) else { return }
         model.leave(key)
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
         try await settle("observer \(id) leaves \(key)")
     }
 

@@ -202,8 +202,7 @@ struct LiveHistory {
     private mutating func leave(_ id: Int) async throws {
         guard let (key, task) = observers.removeValue(forKey: id) else { return }
         model.leave(key)
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
         try await settle("observer \(id) leaves \(key)")
     }
 
@@ -237,8 +236,7 @@ struct LiveHistory {
         let isVoid = model[key].callers.contains { $0.id == id && ($0.need == .freshness || $0.need == .refresh) }
         model.cancel(id, key)
         if isVoid { model.results[id] = "done" }
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
         try await settle("caller \(id) is canceled")
     }
 
