@@ -35,8 +35,7 @@ private func cycle() throws {
     clients[2].hangUp()
     origin.goDown()
     try origin.comeBack()
-    let late = try RawClient(origin)
-    try late.get("/")
+    let late = try RawClient(origin, get: "/")
     _ = try late.readResponse()
     origin.stop()
 }

@@ -55,6 +55,12 @@ final class RawClient {
         }
     }
 
+    /// Connects, and sends a request.
+    convenience init(_ origin: borrowing LoopbackOrigin, get target: String, _ headers: String..., method: String = "GET") throws {
+        try self.init(origin)
+        try get(target, headers, method)
+    }
+
     deinit {
         hangUp()
     }
@@ -84,7 +90,9 @@ final class RawClient {
     }
 
     /// Sends a request without a body.
-    func get(_ target: String, _ headers: String..., method: String = "GET") throws {
+    func get(_ target: String, _ headers: String..., method: String = "GET") throws { try get(target, headers, method) }
+
+    private func get(_ target: String, _ headers: [String], _ method: String) throws {
         let lines = (["\(method) \(target) HTTP/1.1", "Host: x"] + headers).map { $0 + "\r\n" }.joined()
         try write(lines + "\r\n")
     }
