@@ -79,6 +79,12 @@ final class OutboxBench: Sendable {
         for key in 1...4 { await store[key].update(0) }
     }
 
+    /// Sets the first contents, and registers the addition.
+    func prepare() async {
+        await fill()
+        await register()
+    }
+
     /// The content of a key, without a fetch of valid content.
     func value(_ key: Int = 1) async throws -> Int { try await store[key].requireData() }
 

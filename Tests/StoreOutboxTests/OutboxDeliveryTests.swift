@@ -15,8 +15,7 @@ struct OutboxDeliveryTests {
         policy.concurrentLanes = 2
         let bench = try OutboxBench(policy: policy)
         bench.origin.hold()
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         for amount in 1...3 { for key in 1...3 { try await bench.outbox.submit(Add(key: key, amount: amount)) } }
         bench.outbox.start()
         try await bench.origin.started(count: 2, timeout: .seconds(600))
@@ -36,8 +35,7 @@ struct OutboxDeliveryTests {
                 if delivery.command.key == 1 { try await untilCanceled() }
                 return .success(())
             })
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 1))
         try await bench.outbox.submit(Add(key: 2, amount: 1))
@@ -47,8 +45,7 @@ struct OutboxDeliveryTests {
 
     @Test func `O4: all deliveries of a command have one identity, even after a restart`() async throws {
         let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Offline()), .failure(Offline())))
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("attempt 1 failed")
@@ -71,8 +68,7 @@ struct OutboxDeliveryTests {
 
     @Test func `O5: a transient failure is repeated after a growing delay, and never becomes permanent`() async throws {
         let bench = try OutboxBench(origin: ScriptedDeliveries { _ in .failure(Refusal(failureKind: .transient, attempts: 5)) })
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         for attempt in 1...12 {
@@ -94,8 +90,7 @@ struct OutboxDeliveryTests {
     {
         let refusal = Refusal(failureKind: .transient, retryAfter: .seconds(100))
         let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(refusal)))
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("attempt 1 failed")
@@ -126,8 +121,7 @@ struct OutboxDeliveryTests {
         let bench = try OutboxBench(
             origin: ScriptedDeliveries(
                 .failure(Offline()), .failure(Refusal(failureKind: .transient, retryAfter: .seconds(100))), .success(()), .success(())))
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         bench.outbox.start(deliveringOn: trigger)
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("attempt 1 failed")
@@ -143,8 +137,7 @@ struct OutboxDeliveryTests {
 
     @Test func `O5: a fatal failure stops all lanes until resume`() async throws {
         let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal(failureKind: .fatal)), .success(()), .success(())))
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         bench.outbox.start()
         try await bench.events.first("stopped")
@@ -163,8 +156,7 @@ struct OutboxDeliveryTests {
         (policy.afterFailure, policy.concurrentLanes) = (rule, 1)
         let bench = try OutboxBench(
             policy: policy, origin: ScriptedDeliveries(.failure(Refusal()), .success(()), .success(()), .success(())))
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         let refused = try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.outbox.submit(Add(key: 1, amount: 7))
         bench.outbox.start()
@@ -186,8 +178,7 @@ struct OutboxDeliveryTests {
 
     @Test func `O4, O5: a failed command is replaced under a new identity`() async throws {
         let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()), .success(())))
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         let refused = try await bench.outbox.submit(Add(key: 1, amount: 5))
         bench.outbox.start()
         try await bench.events.first("failed")
@@ -200,8 +191,7 @@ struct OutboxDeliveryTests {
 
     @Test func `O5: a delivery that throws a cancellation of its own is repeated like after a transient failure`() async throws {
         let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(CancellationError()), .success(())))
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("attempt 1 failed")
@@ -214,8 +204,7 @@ struct OutboxDeliveryTests {
         policy.concurrentLanes = 1
         let bench = try OutboxBench(policy: policy, origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) })
         bench.origin.hold()
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.outbox.submit(Add(key: 1, amount: 7))
@@ -238,8 +227,7 @@ struct OutboxDeliveryTests {
 
     @Test func `O6: a command of an unregistered type waits unchanged, and blocks only its own lane`() async throws {
         let bench = try OutboxBench()
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         await bench.outbox.register(Draft.self, patching: bench.store, at: \.key) {
             $1 = $0.value
         } perform: { _, _ in
@@ -282,8 +270,7 @@ struct OutboxDeliveryTests {
 
     @Test func `O6: an older command is migrated, and a newer one waits`() async throws {
         let bench = try OutboxBench()
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         let newer = try OutboxBench(in: bench.directory)
         let performed = Lock<[NewAdd]>([])
@@ -366,8 +353,7 @@ struct OutboxDeliveryTests {
 
     @Test func `O11: a pending command is taken back durably, but not after its first attempt`() async throws {
         let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Offline())))
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
         #expect(try await bench.outbox.cancel(id) == .canceled)
         #expect(try await bench.value() == 0)
@@ -386,8 +372,7 @@ struct OutboxDeliveryTests {
         var policy = OutboxPolicy()
         policy.byteLimit = 100
         let bench = try OutboxBench(policy: policy)
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         var accepted = 0
         let error = await #expect(throws: StoreError.self) {
             while accepted < 1_000 {

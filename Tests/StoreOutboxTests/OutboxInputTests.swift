@@ -167,8 +167,7 @@ struct OutboxInputTests {
 
     @Test func `O1, O11: calls on a disk that fails throw, and change nothing`() async throws {
         let bench = try OutboxBench()
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
         try blockLog(of: bench)
         var error = await #expect(throws: StoreError.self) { try await bench.outbox.submit(Add(key: 1, amount: 100)) }
@@ -202,8 +201,7 @@ struct OutboxInputTests {
 
     @Test func `O7: a success that cannot be logged is logged later, and is not delivered twice`() async throws {
         let bench = try OutboxBench()
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         bench.origin.hold()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
@@ -264,8 +262,7 @@ struct OutboxInputTests {
     @Test(arguments: [Duration.seconds(Int64.max), .seconds(-5), .nanoseconds(1)])
     func `O5: no delay that an origin asks for harms the outbox`(_ delay: Duration) async throws {
         let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal(failureKind: .transient, retryAfter: delay)), .success(())))
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("attempt 1 failed")

@@ -189,8 +189,7 @@ struct OutboxScopeTests {
         try await cacher.began(.save, count: 2)
         await former.core.shutDown()
         let next = try OutboxBench(in: directory)
-        await next.fill()
-        await next.register()
+        await next.prepare()
         next.outbox.start()
         try await next.outbox.submit(Add(key: 1, amount: 7))
         try await next.settled()
@@ -280,8 +279,7 @@ struct OutboxScopeTests {
 
     @Test func `O16: failed and undecodable commands do not count, and a canceled wait harms no delivery`() async throws {
         let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()), .success(())))
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         await bench.outbox.register(Draft.self) { _, _ in }
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.outbox.submit(Draft(key: 1, value: 1))

@@ -18,8 +18,7 @@ struct OutboxWayOutTests {
         let origin = ScriptedDeliveries<Add, Void>(.failure(Offline()))
         for answer in answers { origin.enqueue(answer) }
         let bench = try OutboxBench(policy: policy, origin: origin)
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         bench.outbox.start()
         let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.outbox.submit(Add(key: 1, amount: 7))
@@ -61,8 +60,7 @@ struct OutboxWayOutTests {
 
     @Test func `O17: a command that is being delivered is neither discarded nor replaced`() async throws {
         let bench = try OutboxBench()
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         bench.origin.hold()
         bench.outbox.start()
         let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
@@ -77,8 +75,7 @@ struct OutboxWayOutTests {
     @Test func `O17: a command is discarded after the deadline of an attempt that does not end`() async throws {
         let bench = try OutboxBench(origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) })
         bench.origin.hold()
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         bench.outbox.start()
         let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.outbox.submit(Add(key: 1, amount: 7))
@@ -129,8 +126,7 @@ struct OutboxWayOutTests {
         }
         let bench = try OutboxBench(policy: policy, origin: origin)
         origin.hold()
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         bench.outbox.start()
         let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await origin.started(count: 1, timeout: .seconds(600))
@@ -156,8 +152,7 @@ struct OutboxWayOutTests {
         _ replaces: Bool
     ) async throws {
         let bench = try OutboxBench()
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         bench.origin.hold()
         bench.outbox.start()
         let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
