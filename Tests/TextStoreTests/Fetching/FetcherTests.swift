@@ -96,8 +96,7 @@ struct FetcherTests {
         let value = wish.string(from: date)
         bench.origin.on(.get, "/versions.json") { _ in .text("busy", status: 503).setting("Retry-After", to: value) }
         let store = try bench.store(fetcher: HTTPTextFetcher(time: bench.time))
-        try await store.register(bench.source("eula"))
-        await store.setVersionSource(bench.versions)
+        try await bench.start(store)
         _ = try await bench.events.waitForRefusal(.unexpectedStatus)
         for (minutes, count) in [(59, 1), (1, 2), (59, 2), (1, 3)] {
             bench.time.advance(by: .seconds(minutes * 60))
@@ -242,8 +241,7 @@ struct FetcherTests {
             made.update { $0 += 1 }
             return SystemTransport.shared
         }
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2)
         let bundled = TextSource(identifier: "eula", bundleFile: BundleFile(fileName: "eula", fileExtension: "txt"))
         let store = try bench.store(fetcher: fetcher)
         try await store.register(bundled)

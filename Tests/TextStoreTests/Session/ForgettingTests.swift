@@ -22,8 +22,7 @@ struct ForgettingTests {
     }
 
     @Test func `T3: clearing keeps the floor even if both copies were damaged since the start`() async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2)
         let store = try await bench.started()
         try await store.refresh()
         let copies = bench.place.files.filter { $0.contains("floor.") }

@@ -113,8 +113,7 @@ struct GroupOrderTests {
 
     @Test func `T7: a text that waits alone does not tear a newer waiting set`() async throws {
         let policy = TextStorePolicy(activation: .manually)
-        bench.serve(manifest: #"{"eula":"3.0.0"}"#)
-        bench.serve("eula", "Remote terms 3")
+        bench.serve(eula: 3)
         let store = try await bench.started(policy: policy)
         try await store.refresh()
         bench.serve(

@@ -37,8 +37,7 @@ struct OtherVersionTests {
 
     /// Leaves a session with a fetched and accepted text, and no store.
     private func prepare(_ policy: TextStorePolicy = TextStorePolicy()) async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2)
         let store = try await bench.started(policy: policy)
         try await store.refresh()
         try await store.accept(store.text(for: "eula"))
@@ -94,8 +93,7 @@ struct OtherVersionTests {
     @Test func `T4: a manifest of another version stays, and the fetched one counts without being saved`() async throws {
         try await prepare()
         let files = try replace(["manifest.0"])
-        bench.serve(manifest: #"{"eula":"3.0.0"}"#)
-        bench.serve("eula", "Remote terms 3")
+        bench.serve(eula: 3)
         let store = try await bench.started()
         try await store.refresh()
         #expect(try await line(store.text(for: "eula")) == "3.0.0 remote: Remote terms 3")
@@ -113,8 +111,7 @@ struct OtherVersionTests {
         #expect(!records.isEmpty)
         let files = try replace(names)
         for path in records { try bench.place.age(path, minutes: 600) }
-        bench.serve(manifest: #"{"eula":"3.0.0"}"#)
-        bench.serve("eula", "Remote terms 3")
+        bench.serve(eula: 3)
         let store = try await bench.started()
         // With one copy left, the text is known; without any, the bundled one is shown.
         let expected = names.count == 2 ? "Bundled terms 1" : "Remote terms 2"
@@ -137,8 +134,7 @@ struct OtherVersionTests {
     @Test func `T4: floors of another version stay, are reported, and prevent no new text`() async throws {
         try await prepare()
         let files = try replace(["floor.0", "floor.1"])
-        bench.serve(manifest: #"{"eula":"3.0.0"}"#)
-        bench.serve("eula", "Remote terms 3")
+        bench.serve(eula: 3)
         let store = try await bench.started()
         try await store.refresh()
         #expect(try await line(store.text(for: "eula")) == "3.0.0 remote: Remote terms 3")

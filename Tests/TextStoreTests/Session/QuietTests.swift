@@ -53,8 +53,7 @@ struct QuietTests {
         let store = try TextStore(
             session: "legal", directory: bench.place.file("state"), bundle: try bench.bundle(),
             fetcher: ClosureFetcher { _ in try await bench.time.sleep(until: .distantFuture) }, policy: TextStorePolicy(), time: time)
-        try await store.register(bench.source("eula"))
-        await store.setVersionSource(bench.versions)
+        try await bench.start(store)
         let session = store.engine.session
         let ticket = try #require(session.read { $0.manifestFlight })
         await withCheckedContinuation { continuation in

@@ -140,8 +140,7 @@ struct RefreshTests {
         bench.serve("eula", "Bundled terms 1")
         let store = try bench.store()
         var increases = store.versionIncreases.makeAsyncIterator()
-        try await store.register(bench.source("eula"))
-        await store.setVersionSource(bench.versions)
+        try await bench.start(store)
         let first = try #require(await increases.next())
         #expect(first.isFirstInstallation && first.from == nil && first.to == SemanticVersion("1.0.0"))
         let second = try #require(await increases.next())
@@ -152,8 +151,7 @@ struct RefreshTests {
         let updated = try bench.bundle(["eula.txt": "Bundled terms 3", "versions.json": #"{"eula":"3.0.0"}"#])
         let next = try bench.store(bundle: updated)
         var later = next.versionIncreases.makeAsyncIterator()
-        try await next.register(bench.source("eula"))
-        await next.setVersionSource(bench.versions)
+        try await bench.start(next)
         let third = try #require(await later.next())
         #expect(third.from == SemanticVersion("2.0.0") && third.to == SemanticVersion("3.0.0") && third.textChanged)
         #expect(line(try await next.text(for: bench.source("eula"))) == "3.0.0 bundle: Bundled terms 3")
@@ -198,8 +196,7 @@ struct RefreshTests {
     }
 
     @Test func `T14: clearing fetches observed texts again`() async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2)
         let store = try await bench.started()
         try await store.refresh()
         var states = store.publish(bench.source("eula")).makeAsyncIterator()

@@ -127,8 +127,7 @@ struct BundledOrderTests {
     @Test func `T16: the first manifest of an epoch with a revision that leaves no room is reported`() async throws {
         serve("2.0.0", revision: 3)
         let store = try bench.store(policy: TextStorePolicy(acceptedEpoch: 1))
-        try await store.register(bench.source("eula"))
-        await store.setVersionSource(bench.versions)
+        try await bench.start(store)
         try await store.refresh()
         serve("3.0.0", epoch: 1, revision: .max)
         try await store.refresh()
@@ -138,16 +137,14 @@ struct BundledOrderTests {
     @Test func `T16: a waiting set that the bundle's order withdraws is not activated`() async throws {
         serve("99.0.0", revision: .max)
         let store = try bench.store(bundle: bundle("1.0.0", revision: 1, isRollback: false), policy: TextStorePolicy(activation: .manually))
-        try await store.register(bench.source("eula"))
-        await store.setVersionSource(bench.versions)
+        try await bench.start(store)
         try await store.refresh()
         #expect(try await store.activate())
         serve("100.0.0", revision: .max)
         try await store.refresh()
         bench.origin.goDown()
         let next = try bench.store(bundle: bundle("2.0.0", epoch: 1, revision: 1), policy: TextStorePolicy(activation: .manually))
-        try await next.register(bench.source("eula"))
-        await next.setVersionSource(bench.versions)
+        try await bench.start(next)
         #expect(try await line(next) == "2.0.0 bundle: Bundled eula 2.0.0")
         _ = try await next.activate()
         #expect(try await line(next) == "2.0.0 bundle: Bundled eula 2.0.0")
@@ -160,8 +157,7 @@ struct BundledOrderTests {
         let bundle = try bench.bundle(["eula.txt": "Bundled terms 1", "versions.json": #"{"eula":"1.0.0",\#(others)}"#])
         bench.origin.goDown()
         let store = try bench.store(bundle: bundle)
-        try await store.register(bench.source("eula"))
-        await store.setVersionSource(bench.versions)
+        try await bench.start(store)
         #expect(try await line(store) == "1.0.0 bundle: Bundled terms 1")
     }
 

@@ -102,8 +102,7 @@ struct ConfirmationTests {
     }
 
     @Test func `T17: a text whose newer version waits for its activation is not confirmed`() async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2)
         let store = try await bench.started(policy: TextStorePolicy(activation: .manually))
         try await store.refresh()
         let text = try await store.text(for: bench.source("eula"), awaiting: soon)

@@ -146,8 +146,7 @@ struct VerifiedSetTests {
                 let manifest = isFirst ? #"{"revision":9,"texts":{"eula":"2.0.0"}}"# : #"{"revision":3,"texts":{"eula":"3.0.0"}}"#
                 return .modified(RemoteText(bytes: Data(manifest.utf8), contentType: "application/json"))
             })
-        try await store.register(bench.source("eula"))
-        await store.setVersionSource(bench.versions)
+        try await bench.start(store)
         let abandoned = store.engine.tasks.withLock { Array($0.values) }
         #expect(abandoned.count == 1)
         if isCleared {

@@ -151,6 +151,12 @@ struct Bench {
         return store
     }
 
+    /// Registers the terms with a store, and sets its versions.
+    func start(_ store: TextStore) async throws {
+        try await store.register(source("eula"))
+        await store.setVersionSource(versions)
+    }
+
     func source(_ identifier: String, group: String? = nil) -> TextSource {
         TextSource(
             identifier: identifier, bundleFile: BundleFile(fileName: identifier, fileExtension: "txt"),
@@ -164,6 +170,12 @@ struct Bench {
     }
 
     func serve(manifest: String) { origin.on(.get, "/versions.json") { .json(literal: manifest).tagged().revalidated(by: $0) } }
+
+    /// Serves a version of the terms, and a manifest of it alone.
+    func serve(eula version: Int) {
+        serve(manifest: #"{"eula":"\#(version).0.0"}"#)
+        serve("eula", "Remote terms \(version)")
+    }
 
     func serve(_ identifier: String, _ text: String) {
         origin.on(.get, "/\(identifier).txt") { .text(text).tagged().revalidated(by: $0) }
