@@ -27,15 +27,7 @@ struct AgreementTests {
         let search = RecordingObserver(world.search["swift"].publish())
         try await feed.next { $0.isCompleted }
         try await search.next { $0.isCompleted }
-        let request = HeldRequest()
-        let articles = world.articles
-        let task = Task {
-            try await articles[7].mutate {
-                $0.isLiked = true
-            } perform: {
-                try await request.run()
-            }
-        }
+        let (request, task) = world.like(7)
         try await feed.next { $0.content?.last?.isLiked == true }
         try await search.next { $0.content?.last?.isLiked == true }
         #expect(try await world.liked() == [7])
@@ -334,9 +326,7 @@ struct AgreementTests {
     }
 
     @Test func `E1: a list that changes an entity shows the newer entity inside it at once`() async throws {
-        let writers = Store(cacher: MemoryCacher<String, Writer>(), time: world.time) { Writer(id: $0) }
-        let articles = Store(
-            cacher: MemoryCacher<Int, Article>(), fetcher: world.origin, links: [.value(at: \.author, of: writers)], time: world.time)
+        let (writers, articles) = world.storesOfWriters()
         let feed = PaginationStore(
             cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, links: [.elements(of: articles)], time: world.time)
         await writers["ada"].update(Writer(id: "ada"))
@@ -353,9 +343,7 @@ struct AgreementTests {
     }
 
     @Test func `E1, E9: values inside content agree across two levels of links`() async throws {
-        let writers = Store(cacher: MemoryCacher<String, Writer>(), time: world.time) { Writer(id: $0) }
-        let articles = Store(
-            cacher: MemoryCacher<Int, Article>(), fetcher: world.origin, links: [.value(at: \.author, of: writers)], time: world.time)
+        let (writers, articles) = world.storesOfWriters()
         let feed = PaginationStore(
             cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, links: [.elements(of: articles)], time: world.time)
         await writers["ada"].update(Writer(id: "ada"))

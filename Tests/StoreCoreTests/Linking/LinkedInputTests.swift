@@ -43,14 +43,7 @@ struct LinkedInputTests {
         await world.articles[7].update(Article(id: 7))
         try await world.loadFeed([Article(id: 7)])
         let observer = RecordingObserver(world.feed["home"].publish())
-        let (request, articles) = (HeldRequest(), world.articles)
-        let task = Task {
-            try await articles[7].mutate {
-                $0.isLiked = true
-            } perform: {
-                try await request.run()
-            }
-        }
+        let (request, task) = world.like(7)
         try await observer.next { $0.content?.first?.isLiked == true }
         await world.articles[7].update(Article(id: 8))
         request.end(.failure(Offline()))
@@ -139,21 +132,14 @@ struct LinkedInputTests {
     func `E7: an entity that is removed while its mutation is pending stays removed`(_ succeeds: Bool) async throws {
         await world.articles[7].update(Article(id: 7))
         try await world.loadFeed([Article(id: 6), Article(id: 7)])
-        let (request, articles) = (HeldRequest(), world.articles)
-        let task = Task {
-            try await articles[7].mutate {
-                $0.isLiked = true
-            } perform: {
-                try await request.run()
-            }
-        }
+        let (request, task) = world.like(7)
         try await request.hasBegun()
         try await world.articles.remove(7) {}
         #expect(try await world.feed["home"].requireData().map(\.id) == [6])
         request.end(succeeds ? .success(()) : .failure(Offline()))
         _ = await task.result
         #expect(try await world.feed["home"].requireData().map(\.id) == [6])
-        await #expect(throws: StoreError.self) { try await articles[7].requireData() }
+        await #expect(throws: StoreError.self) { try await world.articles[7].requireData() }
         #expect(world.origin.startedCount == 0)
     }
 
@@ -414,14 +400,7 @@ struct LinkedInputTests {
         try await world.loadFeed([Article(id: 7)])
         let observer = isObserved ? RecordingObserver(world.feed["home"].publish()) : nil
         if let observer { try await observer.next { $0.isCompleted } }
-        let (request, articles) = (HeldRequest(), world.articles)
-        let task = Task {
-            try await articles[7].mutate {
-                $0.isLiked = true
-            } perform: {
-                try await request.run()
-            }
-        }
+        let (request, task) = world.like(7)
         try await request.hasBegun()
         #expect(try await world.liked() == [7])
         request.end(.success(()))

@@ -13,15 +13,7 @@ struct RemovalTests {
         try await world.loadFeed([Article(id: 6), Article(id: 7)])
         try await world.loadSearch([Finding(articleID: 7)])
         await world.articles[7].update(Article(id: 7))
-        let request = HeldRequest()
-        let feed = world.feed
-        let task = Task {
-            try await feed["home"].mutate(element: 7) {
-                $0.isLiked = true
-            } perform: {
-                try await request.run()
-            }
-        }
+        let (request, task) = world.like(row: 7)
         try await request.hasBegun()
         #expect(try await world.articles[7].requireData().isLiked)
         #expect(try await world.liked() == [7])
@@ -68,15 +60,7 @@ struct RemovalTests {
     @Test func `E5: a mutation of an entity without content shows at full places, and the row becomes the content`() async throws {
         try await world.loadFeed([Article(id: 7, title: "row")])
         let observer = try await observeCompleted(world.feed["home"].publish())
-        let request = HeldRequest()
-        let feed = world.feed
-        let task = Task {
-            try await feed["home"].mutate(element: 7) {
-                $0.isLiked = true
-            } perform: {
-                try await request.run()
-            }
-        }
+        let (request, task) = world.like(row: 7)
         try await observer.next { $0.content?.first?.isLiked == true }
         request.end(.success(()))
         try await task.value
@@ -89,20 +73,13 @@ struct RemovalTests {
     @Test func `E5: a mutation of an entity without content shows in a long list too`() async throws {
         let row = EntityRows.share + 1
         try await world.loadFeed((0...row).map { Article(id: $0) })
-        let (request, feed) = (HeldRequest(), world.feed)
-        let task = Task {
-            try await feed["home"].mutate(element: row) {
-                $0.isLiked = true
-            } perform: {
-                try await request.run()
-            }
-        }
+        let (request, task) = world.like(row: row)
         try await request.hasBegun()
         #expect(try await world.liked() == [row])
         request.end(.success(()))
         try await task.value
         #expect(try await world.liked() == [row])
-        #expect(try await feed.lists.acceptedContent(of: "home")?.last?.isLiked == true)
+        #expect(try await world.feed.lists.acceptedContent(of: "home")?.last?.isLiked == true)
     }
 
     @Test func `E6: the detail starts with the row of a loaded list, and fetches`() async throws {
@@ -220,9 +197,7 @@ struct RemovalTests {
     }
 
     @Test func `E7: values inside content stay when their entity is removed`() async throws {
-        let writers = Store(cacher: MemoryCacher<String, Writer>(), time: world.time) { Writer(id: $0) }
-        let articles = Store(
-            cacher: MemoryCacher<Int, Article>(), fetcher: world.origin, links: [.value(at: \.author, of: writers)], time: world.time)
+        let (writers, articles) = world.storesOfWriters()
         await writers["ada"].update(Writer(id: "ada", name: "Countess"))
         await articles[7].update(Article(id: 7, author: Writer(id: "ada", name: "Countess")))
         try await writers.remove("ada") {}
