@@ -28,11 +28,7 @@ struct ClosingTests {
         bench.store.prefetch([1, 2, 3])
         #expect(await bench.store[1].update { $0 += 1 } == false)
         await #expect(throws: StoreError.self) {
-            try await bench.store[1].mutate {
-                $0 += 1
-            } perform: {
-                Issue.record("performed")
-            }
+            try await bench.store[1].mutate(optimistically: { $0 += 1 }) { Issue.record("performed") }
         }
         await #expect(throws: StoreError.self) { try await bench.store.clear() }
         await #expect(throws: StoreError.self) { try await bench.store.invalidate { _ in true } }
@@ -490,11 +486,7 @@ struct ClosingTests {
                     case 3: await bench.store[key].invalidate()
                     case 4: for await _ in bench.store[key].publish() {}
                     default:
-                        _ = try? await bench.store[key].mutate {
-                            $0 += 1
-                        } perform: {
-                            7
-                        }
+                        _ = try? await bench.store[key].mutate(optimistically: { $0 += 1 }) { 7 }
                     }
                 }
             }

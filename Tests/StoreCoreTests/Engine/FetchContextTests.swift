@@ -76,10 +76,7 @@ struct FetchContextTests {
             case .clearing: await list.clear()
             case .invalidation: await list.invalidate()
             case .mutation:
-                try await list.mutate {
-                    $0.append(-1)
-                } perform: {
-                }
+                try await list.mutate(optimistically: { $0.append(-1) }) {}
             }
         }.value
         try await until("the fetch has begun") { tracer.spans.count == (observer == nil ? 1 : 2) }

@@ -70,16 +70,9 @@ struct KeptPagesTests {
         var second: RecordingObserver<[Int]>?
         switch cause {
         case .mutation:
-            try await list.mutate {
-                $0.append(0)
-            } perform: {
-            }
+            try await list.mutate(optimistically: { $0.append(0) }) {}
         case .failedMutation:
-            _ = try? await list.mutate {
-                $0.append(0)
-            } perform: {
-                throw Offline()
-            }
+            _ = try? await list.mutate(optimistically: { $0.append(0) }) { throw Offline() }
         case .trigger:
             let bell = TriggerTests.Bell()
             lists.revalidate(on: bell)
@@ -203,16 +196,9 @@ struct KeptPagesTests {
         let change = Task {
             switch interruption {
             case .mutation:
-                try await list.mutate {
-                    $0.append(-1)
-                } perform: {
-                }
+                try await list.mutate(optimistically: { $0.append(-1) }) {}
             case .failedMutation:
-                try await list.mutate {
-                    $0.append(-1)
-                } perform: {
-                    throw Offline()
-                }
+                try await list.mutate(optimistically: { $0.append(-1) }) { throw Offline() }
             case .changeInPlace: await list.update { $0.append(-1) }
             case .replacement: await list.update([-1])
             case .trigger:

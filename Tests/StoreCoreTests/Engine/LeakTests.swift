@@ -34,16 +34,9 @@ struct LeakTests {
             _ = await caller.result
         case .refresh: await handle.refresh()
         case .mutate:
-            try await handle.mutate {
-                $0 = counter.make()
-            } perform: {
-            }
+            try await handle.mutate(optimistically: { $0 = counter.make() }) {}
         case .failedMutate:
-            _ = try? await handle.mutate {
-                $0 = counter.make()
-            } perform: {
-                throw Offline()
-            }
+            _ = try? await handle.mutate(optimistically: { $0 = counter.make() }) { throw Offline() }
         case .invalidate: await handle.invalidate()
         case .clear: await handle.clear()
         case .storeClear: try await store.clear()

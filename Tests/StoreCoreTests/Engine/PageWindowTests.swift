@@ -286,11 +286,7 @@ struct PageWindowTests {
         let observer = try await observeCompleted(list.publish())
         let gate = WatchedState(false)
         let mutation = Task {
-            try await list.mutate(element: 1) {
-                $0.edition = 7
-            } perform: {
-                try await gate.wait { $0 ? () : nil }
-            }
+            try await list.mutate(element: 1, optimistically: { $0.edition = 7 }) { try await gate.wait { $0 ? () : nil } }
         }
         try await observer.next { $0.content?.contains(Row(id: 1, edition: 7)) == true }
         await page(list, .next)

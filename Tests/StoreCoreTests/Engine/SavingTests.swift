@@ -55,10 +55,7 @@ struct SavingTests {
             case .invalidate: await handle.invalidate()
             case .inPlace: await handle.update { $0 += 1 }
             case .mutate:
-                try await handle.mutate {
-                    $0 += 1
-                } perform: {
-                }
+                try await handle.mutate(optimistically: { $0 += 1 }) {}
             }
             returned.update { $0 = true }
         }

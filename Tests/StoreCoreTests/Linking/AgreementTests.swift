@@ -42,10 +42,7 @@ struct AgreementTests {
     @Test func `E1: a confirmed mutation is in the accepted content of every list`() async throws {
         try await world.loadFeed([Article(id: 7)])
         await world.articles[7].update(Article(id: 7))
-        try await world.articles[7].mutate {
-            $0.isLiked = true
-        } perform: {
-        }
+        try await world.articles[7].mutate(optimistically: { $0.isLiked = true }) {}
         #expect(try await world.liked() == [7])
         #expect(try await world.feed.lists.acceptedContent(of: "home") == [Article(id: 7, isLiked: true)])
         #expect(try await world.feed["home"].requireData(from: .cache) == [Article(id: 7, isLiked: true)])
@@ -56,10 +53,7 @@ struct AgreementTests {
         world.feedOrigin.hold()
         let load = Task { [world] in try await world.loadFeed([Article(id: 7)]) }
         try await world.feedOrigin.started(count: 1)
-        try await world.articles[7].mutate {
-            $0.isLiked = true
-        } perform: {
-        }
+        try await world.articles[7].mutate(optimistically: { $0.isLiked = true }) {}
         world.feedOrigin.release()
         try await load.value
         #expect(try await world.liked() == [7])

@@ -114,19 +114,12 @@ private struct LinkedHistory {
             guard entityFetch?.id != id, known.contains(id) else { return }
             note("mutate \(id)")
             let title = "t\(now)"
-            try await world.articles[id].mutate {
-                $0.title = title
-            } perform: {
-            }
+            try await world.articles[id].mutate(optimistically: { $0.title = title }) {}
             accept(id, title: title, text: texts[id]?.text, at: now)
         default:
             guard entityFetch?.id != id, known.contains(id) else { return }
             note("failed mutation of \(id)")
-            try? await world.articles[id].mutate {
-                $0.title = "failed"
-            } perform: {
-                throw Offline()
-            }
+            try? await world.articles[id].mutate(optimistically: { $0.title = "failed" }) { throw Offline() }
         }
     }
 

@@ -212,10 +212,7 @@ struct LinkedInputTests {
         let refresh = Task { await world.feed["home"].refresh() }
         try await world.feedOrigin.started(count: 2)
         world.time.advance(by: .seconds(1))
-        try await world.articles[7].mutate {
-            $0.isLiked = true
-        } perform: {
-        }
+        try await world.articles[7].mutate(optimistically: { $0.isLiked = true }) {}
         #expect(try await world.liked() == [7])
         try await world.articles.waitUntilSaved()
         memory.0.trim(to: 0)
@@ -253,17 +250,10 @@ struct LinkedInputTests {
         await world.articles[7].update(Article(id: 7))
         let (request, articles) = (HeldRequest(), world.articles)
         let earlier = Task {
-            try await articles[7].mutate {
-                $0.text = "failed"
-            } perform: {
-                try await request.run()
-            }
+            try await articles[7].mutate(optimistically: { $0.text = "failed" }) { try await request.run() }
         }
         try await request.hasBegun()
-        try await articles[7].mutate {
-            $0.isLiked = true
-        } perform: {
-        }
+        try await articles[7].mutate(optimistically: { $0.isLiked = true }) {}
         world.time.advance(by: .seconds(1))
         world.origin.hold()
         let refresh = Task { await articles[7].refresh() }

@@ -81,11 +81,7 @@ final class LinkedWorld: Sendable {
     func like(_ id: Int) -> (request: HeldRequest, task: Task<Void, any Error>) {
         let request = HeldRequest()
         let task = Task { [articles] in
-            try await articles[id].mutate {
-                $0.isLiked = true
-            } perform: {
-                try await request.run()
-            }
+            try await articles[id].mutate(optimistically: { $0.isLiked = true }) { try await request.run() }
         }
         return (request, task)
     }
@@ -94,11 +90,7 @@ final class LinkedWorld: Sendable {
     func like(row id: Int) -> (request: HeldRequest, task: Task<Void, any Error>) {
         let request = HeldRequest()
         let task = Task { [feed] in
-            try await feed["home"].mutate(element: id) {
-                $0.isLiked = true
-            } perform: {
-                try await request.run()
-            }
+            try await feed["home"].mutate(element: id, optimistically: { $0.isLiked = true }) { try await request.run() }
         }
         return (request, task)
     }

@@ -43,11 +43,7 @@ struct RemovalTests {
         let request = HeldRequest()
         let search = world.search
         let task = Task {
-            try await search["swift"].mutate(element: 7) {
-                $0.isLiked = true
-            } perform: {
-                try await request.run()
-            }
+            try await search["swift"].mutate(element: 7, optimistically: { $0.isLiked = true }) { try await request.run() }
         }
         try await request.hasBegun()
         #expect(try await world.found() == [7])

@@ -180,11 +180,7 @@ extension History {
                     return [response]
                 }
             } else {
-                try await list.mutate {
-                    $0.append(number)
-                } perform: {
-                    try await world.perform(id)
-                }
+                try await list.mutate(optimistically: { $0.append(number) }) { try await world.perform(id) }
             }
             return "done"
         }
