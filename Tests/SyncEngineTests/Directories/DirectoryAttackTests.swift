@@ -170,10 +170,8 @@ struct DirectoryAttackTests {
     func `S5, S9: a failed pass leaves no directory in the way of the next pass`(durability: Durability) async throws {
         let bench = try DirectoryBench(["d/e/x": "1", "own/y": "2", "own/new/y": "3"])
         try FileManager.default.createDirectory(at: bench.url.appending(path: "own"), withIntermediateDirectories: true)
-        bench.probe.withLock {
-            $0 = { step in
-                if case .renames = step { throw StoreError.fileSystem("renaming", path: "/", errno: POSIXErrorCode.EIO.rawValue) }
-            }
+        bench.onStep { step in
+            if case .renames = step { throw StoreError.fileSystem("renaming", path: "/", errno: POSIXErrorCode.EIO.rawValue) }
         }
         #expect(await syncError { try await bench.sync(durability: durability) }?.code == .incomplete)
         #expect(!bench.exists("d") && !bench.exists("own/new"))
@@ -193,13 +191,11 @@ struct DirectoryAttackTests {
             // Waits until the other file has opened its directory; the second thread transfers that file.
             origin.onTransfer = { path in if path == "p/d" { _ = isReady.wait(timeout: .now() + 10) } }
         }
-        bench.probe.withLock {
-            $0 = { step in
-                if step == .renames("p/d") { hasMadeWay.signal() }
-                guard step == .renames("p/new") else { return }
-                isReady.signal()
-                _ = hasMadeWay.wait(timeout: .now() + 10)
-            }
+        bench.onStep { step in
+            if step == .renames("p/d") { hasMadeWay.signal() }
+            guard step == .renames("p/new") else { return }
+            isReady.signal()
+            _ = hasMadeWay.wait(timeout: .now() + 10)
         }
         try await bench.sync(concurrency: 2)
         #expect(try bench.files == ["p/d": "file", "p/new": "2", "same": "s"])
@@ -290,10 +286,8 @@ struct DirectoryAttackTests {
         let bench = try DirectoryBench(isNew ? ["z": "z"] : ["a": "one", "z": "z"])
         try await bench.sync(durability: .power)
         bench["a"] = "two"
-        bench.probe.withLock {
-            $0 = { [url = bench.url] step in
-                if step == .flushEnds || step == .synchronizes("a") { try Data("edited".utf8).write(to: url.appending(path: "a")) }
-            }
+        bench.onStep { [url = bench.url] step in
+            if step == .flushEnds || step == .synchronizes("a") { try Data("edited".utf8).write(to: url.appending(path: "a")) }
         }
         let error = await syncError { try await bench.sync(durability: .power) }
         #expect(codes(error) == [.changedLocally])

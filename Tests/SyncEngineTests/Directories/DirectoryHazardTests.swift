@@ -131,9 +131,7 @@ struct DirectoryHazardTests {
         bench["lost+found/x"] = nil
         if !isDirectory { bench["a"] = nil }
         bench["new"] = "new"
-        bench.probe.withLock {
-            $0 = { step in if step == failing { throw StoreError.fileSystem("opening", path: "p", errno: code.rawValue) } }
-        }
+        bench.onStep { step in if step == failing { throw StoreError.fileSystem("opening", path: "p", errno: code.rawValue) } }
         let name = isDirectory ? "lost+found" : "a"
         guard code != .EIO else {
             #expect(await syncError { try await bench.sync() }?.code == .stageFailed)
@@ -163,8 +161,8 @@ struct DirectoryHazardTests {
     @Test func `S4: a file that disappears with its directory during the comparison does not count as unchanged`() async throws {
         try bench.write("one", "a")
         try bench.write("two", "d/b")
-        bench.probe.withLock { [url = bench.url] in
-            $0 = { step in if step == .reads("a") { try FileManager.default.removeItem(at: url.appending(path: "d")) } }
+        bench.onStep { [url = bench.url] step in
+            if step == .reads("a") { try FileManager.default.removeItem(at: url.appending(path: "d")) }
         }
         #expect(codes(await syncError { try await bench.sync() }) == [.changedLocally])
         bench.probe.withLock { $0 = nil }
@@ -191,10 +189,8 @@ struct DirectoryHazardTests {
     @Test func `S9: a target moved after its last file ends the pass with a fatal error`() async throws {
         let other = bench.url.path(percentEncoded: false) + "-moved"
         defer { try? FileManager.default.removeItem(atPath: other) }
-        bench.probe.withLock { [url = bench.url] in
-            $0 = { step in
-                if step == .renamed("d/b") { try FileManager.default.moveItem(atPath: url.path(percentEncoded: false), toPath: other) }
-            }
+        bench.onStep { [url = bench.url] step in
+            if step == .renamed("d/b") { try FileManager.default.moveItem(atPath: url.path(percentEncoded: false), toPath: other) }
         }
         let error = await syncError { try await bench.sync(concurrency: 1) }
         #expect(error?.code == .targetVanished || codes(error) == [.targetVanished])
@@ -205,10 +201,8 @@ struct DirectoryHazardTests {
         let other = bench.url.path(percentEncoded: false) + "-moved"
         defer { try? FileManager.default.removeItem(atPath: other) }
         bench.origin.withLock { $0.contents = ["c": "new"] }
-        bench.probe.withLock { [url = bench.url] in
-            $0 = { step in
-                if step == .renamed("c") { try FileManager.default.moveItem(atPath: url.path(percentEncoded: false), toPath: other) }
-            }
+        bench.onStep { [url = bench.url] step in
+            if step == .renamed("c") { try FileManager.default.moveItem(atPath: url.path(percentEncoded: false), toPath: other) }
         }
         let error = await syncError { try await bench.sync([.everythingChanged], concurrency: 1) }
         #expect(error?.code == .targetVanished || codes(error) == [.targetVanished])

@@ -45,10 +45,8 @@ struct DirectoryReportTests {
 
     @Test func `S5: the error of a disk says its reason once`() async throws {
         let bench = try DirectoryBench(["a": "one"])
-        bench.probe.withLock {
-            $0 = { step in
-                if case .writes = step { throw StoreError.fileSystem("writing", path: "/disk/file", errno: POSIXErrorCode.ENOSPC.rawValue) }
-            }
+        bench.onStep { step in
+            if case .writes = step { throw StoreError.fileSystem("writing", path: "/disk/file", errno: POSIXErrorCode.ENOSPC.rawValue) }
         }
         let error = try #require(await syncError { try await bench.sync() })
         #expect(error.description.components(separatedBy: "No space left").count == 2, "\(error)")

@@ -70,14 +70,12 @@ struct LateEditTests {
         let bench = try DirectoryBench(files(3).merging(["same": "s"]) { first, _ in first })
         try await bench.sync()
         bench.origin.withLock { $0.contents = ["same": "s"] }
-        bench.probe.withLock {
-            $0 = { [url = bench.url] step in
-                // The first file is gone, and the second one fails, so that the engine repeats the removals one by one.
-                guard step == .removes("d/1") else { return }
-                if !FileManager.default.fileExists(atPath: url.appending(path: "d/0").path) {
-                    try Data("anew".utf8).write(to: url.appending(path: "d/0"))
-                    throw StoreError.fileSystem("removing", path: "/", errno: POSIXErrorCode.ETXTBSY.rawValue)
-                }
+        bench.onStep { [url = bench.url] step in
+            // The first file is gone, and the second one fails, so that the engine repeats the removals one by one.
+            guard step == .removes("d/1") else { return }
+            if !FileManager.default.fileExists(atPath: url.appending(path: "d/0").path) {
+                try Data("anew".utf8).write(to: url.appending(path: "d/0"))
+                throw StoreError.fileSystem("removing", path: "/", errno: POSIXErrorCode.ETXTBSY.rawValue)
             }
         }
         let error = await syncError { try await bench.sync() }
@@ -90,10 +88,8 @@ struct LateEditTests {
         let bench = try DirectoryBench(files(3).merging(["same": "s"]) { first, _ in first })
         try await bench.sync()
         bench.origin.withLock { $0.contents = ["same": "s"] }
-        bench.probe.withLock {
-            $0 = { [url = bench.url] step in
-                if step == .removes("d/\(number)") { try Data("saved".utf8).write(to: url.appending(path: "d/\(number)")) }
-            }
+        bench.onStep { [url = bench.url] step in
+            if step == .removes("d/\(number)") { try Data("saved".utf8).write(to: url.appending(path: "d/\(number)")) }
         }
         let error = await syncError { try await bench.sync() }
         #expect(codes(error) == [.changedLocally])
@@ -105,9 +101,7 @@ struct LateEditTests {
         let bench = try DirectoryBench(isNew ? ["z": "z"] : ["d/a": "one", "z": "z"])
         try await bench.sync()
         bench["d/a"] = "two"
-        bench.probe.withLock {
-            $0 = { [bench = bench] step in if step == .renames("d/a") { try bench.write("saved", "d/a") } }
-        }
+        bench.onStep { [bench = bench] step in if step == .renames("d/a") { try bench.write("saved", "d/a") } }
         let error = await syncError { try await bench.sync() }
         #expect(codes(error) == [.changedLocally])
         #expect(try bench.files == ["d/a": "saved", "z": "z"])
@@ -128,7 +122,7 @@ struct LateEditTests {
         list("1")
         try await bench.sync()
         list("2")
-        bench.probe.withLock { $0 = { [bench = bench] step in if step == .renames("a") { try bench.write("saved", "a") } } }
+        bench.onStep { [bench = bench] step in if step == .renames("a") { try bench.write("saved", "a") } }
         let error = await syncError { try await bench.sync() }
         #expect(codes(error) == [.changedLocally])
         #expect(try bench.files == ["a": "saved", "b": "b 2"])
@@ -141,7 +135,7 @@ struct LateEditTests {
         try await bench.sync()
         bench.origin.withLock { $0.contents = isFile ? ["d": "2", "z": "z"] : ["d/x": "2", "z": "z"] }
         let old = isFile ? "d/x" : "d"
-        bench.probe.withLock { $0 = { [bench = bench] step in if step == .removes(old) { try bench.write("saved", old) } } }
+        bench.onStep { [bench = bench] step in if step == .removes(old) { try bench.write("saved", old) } }
         let error = await syncError { try await bench.sync() }
         #expect(codes(error) == [.changedLocally])
         #expect(try bench.files == [old: "saved", "z": "z"])

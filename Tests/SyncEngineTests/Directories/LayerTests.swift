@@ -150,14 +150,12 @@ struct LayerTests {
         let backup = try TemporaryDirectory()
         try await bench.sync()
         bench.origin.withLock { $0.contents = isShaped ? ["a/b": "2", "z": "z"] : isRemoved ? ["z": "z"] : ["a": "2", "z": "z"] }
-        bench.probe.withLock {
-            $0 = { [url = bench.url] step in
-                guard step == .backsUp("a") else { return }
-                // As programs save: a new file takes the name.
-                try Data("saved".utf8).write(to: url.appending(path: "new"))
-                try FileManager.default.removeItem(at: url.appending(path: "a"))
-                try FileManager.default.moveItem(at: url.appending(path: "new"), to: url.appending(path: "a"))
-            }
+        bench.onStep { [url = bench.url] step in
+            guard step == .backsUp("a") else { return }
+            // As programs save: a new file takes the name.
+            try Data("saved".utf8).write(to: url.appending(path: "new"))
+            try FileManager.default.removeItem(at: url.appending(path: "a"))
+            try FileManager.default.moveItem(at: url.appending(path: "new"), to: url.appending(path: "a"))
         }
         let error = await syncError { try await bench.sync(layers: layers { $0.backup = backup.url }) }
         #expect(codes(error) == [.changedLocally])
@@ -172,8 +170,8 @@ struct LayerTests {
         let backup = try TemporaryDirectory(in: "/dev/shm")
         try await bench.sync()
         bench["d/a"] = "2"
-        bench.probe.withLock {
-            $0 = { if $0 == .backsUp("d/a") { throw StoreError.fileSystem("writing", path: "/", errno: POSIXErrorCode.ENOSPC.rawValue) } }
+        bench.onStep {
+            if $0 == .backsUp("d/a") { throw StoreError.fileSystem("writing", path: "/", errno: POSIXErrorCode.ENOSPC.rawValue) }
         }
         #expect(await syncError { try await bench.sync(layers: layers { $0.backup = backup.url }, durability: durability) } != nil)
         #expect(try bench.files == ["d/a": "1", "z": "z"])
@@ -262,9 +260,7 @@ struct LayerTests {
     func `S25: a file that the disk cannot read is repaired`(edits: LocalEdits) async throws {
         let bench = try DirectoryBench(["a": "1", "d/b": "2", "z": "z"])
         try await bench.sync()
-        bench.probe.withLock {
-            $0 = { if $0 == .reads("d/b") { throw StoreError.fileSystem("reading", path: "/", errno: POSIXErrorCode.EIO.rawValue) } }
-        }
+        bench.onStep { if $0 == .reads("d/b") { throw StoreError.fileSystem("reading", path: "/", errno: POSIXErrorCode.EIO.rawValue) } }
         let report = try await bench.sync(localEdits: edits, layers: layers { $0.verification = .digests(at: nil) })
         #expect((report.updatedCount, report.unchangedCount) == (1, 2))
         #expect(try bench.files == bench.origin.withLock { $0.contents })

@@ -113,13 +113,11 @@ struct MoveTests {
         let bench = try DirectoryBench(["a": "1", "z": "z"])
         try await bench.sync()
         bench.origin.withLock { $0.contents = ["b": "1", "z": "z"] }
-        bench.probe.withLock {
-            $0 = { [bench = bench] step in
-                guard step == .renames("b") else { return }
-                // A new file leaves the held one as it was; a write in place changes both of its names.
-                if replaces { try FileManager.default.removeItem(at: bench.url.appending(path: "a")) }
-                try bench.write("saved", "a")
-            }
+        bench.onStep { [bench = bench] step in
+            guard step == .renames("b") else { return }
+            // A new file leaves the held one as it was; a write in place changes both of its names.
+            if replaces { try FileManager.default.removeItem(at: bench.url.appending(path: "a")) }
+            try bench.write("saved", "a")
         }
         let error = await syncError { try await bench.sync() }
         #expect(codes(error) == [.changedLocally])
@@ -136,9 +134,7 @@ struct MoveTests {
         let bench = try DirectoryBench(["a": "1", "b": "2", "z": "z"])
         try await bench.sync()
         bench.origin.withLock { $0.contents = ["b": "1", "a": "2", "z": "z"] }
-        bench.probe.withLock {
-            $0 = { if case .holds = $0 { throw StoreError.fileSystem("linking a file to", path: "/", errno: code.rawValue) } }
-        }
+        bench.onStep { if case .holds = $0 { throw StoreError.fileSystem("linking a file to", path: "/", errno: code.rawValue) } }
         let report = try await bench.sync()
         #expect((report.movedCount, report.updatedCount) == (0, 2))
         #expect(try bench.files == ["b": "1", "a": "2", "z": "z"])
@@ -149,9 +145,7 @@ struct MoveTests {
         let bench = try DirectoryBench(["a": "1", "b": "2", "z": "z"])
         try await bench.sync()
         bench.origin.withLock { ($0.contents, $0.transfers) = (["b": "1", "a": "2", "z": "z"], []) }
-        bench.probe.withLock {
-            $0 = { if $0 == .holds("b") { throw StoreError.fileSystem("linking", path: "/", errno: POSIXErrorCode.ENOSPC.rawValue) } }
-        }
+        bench.onStep { if $0 == .holds("b") { throw StoreError.fileSystem("linking", path: "/", errno: POSIXErrorCode.ENOSPC.rawValue) } }
         #expect(await syncError { try await bench.sync() }?.stage == .moves)
         #expect(try bench.files == ["a": "1", "b": "2", "z": "z"])
         #expect(try parts(bench).isEmpty)
@@ -167,9 +161,7 @@ struct MoveTests {
         let (bench, backup) = (try DirectoryBench(["a": "1", "b": "2", "z": "z"]), try TemporaryDirectory())
         try await bench.sync()
         bench.origin.withLock { ($0.contents, $0.transfers) = (["b": "1", "a": "2", "z": "z"], []) }
-        bench.probe.withLock {
-            $0 = { if $0 == .renames("b") { throw StoreError.fileSystem("renaming", path: "/", errno: POSIXErrorCode.EBUSY.rawValue) } }
-        }
+        bench.onStep { if $0 == .renames("b") { throw StoreError.fileSystem("renaming", path: "/", errno: POSIXErrorCode.EBUSY.rawValue) } }
         var layers = MirrorLayers()
         if hasBackup { layers.backup = backup.url }
         #expect(await syncError { try await bench.sync(layers: layers, concurrency: 1) }?.code == .incomplete)
@@ -189,7 +181,7 @@ struct MoveTests {
         let bench = try DirectoryBench(exists ? ["a": "1", "b": "2", "z": "z"] : ["a": "1", "z": "z"])
         try await bench.sync()
         bench.origin.withLock { $0.contents = ["b": "1", "z": "z"] }
-        bench.probe.withLock { $0 = { [bench = bench] step in if step == .renames("b") { try bench.write("saved", "b") } } }
+        bench.onStep { [bench = bench] step in if step == .renames("b") { try bench.write("saved", "b") } }
         let error = await syncError { try await bench.sync() }
         #expect(codes(error) == [.changedLocally])
         #expect(try bench.files == ["a": "1", "b": "saved", "z": "z"])
