@@ -67,11 +67,9 @@ final class OutboxBench: Sendable {
 
     /// Registers the addition.
     func register() async {
-        await outbox.register(Add.self, patching: store, at: \.key) { command, number in
-            number += command.amount
-        } perform: { [origin] command, delivery in
-            try await origin.perform(command, delivery)
-        }
+        await outbox.register(
+            Add.self, patching: store, at: \.key, patch: { command, number in number += command.amount },
+            perform: { [origin] command, delivery in try await origin.perform(command, delivery) })
     }
 
     /// Sets the first contents, which the origin does not know.

@@ -197,20 +197,16 @@ struct OutboxBoundsTests {
         func launch(registersAppends: Bool = true) async throws -> Outbox {
             let store = Store(cacher: MemoryCacher<String, String>()) { (key: String) in key }
             let outbox = try Outbox(directory: directory.file("outbox"), time: ManualTime())
-            await outbox.register(CreateNote.self, creating: store, at: \.id) {
-                $0.text
-            } perform: { command, _ in
-                Created("real-\(command.id)", content: command.text)
-            }
+            await outbox.register(
+                CreateNote.self, creating: store, at: \.id, content: { $0.text },
+                perform: { command, _ in Created("real-\(command.id)", content: command.text) })
             if registersAppends { await registerAppends(outbox, store) }
             return outbox
         }
         func registerAppends(_ outbox: Outbox, _ store: Store<String, String>) async {
-            await outbox.register(AppendText.self, patching: store, at: \.note) {
-                $1 += $0.text
-            } perform: { command, _ in
-                performed.update { $0.append("\(command.note) \(command.text)") }
-            }
+            await outbox.register(
+                AppendText.self, patching: store, at: \.note, patch: { $1 += $0.text },
+                perform: { command, _ in performed.update { $0.append("\(command.note) \(command.text)") } })
         }
         do {
             let outbox = try await launch()
@@ -246,10 +242,7 @@ struct OutboxBoundsTests {
         let text = String(repeating: "a", count: 300_000)
         let store = Store(cacher: MemoryCacher<String, String>()) { (key: String) in key }
         var outbox = try Outbox(directory: directory.url, policy: .default)
-        await outbox.register(AppendText.self, patching: store, at: \.note) {
-            $1 += $0.text
-        } perform: { _, _ in
-        }
+        await outbox.register(AppendText.self, patching: store, at: \.note, patch: { $1 += $0.text }, perform: { _, _ in })
         for _ in 0..<20 { _ = try await outbox.cancel(outbox.submit(AppendText(note: "a", text: text))) }
         #expect(await outbox.core.log.byteCount < OutboxCore.compactedSize + 2 * text.utf8.count)
         // Commands that still count are not written again and again.

@@ -78,16 +78,12 @@ struct OutboxCreationTests {
         }
 
         func register() async {
-            await outbox.register(CreateNote.self, creating: store, at: \.id) {
-                $0.text
-            } perform: { [creating] in
-                try await creating.perform($0, $1)
-            }
-            await outbox.register(AppendText.self, patching: store, at: \.note) {
-                $1 += $0.text
-            } perform: { [appending] in
-                try await appending.perform($0, $1)
-            }
+            await outbox.register(
+                CreateNote.self, creating: store, at: \.id, content: { $0.text },
+                perform: { [creating] in try await creating.perform($0, $1) })
+            await outbox.register(
+                AppendText.self, patching: store, at: \.note, patch: { $1 += $0.text },
+                perform: { [appending] in try await appending.perform($0, $1) })
         }
 
         func settled() async throws {
@@ -344,11 +340,9 @@ struct OutboxCreationTests {
         let notes = try Notes()
         await notes.register()
         let sketches = ScriptedDeliveries<Sketch, Created<String, String>> { .success(Created("real-\($0.command.id)")) }
-        await notes.outbox.register(Sketch.self, creating: notes.store, at: \.id, lane: { _ in "sketches" }) { _ in
-            ""
-        } perform: {
-            try await sketches.perform($0, $1)
-        }
+        await notes.outbox.register(
+            Sketch.self, creating: notes.store, at: \.id, lane: { _ in "sketches" }, content: { _ in "" },
+            perform: { try await sketches.perform($0, $1) })
         try await notes.outbox.submit(Sketch(id: "a"))
         let toFormer = try await notes.outbox.submit(AppendText(note: "a", text: "x"))
         try await notes.outbox.submit(Sketch(id: "b"))

@@ -228,10 +228,7 @@ struct OutboxDeliveryTests {
     @Test func `O6: a command of an unregistered type waits unchanged, and blocks only its own lane`() async throws {
         let bench = try OutboxBench()
         await bench.prepare()
-        await bench.outbox.register(Draft.self, patching: bench.store, at: \.key) {
-            $1 = $0.value
-        } perform: { _, _ in
-        }
+        await bench.outbox.register(Draft.self, patching: bench.store, at: \.key, patch: { $1 = $0.value }, perform: { _, _ in })
         try await bench.outbox.submit(Draft(key: 1, value: 100))
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.outbox.submit(Add(key: 2, amount: 5))
@@ -245,11 +242,8 @@ struct OutboxDeliveryTests {
         #expect(await again.state.commands.map(\.status) == [.undecodable, .pending])
         // Registered after the start.
         let drafts = ScriptedDeliveries<Draft, Void> { _ in .success(()) }
-        await again.outbox.register(Draft.self, patching: again.store, at: \.key) {
-            $1 = $0.value
-        } perform: {
-            try await drafts.perform($0, $1)
-        }
+        await again.outbox.register(
+            Draft.self, patching: again.store, at: \.key, patch: { $1 = $0.value }, perform: { try await drafts.perform($0, $1) })
         #expect(try await again.value() == 105)
         try await again.settled()
         #expect(drafts.commands == [Draft(key: 1, value: 100)])
@@ -274,11 +268,9 @@ struct OutboxDeliveryTests {
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         let newer = try OutboxBench(in: bench.directory)
         let performed = Lock<[NewAdd]>([])
-        await newer.outbox.register(NewAdd.self, patching: newer.store, at: \.key) { command, number in
-            number += command.amounts.reduce(0, +)
-        } perform: { command, _ in
-            performed.withLock { $0.append(command) }
-        }
+        await newer.outbox.register(
+            NewAdd.self, patching: newer.store, at: \.key, patch: { command, number in number += command.amounts.reduce(0, +) },
+            perform: { command, _ in performed.withLock { $0.append(command) } })
         #expect(try await newer.value() == 5)
         try await newer.outbox.submit(NewAdd(key: 2, amounts: [1, 2]))
         newer.outbox.start()
@@ -307,11 +299,8 @@ struct OutboxDeliveryTests {
         let bench = try OutboxBench()
         let drafts = ScriptedDeliveries<Draft, Void> { _ in .success(()) }
         drafts.hold()
-        await bench.outbox.register(Draft.self, patching: bench.store, at: \.key) {
-            $1 = $0.value
-        } perform: {
-            try await drafts.perform($0, $1)
-        }
+        await bench.outbox.register(
+            Draft.self, patching: bench.store, at: \.key, patch: { $1 = $0.value }, perform: { try await drafts.perform($0, $1) })
         for value in 1...3 { try await bench.outbox.submit(Draft(key: 1, value: value)) }
         try await bench.outbox.submit(Draft(key: 2, value: 9))
         #expect(await bench.state.pendingCount == 2)
@@ -340,10 +329,8 @@ struct OutboxDeliveryTests {
     @Test func `O9: the change of a superseded command to another key is no longer shown`() async throws {
         let bench = try OutboxBench()
         await bench.fill()
-        await bench.outbox.register(Selection.self, patching: bench.store, at: \.key, lane: { _ in "selections" }) {
-            $1 = 9
-        } perform: { _, _ in
-        }
+        await bench.outbox.register(
+            Selection.self, patching: bench.store, at: \.key, lane: { _ in "selections" }, patch: { $1 = 9 }, perform: { _, _ in })
         try await bench.outbox.submit(Selection(key: 1))
         #expect(try await bench.value(1) == 9)
         try await bench.outbox.submit(Selection(key: 2))

@@ -42,11 +42,9 @@ struct OutboxElementTests {
         }
 
         func register(_ others: [CommandPatch<Like>] = []) async {
-            await outbox.register(Like.self, patching: lists, element: \.row, and: others) { _, row in
-                row.likes += 1
-            } perform: { [origin] command, delivery in
-                _ = try await origin.perform(command, delivery)
-            }
+            await outbox.register(
+                Like.self, patching: lists, element: \.row, and: others, patch: { _, row in row.likes += 1 },
+                perform: { [origin] command, delivery in _ = try await origin.perform(command, delivery) })
         }
 
         /// Loads a list from the origin.
@@ -237,11 +235,9 @@ struct OutboxElementTests {
 
     @Test func `O18: the element that the origin returns replaces the change`() async throws {
         let bench = try Bench(origin: ScriptedDeliveries { .success(Row(id: $0.command.row, likes: 40)) })
-        await bench.outbox.register(Like.self, patching: bench.lists, element: \.row) { _, row in
-            row.likes += 1
-        } perform: { [origin = bench.origin] command, delivery in
-            try await origin.perform(command, delivery) ?? Row(id: 0)
-        }
+        await bench.outbox.register(
+            Like.self, patching: bench.lists, element: \.row, patch: { _, row in row.likes += 1 },
+            perform: { [origin = bench.origin] command, delivery in try await origin.perform(command, delivery) ?? Row(id: 0) })
         try await bench.load("feed", [1, 5])
         bench.outbox.start()
         try await bench.outbox.submit(Like(row: 5))

@@ -75,16 +75,12 @@ private final class OutboxHistory {
         }
 
         func register() async {
-            await outbox.register(Append.self, patching: store, at: \.key) {
-                $1.append($0.number)
-            } perform: { [appending] in
-                try await appending.perform($0, $1)
-            }
-            await outbox.register(CreateList.self, creating: store, at: \.key) {
-                [$0.number]
-            } perform: { [creating] in
-                try await creating.perform($0, $1)
-            }
+            await outbox.register(
+                Append.self, patching: store, at: \.key, patch: { $1.append($0.number) },
+                perform: { [appending] in try await appending.perform($0, $1) })
+            await outbox.register(
+                CreateList.self, creating: store, at: \.key, content: { [$0.number] },
+                perform: { [creating] in try await creating.perform($0, $1) })
             outbox.start()
         }
 

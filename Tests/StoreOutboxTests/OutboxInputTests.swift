@@ -250,10 +250,8 @@ struct OutboxInputTests {
     @Test func `O1: a command that cannot be encoded is refused, and nothing changes`() async throws {
         let bench = try OutboxBench()
         await bench.fill()
-        await bench.outbox.register(Unencodable.self, patching: bench.store, at: { _ in 1 }) { _, number in
-            number += 1
-        } perform: { _, _ in
-        }
+        await bench.outbox.register(
+            Unencodable.self, patching: bench.store, at: { _ in 1 }, patch: { _, number in number += 1 }, perform: { _, _ in })
         await #expect(throws: EncodingError.self) { try await bench.outbox.submit(Unencodable()) }
         #expect(try await bench.value() == 0)
         #expect(await bench.state.pendingCount == 0)

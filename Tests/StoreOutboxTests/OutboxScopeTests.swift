@@ -47,11 +47,9 @@ struct OutboxScopeTests {
             cacher: cacher, fetcher: ScriptedFetcher<String, String> { _ in .failure(Offline()) }, time: ManualTime(), scope: scope)
         let events = OutboxEvents()
         let outbox = try Outbox(directory: TemporaryDirectory().file("outbox"), time: ManualTime(), scope: scope, onEvent: events.append)
-        await outbox.register(CreateNote.self, creating: store, at: \.id) {
-            $0.text
-        } perform: { _, _ in
-            Created("real", content: "of the former user")
-        }
+        await outbox.register(
+            CreateNote.self, creating: store, at: \.id, content: { $0.text },
+            perform: { _, _ in Created("real", content: "of the former user") })
         cacher.hold(.load)
         outbox.start()
         try await outbox.submit(CreateNote(id: "t", text: "a"))
@@ -103,11 +101,9 @@ struct OutboxScopeTests {
         await bench.fill()
         let other = try Outbox(directory: bench.directory.file("outbox"), time: bench.time)
         await bench.register()
-        await other.register(Add.self, patching: bench.store, at: \.key) {
-            $1 += $0.amount
-        } perform: { [origin = bench.origin] in
-            try await origin.perform($0, $1)
-        }
+        await other.register(
+            Add.self, patching: bench.store, at: \.key, patch: { $1 += $0.amount },
+            perform: { [origin = bench.origin] in try await origin.perform($0, $1) })
         for amount in 1...20 { try await (amount % 2 == 0 ? other : bench.outbox).submit(Add(key: 1, amount: amount)) }
         try await until { await other.core.machine.pendingCount == 20 }
         try await until { await bench.state.pendingCount == 20 }
@@ -177,10 +173,7 @@ struct OutboxScopeTests {
         let directory = try TemporaryDirectory()
         let events = OutboxEvents()
         let former = try Outbox(directory: directory.file("outbox"), time: ManualTime(), onEvent: events.append)
-        await former.register(Add.self, patching: store, at: \.key) {
-            $1 += $0.amount
-        } perform: { _, _ in
-        }
+        await former.register(Add.self, patching: store, at: \.key, patch: { $1 += $0.amount }, perform: { _, _ in })
         cacher.hold(.save)
         former.start()
         try await former.submit(Add(key: 1, amount: 5))

@@ -94,10 +94,7 @@ struct OutboxTests {
         let events = OutboxEvents()
         let directory = try TemporaryDirectory()
         let outbox = try Outbox(directory: directory.file("outbox"), time: ManualTime(), onEvent: events.append)
-        await outbox.register(Add.self, patching: store, at: \.key) {
-            $1 += $0.amount
-        } perform: { _, _ in
-        }
+        await outbox.register(Add.self, patching: store, at: \.key, patch: { $1 += $0.amount }, perform: { _, _ in })
         cacher.hold(.save)
         outbox.start()
         try await outbox.submit(Add(key: 1, amount: 5))

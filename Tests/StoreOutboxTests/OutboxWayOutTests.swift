@@ -258,11 +258,8 @@ struct OutboxLaneTests {
         let origin = ScriptedDeliveries<Add, Void> { _ in .success(()) }
         let events = OutboxEvents()
         let outbox = try Outbox(directory: TemporaryDirectory().file("outbox"), onEvent: events.append)
-        await outbox.register(Add.self, patching: first, at: \.key) {
-            $1 += $0.amount
-        } perform: {
-            try await origin.perform($0, $1)
-        }
+        await outbox.register(
+            Add.self, patching: first, at: \.key, patch: { $1 += $0.amount }, perform: { try await origin.perform($0, $1) })
         await outbox.register(Draft.self, patching: second, at: \.key, patch: { $1 = $0.value }, perform: { _, _ in })
         origin.hold()
         outbox.start()

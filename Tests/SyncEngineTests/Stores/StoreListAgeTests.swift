@@ -366,15 +366,10 @@ struct StoreListAgeTests {
         origin.update { $0.photos = (0..<25).map { Photo(key: "p\($0)", version: 1) } }
         let store = store()
         let outbox = try Outbox(directory: temporaryURL())
-        await outbox.register(Create.self, creating: store, at: \.id) {
-            Photo(key: $0.id, version: 0)
-        } perform: { command, _ in
-            Created("real-\(command.id)")
-        }
-        await outbox.register(Raise.self, patching: store, at: \.id) {
-            $1.version = 9
-        } perform: { _, _ in
-        }
+        await outbox.register(
+            Create.self, creating: store, at: \.id, content: { Photo(key: $0.id, version: 0) },
+            perform: { command, _ in Created("real-\(command.id)") })
+        await outbox.register(Raise.self, patching: store, at: \.id, patch: { $1.version = 9 }, perform: { _, _ in })
         let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: list, store: store))
         try await synchronizer.sync()
         for number in 0..<30 { try await outbox.submit(Create(id: "t\(number)")) }
@@ -389,15 +384,9 @@ struct StoreListAgeTests {
     @Test func `S4: a command that the origin performs while the list is read is not undone`() async throws {
         let store = store()
         let outbox = try Outbox(directory: temporaryURL())
-        await outbox.register(Raise.self, patching: store, at: \.id) {
-            $1.version = 9
-        } perform: { _, _ in
-        }
-        await outbox.register(Create.self, creating: store, at: \.id) {
-            Photo(key: $0.id, version: 0)
-        } perform: { _, _ in
-            Created("new")
-        }
+        await outbox.register(Raise.self, patching: store, at: \.id, patch: { $1.version = 9 }, perform: { _, _ in })
+        await outbox.register(
+            Create.self, creating: store, at: \.id, content: { Photo(key: $0.id, version: 0) }, perform: { _, _ in Created("new") })
         let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: list, store: store))
         try await synchronizer.sync()
         try await outbox.submit(Raise(id: "p1"))
