@@ -56,6 +56,4 @@ private struct Count {
     }
 }
 
-private func entries(of folder: String) throws -> Int {
-    try FileManager.default.contentsOfDirectory(atPath: folder).count
-}
+private func entries(of folder: String) throws -> Int { try FileManager.default.contentsOfDirectory(atPath: folder).count }

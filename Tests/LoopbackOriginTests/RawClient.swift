@@ -61,9 +61,7 @@ final class RawClient {
         try get(target, headers, method)
     }
 
-    deinit {
-        hangUp()
-    }
+    deinit { hangUp() }
 
     func hangUp() {
         if descriptor >= 0 { _ = close(descriptor) }
@@ -71,9 +69,7 @@ final class RawClient {
     }
 
     /// Sends text unchanged.
-    func write(_ text: String) throws {
-        try write(bytes: Array(text.utf8))
-    }
+    func write(_ text: String) throws { try write(bytes: Array(text.utf8)) }
 
     func write(bytes: [UInt8]) throws {
         var rest = bytes[...]

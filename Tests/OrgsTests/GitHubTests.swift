@@ -138,9 +138,7 @@ struct GitHubTests {
 
     @Test func `an expired token is refreshed without an error`() async throws {
         let transport = MemoryTransport { request in
-            if request.url.path() == "/token" {
-                return .json(#"{"accessToken": "new"}"#)
-            }
+            if request.url.path() == "/token" { return .json(#"{"accessToken": "new"}"#) }
             return request.fields["Authorization"] == "Bearer new"
                 ? .json(Self.ada) : .status(401)
         }
@@ -156,6 +154,4 @@ struct GitHubTests {
     }
 }
 
-struct Token: BearerToken, Codable {
-    var accessToken: String
-}
+struct Token: BearerToken, Codable { var accessToken: String }

@@ -11,9 +11,7 @@ struct RepositoryListTests {
     let origin = ScriptedPaginationFetcher<String, Repository>()
     let list: PaginationStoreFlowable<String, Repository>
 
-    init() {
-        list = GitHubRepository.scripted(repositories: origin).repositories["swiftlang"]
-    }
+    init() { list = GitHubRepository.scripted(repositories: origin).repositories["swiftlang"] }
 
     @Test func `pages load in order to the end of the list`() async throws {
         origin.enqueue(.page([.swift], nextKey: "2"), .page([.docc], nextKey: "3"), .page([.syntax]))

@@ -73,9 +73,7 @@ final class OutboxBench: Sendable {
     }
 
     /// Sets the first contents, which the origin does not know.
-    func fill() async {
-        for key in 1...4 { await store[key].update(0) }
-    }
+    func fill() async { for key in 1...4 { await store[key].update(0) } }
 
     /// Sets the first contents, and registers the addition.
     func prepare() async {
@@ -113,9 +111,7 @@ final class OutboxEvents: Sendable {
     func count(_ text: String) -> Int { texts.count { $0.hasPrefix(text) } }
 
     /// The error of an event that did not come.
-    struct Missing: Error, CustomStringConvertible {
-        var description: String
-    }
+    struct Missing: Error, CustomStringConvertible { var description: String }
 
     /// Waits for an event whose description begins with this text.
     func first(_ text: String, count: Int = 1) async throws {

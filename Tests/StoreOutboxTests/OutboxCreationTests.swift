@@ -20,9 +20,7 @@ struct AppendText: Command, Hashable {
     var note: String
     var text: String
 
-    func replacing(_ identifiers: IdentifierReplacement) -> AppendText {
-        AppendText(note: identifiers[note], text: text)
-    }
+    func replacing(_ identifiers: IdentifierReplacement) -> AppendText { AppendText(note: identifiers[note], text: text) }
 }
 
 /// Links two notes. No command can be encoded while the switch is on.
@@ -34,9 +32,7 @@ private struct LinkNotes: Command, Hashable {
 
     private enum CodingKeys: String, CodingKey { case from, to }
 
-    func replacing(_ identifiers: IdentifierReplacement) -> LinkNotes {
-        LinkNotes(from: identifiers[from], to: identifiers[to])
-    }
+    func replacing(_ identifiers: IdentifierReplacement) -> LinkNotes { LinkNotes(from: identifiers[from], to: identifiers[to]) }
 
     func encode(to encoder: any Encoder) throws {
         if Self.isBroken.withLock({ $0 }) { throw Offline() }
@@ -435,9 +431,7 @@ struct OutboxCreationTests {
 
     // MARK: Creations that have failed or were taken back
 
-    private func isNotCreated(_ error: (any Error)?) -> Bool {
-        (error as? StoreError)?.code.rawValue == "entityNotCreated"
-    }
+    private func isNotCreated(_ error: (any Error)?) -> Bool { (error as? StoreError)?.code.rawValue == "entityNotCreated" }
 
     /// The end of a creation before its delivery succeeds.
     enum Ending: CaseIterable { case failed, discarded, canceled, cleared, replaced }

@@ -96,9 +96,7 @@ struct OutboxMovingTests {
     ) async throws {
         let notes = try NoteMover()
         let other = try NoteMover(in: notes.directory)
-        for notes in [notes, other] {
-            if namesLane { await notes.register { "note \($0.note)" } } else { await notes.register() }
-        }
+        for notes in [notes, other] { if namesLane { await notes.register { "note \($0.note)" } } else { await notes.register() } }
         for round in 1...10 {
             let id = "t\(round)"
             try await notes.outbox.submit(CreateNote(id: id, text: "a"))

@@ -153,8 +153,6 @@ extension OutboxMachine {
     /// The state that a new process derives from a log.
     fileprivate init(reading log: OutboxLog) throws {
         self.init()
-        for record in try log.read().entries {
-            if let entry = OutboxEntry(record) { apply(entry, date: Date()) }
-        }
+        for record in try log.read().entries { if let entry = OutboxEntry(record) { apply(entry, date: Date()) } }
     }
 }

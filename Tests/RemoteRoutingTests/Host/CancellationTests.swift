@@ -15,9 +15,7 @@ struct CancellationTests {
     private struct Waiting: RequestInterceptor, ResponseInterceptor {
         var gate: WatchedState<Bool>
         var waitsForAnswer: Bool
-        func intercept(_ request: inout HTTPRequest) async throws {
-            if !waitsForAnswer { try await gate.wait { $0 ? () : nil } }
-        }
+        func intercept(_ request: inout HTTPRequest) async throws { if !waitsForAnswer { try await gate.wait { $0 ? () : nil } } }
         func intercept(_ response: inout HTTPResponse, to request: HTTPRequest) async throws {
             if waitsForAnswer { try await gate.wait { $0 ? () : nil } }
         }

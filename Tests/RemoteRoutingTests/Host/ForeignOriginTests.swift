@@ -84,9 +84,7 @@ struct ForeignOriginTests {
     }
 
     @Test func `H7: a request that an interceptor makes unsafe is not sent twice behind a redirect either`() async throws {
-        let memory = MemoryTransport { request in
-            request.method == .post ? .status(303).adding("Location", "/y") : .status(503)
-        }
+        let memory = MemoryTransport { request in request.method == .post ? .status(303).adding("Location", "/y") : .status(503) }
         let host = RemoteHost("a.example", transport: memory).with { $0.random = { 0 } }
             .intercepting(requests: Changing { $0.method = .post })
         let error = try await remoteError { try await host.send("/x") }

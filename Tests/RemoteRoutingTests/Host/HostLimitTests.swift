@@ -24,9 +24,7 @@ struct HostLimitTests {
     private struct Preparing: RequestInterceptor {
         let ask: @Sendable () async throws -> Void
 
-        func intercept(_ request: inout HTTPRequest) async throws {
-            if request.url.path == "/x" { try await ask() }
-        }
+        func intercept(_ request: inout HTTPRequest) async throws { if request.url.path == "/x" { try await ask() } }
     }
 
     private static let stalling = MemoryTransport { request in
@@ -81,9 +79,7 @@ struct HostLimitTests {
     private struct Token: BearerToken { var accessToken: String }
 
     @Test func `W15: refreshes, request interceptors and parsers need no permit of their caller`() async throws {
-        let memory = MemoryTransport { request in
-            request.fields["Authorization"] == "Bearer old" ? .status(401) : .json("[1]")
-        }
+        let memory = MemoryTransport { request in request.fields["Authorization"] == "Bearer old" ? .status(401) : .json("[1]") }
         let plain = host(1, memory)
         let asking = plain.intercepting(requests: Preparing { try await plain.send("/token") })
             .authorized(

@@ -124,9 +124,7 @@ struct QueryTests {
 
     private enum Sorting: String, ParameterConvertible { case newest }
     private enum Level: Int, ParameterConvertible { case high = 3 }
-    private struct Money: ParameterConvertible {
-        var parameterValue: ParameterValue { .text("5 EUR") }
-    }
+    private struct Money: ParameterConvertible { var parameterValue: ParameterValue { .text("5 EUR") } }
 
     @Test func `every convertible type is written in its own form`() throws {
         let id = UUID()

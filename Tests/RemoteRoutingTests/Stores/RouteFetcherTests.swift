@@ -7,9 +7,7 @@ import Testing
 @testable import RemoteRouting
 
 struct RouteFetcherTests {
-    private struct User: Codable, Equatable, Sendable {
-        var name: String
-    }
+    private struct User: Codable, Equatable, Sendable { var name: String }
 
     private let time = ManualTime(date: Date())
 

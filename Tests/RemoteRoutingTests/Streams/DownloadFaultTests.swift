@@ -82,9 +82,7 @@ struct DownloadFaultTests {
             guard let start = request.headers["Range"].flatMap({ Int($0.dropFirst("bytes=".count).dropLast()) }) else {
                 return .data(content).tagged("v1")
             }
-            guard start < content.count else {
-                return field.map { .status(416).setting("Content-Range", to: $0) } ?? .status(416)
-            }
+            guard start < content.count else { return field.map { .status(416).setting("Content-Range", to: $0) } ?? .status(416) }
             let end = min(start + 60_000, content.count)
             return .data(content[start..<end], status: 206).tagged("v1").setting("Content-Range", to: "bytes \(start)-\(end - 1)/*")
         }

@@ -146,9 +146,7 @@ struct DownloadTests {
     func `H11: a part that begins earlier than requested starts over within the call`(_ transport: RealTransport) async throws {
         let place = try TemporaryDirectory()
         let origin = try LoopbackOrigin { request in
-            guard request.headers["Range"] != nil else {
-                return .data(content).tagged("v1")
-            }
+            guard request.headers["Range"] != nil else { return .data(content).tagged("v1") }
             return .data(content.dropFirst(5), status: 206).tagged("v1").setting("Content-Range", to: "bytes 5-399999/400000")
         }
         try place.leavePart(content.prefix(1000), from: origin.url.absoluteString + "/f", validator: "\"v1\"")

@@ -41,9 +41,7 @@ struct EventFaultTests {
     func `H20, C24: a refused stream is requested again until it is canceled, after Retry-After within its limit`(
         _ retryAfter: String?, _ wait: Duration
     ) async throws {
-        let memory = MemoryTransport { _ in
-            retryAfter.map { .status(503).adding("Retry-After", $0) } ?? .status(503)
-        }
+        let memory = MemoryTransport { _ in retryAfter.map { .status(503).adding("Retry-After", $0) } ?? .status(503) }
         let time = ManualTime()
         let host = RemoteHost("a.example", transport: memory, time: time).with {
             $0.timeouts = .init()

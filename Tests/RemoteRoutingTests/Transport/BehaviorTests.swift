@@ -184,9 +184,7 @@ struct BehaviorTests {
         let bench = try Bench(kind)
         // The response never ends by itself.
         bench.on("GET", "/x") { _ in .data(Data(count: 5_000_000)).misbehaving(.stall(afterBodyBytes: 1_000_000)) }
-        let error = try await remoteError {
-            _ = try await bench.host { $0.limits.responseBytes = 200_000 }.data(for: Route(path: "/x"))
-        }
+        let error = try await remoteError { _ = try await bench.host { $0.limits.responseBytes = 200_000 }.data(for: Route(path: "/x")) }
         #expect(error.code == .bodyTooLarge)
         #expect(!error.isRetryable)
         if kind.isReal { try await bench.origin.waitUntil { $0.requests.first?.ending == .clientLeft } }

@@ -208,9 +208,7 @@ struct HTTP2Tests {
     .enabled(if: RealTransport.available.contains(.curl) && FrameServer.problem == nil, "libcurl, python3 or OpenSSL is missing"),
     .timeLimit(.minutes(hangMinutes)))
 struct HTTP2FaultTests {
-    private func host(_ server: FrameServer) throws -> RemoteHost {
-        try secureHost(server.port) { $0.retry = .never }
-    }
+    private func host(_ server: FrameServer) throws -> RemoteHost { try secureHost(server.port) { $0.retry = .never } }
 
     private func get(_ server: FrameServer, _ method: HTTPMethod = .get) async throws -> RemoteError {
         let host = try host(server)
@@ -335,8 +333,6 @@ struct HTTP2FaultTests {
 }
 
 extension Result {
-    fileprivate var isFailure: Bool {
-        if case .failure = self { true } else { false }
-    }
+    fileprivate var isFailure: Bool { if case .failure = self { true } else { false } }
 }
 #endif

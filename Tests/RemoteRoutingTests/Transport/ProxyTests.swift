@@ -204,9 +204,7 @@ struct ProxyTests {
     func `W11: a tunnel carries TLS, and the proxy sees no request`() async throws {
         let server = try await NginxServer()
         let proxy = try LoopbackProxy(wanting: ProxyTests.basic)
-        let host = try secureHost(server.port) {
-            $0.proxy = .http("127.0.0.1", port: proxy.port, credentials: ProxyTests.credentials)
-        }
+        let host = try secureHost(server.port) { $0.proxy = .http("127.0.0.1", port: proxy.port, credentials: ProxyTests.credentials) }
         for version in [ExchangeMetrics.Version.http2, .http1_1] {
             let response = try await host.with { $0.allowsHTTP2 = version == .http2 }.dataResponse(for: Route(path: "/hidden"))
             #expect(response.metrics?.version == version && response.metrics?.secure != nil)

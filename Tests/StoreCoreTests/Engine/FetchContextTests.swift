@@ -222,9 +222,7 @@ struct FetchContextTests {
         let counter = LifeCounter()
         for key in 0..<100 {
             await lists[key].update([key])
-            let caller = Held.$life.withValue(counter.make()) {
-                Task { [lists] in try await lists[key].requireData() }
-            }
+            let caller = Held.$life.withValue(counter.make()) { Task { [lists] in try await lists[key].requireData() } }
             _ = try await caller.value
         }
         try await until("the engine is idle") { lists.lists.engineIsIdle }

@@ -53,9 +53,7 @@ struct MutationResponseTests {
     @Test func `C14: consecutive mutations that return content cause no fetch, and overlapping ones cause one`() async throws {
         let bench = Bench()
         let observer = try await observed(bench)
-        for number in 1...5 {
-            try await bench.store[1].mutate(optimistically: { $0 += 1 }) { 10 + number }
-        }
+        for number in 1...5 { try await bench.store[1].mutate(optimistically: { $0 += 1 }) { 10 + number } }
         #expect(bench.fetcher.startedCount == 0)
         let works = (0..<5).map { _ in Work<Int>() }
         let tasks = works.map { work in
@@ -80,9 +78,7 @@ struct MutationResponseTests {
         let bench = Bench(fetcher: ScriptedFetcher { _ in .success(1_000) })
         let observer = try await observed(bench)
         let work = Work<Int>()
-        let task = Task {
-            try await bench.store[1].mutate(optimistically: { $0 += 1 }) { try await work.perform() }
-        }
+        let task = Task { try await bench.store[1].mutate(optimistically: { $0 += 1 }) { try await work.perform() } }
         try await work.hasBegun()
         switch change {
         case .update: await bench.store[1].update(20)
@@ -194,9 +190,7 @@ struct MutationResponseTests {
         let list = PaginationStore(cacher: MemoryCacher<Int, [Post]>(), fetcher: fetcher())[1]
         await list.update((0..<50).map { Post(id: $0) })
         let work = Work<Post>()
-        let task = Task {
-            try await list.mutate(element: 44, optimistically: { $0.likes += 1 }) { try await work.perform() }
-        }
+        let task = Task { try await list.mutate(element: 44, optimistically: { $0.likes += 1 }) { try await work.perform() } }
         try await work.hasBegun()
         #expect(try await list.requireData()[44].likes == 1)
         await list.update([Post(id: 1)])

@@ -81,9 +81,7 @@ struct PaginationTests {
 
     @Test func `C13: page requests are equal if their kinds and errors are equal`() {
         let all: [PageRequest] = [.loaded, .joined, .noPage, .notLoadedYet, .superseded, .failed(Offline()), .failed(CancellationError())]
-        for (left, one) in all.enumerated() {
-            for (right, other) in all.enumerated() { #expect((one == other) == (left == right)) }
-        }
+        for (left, one) in all.enumerated() { for (right, other) in all.enumerated() { #expect((one == other) == (left == right)) } }
     }
 
     @Test func `C13: a one-way list has no previous page, even if its pages have keys for it`() async throws {

@@ -71,9 +71,7 @@ struct ReleasingTests {
         /// The number of guests that used the store when they were released.
         let farewells = WatchedState(0)
 
-        var lists: PaginationStore<Int, Row> {
-            get throws { try #require(store.current) }
-        }
+        var lists: PaginationStore<Int, Row> { get throws { try #require(store.current) } }
 
         init(_ make: (Lists) -> PaginationStore<Int, Row>) {
             let made = make(self)

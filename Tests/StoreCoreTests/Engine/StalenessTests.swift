@@ -123,9 +123,7 @@ struct StalenessTests {
         }
     }
 
-    private struct Advised: FailureAdvising {
-        var failureKind: FailureKind
-    }
+    private struct Advised: FailureAdvising { var failureKind: FailureKind }
 
     private struct Judged: FailureAdvising {
         var failureKind: FailureKind

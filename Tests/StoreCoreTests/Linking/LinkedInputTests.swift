@@ -249,9 +249,7 @@ struct LinkedInputTests {
     @Test func `E2: a fetch from after the success of a mutation is accepted, although the change became content during it`() async throws {
         await world.articles[7].update(Article(id: 7))
         let (request, articles) = (HeldRequest(), world.articles)
-        let earlier = Task {
-            try await articles[7].mutate(optimistically: { $0.text = "failed" }) { try await request.run() }
-        }
+        let earlier = Task { try await articles[7].mutate(optimistically: { $0.text = "failed" }) { try await request.run() } }
         try await request.hasBegun()
         try await articles[7].mutate(optimistically: { $0.isLiked = true }) {}
         world.time.advance(by: .seconds(1))

@@ -80,9 +80,7 @@ final class LinkedWorld: Sendable {
     /// Likes an article, with a request that the test ends.
     func like(_ id: Int) -> (request: HeldRequest, task: Task<Void, any Error>) {
         let request = HeldRequest()
-        let task = Task { [articles] in
-            try await articles[id].mutate(optimistically: { $0.isLiked = true }) { try await request.run() }
-        }
+        let task = Task { [articles] in try await articles[id].mutate(optimistically: { $0.isLiked = true }) { try await request.run() } }
         return (request, task)
     }
 

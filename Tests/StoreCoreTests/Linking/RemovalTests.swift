@@ -42,9 +42,7 @@ struct RemovalTests {
         await world.articles[7].update(Article(id: 7))
         let request = HeldRequest()
         let search = world.search
-        let task = Task {
-            try await search["swift"].mutate(element: 7, optimistically: { $0.isLiked = true }) { try await request.run() }
-        }
+        let task = Task { try await search["swift"].mutate(element: 7, optimistically: { $0.isLiked = true }) { try await request.run() } }
         try await request.hasBegun()
         #expect(try await world.found() == [7])
         #expect(try await world.articles[7].requireData().isLiked == false)

@@ -127,9 +127,7 @@ struct CombinatorTests {
 
     @Test func `contents delivers the content of completed states only`() async throws {
         let seen = WatchedState<[Int]>([])
-        let observer = Task {
-            for await content in states.sequence.contents() { seen.update { $0.append(content) } }
-        }
+        let observer = Task { for await content in states.sequence.contents() { seen.update { $0.append(content) } } }
         try await send([.completed(1), .loading(content: 1), .error(rawError: Offline(), content: 1), .completed(2)])
         #expect(seen.current == [1, 2])
         observer.cancel()

@@ -149,9 +149,7 @@ struct CombineStateLeavingTests {
             }
         }
         for _ in 0..<300 {
-            let leaver = Task.detached {
-                for await _ in left.sequence.combineState(right.sequence) {}
-            }
+            let leaver = Task.detached { for await _ in left.sequence.combineState(right.sequence) {} }
             await Task.yield()
             leaver.cancel()
             await leaver.value
@@ -166,12 +164,8 @@ struct CombineStateLeavingTests {
     private final class StubbornSource: LoadingStateSource {
         private let gate: ManualStates<Int>
 
-        init(_ gate: ManualStates<Int>) {
-            self.gate = gate
-        }
+        init(_ gate: ManualStates<Int>) { self.gate = gate }
 
-        func next() async -> LoadingState<Int>? {
-            await Task { [gate] in await gate.sequence.first { _ in true } }.value
-        }
+        func next() async -> LoadingState<Int>? { await Task { [gate] in await gate.sequence.first { _ in true } }.value }
     }
 }

@@ -3,9 +3,7 @@ import StoreCoreTesting
 import Testing
 import Trials
 
-private struct Row: Identifiable, Hashable {
-    let id: Int
-}
+private struct Row: Identifiable, Hashable { let id: Int }
 
 @MainActor
 @Suite(.timeLimit(.minutes(hangMinutes)))

@@ -378,9 +378,7 @@ final class SharedModel {
         if let began, record.map({ $0.content % 1_000 == 0 && !$0.isInvalidated }) == true {
             // A change before this store's own last change has been overwritten by that.
             let others = server.updates.reversed().prefix { $0.writer != user.writer }
-            if others.contains(where: { $0.time > began }) {
-                violation = "the result of an older fetch was saved over a newer change"
-            }
+            if others.contains(where: { $0.time > began }) { violation = "the result of an older fetch was saved over a newer change" }
         } else {
             server.updates.append((time, user.writer))
         }

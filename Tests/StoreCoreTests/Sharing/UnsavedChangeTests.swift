@@ -19,9 +19,7 @@ struct UnsavedChangeTests {
 
     struct Unavailable: Error {}
 
-    struct Refused: Error, FailureAdvising {
-        var failureKind: FailureKind { .permanent }
-    }
+    struct Refused: Error, FailureAdvising { var failureKind: FailureKind { .permanent } }
 
     private func observe(from content: Int = 1) async throws -> RecordingObserver<Int> {
         let observer = RecordingObserver(store[1].publish())

@@ -198,9 +198,7 @@ struct ManualTimeTests {
             async let moved: Void = Self.concurrently { for _ in 0..<4 { time.advance(by: .nanoseconds(1)) } }
             async let canceled: Void = Self.concurrently { for napper in nappers { napper.cancel() } }
             _ = await (moved, canceled)
-            for napper in nappers {
-                if case .failure(let error) = await napper.result { #expect(error is CancellationError) }
-            }
+            for napper in nappers { if case .failure(let error) = await napper.result { #expect(error is CancellationError) } }
             #expect(time.sleeperCount == 0)
         }
     }
@@ -254,7 +252,5 @@ extension CountingActor {
         return jobCount - before
     }
 
-    fileprivate func advance(_ time: ManualTime, bySeconds seconds: Int) {
-        time.advance(by: .seconds(seconds))
-    }
+    fileprivate func advance(_ time: ManualTime, bySeconds seconds: Int) { time.advance(by: .seconds(seconds)) }
 }

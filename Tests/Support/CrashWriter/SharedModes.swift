@@ -85,9 +85,7 @@ enum SharedModes {
 
     static func fill(_ cacher: FileCacher<Int, Int>, count: Int) async throws {
         // Many saves of several processes wait for one lock, on a busy disk for longer than their patience.
-        for key in 0..<count {
-            try await until("key \(key) is saved") { (try? await cacher.save(record(key), param: key)) != nil }
-        }
+        for key in 0..<count { try await until("key \(key) is saved") { (try? await cacher.save(record(key), param: key)) != nil } }
         say("done")
     }
 

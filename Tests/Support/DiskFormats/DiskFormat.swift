@@ -86,9 +86,7 @@ public struct DiskFormat: Sendable, CustomStringConvertible {
 
     private static func readRecord(_ url: URL) async throws -> Found {
         let isDamaged = Lock(false)
-        let cacher = FileCacher<Int, String>(directory: url) { fault in
-            if fault.kind == .damaged { isDamaged.withLock { $0 = true } }
-        }
+        let cacher = FileCacher<Int, String>(directory: url) { fault in if fault.kind == .damaged { isDamaged.withLock { $0 = true } } }
         let text = try await cacher.load(param: 0)?.content
         return Found(values: text.map { [Value(text: $0).number] } ?? [], isDamaged: isDamaged.withLock { $0 })
     }

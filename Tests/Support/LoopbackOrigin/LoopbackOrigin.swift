@@ -67,9 +67,7 @@ public final class LoopbackOrigin: Sendable {
         }
     }
 
-    deinit {
-        stop()
-    }
+    deinit { stop() }
 
     /// Closes the port and all connections, cancels the handlers, and waits for the thread to end; further calls do nothing.
     public func stop() {
@@ -93,9 +91,7 @@ public final class LoopbackOrigin: Sendable {
     /// Ends an outage: the same port accepts connections again when this method returns.
     ///
     /// - Throws: `Failure` if the origin has been stopped, or if the port was lost.
-    public func comeBack() throws(Failure) {
-        try ask(Mailbox.Letter.comeBack)
-    }
+    public func comeBack() throws(Failure) { try ask(Mailbox.Letter.comeBack) }
 
     /// Posts a letter to the origin's thread and waits for the reply, except on that thread itself.
     func ask(_ letter: (Mailbox.Reply) -> Mailbox.Letter) throws(Failure) {

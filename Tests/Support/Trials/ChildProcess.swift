@@ -65,9 +65,7 @@ public final class ChildProcess {
     public func kill() { send(SIGKILL) }
 
     /// Sends a signal to the process if it runs.
-    public func send(_ signal: Int32) {
-        if isRunning { Foundation.kill(id, signal) }
-    }
+    public func send(_ signal: Int32) { if isRunning { Foundation.kill(id, signal) } }
 
     /// Writes a line to the input of the process.
     public func write(_ line: String) throws { try input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8)) }

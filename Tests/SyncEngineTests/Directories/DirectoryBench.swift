@@ -113,9 +113,7 @@ final class DirectoryBench: Sendable {
         }
     }
 
-    func exists(_ path: String) -> Bool {
-        FileManager.default.fileExists(atPath: url.appending(path: path).path(percentEncoded: false))
-    }
+    func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: url.appending(path: path).path(percentEncoded: false)) }
 }
 
 func digest(_ text: String) -> String { SHA256.digest(of: Array(text.utf8)).hex }

@@ -12,9 +12,7 @@ import Trials
 struct DirectoryCrashTests {
     private let bench: DirectoryBench
 
-    init() throws {
-        bench = try DirectoryBench()
-    }
+    init() throws { bench = try DirectoryBench() }
 
     private static let fileCount = isSanitized ? 8 : 24
 

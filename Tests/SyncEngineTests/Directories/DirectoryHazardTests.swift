@@ -11,9 +11,7 @@ import Trials
 struct DirectoryHazardTests {
     private let bench: DirectoryBench
 
-    init() throws {
-        bench = try DirectoryBench(["a": "one", "d/b": "two"])
-    }
+    init() throws { bench = try DirectoryBench(["a": "one", "d/b": "two"]) }
 
     private func codes(_ error: SyncError?) -> [SyncError.Code?] { error?.report?.failures.map { ($0.error as? SyncError)?.code } ?? [] }
 

@@ -9,9 +9,7 @@ import Trials
 struct DirectoryNameTests {
     private let bench: DirectoryBench
 
-    init() throws {
-        bench = try DirectoryBench(["a": "one", "d/b": "two"])
-    }
+    init() throws { bench = try DirectoryBench(["a": "one", "d/b": "two"]) }
 
     private func codes(_ error: SyncError?) -> [SyncError.Code?] { error?.report?.failures.map { ($0.error as? SyncError)?.code } ?? [] }
 
@@ -157,9 +155,7 @@ struct DirectoryNameTests {
     ) async throws {
         let paths = [pair.0, pair.1].map { PathKey($0) }.sorted().map(\.path)
         for pass in 1...2 {
-            let error = await syncError {
-                try await sync(paths + ["other"], order: order, folding: .normalization)
-            }
+            let error = await syncError { try await sync(paths + ["other"], order: order, folding: .normalization) }
             #expect(error?.code == .incomplete, "pass \(pass)")
             #expect(codes(error) == [.nameClash], "pass \(pass)")
             #expect(try bench.keys.count == 2, "pass \(pass)")

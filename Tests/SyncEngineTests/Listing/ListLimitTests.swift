@@ -15,9 +15,7 @@ struct ListLimitTests {
     private struct Endless<List: SourceList<Thing>>: SyncProcessor {
         let list: List
         func sourceList() async throws -> List { list }
-        func localInventory() async throws -> LocalInventory<Thing> {
-            LocalInventory([LocalEntry(-1, version: 1)], order: list.order)
-        }
+        func localInventory() async throws -> LocalInventory<Thing> { LocalInventory([LocalEntry(-1, version: 1)], order: list.order) }
         func downloadContent(of thing: Thing) async throws {}
         func remove(_ keys: Set<Int>) async throws { Issue.record("an endless list removed something") }
     }

@@ -23,9 +23,7 @@ struct FetcherTests {
         try #require(await #expect(throws: TextStoreError.self) { _ = try await fetch() })
     }
 
-    private func text(_ result: FetchResult<RemoteText>) -> RemoteText? {
-        if case .modified(let text, _, _) = result { text } else { nil }
-    }
+    private func text(_ result: FetchResult<RemoteText>) -> RemoteText? { if case .modified(let text, _, _) = result { text } else { nil } }
 
     // MARK: Time
 

@@ -135,9 +135,7 @@ struct ForgettingTests {
     @Test func `T8: waiting for the session's lock ends with the patience, and leaves no lock behind`() async throws {
         var holder = try SessionLock(directory: directory).take()
         #expect(holder != nil)
-        let error = #expect(throws: TextStoreError.self) {
-            try SessionLock(directory: directory, patience: .milliseconds(20)).take()
-        }
+        let error = #expect(throws: TextStoreError.self) { try SessionLock(directory: directory, patience: .milliseconds(20)).take() }
         #expect(error?.code == .fileSystem)
         withExtendedLifetime(holder) {}
         holder = nil

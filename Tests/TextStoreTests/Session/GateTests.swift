@@ -155,9 +155,7 @@ struct GateTests {
         switch loss {
         case .damaged: #expect(try bench.place.damage("accepted") == 2)
         case .cleared:
-            for name in bench.place.files where name.contains("accepted") {
-                try FileManager.default.removeItem(at: bench.place.file(name))
-            }
+            for name in bench.place.files where name.contains("accepted") { try FileManager.default.removeItem(at: bench.place.file(name)) }
         }
         #expect(await !store.needsAcceptance(of: shown))
         try await store.accept(store.text(for: bench.source("other")))

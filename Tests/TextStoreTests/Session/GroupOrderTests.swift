@@ -94,9 +94,7 @@ struct GroupOrderTests {
         pointer.take(
             .switched(dropped: ["group/g", "group/h"], activated: pointer.pending.values.reduce(into: [:]) { $0.merge($1) { $1 } }))
         pointer.take(.switched(dropped: ["text/d"], activated: ["d": place("d", "1.0.0")]))
-        let read = try Pointer.Change.whole(pointer).bytes.withUnsafeBytes { bytes in
-            try Pointer.Change(reading: bytes)
-        }
+        let read = try Pointer.Change.whole(pointer).bytes.withUnsafeBytes { bytes in try Pointer.Change(reading: bytes) }
         guard case .whole(let whole) = read else {
             Issue.record("\(read)")
             return

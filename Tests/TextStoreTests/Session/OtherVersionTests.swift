@@ -65,9 +65,7 @@ struct OtherVersionTests {
         let error = await #expect(throws: TextStoreError.self) { try await store.accept(text, account: "ada") }
         #expect(error?.code == .damagedFile)
         #expect(error?.message.contains("/\(names[0]) has version \(version), and this program reads version 1") == true)
-        if names.count == 2 {
-            await #expect(throws: TextStoreError.self) { try await store.withdrawAcceptances(of: "eula") }
-        }
+        if names.count == 2 { await #expect(throws: TextStoreError.self) { try await store.withdrawAcceptances(of: "eula") } }
         try expectUnchanged(files)
         // The remedy.
         for path in files.keys { try FileManager.default.removeItem(at: bench.place.file(path)) }

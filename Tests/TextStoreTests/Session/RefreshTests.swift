@@ -217,9 +217,7 @@ struct RefreshTests {
             }
         }
         struct Unsigned: Error {}
-        let store = try bench.store(fetcher: Shelf()) { verification in
-            if verification.identifier == "privacy" { throw Unsigned() }
-        }
+        let store = try bench.store(fetcher: Shelf()) { verification in if verification.identifier == "privacy" { throw Unsigned() } }
         try await store.register([bench.source("eula"), bench.source("privacy")])
         await store.setVersionSource(bench.versions)
         let eula = try await store.text(for: bench.source("eula"), awaiting: patient)

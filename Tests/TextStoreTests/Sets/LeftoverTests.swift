@@ -127,9 +127,7 @@ struct LeftoverTests {
         session.load(["eula", "privacy"], ["eula": .success(bundled), "privacy": .success(bundled)])
         session.replaceManifest(nil)
         _ = session.resolve()
-        func isDue(_ identifier: String) -> Bool? {
-            session.see(identifier, at: SessionMoment(bench.time))?.isDue
-        }
+        func isDue(_ identifier: String) -> Bool? { session.see(identifier, at: SessionMoment(bench.time))?.isDue }
         #expect(isDue("eula") == true && isDue("privacy") == true)
         session.setFlight(1, of: "text/eula")
         #expect(isDue("eula") == false && isDue("privacy") == true)

@@ -177,9 +177,7 @@ struct Bench {
         serve("eula", "Remote terms \(version)")
     }
 
-    func serve(_ identifier: String, _ text: String) {
-        origin.on(.get, "/\(identifier).txt") { .text(text).tagged().revalidated(by: $0) }
-    }
+    func serve(_ identifier: String, _ text: String) { origin.on(.get, "/\(identifier).txt") { .text(text).tagged().revalidated(by: $0) } }
 }
 
 /// Returns a text as one line: version, origin, text.

@@ -214,9 +214,7 @@ struct TrustTests {
         let bench = try demanding(version)
         let plain = try bench.host(client(bench))
         let encrypted = try bench.host(client(bench, key: bench.certificates.encryptedKey, password: "geheim"))
-        for host in [plain, encrypted] {
-            for _ in 0..<2 { #expect(try await host.data(for: Self.post) == Data("POST /x 3".utf8)) }
-        }
+        for host in [plain, encrypted] { for _ in 0..<2 { #expect(try await host.data(for: Self.post) == Data("POST /x 3".utf8)) } }
     }
 
     @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13], [TestCertificates.Name.foreignClient, .expiredClient, .selfSigned])

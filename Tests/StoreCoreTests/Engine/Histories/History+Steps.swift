@@ -48,9 +48,7 @@ extension History {
         world.bell.end()
     }
 
-    mutating func serveCacher() async throws {
-        while !model.cacherCalls.isEmpty { try await releaseCall(fails: false) }
-    }
+    mutating func serveCacher() async throws { while !model.cacherCalls.isEmpty { try await releaseCall(fails: false) } }
 
     // MARK: Observers
 
@@ -142,9 +140,7 @@ extension History {
     }
 
     /// Whether a change may wait for the cache read: after other changes or a trigger the order would be undefined.
-    private func mayWaitForRead(_ key: Int) -> Bool {
-        model[key].isRead || !(model[key].isTriggered || model.isReadAwaited(key))
-    }
+    private func mayWaitForRead(_ key: Int) -> Bool { model[key].isRead || !(model[key].isTriggered || model.isReadAwaited(key)) }
 
     private mutating func replace(_ key: Int) async throws {
         let (id, content) = (nextID(), [nextContent()])

@@ -94,9 +94,7 @@ extension HistoryModel {
 
     func text(_ key: Int) -> String { self[key].content.map { "\($0)" } ?? "nil" }
 
-    func textAfterFailure(_ key: Int) -> String {
-        isValid(key) || isUsable(key, within: rules.staleIfError) ? text(key) : "Offline"
-    }
+    func textAfterFailure(_ key: Int) -> String { isValid(key) || isUsable(key, within: rules.staleIfError) ? text(key) : "Offline" }
 
     mutating func answer(_ key: Int, _ choose: (Need) -> String?) {
         let callers = self[key].callers

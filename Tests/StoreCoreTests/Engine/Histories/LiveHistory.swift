@@ -75,9 +75,7 @@ struct LiveHistory {
         steps.append("\(rules)")
     }
 
-    struct Difference: Error, CustomStringConvertible {
-        var description: String
-    }
+    struct Difference: Error, CustomStringConvertible { var description: String }
 
     /// Runs the history, and leaves no task waiting, however it ends.
     mutating func run() async throws {
@@ -105,9 +103,7 @@ struct LiveHistory {
     private mutating func windUp() async throws {
         while let id = observers.keys.min() { try await leave(id) }
         while let id = model.performing.keys.min() { try await endMutation(id) }
-        for key in 0..<Self.keyCount {
-            while let id = model[key].callers.first?.id { try await cancel(id) }
-        }
+        for key in 0..<Self.keyCount { while let id = model[key].callers.first?.id { try await cancel(id) } }
         while let (key, one) = model.keys.first(where: { $0.value.stream != nil }) {
             if one.stream?.isOpen == true { try await endConnection(key, fails: false) } else { try await advance(1) }
         }
@@ -381,9 +377,7 @@ struct LiveHistory {
         let inside = inside.current
         let live = store.engine.state.withLock { Set($0.live.values.map { $0.value.param.value(as: Int.self) }) }
         try same("live keys", live, model.liveKeys)
-        for (id, observer) in observers {
-            try same("observer \(id) of \(observer.key)", inside.seen[id], model.state(observer.key))
-        }
+        for (id, observer) in observers { try same("observer \(id) of \(observer.key)", inside.seen[id], model.state(observer.key)) }
         for id in 1...max(1, lastID) {
             // A failure that holds off fetches reaches callers as it was.
             if model.results[id] == "Failed" {

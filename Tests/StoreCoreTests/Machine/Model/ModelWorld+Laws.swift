@@ -137,7 +137,5 @@ extension ModelWorld {
 }
 
 extension CallerNeed {
-    func isPage(_ direction: PageDirection) -> Bool {
-        if case .page(direction, continueWhenError: _) = self { true } else { false }
-    }
+    func isPage(_ direction: PageDirection) -> Bool { if case .page(direction, continueWhenError: _) = self { true } else { false } }
 }

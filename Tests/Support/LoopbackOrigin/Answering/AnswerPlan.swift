@@ -59,9 +59,7 @@ struct AnswerPlan {
     }
 
     /// Removes and returns the next step.
-    mutating func next() -> Step? {
-        steps.popLast()
-    }
+    mutating func next() -> Step? { steps.popLast() }
 
     /// Inserts a step before the others, after an optional pause.
     mutating func putBack(_ step: Step, after pause: Duration?) {
@@ -118,9 +116,7 @@ struct AnswerPlan {
         return wanted
     }
 
-    private func ending(closes: Bool) -> End {
-        misbehavior.connection ?? (closes ? .close : .keepAlive)
-    }
+    private func ending(closes: Bool) -> End { misbehavior.connection ?? (closes ? .close : .keepAlive) }
 
     /// Returns whether the client or the handler wants the connection to end (RFC 9112, section 9.3).
     private func closes(_ response: LoopbackOrigin.Response) -> Bool {
@@ -129,9 +125,7 @@ struct AnswerPlan {
         return isLast || response.headers.listedTokens("Connection").contains("close")
     }
 
-    private static func mayHaveBody(_ status: Int) -> Bool {
-        status >= 200 && status != 204 && status != 304
-    }
+    private static func mayHaveBody(_ status: Int) -> Bool { status >= 200 && status != 204 && status != 304 }
 
     /// Returns the status in verbatim bytes if they begin like a response.
     private static func status(in bytes: some Collection<UInt8>) -> Int? {

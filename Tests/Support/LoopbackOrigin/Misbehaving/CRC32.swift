@@ -35,7 +35,5 @@ enum CRC32 {
         return sum
     }
 
-    private static func shifted(_ value: UInt32) -> UInt32 {
-        value & 1 == 1 ? value >> 1 ^ polynomial : value >> 1
-    }
+    private static func shifted(_ value: UInt32) -> UInt32 { value & 1 == 1 ? value >> 1 ^ polynomial : value >> 1 }
 }

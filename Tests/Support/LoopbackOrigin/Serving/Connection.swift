@@ -89,9 +89,7 @@ extension Connection {
     }
 
     /// Closes the connection because the origin goes down or is stopped.
-    func cut(by closing: (Socket) -> Void) {
-        leave(.originLeft, by: closing)
-    }
+    func cut(by closing: (Socket) -> Void) { leave(.originLeft, by: closing) }
 }
 
 // MARK: Reading

@@ -159,7 +159,5 @@ extension Reactor {
         }
     }
 
-    private func cutConnections(by closing: (Socket) -> Void) {
-        for number in connections.keys { serve(number) { $0.cut(by: closing) } }
-    }
+    private func cutConnections(by closing: (Socket) -> Void) { for number in connections.keys { serve(number) { $0.cut(by: closing) } } }
 }
