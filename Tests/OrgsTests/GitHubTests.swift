@@ -106,8 +106,7 @@ struct GitHubTests {
     @Test func `requests to a busy server are retried with growing delays`()
         async throws
     {
-        let transport = MemoryTransport(
-            inTurn: .status(503), .status(503), .json(Self.ada))
+        let transport = MemoryTransport(inTurn: .status(503), .status(503), .json(Self.ada))
         let repository = app(over: transport)
         async let user = repository.users["ada"].requireData()
         for bound in [Duration.milliseconds(200), .milliseconds(400)] {

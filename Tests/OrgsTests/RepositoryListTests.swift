@@ -33,8 +33,7 @@ struct RepositoryListTests {
         try await screen.next { $0.isCompleted }
 
         #expect(await list.requestNextData() == .failed(Offline()))
-        let failed = LoadingState<[Repository]>.completed(
-            content: [.swift], next: .error(rawError: Offline()), prev: .none)
+        let failed = LoadingState<[Repository]>.completed(content: [.swift], next: .error(rawError: Offline()), prev: .none)
         try await screen.next { $0 == failed }
         #expect(await list.requestNextData() == .loaded)
         try await screen.next { $0 == .completed([.swift, .docc]) }

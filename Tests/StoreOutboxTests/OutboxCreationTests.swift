@@ -68,8 +68,7 @@ struct OutboxCreationTests {
             self.directory = directory
             self.creating = creating
             self.appending = appending
-            store = Store(
-                cacher: TieredCacher(over: FileCacher(directory: directory.file("notes"))), fetcher: fetcher, time: time)
+            store = Store(cacher: TieredCacher(over: FileCacher(directory: directory.file("notes"))), fetcher: fetcher, time: time)
             outbox = try Outbox(directory: directory.file("outbox"), time: time, onEvent: events.append)
         }
 
@@ -362,9 +361,7 @@ struct OutboxCreationTests {
     @Test(arguments: [false, true])
     func `O17: a command cannot be replaced by one that would wait for itself`(_ sharesLane: Bool) async throws {
         let notes = try Notes()
-        await notes.outbox.register(
-            CreateChild.self, creating: notes.store, at: \.id, lane: { sharesLane ? "notes" : $0.id }
-        ) {
+        await notes.outbox.register(CreateChild.self, creating: notes.store, at: \.id, lane: { sharesLane ? "notes" : $0.id }) {
             $0.parent
         } perform: { command, _ in
             Created("42-\(command.id)")

@@ -174,8 +174,7 @@ struct OutboxWayOutTests {
     @Test func `O17: a policy gives a command up after a number of attempts, and a retry begins to count again`() async throws {
         var policy = OutboxPolicy()
         policy.attemptLimit = 2
-        let (bench, id) = try await stuck(
-            policy: policy, .failure(Offline()), .success(()), .failure(Offline()), .failure(Offline()))
+        let (bench, id) = try await stuck(policy: policy, .failure(Offline()), .success(()), .failure(Offline()), .failure(Offline()))
         try await until { bench.time.sleeperCount > 0 }
         bench.time.advance(by: .seconds(1))
         try await bench.events.first("gave up after 2 attempts: Offline")

@@ -66,9 +66,7 @@ struct ResponseParserTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H17: Accept comes from the route, its parser, the host's defaults or the host's parser`(
-        _ kind: TransportKind
-    ) async throws {
+    func `H17: Accept comes from the route, its parser, the host's defaults or the host's parser`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .json([1]) }
         let api = bench.host()

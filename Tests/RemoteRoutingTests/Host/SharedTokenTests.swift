@@ -56,8 +56,7 @@ struct SharedTokenTests {
     private func user(_ token: Token) -> (RemoteHost, RefreshingTokens<Token>) {
         let cacher = FileCacher<String, Token>(directory: place.url, sharing: .processes)
         let tokens = RefreshingTokens(token, keptIn: cacher) { current, host in
-            try await host.send(
-                Route(path: "/tokens", method: .post, body: .data(Data(current.refreshToken.utf8))), as: Token.self)
+            try await host.send(Route(path: "/tokens", method: .post, body: .data(Data(current.refreshToken.utf8))), as: Token.self)
         }
         let transport = MemoryTransport { [issuer] in try issuer.respond(to: $0) }
         let host = RemoteHost("api.example.com", transport: transport).with { $0.retry = .never }

@@ -157,8 +157,7 @@ struct RouteFetcherTests {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }
         origin.on(.get, "/users/7") { _ in .json(User(name: "a")).setting("Cache-Control", to: "no-cache") }
-        let users = users(
-            host(origin), MemoryCacher(expiry: .after(.seconds(10))), options: RouteOptions(cachePolicy: .ignoreLifetimes))
+        let users = users(host(origin), MemoryCacher(expiry: .after(.seconds(10))), options: RouteOptions(cachePolicy: .ignoreLifetimes))
         _ = try await users[7].requireData()
         _ = try await users[7].requireData()
         #expect(origin.requests.count == 1)

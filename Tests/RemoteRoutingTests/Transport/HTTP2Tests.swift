@@ -158,9 +158,7 @@ struct HTTP2Tests {
     }
 
     @Test(arguments: [true, false], [HTTPMethod.post, .put])
-    func `W6, W9: streamed bodies arrive completely over HTTP 2`(
-        _ hasLength: Bool, _ method: HTTPMethod
-    ) async throws {
+    func `W6, W9: streamed bodies arrive completely over HTTP 2`(_ hasLength: Bool, _ method: HTTPMethod) async throws {
         let origin = try LoopbackOrigin { .text("\($0.body.count)") }
         let server = try await NginxServer(upstream: origin.port)
         let host = try secureHost(server.port)
@@ -216,9 +214,7 @@ struct HTTP2FaultTests {
     }
 
     @Test(arguments: [HTTPMethod.get, .post], ["reset", "reset-in-body", "goaway-in-body", "close"])
-    func `W2, W9: a reset stream and an ended connection count as lost connections`(
-        _ method: HTTPMethod, _ plan: String
-    ) async throws {
+    func `W2, W9: a reset stream and an ended connection count as lost connections`(_ method: HTTPMethod, _ plan: String) async throws {
         let server = try await FrameServer(plan)
         let error = try await get(server, method)
         #expect([.connectionLost, .protocolViolation].contains(error.code), "\(error)")

@@ -80,8 +80,7 @@ struct MetricsTests {
 
     @Test func `W10: phases are the times between libcurl's marks, and a reused connection has none`() {
         func metrics(_ connections: Int, secure: Int64) -> ExchangeMetrics {
-            ExchangeMetrics(
-                version: 2, connections: connections, nameLookup: 30, connect: 100, secure: secure, firstByte: 500, total: 700)
+            ExchangeMetrics(version: 2, connections: connections, nameLookup: 30, connect: 100, secure: secure, firstByte: 500, total: 700)
         }
         let made = metrics(1, secure: 350)
         #expect(made.nameLookup == .microseconds(30) && made.connect == .microseconds(70) && made.secure == .microseconds(250))

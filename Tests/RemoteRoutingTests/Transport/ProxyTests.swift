@@ -158,9 +158,7 @@ struct ProxyTests {
         ("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1/\r\nContent-Length: 0\r\n\r\n", [.proxyRefused]),
         ("HTTP/1.1 200 OK\r\n\r\nnot TLS\r\n", [.tlsFailed, .connectionLost]),
     ])
-    func `W11: a refused tunnel is a typed error, and nothing has arrived`(
-        _ text: String, _ codes: [RemoteError.Code]
-    ) async throws {
+    func `W11: a refused tunnel is a typed error, and nothing has arrived`(_ text: String, _ codes: [RemoteError.Code]) async throws {
         let server = try RawServer { connection in
             guard connection.readHead() != nil else { return }
             connection.send(text)

@@ -59,9 +59,7 @@ struct DecidedTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `invalidating an idle key loads its record, dates it expired, keeps the validator and saves it`(
-        _ backing: Backing
-    ) async throws {
+    func `invalidating an idle key loads its record, dates it expired, keeps the validator and saves it`(_ backing: Backing) async throws {
         let tag = Validator(entityTag: "\"1\"")
         let bench = Bench(backing)
         bench.cacher.put(bench.record(3, validator: tag), param: 1)

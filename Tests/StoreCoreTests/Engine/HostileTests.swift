@@ -156,9 +156,7 @@ struct HostileTests {
         let place = temporaryURL()
         try Data("not a directory".utf8).write(to: place)
         let events = EventLog()
-        let store = Store<Int, Int>(
-            cacher: TieredCacher(over: FileCacher(directory: place)), onEvent: events.append
-        ) { $0 * 2 }
+        let store = Store<Int, Int>(cacher: TieredCacher(over: FileCacher(directory: place)), onEvent: events.append) { $0 * 2 }
         #expect(try await store[1].requireData() == 2)
         await store[1].update(70)
         #expect(try await store[1].requireData() == 70)

@@ -37,8 +37,7 @@ struct KeptPagesTests {
     private func observedList(
         _ shelf: Shelf, pages: Int = 3, expiry: Expiry = .never, policy: StorePolicy = .default, time: ManualTime = ManualTime()
     ) async throws -> (PaginationStore<Int, Int>, RecordingObserver<[Int]>) {
-        let lists = PaginationStore(
-            cacher: MemoryCacher<Int, [Int]>(expiry: expiry), fetcher: shelf.fetcher, policy: policy, time: time)
+        let lists = PaginationStore(cacher: MemoryCacher<Int, [Int]>(expiry: expiry), fetcher: shelf.fetcher, policy: policy, time: time)
         let observer = try await observeCompleted(lists[1].publish())
         for _ in 1..<pages { #expect(await lists[1].requestNextData() == .loaded) }
         try await observer.next { $0.content?.count == pages * 2 && $0.isCompleted }

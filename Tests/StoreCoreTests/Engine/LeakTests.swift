@@ -129,8 +129,7 @@ struct LeakTests {
     func `C15: a store without references is released`(_ backing: Backing, _ ending: Ending) async throws {
         var policy = StorePolicy()
         policy.revalidatesOnExpiry = true
-        var bench: Bench? = Bench(
-            backing, expiry: .after(.seconds(10)), policy: policy, fetcher: .counting(cancellation: .ignored))
+        var bench: Bench? = Bench(backing, expiry: .after(.seconds(10)), policy: policy, fetcher: .counting(cancellation: .ignored))
         guard let (fetcher, cacher, time) = bench.map({ ($0.fetcher, $0.cacher, $0.time) }) else { return }
         weak let engine = bench?.store.engineObject
         switch ending {

@@ -25,8 +25,7 @@ struct PageWindowTests {
             fetcher = ScriptedPaginationFetcher { [edition] request in
                 let page = request.pageKey.flatMap { Int($0) } ?? bookmark
                 let rows = (page * 3 - (page > 0 ? repeating : 0)..<page * 3 + 3).map { Row(id: $0, edition: edition.value) }
-                return .page(
-                    rows, nextKey: page + 1 < pages ? "\(page + 1)" : nil, prevKey: page > 0 && hasPrevKeys ? "\(page - 1)" : nil)
+                return .page(rows, nextKey: page + 1 < pages ? "\(page + 1)" : nil, prevKey: page > 0 && hasPrevKeys ? "\(page - 1)" : nil)
             }
         }
 
@@ -41,8 +40,7 @@ struct PageWindowTests {
         _ book: Book, pages: Int, cacher: some Cacher<Int, [Row]> = MemoryCacher<Int, [Row]>(), policy: StorePolicy = .default,
         time: ManualTime = ManualTime()
     ) -> PaginationStore<Int, Row> {
-        PaginationStore(
-            cacher: cacher, fetcher: book.fetcher, paging: PagingPolicy(maximumPages: pages), policy: policy, time: time)
+        PaginationStore(cacher: cacher, fetcher: book.fetcher, paging: PagingPolicy(maximumPages: pages), policy: policy, time: time)
     }
 
     private func page(_ list: PaginationStoreFlowable<Int, Row>, _ direction: PageDirection, times: Int = 1) async {
@@ -392,8 +390,7 @@ struct PageWindowTests {
         let fetcher = ScriptedPaginationFetcher<Int, Row> { request in
             if request.validator != nil { return .notModified() }
             let page = request.pageKey.flatMap { Int($0) } ?? 0
-            return .page(
-                page == 0 ? [Row(id: 0)] : [], nextKey: "\(page + 1)", validator: page == 0 ? Validator(entityTag: "a") : nil)
+            return .page(page == 0 ? [Row(id: 0)] : [], nextKey: "\(page + 1)", validator: page == 0 ? Validator(entityTag: "a") : nil)
         }
         let list = PaginationStore(
             cacher: MemoryCacher<Int, [Row]>(), fetcher: fetcher, paging: PagingPolicy(maximumPages: 2), time: ManualTime())[1]

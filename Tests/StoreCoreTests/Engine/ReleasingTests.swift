@@ -215,8 +215,7 @@ struct ReleasingTests {
         let time = TrimmingTime { cacher.trim(to: 0) }
         let box = WatchedState<PaginationStore<Int, Row>?>(nil)
         let farewells = WatchedState(0)
-        let store = PaginationStore(
-            cacher: cacher, fetcher: PaginationClosureFetcher<Int, Row> { _, _ in Page([]) }, time: time)
+        let store = PaginationStore(cacher: cacher, fetcher: PaginationClosureFetcher<Int, Row> { _, _ in Page([]) }, time: time)
         box.update { $0 = store }
         func row() -> Row {
             Row(

@@ -198,8 +198,7 @@ struct AgreementTests {
 
     @Test func `E3: merging changes no freshness and makes no request`() async throws {
         let time = ManualTime()
-        let articles = Store(
-            cacher: MemoryCacher<Int, Article>(expiry: .after(.seconds(60))), fetcher: world.origin, time: time)
+        let articles = Store(cacher: MemoryCacher<Int, Article>(expiry: .after(.seconds(60))), fetcher: world.origin, time: time)
         let feed = PaginationStore(
             cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, links: [.elements(of: articles)], time: time)
         await articles[7].update(Article(id: 7))

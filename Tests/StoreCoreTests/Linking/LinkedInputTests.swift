@@ -382,9 +382,7 @@ struct LinkedInputTests {
     // MARK: What E5 and E6 say of keys without content
 
     @Test(arguments: [true, false])
-    func `E5: a mutation of a key without content is in a full place, during it and after its success`(
-        _ isObserved: Bool
-    ) async throws {
+    func `E5: a mutation of a key without content is in a full place, during it and after its success`(_ isObserved: Bool) async throws {
         try await world.loadFeed([Article(id: 7)])
         let observer = isObserved ? RecordingObserver(world.feed["home"].publish()) : nil
         if let observer { try await observer.next { $0.isCompleted } }

@@ -96,8 +96,7 @@ final class LinkedWorld: Sendable {
     /// Makes a store of writers, and one of articles that are linked to it.
     func storesOfWriters() -> (writers: Store<String, Writer>, articles: Store<Int, Article>) {
         let writers = Store(cacher: MemoryCacher<String, Writer>(), time: time) { Writer(id: $0) }
-        let articles = Store(
-            cacher: MemoryCacher<Int, Article>(), fetcher: origin, links: [.value(at: \.author, of: writers)], time: time)
+        let articles = Store(cacher: MemoryCacher<Int, Article>(), fetcher: origin, links: [.value(at: \.author, of: writers)], time: time)
         return (writers, articles)
     }
 

@@ -42,9 +42,7 @@ public final class LoopbackOrigin: Sendable {
     ///   - limits: The limits on the size of a request.
     ///   - handler: Responds to requests without a route; by default with 404.
     /// - Throws: `Failure` if the port is taken, or the system refuses a socket or a thread.
-    public init(
-        port: UInt16 = 0, limits: Limits = Limits(), handler: @escaping Handler = { .notFound(for: $0) }
-    ) throws(Failure) {
+    public init(port: UInt16 = 0, limits: Limits = Limits(), handler: @escaping Handler = { .notFound(for: $0) }) throws(Failure) {
         let listener = try Socket.bound(to: port)
         do throws(Failure) {
             try listener.startListening()

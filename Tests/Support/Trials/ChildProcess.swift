@@ -132,9 +132,7 @@ public final class ChildProcess {
     ///   - input: The bytes of its standard input.
     ///   - showsErrors: Whether its error output appears in that of the tests.
     /// - Returns: The output; `nil` if the program failed.
-    public static func output(
-        of program: String, _ arguments: [String], input: Data = Data(), showsErrors: Bool = true
-    ) throws -> Data? {
+    public static func output(of program: String, _ arguments: [String], input: Data = Data(), showsErrors: Bool = true) throws -> Data? {
         // A file takes any number of bytes before the program reads the first; a pipe does not.
         let file = temporaryURL()
         try input.write(to: file)

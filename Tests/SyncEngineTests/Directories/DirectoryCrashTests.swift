@@ -65,9 +65,7 @@ struct DirectoryCrashTests {
             next.wait()
             #expect(last == "done", context)
             // Each worker may repeat a small piece that was sent but not yet stored in a resumable part.
-            #expect(
-                transferred <= total - given + 16 * 2 * 20_000, "\(given) of \(total) were sent, then \(transferred); \(context)"
-            )
+            #expect(transferred <= total - given + 16 * 2 * 20_000, "\(given) of \(total) were sent, then \(transferred); \(context)")
             for number in 0..<Self.fileCount { #expect(try bytes(number) == content(number, generation: round), context) }
         }
     }

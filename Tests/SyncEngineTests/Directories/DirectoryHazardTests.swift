@@ -259,9 +259,7 @@ struct DirectoryHazardTests {
     // MARK: Hard links
 
     @Test(arguments: ["journal", "lock"], [Durability.crash, .power])
-    func `S9: a journal or lock with a second hard link is replaced, not written`(
-        name: String, durability: Durability
-    ) async throws {
+    func `S9: a journal or lock with a second hard link is replaced, not written`(name: String, durability: Durability) async throws {
         try await bench.sync(durability: durability)
         let backup = bench.url.path(percentEncoded: false) + "-backup"
         defer { try? FileManager.default.removeItem(atPath: backup) }

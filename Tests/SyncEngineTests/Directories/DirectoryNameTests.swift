@@ -99,8 +99,7 @@ struct DirectoryNameTests {
         let target = DirectoryTarget(
             directory: bench.url, transfer: BytesOfPath(content: content), durability: durability, foreignFiles: .keep, folding: folding
         ) { ListedSource(items.sorted { $0.key < $1.key }, order: order) }
-        let options = SyncOptions(
-            stopsOnError: false, removalLimit: .unlimited, updateLimit: .unlimited, retry: .never)
+        let options = SyncOptions(stopsOnError: false, removalLimit: .unlimited, updateLimit: .unlimited, retry: .never)
         return try await OneWaySynchronizer(processor: target, options: options).sync(overriding: .everythingChanged)
     }
 

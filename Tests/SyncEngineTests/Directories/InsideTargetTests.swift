@@ -53,8 +53,7 @@ struct InsideTargetTests {
             default: bench.url.appending(path: ".storehouse")
             }
         let working = workingDirectory(bench).path(percentEncoded: false).dropFirst(exchanged.path(percentEncoded: false).count)
-        try FileManager.default.createDirectory(
-            at: outside.url.appending(path: String(working)), withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(at: outside.url.appending(path: String(working)), withIntermediateDirectories: true)
         let target = target(bench) { [outside = outside.url, moved = bench.url.appending(path: "moved")] _ in
             try FileManager.default.moveItem(at: exchanged, to: moved)
             try FileManager.default.createSymbolicLink(at: exchanged, withDestinationURL: outside)

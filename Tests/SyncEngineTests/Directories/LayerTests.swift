@@ -82,9 +82,7 @@ struct LayerTests {
             SyncPlan.Download(item: ListedFile(path: $0.key.path, version: "2", byteCount: $1), local: $0, reason: .changed)
         }
         var removing = SyncPlan<ListedFile>()
-        removing.additions = [
-            SyncPlan.Download(item: ListedFile(path: "c", version: "1", byteCount: huge), local: nil, reason: .missing)
-        ]
+        removing.additions = [SyncPlan.Download(item: ListedFile(path: "c", version: "1", byteCount: huge), local: nil, reason: .missing)]
         removing.removals = old.map { SyncPlan.Removal(local: $0, reason: .notInSource) }
         removing.removesFirst = true
         for plan in [smaller, removing] { #expect(try await target.refusal(of: plan)?.code == (backup.isEmpty ? nil : .noSpace)) }
@@ -139,9 +137,7 @@ struct LayerTests {
         try await bench.sync(layers: layers { $0.backup = backup.url }, durability: durability)
         #expect(try bench.files == ["z": "z"])
         #expect(
-            try files(in: backup.url) == [
-                "p~1": "the user's", "p~2": "1", "p~3/x": "3", "p": "5", "q~1/r": "2", "q~2": "4", "q/r": "6",
-            ])
+            try files(in: backup.url) == ["p~1": "the user's", "p~2": "1", "p~3/x": "3", "p": "5", "q~1/r": "2", "q~2": "4", "q/r": "6"])
     }
 
     @Test(arguments: [false, true], [false, true])
@@ -214,8 +210,7 @@ struct LayerTests {
     private func damage(_ file: URL) throws {
         let reference = file.deletingLastPathComponent().appending(path: "reference-\(file.lastPathComponent)")
         func touch(_ file: URL, like other: URL) throws {
-            let child = try ChildProcess(
-                "/usr/bin/touch", ["-r", other.path(percentEncoded: false), file.path(percentEncoded: false)])
+            let child = try ChildProcess("/usr/bin/touch", ["-r", other.path(percentEncoded: false), file.path(percentEncoded: false)])
             #expect(child.wait())
         }
         try touch(reference, like: file)

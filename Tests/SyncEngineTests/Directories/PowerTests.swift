@@ -130,9 +130,7 @@ struct PowerTests {
     }
 
     @Test(arguments: [POSIXErrorCode.EIO, .ENOSPC])
-    func `S5, S9: a failed flush fails its items, ends the pass, and discards their parts`(
-        code: POSIXErrorCode
-    ) async throws {
+    func `S5, S9: a failed flush fails its items, ends the pass, and discards their parts`(code: POSIXErrorCode) async throws {
         guard DirectoryHandle.synchronizesFileSystems else { return }
         let bench = try Self.bench(40)
         bench.onStep { step in

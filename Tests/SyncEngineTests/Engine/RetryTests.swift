@@ -136,8 +136,7 @@ struct RetryTests {
     }
 
     @Test func `S5: with stopsOnError, the first failure ends the pass and cancels items in flight`() async throws {
-        let bench = Bench(
-            source: (1...50).map { Thing($0) }, local: [99: 1], act: { if $0 == .content(2) { throw Trouble.lasting } })
+        let bench = Bench(source: (1...50).map { Thing($0) }, local: [99: 1], act: { if $0 == .content(2) { throw Trouble.lasting } })
         // The first item hangs until it is canceled.
         bench.hold(.content(1))
         let error = await syncError {

@@ -5,11 +5,8 @@ import Testing
 
 /// Lists that never end.
 struct ListLimitTests {
-    private func synchronizer(
-        _ list: some SourceList<Thing>, limit: Int = 1000
-    ) -> OneWaySynchronizer<some SyncProcessor> {
-        OneWaySynchronizer(
-            processor: Endless(list: list), options: SyncOptions(listLimit: limit, retry: .never))
+    private func synchronizer(_ list: some SourceList<Thing>, limit: Int = 1000) -> OneWaySynchronizer<some SyncProcessor> {
+        OneWaySynchronizer(processor: Endless(list: list), options: SyncOptions(listLimit: limit, retry: .never))
     }
 
     private struct Endless<List: SourceList<Thing>>: SyncProcessor {

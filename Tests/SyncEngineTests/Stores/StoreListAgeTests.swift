@@ -253,8 +253,7 @@ struct StoreListAgeTests {
     @Test(arguments: [true, false])
     func `S4: a change through a linked list while the list is read is not undone`(hasContent: Bool) async throws {
         let store = store()
-        let feed = PaginationStore(
-            cacher: MemoryCacher<String, [Photo]>(), fetcher: Feed(origin: origin), links: [.elements(of: store)])
+        let feed = PaginationStore(cacher: MemoryCacher<String, [Photo]>(), fetcher: Feed(origin: origin), links: [.elements(of: store)])
         let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: list, store: store))
         if hasContent { try await synchronizer.sync() }
         #expect(try await feed["home"].requireData().count == 5)
@@ -283,8 +282,7 @@ struct StoreListAgeTests {
         async throws
     {
         let store = store()
-        let feed = PaginationStore(
-            cacher: MemoryCacher<String, [Photo]>(), fetcher: Feed(origin: origin), links: [.elements(of: store)])
+        let feed = PaginationStore(cacher: MemoryCacher<String, [Photo]>(), fetcher: Feed(origin: origin), links: [.elements(of: store)])
         let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: list, store: store))
         if hasContent { try await synchronizer.sync() }
         #expect(try await feed["home"].requireData().count == 5)

@@ -17,8 +17,7 @@ struct ForgettingTests {
     private var directory: Directory { Directory(path: bench.place.url.path(percentEncoded: false)) }
 
     private func shelf() -> Shelf {
-        Shelf(
-            directory: directory, options: FileWriteOptions(), session: WatchedState(SessionState()), patience: .seconds(600))
+        Shelf(directory: directory, options: FileWriteOptions(), session: WatchedState(SessionState()), patience: .seconds(600))
     }
 
     @Test func `T3: clearing keeps the floor even if both copies were damaged since the start`() async throws {

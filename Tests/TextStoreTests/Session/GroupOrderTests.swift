@@ -59,8 +59,7 @@ struct GroupOrderTests {
 
     @Test(arguments: permutations)
     func `T3, T7: a set that a manifest defined stays whole until the next manifest arrives`(steps: [Step]) async throws {
-        bench.serve(
-            manifest: #"{"texts":{"eula":{"version":"2.0.0","group":"legal"},"privacy":{"version":"2.0.0","group":"legal"}}}"#)
+        bench.serve(manifest: #"{"texts":{"eula":{"version":"2.0.0","group":"legal"},"privacy":{"version":"2.0.0","group":"legal"}}}"#)
         bench.serve("eula", "Remote terms 2")
         bench.serve("privacy", "Remote privacy 2")
         try await bench.started().refresh()
@@ -99,9 +98,7 @@ struct GroupOrderTests {
             Issue.record("\(read)")
             return
         }
-        let expected = [
-            "group/g": ["a": "2.0.0", "b": "1.0.0"], "group/h": ["c": "2.0.0"],
-        ]
+        let expected = ["group/g": ["a": "2.0.0", "b": "1.0.0"], "group/h": ["c": "2.0.0"]]
         for pointer in [pointer, whole] {
             #expect(pointer.groups.mapValues { $0.mapValues { $0.version?.description ?? "-" } } == expected)
         }
@@ -114,8 +111,7 @@ struct GroupOrderTests {
         bench.serve(eula: 3)
         let store = try await bench.started(policy: policy)
         try await store.refresh()
-        bench.serve(
-            manifest: #"{"texts":{"eula":{"version":"4.0.0","group":"legal"},"privacy":{"version":"4.0.0","group":"legal"}}}"#)
+        bench.serve(manifest: #"{"texts":{"eula":{"version":"4.0.0","group":"legal"},"privacy":{"version":"4.0.0","group":"legal"}}}"#)
         bench.serve("eula", "Remote terms 4")
         bench.serve("privacy", "Remote privacy 4")
         try await store.refresh()

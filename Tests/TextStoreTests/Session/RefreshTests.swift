@@ -227,9 +227,7 @@ struct RefreshTests {
     }
 
     @Test(arguments: [false, true])
-    func `T9: a refresh waits for the newest manifest's text, even while an older text is being fetched`(
-        oldFails: Bool
-    ) async throws {
+    func `T9: a refresh waits for the newest manifest's text, even while an older text is being fetched`(oldFails: Bool) async throws {
         let events = bench.events
         let manifests = Lock(1)
         let store = try bench.store(

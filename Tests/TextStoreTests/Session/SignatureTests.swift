@@ -14,9 +14,7 @@ struct SignatureTests {
     init() throws { bench = try Bench() }
 
     @Test(arguments: ["", "\u{FEFF}"])
-    func `T15: bytes confirmed for another version are verified for that version, including a byte order mark`(
-        mark: String
-    ) async throws {
+    func `T15: bytes confirmed for another version are verified for that version, including a byte order mark`(mark: String) async throws {
         struct Refused: Error {}
         let seen = WatchedState<[String]>([])
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)

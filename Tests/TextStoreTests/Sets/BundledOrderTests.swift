@@ -21,8 +21,7 @@ struct BundledOrderTests {
     }
 
     private func serve(_ version: String, epoch: UInt64 = 0, revision: UInt64) {
-        bench.serve(
-            manifest: #"{"epoch":\#(epoch),"revision":\#(revision),"texts":{"eula":"\#(version)","privacy":"\#(version)"}}"#)
+        bench.serve(manifest: #"{"epoch":\#(epoch),"revision":\#(revision),"texts":{"eula":"\#(version)","privacy":"\#(version)"}}"#)
         for name in ["eula", "privacy"] { bench.serve(name, "Remote \(name) \(version)") }
     }
 

@@ -29,9 +29,7 @@ struct VerifiedSetTests {
         }
     }
 
-    private func store(
-        _ activation: TextStorePolicy.Activation, refusing refused: Int? = nil, verifies: Bool = true
-    ) throws -> TextStore {
+    private func store(_ activation: TextStorePolicy.Activation, refusing refused: Int? = nil, verifies: Bool = true) throws -> TextStore {
         guard verifies else { return try bench.store(policy: TextStorePolicy(activation: activation)) }
         return try bench.store(
             policy: TextStorePolicy(activation: activation),
@@ -71,9 +69,7 @@ struct VerifiedSetTests {
     }
 
     @Test(arguments: [true, false])
-    func `T2, T7, T15: a waiting set with a copy of a bundled text is activated in any registration order`(
-        isTogether: Bool
-    ) async throws {
+    func `T2, T7, T15: a waiting set with a copy of a bundled text is activated in any registration order`(isTogether: Bool) async throws {
         let first = try store(.atNextLaunch)
         try await first.register(sources())
         await first.setVersionSource(bench.versions)
@@ -109,8 +105,7 @@ struct VerifiedSetTests {
         if isDamaged { #expect(try bench.place.damage(#require(files.first)) == 1) }
         let next = try store(.immediately, refusing: isDamaged ? nil : 3)
         for name in order { try await next.register(sources([name])) }
-        #expect(
-            try await shown(next) == ["2.0.0 cache: Remote eula 2 (below floor)", "1.0.0 cache: Bundled privacy 1 (below floor)"])
+        #expect(try await shown(next) == ["2.0.0 cache: Remote eula 2 (below floor)", "1.0.0 cache: Bundled privacy 1 (below floor)"])
     }
 
     @Test func `T4, T7: bytes that change under their version wait for activation, and are fetched once`() async throws {

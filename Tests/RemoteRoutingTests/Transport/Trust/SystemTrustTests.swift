@@ -56,9 +56,7 @@ struct SystemTrustTests {
         #expect(error.code == .pinMismatch && !error.mayHaveArrived)
     }
 
-    @Test(arguments: [
-        (TestCertificates.Name.misnamed, RemoteError.Code.certificateNameMismatch), (.selfSigned, .certificateUntrusted),
-    ])
+    @Test(arguments: [(TestCertificates.Name.misnamed, RemoteError.Code.certificateNameMismatch), (.selfSigned, .certificateUntrusted)])
     func `W8: a pin does not replace a valid certificate of an own authority`(
         _ name: TestCertificates.Name, _ code: RemoteError.Code
     ) async throws {

@@ -122,9 +122,7 @@ struct TrustTests {
         #expect(bench.origin.requests.isEmpty)
     }
 
-    @Test(arguments: [
-        (TestCertificates.Name.selfSigned, RemoteError.Code.certificateUntrusted), (.foreign, .certificateUntrusted),
-    ])
+    @Test(arguments: [(TestCertificates.Name.selfSigned, RemoteError.Code.certificateUntrusted), (.foreign, .certificateUntrusted)])
     func `W8: a pin does not replace a valid certificate`(_ certificate: TestCertificates.Name, _ code: RemoteError.Code) async throws {
         let bench = try TrustBench(certificate)
         let host = try bench.host(bench.options { $0.pins = [try bench.certificates.pin(certificate)] })
@@ -292,8 +290,7 @@ struct TrustTests {
         let host = try bench.host(bench.options { $0.pins = [try bench.certificates.pin(.good)] })
         #expect(try await remoteError { try await host.send("/there") }.code == .pinMismatch)
         #expect(target.origin.requests.isEmpty)
-        let both = try bench.host(
-            bench.options { $0.pins = [try bench.certificates.pin(.good), try bench.certificates.pin(.rotated)] })
+        let both = try bench.host(bench.options { $0.pins = [try bench.certificates.pin(.good), try bench.certificates.pin(.rotated)] })
         #expect(try await both.data(for: Route(path: "/there")) == Data("GET /x 0".utf8))
     }
 

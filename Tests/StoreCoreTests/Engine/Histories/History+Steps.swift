@@ -293,8 +293,7 @@ extension History {
             world.origin.answer(key, direction, with: .failure(Offline()))
         } else {
             let (element, further) = (nextContent(), dice.below(2) == 0 ? "k\(lastID)" : nil)
-            model.flightFetched(
-                key, HistoryModel.Record(content: [element], nextKey: further, prevKey: further, fetchedAt: model.now))
+            model.flightFetched(key, HistoryModel.Record(content: [element], nextKey: further, prevKey: further, fetchedAt: model.now))
             world.origin.answer(key, direction, with: .success(OriginResponse(.modified([element]), nextKey: further, prevKey: further)))
         }
         try await settle("page \(direction) of the fetch of \(key) \(fails ? "fails" : "arrives")")

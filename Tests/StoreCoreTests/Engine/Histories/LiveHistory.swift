@@ -212,9 +212,7 @@ struct LiveHistory {
         try await settle("\(id): \(name) of \(key)")
     }
 
-    private mutating func call(
-        _ id: Int, _ key: Int, _ body: @escaping @Sendable (StoreFlowable<Int, [Int]>) async throws -> String
-    ) {
+    private mutating func call(_ id: Int, _ key: Int, _ body: @escaping @Sendable (StoreFlowable<Int, [Int]>) async throws -> String) {
         inside.update { $0.open += 1 }
         let task = Task { [inside, handle = store[key]] in
             let result: String

@@ -40,8 +40,7 @@ final class Bench: Sendable {
             store = Store(
                 cacher: MemoryCacher(expiry: expiry), fetcher: fetcher, policy: policy, time: time, scope: scope, onEvent: onEvent)
         case .tiered:
-            store = Store(
-                cacher: TieredCacher(over: cacher), fetcher: fetcher, policy: policy, time: time, scope: scope, onEvent: onEvent)
+            store = Store(cacher: TieredCacher(over: cacher), fetcher: fetcher, policy: policy, time: time, scope: scope, onEvent: onEvent)
         case .plain:
             store = Store(cacher: cacher, fetcher: fetcher, policy: policy, time: time, scope: scope, onEvent: onEvent)
         }

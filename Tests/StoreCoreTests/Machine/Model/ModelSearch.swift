@@ -111,9 +111,7 @@ extension ModelWorld {
     ///
     /// - Returns: A description of them, with the state after each.
     mutating func history(of events: [ModelEvent]) -> String {
-        var lines = [
-            "\(setting.name): the cacher holds \((stored ?? front?.record).map { "\(ModelOracle.Accepted($0))" } ?? "nothing")"
-        ]
+        var lines = ["\(setting.name): the cacher holds \((stored ?? front?.record).map { "\(ModelOracle.Accepted($0))" } ?? "nothing")"]
         for event in events {
             apply(event)
             let actions = moment.begun.isEmpty ? "" : ", a fetch begins"

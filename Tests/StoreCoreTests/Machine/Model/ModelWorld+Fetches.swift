@@ -45,8 +45,7 @@ extension ModelWorld {
             machine.fetchFinished(fetch.ticket, .success(fetched), &transition)
         case .notModified:
             if fetch.tag != nil, var confirmed = oracle.accepted {
-                check(
-                    confirmed.tag == fetch.tag, "C5", "accepts not modified for a record other than the one with the validator sent")
+                check(confirmed.tag == fetch.tag, "C5", "accepts not modified for a record other than the one with the validator sent")
                 confirmed.fetchedAt = oracle.now
                 if confirmed.pages.count > 1 { oracle.failedSides = [:] }
                 confirmed.keepInitialPage()
