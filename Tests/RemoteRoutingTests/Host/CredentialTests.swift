@@ -109,9 +109,7 @@ struct CredentialTests {
             }
             return .json([1])
         }
-        bench.on("POST", "/refresh") { asked in
-            asked["Authorization"] == nil ? .json(Token(accessToken: "new")) : .status(400)
-        }
+        bench.on("POST", "/refresh") { asked in asked["Authorization"] == nil ? .json(Token(accessToken: "new")) : .status(400) }
     }
 
     private func host(_ bench: Bench) -> RemoteHost {

@@ -121,9 +121,7 @@ struct RouteFetcherTests {
     func `H9: a response that varies by an interceptor's field has a lifetime of zero`(vary: String, requests: Int) async throws {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }
-        origin.on(.get, "/users/7") { _ in
-            .json(User(name: "a")).setting("Cache-Control", to: "max-age=60").setting("Vary", to: vary)
-        }
+        origin.on(.get, "/users/7") { _ in .json(User(name: "a")).setting("Cache-Control", to: "max-age=60").setting("Vary", to: vary) }
         let users = users(host(origin).intercepting(requests: Tagging()))
         _ = try await users[7].requireData()
         _ = try await users[7].requireData()

@@ -112,9 +112,7 @@ struct DecidedTests {
             seen.update { $0 = (Self.mark, Task.currentPriority) }
             return 1
         }
-        _ = try await Self.$mark.withValue("caller") {
-            try await Task(priority: .utility) { try await store[1].requireData() }.value
-        }
+        _ = try await Self.$mark.withValue("caller") { try await Task(priority: .utility) { try await store[1].requireData() }.value }
         #expect(seen.current?.0 == "none")
         #expect((seen.current?.1 ?? .background) >= .utility)
     }

@@ -76,9 +76,7 @@ struct LoopTests {
         let observer = RecordingObserver(bench.store[1].publish())
         for number in 1...3 {
             try await observer.next { $0.summary == "completed(\(number))" }
-            try await until("the timer is set") {
-                bench.time.nextDeadline == bench.time.now.advanced(by: .milliseconds(100))
-            }
+            try await until("the timer is set") { bench.time.nextDeadline == bench.time.now.advanced(by: .milliseconds(100)) }
             bench.time.advance(by: .milliseconds(99))
             for _ in 0..<100 { await Task.yield() }
             #expect(bench.fetcher.startedCount == number)

@@ -57,9 +57,7 @@ struct MutationResponseTests {
         #expect(bench.fetcher.startedCount == 0)
         let works = (0..<5).map { _ in Work<Int>() }
         let tasks = works.map { work in
-            Task {
-                try await bench.store[1].mutate(optimistically: { $0 += 1 }) { try await work.perform() }
-            }
+            Task { try await bench.store[1].mutate(optimistically: { $0 += 1 }) { try await work.perform() } }
         }
         for work in works { try await work.hasBegun() }
         try await observer.next { $0.content == 20 }

@@ -258,9 +258,7 @@ struct FileSweepTests {
         let small = cacher(limit: 204_800)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for worker in 0..<8 {
-                group.addTask {
-                    for key in 0..<60 { try await small.save(bulk(4000), param: worker * 1000 + key) }
-                }
+                group.addTask { for key in 0..<60 { try await small.save(bulk(4000), param: worker * 1000 + key) } }
             }
             try await group.waitForAll()
         }
@@ -384,9 +382,7 @@ struct FileSweepTests {
     @Test func `a sweep without an eviction is not reported to the store`() async throws {
         let notices = Lock(0)
         let cacher = cacher()
-        cacher.observeNotices { notice in
-            if case .evicted = notice { notices.withLock { $0 += 1 } }
-        }
+        cacher.observeNotices { notice in if case .evicted = notice { notices.withLock { $0 += 1 } } }
         try await fill(cacher, 2)
         #expect(notices.withLock { $0 } == 0)
     }

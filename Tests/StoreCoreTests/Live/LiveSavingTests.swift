@@ -89,9 +89,7 @@ struct LiveSavingTests {
         try await cacher.releaseNext(.save, failing: true)
         try await until("the fault is reported") { events.names.contains("fault save") }
         cacher.release()
-        try await until("one record is dated") {
-            [1, 2].count { cacher.record(of: $0)?.fetchedAt == time.date } == 1
-        }
+        try await until("one record is dated") { [1, 2].count { cacher.record(of: $0)?.fetchedAt == time.date } == 1 }
         // Each event is delivered after its transition.
         try await until("the events have no gap") {
             let numbers = events.all.map(\.number)

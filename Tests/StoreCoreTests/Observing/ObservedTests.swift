@@ -19,9 +19,7 @@ final class ReadingView {
 
     /// Reads as SwiftUI evaluates a body.
     func draw() {
-        withObservationTracking(read) { [weak self] in
-            MainActor.assumeIsolated { self?.invalidations += 1 }
-        }
+        withObservationTracking(read) { [weak self] in MainActor.assumeIsolated { self?.invalidations += 1 } }
     }
 }
 

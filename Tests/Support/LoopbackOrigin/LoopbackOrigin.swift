@@ -52,9 +52,7 @@ public final class LoopbackOrigin: Sendable {
             }
             let service = Service(fallback: handler, limits: limits)
             let mailbox = try Mailbox()
-            thread = try JoinableThread {
-                Reactor(listener: listener, port: port, service: service, mailbox: mailbox).run()
-            }
+            thread = try JoinableThread { Reactor(listener: listener, port: port, service: service, mailbox: mailbox).run() }
             self.port = port
             self.url = url
             self.service = service

@@ -120,9 +120,7 @@ struct DirectoryAttackTests {
         bench.origin.withLock { [url = bench.url] origin in
             origin.contents = ["README": "changed", "d/cafe\u{301}": "new", "same": "s"]
             guard how == "edited" else { return }
-            origin.onTransfer = { path in
-                if path == "README" { try Data("edited".utf8).write(to: url.appending(path: "readme")) }
-            }
+            origin.onTransfer = { path in if path == "README" { try Data("edited".utf8).write(to: url.appending(path: "readme")) } }
         }
         let error = await syncError { try await bench.sync(folding: .all, durability: durability) }
         if how == "edited" {

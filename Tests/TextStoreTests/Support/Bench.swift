@@ -95,9 +95,7 @@ final class Events: Sendable {
     }
 
     func waitForChecks(_ count: Int) async throws {
-        try await all.wait { events in
-            events.reduce(0) { if case .checked = $1 { $0 + 1 } else { $0 } } >= count ? () : nil
-        }
+        try await all.wait { events in events.reduce(0) { if case .checked = $1 { $0 + 1 } else { $0 } } >= count ? () : nil }
     }
 }
 

@@ -81,9 +81,7 @@ extension HistoryModel {
         if one.flight == nil, one.heldOffUntil != nil, !continues { return results[id] = "failed" }
         guard one.flight == nil, one.heldOffUntil == nil, let accepted = one.accepted,
             one.observers > 0 || isValid(key) || (accepted.isNeverValid && !accepted.isInvalidated)
-        else {
-            return wait(id, key, .pageAfterFetch, explicit: false)
-        }
+        else { return wait(id, key, .pageAfterFetch, explicit: false) }
         if side.isLoading { return self[key].callers.append(Caller(id: id, need: .joined(direction))) }
         guard pageKey(direction, one) != nil else { return results[id] = "noPage" }
         if side.hasFailed, !continues { return results[id] = "failed" }

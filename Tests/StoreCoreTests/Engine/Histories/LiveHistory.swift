@@ -275,9 +275,7 @@ struct LiveHistory {
 
     /// The open connection of a key that the store has not canceled.
     private func connection(_ key: Int) -> Int? {
-        feed.state.read { state in
-            state.connections.last { $0.param == key && state.lines[$0.number]?.isCancelled == false }?.number
-        }
+        feed.state.read { state in state.connections.last { $0.param == key && state.lines[$0.number]?.isCancelled == false }?.number }
     }
 
     private mutating func push(_ key: Int) async throws {

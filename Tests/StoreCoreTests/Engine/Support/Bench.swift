@@ -209,9 +209,7 @@ extension Bench {
 
     /// The number of callers for which a key's machine has allocated space.
     func callerCapacity(_ param: Int = 1) -> Int {
-        store.engine.state.withLock {
-            $0.live[BoxedKey(param)]?.value.machine.desk.callers.capacity ?? 0
-        }
+        store.engine.state.withLock { $0.live[BoxedKey(param)]?.value.machine.desk.callers.capacity ?? 0 }
     }
 }
 
