@@ -167,11 +167,7 @@ extension Task where Success == Never, Failure == Never {
 
 /// Returns the ``RemoteError`` that an operation throws; rethrows other errors, and throws if the operation succeeds.
 func remoteError(_ operation: () async throws -> Void) async throws -> RemoteError {
-    do {
-        try await operation()
-    } catch let error as RemoteError {
-        return error
-    }
+    do { try await operation() } catch let error as RemoteError { return error }
     throw NoError()
 }
 

@@ -8,11 +8,7 @@ import Trials
 extension PaginationTests {
     /// The content in the cache, valid or not.
     private func known(_ list: PaginationStoreFlowable<Int, Int>) async -> [Int]? {
-        do {
-            return try await list.requireData(from: .cache)
-        } catch {
-            return (error as? StoreError)?.staleContent as? [Int]
-        }
+        do { return try await list.requireData(from: .cache) } catch { return (error as? StoreError)?.staleContent as? [Int] }
     }
 
     enum Superseding: CaseIterable, Sendable { case refresh, update, updateWithKeys, inPlace, clear, storeClear, invalidate, mutate }

@@ -77,11 +77,7 @@ struct VerifiedSetTests {
         try await first.refresh()
         bench.origin.goDown()
         let next = try store(.atNextLaunch)
-        if isTogether {
-            try await next.register(sources())
-        } else {
-            for source in sources() { try await next.register(source) }
-        }
+        if isTogether { try await next.register(sources()) } else { for source in sources() { try await next.register(source) } }
         #expect(try await shown(next) == ["2.0.0 cache: Remote eula 2", "1.0.0 cache: Bundled privacy 1"])
         #expect(bench.events.refusals.allSatisfy { $0.code != .verificationFailed })
     }

@@ -48,11 +48,7 @@ extension HistoryModel {
         case .acceptedContent(let change): resumed.append((id, change, key))
         case .allSaved: admitSaver(id, key)
         case .saved(let revision, let result):
-            if self[key].settled >= revision {
-                results[id] = result
-            } else {
-                self[key].callers.append(Caller(id: id, need: need))
-            }
+            if self[key].settled >= revision { results[id] = result } else { self[key].callers.append(Caller(id: id, need: need)) }
         case .joined, .pageAfterFetch, .kept: self[key].callers.append(Caller(id: id, need: need))
         }
     }

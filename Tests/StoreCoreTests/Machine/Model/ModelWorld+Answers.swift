@@ -11,11 +11,7 @@ extension ModelWorld {
         if log.names != nil { moment.answers.append(described(answer)) }
         if caller.isAnswered { violate("C9", "resumes a caller twice") }
         if !isRight(answer, for: caller) { violate(law(of: caller.need), "a caller for \(caller.need) gets \(answer)") }
-        if caller.need == .acceptedContent {
-            callers[place].isAnswered = true
-        } else {
-            callers.remove(at: place)
-        }
+        if caller.need == .acceptedContent { callers[place].isAnswered = true } else { callers.remove(at: place) }
     }
 
     private func law(of need: CallerNeed) -> String {
