@@ -81,6 +81,25 @@ final class OutboxBench: Sendable {
         await register()
     }
 
+    /// Registers the addition.
+    func registered() async -> OutboxBench {
+        await register()
+        return self
+    }
+
+    /// Registers the addition, and starts the outbox.
+    func started() async -> OutboxBench {
+        await register()
+        outbox.start()
+        return self
+    }
+
+    /// Sets the first contents, and registers the addition.
+    func prepared() async -> OutboxBench {
+        await prepare()
+        return self
+    }
+
     /// The content of a key, without a fetch of valid content.
     func value(_ key: Int = 1) async throws -> Int { try await store[key].requireData() }
 

@@ -66,9 +66,7 @@ struct OutboxClosingTests {
         try await bench.events.first("attempt 1 failed")
         #expect(await bench.outbox.commands().map(\.status) == [.pending])
         try await bench.outbox.close()
-        let next = try OutboxBench(in: bench.directory)
-        await next.register()
-        next.outbox.start()
+        let next = try await OutboxBench(in: bench.directory).started()
         try await next.settled()
         #expect(next.origin.commands == [Add(key: 1, amount: 5)])
     }

@@ -38,8 +38,7 @@ struct OutboxContentTests {
         #expect(try await bench.value() == 15)
         try await bench.settled()
         #expect(try await bench.saved()?.content == 15)
-        let again = try OutboxBench(in: bench.directory)
-        await again.register()
+        let again = try await OutboxBench(in: bench.directory).registered()
         #expect(try await again.value() == 15)
         #expect(again.origin.startedCount == 0)
     }
@@ -79,8 +78,7 @@ struct OutboxContentTests {
         #expect(other.events.count("cannot decode add") > 0)
         #expect(await !other.outbox.core.isEmpty)
         await other.outbox.core.shutDown()
-        let bench = try OutboxBench(in: place)
-        await bench.register()
+        let bench = try await OutboxBench(in: place).registered()
         #expect(try await bench.value() == 15)
         try await bench.settled()
         #expect(try await bench.saved()?.content == 15)
@@ -191,8 +189,7 @@ struct OutboxContentTests {
 
     @Test func `O7: content that was fetched during a delivery may contain the change, and is fetched again`() async throws {
         let origin = WatchedState(0)
-        let bench = try OutboxBench(fetcher: ScriptedFetcher { _ in .success(origin.current) })
-        await bench.register()
+        let bench = try await OutboxBench(fetcher: ScriptedFetcher { _ in .success(origin.current) }).registered()
         #expect(try await bench.value() == 0)
         bench.origin.hold()
         bench.outbox.start()

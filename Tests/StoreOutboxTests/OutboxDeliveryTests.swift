@@ -44,15 +44,13 @@ struct OutboxDeliveryTests {
     }
 
     @Test func `O4: all deliveries of a command have one identity, even after a restart`() async throws {
-        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Offline()), .failure(Offline())))
-        await bench.prepare()
+        let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(Offline()), .failure(Offline()))).prepared()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("attempt 1 failed")
         bench.time.advance(by: .seconds(10))
         try await bench.events.first("attempt 2 failed")
-        let again = try OutboxBench(in: bench.directory, time: bench.time)
-        await again.register()
+        let again = try await OutboxBench(in: bench.directory, time: bench.time).registered()
         await bench.outbox.core.shutDown()
         again.time.advance(by: .seconds(1_000))
         again.outbox.start()
@@ -89,8 +87,7 @@ struct OutboxDeliveryTests {
         async throws
     {
         let refusal = Refusal(failureKind: .transient, retryAfter: .seconds(100))
-        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(refusal)))
-        await bench.prepare()
+        let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(refusal))).prepared()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("attempt 1 failed")
@@ -98,17 +95,13 @@ struct OutboxDeliveryTests {
         await bench.outbox.core.shutDown()
         // The same moment on the wall clock, with another monotonic clock.
         let later = ManualTime(date: bench.time.date.addingTimeInterval(40), now: MonotonicInstant(nanoseconds: 5))
-        let again = try OutboxBench(in: bench.directory, time: later)
-        await again.register()
-        again.outbox.start()
+        let again = try await OutboxBench(in: bench.directory, time: later).started()
         try await later.sleepers(atLeast: 1, timeout: .seconds(600))
         #expect(later.nextDeadline == later.now.advanced(by: .seconds(60)))
         await again.outbox.core.shutDown()
         // A clock that was set back a year prolongs nothing.
         let earlier = ManualTime(date: bench.time.date.addingTimeInterval(-366 * 86_400))
-        let third = try OutboxBench(in: bench.directory, time: earlier)
-        await third.register()
-        third.outbox.start()
+        let third = try await OutboxBench(in: bench.directory, time: earlier).started()
         try await earlier.sleepers(atLeast: 1, timeout: .seconds(600))
         #expect(earlier.nextDeadline == earlier.now.advanced(by: .seconds(100)))
         earlier.advance(by: .seconds(100))
@@ -177,8 +170,7 @@ struct OutboxDeliveryTests {
     }
 
     @Test func `O4, O5: a failed command is replaced under a new identity`() async throws {
-        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()), .success(())))
-        await bench.prepare()
+        let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()), .success(()))).prepared()
         let refused = try await bench.outbox.submit(Add(key: 1, amount: 5))
         bench.outbox.start()
         try await bench.events.first("failed")
@@ -190,8 +182,7 @@ struct OutboxDeliveryTests {
     }
 
     @Test func `O5: a delivery that throws a cancellation of its own is repeated like after a transient failure`() async throws {
-        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(CancellationError()), .success(())))
-        await bench.prepare()
+        let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(CancellationError()), .success(()))).prepared()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("attempt 1 failed")
@@ -226,15 +217,12 @@ struct OutboxDeliveryTests {
     // MARK: Undecodable commands
 
     @Test func `O6: a command of an unregistered type waits unchanged, and blocks only its own lane`() async throws {
-        let bench = try OutboxBench()
-        await bench.prepare()
+        let bench = try await OutboxBench().prepared()
         await bench.outbox.register(Draft.self, patching: bench.store, at: \.key, patch: { $1 = $0.value }, perform: { _, _ in })
         try await bench.outbox.submit(Draft(key: 1, value: 100))
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.outbox.submit(Add(key: 2, amount: 5))
-        let again = try OutboxBench(in: bench.directory)
-        await again.register()
-        again.outbox.start()
+        let again = try await OutboxBench(in: bench.directory).started()
         try await again.events.first("delivered")
         try await again.events.first("cannot decode draft")
         #expect(again.origin.commands.map(\.key) == [2])
@@ -263,8 +251,7 @@ struct OutboxDeliveryTests {
     }
 
     @Test func `O6: an older command is migrated, and a newer one waits`() async throws {
-        let bench = try OutboxBench()
-        await bench.prepare()
+        let bench = try await OutboxBench().prepared()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         let newer = try OutboxBench(in: bench.directory)
         let performed = Lock<[NewAdd]>([])
@@ -282,9 +269,7 @@ struct OutboxDeliveryTests {
         let writer = try OutboxBench(in: fresh)
         await writer.outbox.register(NewAdd.self) { _, _ in }
         let id = try await writer.outbox.submit(NewAdd(key: 2, amounts: [1, 2]))
-        let older = try OutboxBench(in: fresh)
-        await older.register()
-        older.outbox.start()
+        let older = try await OutboxBench(in: fresh).started()
         try await older.outbox.submit(Add(key: 4, amount: 1))
         try await older.events.first("delivered")
         #expect(older.origin.commands.map(\.key) == [4])
@@ -339,8 +324,7 @@ struct OutboxDeliveryTests {
     }
 
     @Test func `O11: a pending command is taken back durably, but not after its first attempt`() async throws {
-        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Offline())))
-        await bench.prepare()
+        let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(Offline()))).prepared()
         let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
         #expect(try await bench.outbox.cancel(id) == .canceled)
         #expect(try await bench.value() == 0)
@@ -358,8 +342,7 @@ struct OutboxDeliveryTests {
     @Test func `O12: the total size of all commands is limited`() async throws {
         var policy = OutboxPolicy()
         policy.byteLimit = 100
-        let bench = try OutboxBench(policy: policy)
-        await bench.prepare()
+        let bench = try await OutboxBench(policy: policy).prepared()
         var accepted = 0
         let error = await #expect(throws: StoreError.self) {
             while accepted < 1_000 {
@@ -378,9 +361,7 @@ struct OutboxDeliveryTests {
 
 extension OutboxDeliveryTests {
     @Test func `a delivery without a response in the script fails its command at once`() async throws {
-        let bench = try OutboxBench(origin: ScriptedDeliveries())
-        await bench.register()
-        bench.outbox.start()
+        let bench = try await OutboxBench(origin: ScriptedDeliveries()).started()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("failed")
         #expect(await bench.state.commands.first?.lastError?.contains("the script has no answer left") == true)

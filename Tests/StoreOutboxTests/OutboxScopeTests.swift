@@ -77,8 +77,7 @@ struct OutboxScopeTests {
         // Another process may remove the directory of a cache, and then nothing tells that the lease is still in use.
         let leases = await first.outbox.core.leases.path
         try FileManager.default.removeItem(atPath: leases + "/" + DeliveryLease.name)
-        let second = try OutboxBench(in: first.directory)
-        await second.register()
+        let second = try await OutboxBench(in: first.directory).registered()
         // Keeps the lease with the second. The first does not know this kind of command, or it could take the free lease to deliver it.
         let drafts = ScriptedDeliveries<Draft, Void> { _ in .success(()) }
         drafts.hold()
@@ -149,9 +148,7 @@ struct OutboxScopeTests {
         first.outbox.start()
         try await first.outbox.submit(Add(key: 1, amount: 5))
         try await first.origin.started(count: 1, timeout: .seconds(600))
-        let second = try OutboxBench(in: first.directory)
-        await second.register()
-        second.outbox.start()
+        let second = try await OutboxBench(in: first.directory).started()
         try await second.outbox.submit(Add(key: 2, amount: 7))
         try await first.outbox.submit(Add(key: 1, amount: 1))
         #expect(second.origin.startedCount == 0)
@@ -181,8 +178,7 @@ struct OutboxScopeTests {
         // The content is being saved while the outbox ends.
         try await cacher.began(.save, count: 2)
         await former.core.shutDown()
-        let next = try OutboxBench(in: directory)
-        await next.prepare()
+        let next = try await OutboxBench(in: directory).prepared()
         next.outbox.start()
         try await next.outbox.submit(Add(key: 1, amount: 7))
         try await next.settled()
@@ -195,8 +191,7 @@ struct OutboxScopeTests {
     }
 
     @Test func `O15: states and pages show every command, and a key shows only its own`() async throws {
-        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()), .success(())))
-        await bench.register()
+        let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()), .success(()))).registered()
         var states = bench.outbox.publish().makeAsyncIterator()
         #expect(await states.next()?.pendingCount == 0)
         var ofKey = bench.outbox.pending(for: bench.store[1]).makeAsyncIterator()
@@ -222,8 +217,7 @@ struct OutboxScopeTests {
     }
 
     @Test func `O11, O15: a key shows its other commands after one of them was canceled`() async throws {
-        let bench = try OutboxBench()
-        await bench.register()
+        let bench = try await OutboxBench().registered()
         let first = try await bench.outbox.submit(Add(key: 1, amount: 1))
         let second = try await bench.outbox.submit(Add(key: 1, amount: 2))
         #expect(try await bench.outbox.cancel(first) == .canceled)
@@ -243,16 +237,14 @@ struct OutboxScopeTests {
             return OutboxEntry(id: UUID(), lane: submission.subject, fact: .submitted(submission))
         }
         _ = try log.append(entries.map(\.record), durability: .crash)
-        let again = try OutboxBench(in: bench.directory)
-        await again.register()
+        let again = try await OutboxBench(in: bench.directory).registered()
         #expect(await again.state.pendingCount == count)
         #expect(try await again.value(7) == count / 100)
         try await until { await bench.state.pendingCount == count }
     }
 
     @Test func `O16: draining returns when nothing is pending, or when the time is over`() async throws {
-        let bench = try OutboxBench()
-        await bench.register()
+        let bench = try await OutboxBench().registered()
         bench.origin.hold()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
@@ -271,13 +263,11 @@ struct OutboxScopeTests {
     }
 
     @Test func `O16: failed and undecodable commands do not count, and a canceled wait harms no delivery`() async throws {
-        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()), .success(())))
-        await bench.prepare()
+        let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()), .success(()))).prepared()
         await bench.outbox.register(Draft.self) { _, _ in }
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.outbox.submit(Draft(key: 1, value: 1))
-        let again = try OutboxBench(in: bench.directory, origin: ScriptedDeliveries(.failure(Refusal()), .success(())))
-        await again.register()
+        let again = try await OutboxBench(in: bench.directory, origin: ScriptedDeliveries(.failure(Refusal()), .success(()))).registered()
         #expect(await again.outbox.drain(until: .zero) == .pending(1))
         again.outbox.start()
         try await again.events.first("failed")

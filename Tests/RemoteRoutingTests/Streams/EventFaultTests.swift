@@ -56,8 +56,7 @@ struct EventFaultTests {
         }
         try await time.sleepers(atLeast: 1)
         task.cancel()
-        let error = try await remoteError { try await task.value }
-        #expect(error.code == .cancelled)
+        #expect(try await remoteError { try await task.value }.code == .cancelled)
     }
 
     @Test func `H20, C24: the delays between lost connections grow as in the policy`() async throws {

@@ -133,8 +133,7 @@ struct StreamingTests {
         let bench = try Bench(kind)
         bench.on("GET", "/html") { _ in .html("login") }
         bench.on("GET", "/gone") { _ in .status(410) }
-        let html = try await remoteError { for try await _ in bench.host().events(for: Route(path: "/html")) {} }
-        #expect(html.code == .unexpectedType)
+        #expect(try await remoteError { for try await _ in bench.host().events(for: Route(path: "/html")) {} }.code == .unexpectedType)
         let gone = try await remoteError { for try await _ in bench.host().events(for: Route(path: "/gone")) {} }
         #expect(gone.status == 410)
     }

@@ -86,10 +86,8 @@ struct BehaviorTests {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .data(Data(), type: "application/json") }
         let host = bench.host()
-        let error = try await remoteError { _ = try await host.send("/x", as: User.self) }
-        #expect(error.code == .emptyBody)
-        let optional = try await remoteError { _ = try await host.send("/x", as: User?.self) }
-        #expect(optional.code == .emptyBody)
+        #expect(try await remoteError { _ = try await host.send("/x", as: User.self) }.code == .emptyBody)
+        #expect(try await remoteError { _ = try await host.send("/x", as: User?.self) }.code == .emptyBody)
         _ = try await host.send("/x", as: Empty.self)
     }
 
@@ -101,8 +99,7 @@ struct BehaviorTests {
         #expect(try await host.send("/x", as: User?.self) == nil)
         _ = try await host.send("/x", as: Empty.self)
         try await host.send("/x")
-        let error = try await remoteError { _ = try await host.send("/x", as: User.self) }
-        #expect(error.code == .emptyBody)
+        #expect(try await remoteError { _ = try await host.send("/x", as: User.self) }.code == .emptyBody)
     }
 
     @Test(arguments: TransportKind.allCases)
@@ -246,8 +243,7 @@ struct BehaviorTests {
             if time.sleeperCount > 0 { time.advance(by: .seconds(5)) }
             return hasEnded.current
         }
-        let error = try await remoteError { _ = try await task.value }
-        #expect(error.code == .idleTimedOut)
+        #expect(try await remoteError { _ = try await task.value }.code == .idleTimedOut)
     }
 
     @Test(arguments: TransportKind.allCases)

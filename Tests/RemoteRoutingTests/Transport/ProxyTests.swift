@@ -122,8 +122,7 @@ struct ProxyTests {
             $0.retry = .never
             $0.timeouts = .untilHang
         }
-        let refused = try await remoteError { try await unreachable.send("/x") }
-        #expect(refused.code == .connectionRefused)
+        #expect(try await remoteError { try await unreachable.send("/x") }.code == .connectionRefused)
         let socks = unreachable.with { $0.proxy = .socks5("127.0.0.1", port: proxy.port) }
         #expect(try await remoteError { try await socks.send("/x") }.code == .connectionRefused)
         // An HTTP proxy responds to an unencrypted request itself.

@@ -89,8 +89,7 @@ struct DirectoryAttackTests {
 
     @Test(arguments: ["d/mine", "d/e/mine", "d/empty"])
     func `S5: a directory that contains anything outside the plan's removals stays unchanged`(own: String) async throws {
-        let bench = try DirectoryBench(["d/x": "1", "d/e/y": "2", "same": "s"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["d/x": "1", "d/e/y": "2", "same": "s"]).synced()
         let isDirectory = own == "d/empty"
         if isDirectory {
             try FileManager.default.createDirectory(at: bench.url.appending(path: own), withIntermediateDirectories: true)
@@ -150,8 +149,7 @@ struct DirectoryAttackTests {
 
     @Test func `S4: many files replace one file, which is removed once`() async throws {
         for round in 0..<20 {
-            let bench = try DirectoryBench(["a": "file", "b": "file"])
-            try await bench.sync()
+            let bench = try await DirectoryBench(["a": "file", "b": "file"]).synced()
             bench.origin.withLock { origin in
                 origin.contents = [:]
                 for number in 0..<24 { origin.contents["\(number % 2 == 0 ? "a" : "b")/\(number)/x"] = "\(number)" }
@@ -181,8 +179,7 @@ struct DirectoryAttackTests {
     }
 
     @Test func `S4: removing an obstacle keeps a directory that another file needs`() async throws {
-        let bench = try DirectoryBench(["p/d/x": "1", "same": "s"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["p/d/x": "1", "same": "s"]).synced()
         let (isReady, hasMadeWay) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         bench.origin.withLock { origin in
             origin.contents = ["p/d": "file", "p/new": "2", "same": "s"]
@@ -206,8 +203,7 @@ struct DirectoryAttackTests {
     }
 
     @Test func `S9: a foreign file that a killed process was about to replace is not removed`() async throws {
-        let bench = try DirectoryBench(["a": "one"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "one"]).synced()
         try bench.write("the user's own", "mine")
         let record = FileRecord(version: "1", digest: SHA256.digest(of: [1]), stamp: FileStamp(size: 1, modified: 1, inode: 1))
         try append(.put("mine", record), to: bench)
@@ -219,8 +215,7 @@ struct DirectoryAttackTests {
 
     @Test(arguments: ["offline", "refused", "cancelled"])
     func `S9: a pass that fails before its changes does not end the protection of files without a record`(how: String) async throws {
-        let bench = try DirectoryBench(["a": "one", "b": "two"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "one", "b": "two"]).synced()
         try bench.write("unknown", "mine")
         try Data("damaged".utf8).write(to: bench.url.appending(path: ".storehouse/journal"))
         let target = DirectoryTarget(
@@ -239,8 +234,7 @@ struct DirectoryAttackTests {
 
     @Test(arguments: [false, true])
     func `S9: a directory that a killed process emptied does not block a file of its name after another pass`(isEmpty: Bool) async throws {
-        let bench = try DirectoryBench(["a": "one", "d/e/x": "x"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "one", "d/e/x": "x"]).synced()
         // The process was killed after it removed the file.
         try FileManager.default.removeItem(at: bench.url.appending(path: "d/e/x"))
         bench["d/e/x"] = nil
@@ -253,8 +247,7 @@ struct DirectoryAttackTests {
     }
 
     @Test func `S9: a pass that fails before its changes does not forget a directory that a killed process emptied`() async throws {
-        let bench = try DirectoryBench(["a": "one", "d/x": "x"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "one", "d/x": "x"]).synced()
         try FileManager.default.removeItem(at: bench.url.appending(path: "d/x"))
         bench.origin.withLock { $0.listed = [] }
         #expect(await syncError { try await bench.sync() }?.code == .emptySource)
@@ -265,8 +258,7 @@ struct DirectoryAttackTests {
     }
 
     @Test func `S9: a directory left by a killed process does not block a file of its name`() async throws {
-        let bench = try DirectoryBench(["a": "one"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "one"]).synced()
         let file = bench.url.appending(path: ".storehouse/journal")
         let record = FileRecord(version: "1", digest: SHA256.digest(of: [1]), stamp: FileStamp(size: 1, modified: 1, inode: 1))
         try TargetJournal.write(TargetJournal.changes(in: file) + [.put("d/e/x", record)], to: file)

@@ -61,6 +61,12 @@ final class DirectoryBench: Sendable {
         }
     }
 
+    /// Synchronizes the directory with its first contents.
+    func synced() async throws -> DirectoryBench {
+        try await sync()
+        return self
+    }
+
     @discardableResult
     func sync(
         _ overrides: SyncOverrides = [], localEdits: LocalEdits = .overwrite, foreignFiles: ForeignFiles = .keep,

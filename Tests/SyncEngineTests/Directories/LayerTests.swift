@@ -29,8 +29,7 @@ struct LayerTests {
     // MARK: Space
 
     @Test func `S23: a pass that does not fit is refused before it changes anything`() async throws {
-        let bench = try DirectoryBench(["a": "1", "b": "2"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "1", "b": "2"]).synced()
         bench.origin.withLock { origin in
             origin.listed = [
                 ListedFile(path: "a", sha256: digest("1"), byteCount: 1), ListedFile(path: "c", sha256: digest("3"), byteCount: 1 << 60),
@@ -71,8 +70,7 @@ struct LayerTests {
 
     @Test(arguments: ["", "d", "new"])
     func `S23, S24: files with a backup on the same disk free no space`(backup: String) async throws {
-        let bench = try DirectoryBench(["a": "1", "d/z": "z"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "1", "d/z": "z"]).synced()
         let target = bench.target(
             layers: layers { ($0.freeSpace, $0.backup) = (0, backup.isEmpty ? nil : bench.url.appending(path: backup)) })
         let huge = Int64(1) << 42
@@ -195,8 +193,7 @@ struct LayerTests {
 
     @Test(arguments: ["", "..", "../..", ".storehouse", ".storehouse/parts", ".storehouse/backup"])
     func `S24: a backup in a directory that passes change themselves is refused`(path: String) async throws {
-        let bench = try DirectoryBench(["a": "1"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "1"]).synced()
         bench["a"] = "2"
         let backup = path.isEmpty ? bench.url : bench.url.appending(path: path)
         let error = await syncError { try await bench.sync(layers: layers { $0.backup = backup }) }
@@ -223,8 +220,7 @@ struct LayerTests {
 
     @Test(arguments: [LocalEdits.overwrite, .keepLocal])
     func `S25: a damaged file is found by its digest, and repaired by a pass`(edits: LocalEdits) async throws {
-        let bench = try DirectoryBench(["a": "1 one", "d/b": "2 two", "c": "3 three"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "1 one", "d/b": "2 two", "c": "3 three"]).synced()
         try damage(bench.url.appending(path: "d/b"))
         #expect(try await bench.sync().unchangedCount == 3, "the stamp does not show the damage")
         let check = layers { $0.verification = .digests(at: nil) }
@@ -239,8 +235,7 @@ struct LayerTests {
     }
 
     @Test func `S22, S25: a check of contents keeps to its rate, and excluded files are not read`() async throws {
-        let bench = try DirectoryBench(["a": "12345", "b.log": "67890"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "12345", "b.log": "67890"]).synced()
         try damage(bench.url.appending(path: "b.log"))
         let rate = try TransferRate(bytesPerSecond: 1_000_000)
         let check = layers { layers in
@@ -253,8 +248,7 @@ struct LayerTests {
 
     @Test(arguments: [LocalEdits.overwrite, .keepLocal])
     func `S25: a file that the disk cannot read is repaired`(edits: LocalEdits) async throws {
-        let bench = try DirectoryBench(["a": "1", "d/b": "2", "z": "z"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "1", "d/b": "2", "z": "z"]).synced()
         bench.onStep { if $0 == .reads("d/b") { throw StoreError.fileSystem("reading", path: "/", errno: POSIXErrorCode.EIO.rawValue) } }
         let report = try await bench.sync(localEdits: edits, layers: layers { $0.verification = .digests(at: nil) })
         #expect((report.updatedCount, report.unchangedCount) == (1, 2))
@@ -262,8 +256,7 @@ struct LayerTests {
     }
 
     @Test func `S20, S25: a damaged file is no source of a move`() async throws {
-        let bench = try DirectoryBench(["a": "1 one", "z": "z"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "1 one", "z": "z"]).synced()
         try damage(bench.url.appending(path: "a"))
         bench.origin.withLock { $0.contents = ["b": "1 one", "z": "z"] }
         let report = try await bench.sync(layers: layers { $0.verification = .digests(at: nil) })

@@ -22,8 +22,7 @@ struct ForgettingTests {
 
     @Test func `T3: clearing keeps the floor even if both copies were damaged since the start`() async throws {
         bench.serve(eula: 2)
-        let store = try await bench.started()
-        try await store.refresh()
+        let store = try await bench.started().refreshed()
         let copies = bench.place.files.filter { $0.contains("floor.") }
         #expect(copies.count == 2)
         for name in copies { try Data("damaged".utf8).write(to: bench.place.file(name)) }

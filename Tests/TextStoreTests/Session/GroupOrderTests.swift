@@ -109,8 +109,7 @@ struct GroupOrderTests {
     @Test func `T7: a text that waits alone does not tear a newer waiting set`() async throws {
         let policy = TextStorePolicy(activation: .manually)
         bench.serve(eula: 3)
-        let store = try await bench.started(policy: policy)
-        try await store.refresh()
+        let store = try await bench.started(policy: policy).refreshed()
         bench.serve(manifest: #"{"texts":{"eula":{"version":"4.0.0","group":"legal"},"privacy":{"version":"4.0.0","group":"legal"}}}"#)
         bench.serve("eula", "Remote terms 4")
         bench.serve("privacy", "Remote privacy 4")

@@ -224,8 +224,7 @@ struct OrderTests {
         #expect(try await store.activate() == false)
 
         bench.serve(eula: 3)
-        let waiting = try await bench.started(policy: TextStorePolicy(activation: .atNextLaunch))
-        try await waiting.refresh()
+        let waiting = try await bench.started(policy: TextStorePolicy(activation: .atNextLaunch)).refreshed()
         #expect(try await waiting.text(for: bench.source("eula")).version == SemanticVersion("2.0.0"))
         bench.origin.goDown()
         let next = try await bench.started(policy: TextStorePolicy(activation: .atNextLaunch))

@@ -38,8 +38,7 @@ struct OtherVersionTests {
     /// Leaves a session with a fetched and accepted text, and no store.
     private func prepare(_ policy: TextStorePolicy = TextStorePolicy()) async throws {
         bench.serve(eula: 2)
-        let store = try await bench.started(policy: policy)
-        try await store.refresh()
+        let store = try await bench.started(policy: policy).refreshed()
         try await store.accept(store.text(for: "eula"))
     }
 
@@ -92,8 +91,7 @@ struct OtherVersionTests {
         try await prepare()
         let files = try replace(["manifest.0"])
         bench.serve(eula: 3)
-        let store = try await bench.started()
-        try await store.refresh()
+        let store = try await bench.started().refreshed()
         #expect(try await line(store.text(for: "eula")) == "3.0.0 remote: Remote terms 3")
         try await bench.events.waitForFault { $0.isOfOtherVersion && $0.message.hasPrefix("cannot save") }
         try await waitForReport(of: "manifest.0")
@@ -133,8 +131,7 @@ struct OtherVersionTests {
         try await prepare()
         let files = try replace(["floor.0", "floor.1"])
         bench.serve(eula: 3)
-        let store = try await bench.started()
-        try await store.refresh()
+        let store = try await bench.started().refreshed()
         #expect(try await line(store.text(for: "eula")) == "3.0.0 remote: Remote terms 3")
         try await bench.events.waitForFault { $0.isOfOtherVersion && $0.message.hasPrefix("cannot save") }
         for name in ["floor.0", "floor.1"] { try await waitForReport(of: name) }

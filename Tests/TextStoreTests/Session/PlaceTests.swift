@@ -38,8 +38,7 @@ struct PlaceTests {
     /// Starts a store whose text is cached and accepted, and returns the session's files.
     private func prepared() async throws -> [String] {
         bench.serve(eula: 2)
-        let store = try await bench.started()
-        try await store.refresh()
+        let store = try await bench.started().refreshed()
         try await store.accept(store.text(for: "eula"))
         return bench.place.files.filter { $0.hasPrefix("state/") }
     }

@@ -180,8 +180,7 @@ struct RefreshTests {
 
     @Test func `T14: active and previous records stay, other records are removed, and foreign files stay`() async throws {
         for version in 2...5 {
-            bench.serve(manifest: #"{"eula":"\#(version).0.0"}"#)
-            bench.serve("eula", "Remote terms \(version)")
+            bench.serve(eula: version)
             try await bench.started().refresh()
         }
         let records = bench.place.files.filter { $0.hasSuffix(".text") }
@@ -197,8 +196,7 @@ struct RefreshTests {
 
     @Test func `T14: clearing fetches observed texts again`() async throws {
         bench.serve(eula: 2)
-        let store = try await bench.started()
-        try await store.refresh()
+        let store = try await bench.started().refreshed()
         var states = store.publish(bench.source("eula")).makeAsyncIterator()
         #expect(await states.next()?.content?.version == SemanticVersion("2.0.0"))
         try await store.clear()

@@ -97,8 +97,7 @@ struct RefusalTests {
 
     @Test func `T4: a stale response for a new version is refused if the manifest has a digest`() async throws {
         bench.serve(eula: 2)
-        let store = try await bench.started()
-        try await store.refresh()
+        let store = try await bench.started().refreshed()
         bench.serve(manifest: #"{"texts":{"eula":{"version":"3.0.0","sha256":"\#(sha256("Remote terms 3"))"}}}"#)
         _ = await #expect(throws: TextStoreError.self) { try await store.refresh() }
         #expect(bench.origin.requests(to: "/eula.txt").last?.status == 304)

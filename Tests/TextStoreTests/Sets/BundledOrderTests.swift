@@ -30,8 +30,7 @@ struct BundledOrderTests {
     /// Starts a store whose texts were published with a version and a revision that are too high.
     private func lockOut(group: String?, epoch: UInt64 = 0, revision: UInt64 = .max) async throws {
         serve("99.0.0", revision: revision)
-        let store = try await bench.started(bundle: bundle("1.0.0", revision: 1, isRollback: false), group: group)
-        try await store.refresh()
+        let store = try await bench.started(bundle: bundle("1.0.0", revision: 1, isRollback: false), group: group).refreshed()
         #expect(try await line(store) == "99.0.0 remote: Remote eula 99.0.0")
         bench.origin.goDown()
     }

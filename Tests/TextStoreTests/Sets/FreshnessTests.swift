@@ -80,8 +80,7 @@ struct FreshnessTests {
         }
         bench.serve(manifest: #"{"eula":"2.0.0","privacy":"2.0.0"}"#)
         for name in ["eula", "privacy"] { serve(name, "Old \(name)") }
-        let store = try await bench.started(group: group)
-        try await store.refresh()
+        let store = try await bench.started(group: group).refreshed()
         // The manifest is published before its texts.
         bench.serve(manifest: #"{"eula":"3.0.0","privacy":"3.0.0"}"#)
         bench.time.shiftDate(by: .seconds(1))

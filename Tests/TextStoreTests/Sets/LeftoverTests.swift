@@ -18,8 +18,7 @@ struct LeftoverTests {
     func `T3: after a rollback, a bundle with a manifest no older than the rollback counts as newer`(revision: Int?) async throws {
         bench.serve(manifest: #"{"revision":5,"texts":{"eula":"99.0.0"}}"#)
         bench.serve("eula", "Remote terms 99")
-        let store = try await bench.started()
-        try await store.refresh()
+        let store = try await bench.started().refreshed()
         bench.serve(manifest: #"{"revision":6,"texts":{"eula":{"version":"1.1.0","rollback":true}}}"#)
         bench.serve("eula", "Remote terms 1.1")
         try await store.refresh()

@@ -184,6 +184,14 @@ func line(_ text: VersionedText) -> String {
         + (text.fallbackReason.map { " (\($0))" } ?? "")
 }
 
+extension TextStore {
+    /// Refreshes the store.
+    func refreshed() async throws -> TextStore {
+        try await refresh()
+        return self
+    }
+}
+
 extension TemporaryDirectory {
     /// Makes a shelf without a store.
     func shelf() -> Shelf {
