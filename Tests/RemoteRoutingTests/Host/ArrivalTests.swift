@@ -153,8 +153,7 @@ struct ArrivalTests {
         if !isSent { host = host.intercepting(requests: Stuck()) }
         let task = Task { [host] in try await host.send("/x", method: .post) }
         if isSent { try await sent.wait { $0 == 1 ? () : nil } }
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(6))
+        try await time.advance(by: .seconds(6), sleepers: 1)
         let error = try await remoteError { try await task.value }
         #expect(error.code == .overallTimedOut)
         #expect(error.mayHaveArrived == isSent)

@@ -203,8 +203,7 @@ struct SharedTokenTests {
             $0.timeouts = .init(overall: .seconds(5))
         }.authorized(by: .bearer(tokens))
         let late = Task { try await host.send("/x", as: [Int].self) }
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(6))
+        try await time.advance(by: .seconds(6), sleepers: 1)
         #expect(try await remoteError { _ = try await late.value(of: "the late call ends") }.code == .overallTimedOut)
         let canceled = Task { try await host.send("/x", as: [Int].self) }
         canceled.cancel()

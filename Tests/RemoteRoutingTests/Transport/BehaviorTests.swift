@@ -214,8 +214,7 @@ struct BehaviorTests {
             $0.timeouts = .init(head: .milliseconds(500)); $0.retry = .never
         }
         let task = Task { try await host.data(for: Route(path: "/x")) }
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .milliseconds(499))
+        try await time.advance(by: .milliseconds(499), sleepers: 1)
         #expect(time.sleeperCount == 1)
         time.advance(by: .milliseconds(1))
         let error = try await remoteError { _ = try await task.value }
@@ -274,8 +273,7 @@ struct BehaviorTests {
         let time = ManualTime()
         let host = bench.host(time: time) { $0.timeouts = .init(overall: .seconds(60)) }
         let task = Task { try await host.data(for: Route(path: "/x")) }
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(60))
+        try await time.advance(by: .seconds(60), sleepers: 1)
         let error = try await remoteError { _ = try await task.value }
         #expect(error.code == .overallTimedOut)
         #expect(!error.isRetryable)

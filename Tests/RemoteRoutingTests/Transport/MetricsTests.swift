@@ -32,8 +32,7 @@ struct MetricsTests {
         }
         let host = RemoteHost("a.example", transport: transport, time: time).with { $0.timeouts = .init() }
         let call = Task { try await host.dataResponse(for: Route(path: "/x")) }
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(7))
+        try await time.advance(by: .seconds(7), sleepers: 1)
         let metrics = try #require(try await call.value.metrics)
         #expect(metrics.firstByte == .seconds(7))
         #expect(metrics.total == .seconds(7))

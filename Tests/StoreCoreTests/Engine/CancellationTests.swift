@@ -54,8 +54,7 @@ struct CancellationTests {
         try await bench.callers(1)
         refresh.cancel()
         await refresh.value
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(1) - .nanoseconds(1))
+        try await bench.time.advance(by: .seconds(1) - .nanoseconds(1), sleepers: 1)
         #expect(bench.fetcher.cancelledCount == 0 && bench.liveKeys == 1)
         bench.time.advance(by: .nanoseconds(1))
         try await bench.fetcher.cancelled(count: 1)
@@ -129,8 +128,7 @@ struct CancellationTests {
         try await bench.callers(1)
         caller.cancel()
         #expect(await caller.outcome == "CancellationError")
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(1))
+        try await bench.time.advance(by: .seconds(1), sleepers: 1)
         try await bench.idle()
         let again = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.fetcher.started(count: 2)

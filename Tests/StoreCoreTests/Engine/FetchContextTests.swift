@@ -149,8 +149,7 @@ struct FetchContextTests {
         try await tracer.fetches.started(count: 1)
         caller.cancel()
         _ = await caller.result
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(1))
+        try await time.advance(by: .seconds(1), sleepers: 1)
         try await tracer.fetches.ended(count: 1)
         try await until("the list is idle") { lists.liveKeys == 0 }
     }
@@ -161,8 +160,7 @@ struct FetchContextTests {
         let tracer = Tracer(script)
         let list = lists(tracer, time: time) { $0.retry = RetryPolicy(attempts: 2) }[1]
         let caller = traced("caller") { try await list.requireData() }
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(60))
+        try await time.advance(by: .seconds(60), sleepers: 1)
         #expect(try await caller.value == [1])
         #expect(tracer.spans == ["caller", "caller"])
     }
@@ -188,8 +186,7 @@ struct FetchContextTests {
         let lists = PaginationStore(
             cacher: MemoryCacher<Int, [Int]>(expiry: .after(.seconds(60))), fetcher: tracer, policy: policy, time: time)
         let observing = traced("observer") { for await _ in lists[1].publish() {} }
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(61))
+        try await time.advance(by: .seconds(61), sleepers: 1)
         try await until("the content is fetched again") { tracer.spans.count == 2 }
         #expect(tracer.spans == ["observer", "none"])
         observing.cancel()

@@ -178,8 +178,7 @@ struct LoopTests {
         defer { stores.update { $0 = nil } }
         let observer = try await observeCompleted(store[2].publish())
         _ = try await store[1].requireData()
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(1))
+        try await time.advance(by: .seconds(1), sleepers: 1)
         try await observer.next { $0.isCompleted }
     }
 }

@@ -50,8 +50,7 @@ struct RetryTests {
         try await bench.events.first("retried", count: 32)
         let delays = bench.events.all.compactMap { if case .retried(_, _, let delay, _) = $0.kind { delay } else { nil } }
         #expect(Set(delays).count > 16)
-        try await bench.time.sleepers(atLeast: 32)
-        bench.time.advance(by: .seconds(60))
+        try await bench.time.advance(by: .seconds(60), sleepers: 32)
         try await bench.idle()
     }
 
@@ -83,8 +82,7 @@ struct RetryTests {
         try await bench.time.sleepers(atLeast: 1)
         caller.cancel()
         _ = await caller.result
-        try await bench.time.sleepers(atLeast: 2)
-        bench.time.advance(by: .seconds(1))
+        try await bench.time.advance(by: .seconds(1), sleepers: 2)
         try await bench.idle()
         try await bench.time.sleepers(atMost: 0)
         #expect(bench.fetcher.startedCount == 1)

@@ -13,8 +13,7 @@ struct LiveSavingTests {
         let observer = bench.observe()
         for value in 0..<100 { try await bench.feed.send(.content("\(value)")) }
         try await until("the first value is saved") { bench.cacher.record(of: 1)?.content == "0" }
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(1) - .nanoseconds(1))
+        try await bench.time.advance(by: .seconds(1) - .nanoseconds(1), sleepers: 1)
         #expect(contents(bench) == ["0"])
         bench.time.advance(by: .nanoseconds(1))
         try await until("the last value is saved") { bench.cacher.record(of: 1)?.content == "99" }

@@ -54,8 +54,7 @@ struct ManualTimeTests {
 
     @Test func `a sleeper sleeps exactly until its deadline`() async throws {
         let napper = nap(.seconds(2))
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .nanoseconds(1_999_999_999))
+        try await time.advance(by: .nanoseconds(1_999_999_999), sleepers: 1)
         #expect(time.sleeperCount == 1)
         time.advance(by: .nanoseconds(1))
         #expect(time.sleeperCount == 0)

@@ -37,8 +37,7 @@ struct FetcherTests {
         let fetcher = try transport.fetcher(deadline: .seconds(5), time: bench.time)
         async let late = error { try await fetcher.fetch(param: file(redirects == 0 ? "slow" : "2"), revalidating: nil) }
         try await bench.origin.waitUntil { $0.requests(to: "/slow").count == 1 }
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(5))
+        try await bench.time.advance(by: .seconds(5), sleepers: 1)
         #expect(try await late.code == .timedOut)
         try await bench.origin.waitUntil { $0.requests(to: "/slow").first?.ending == .clientLeft }
     }

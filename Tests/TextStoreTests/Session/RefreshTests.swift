@@ -28,8 +28,7 @@ struct RefreshTests {
         await store.setVersionSource(
             VersionSource(bundleFile: bundled, remoteFile: RemoteFile(url: bench.origin.url.appending(path: path))))
         async let waiting = store.text(for: bench.source("eula"), awaiting: .remote(timeout: .seconds(2)))
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(2))
+        try await bench.time.advance(by: .seconds(2), sleepers: 1)
         let text = try await waiting
         #expect(text.text == "Bundled terms 1" && text.fallbackReason?.code == .timedOut)
         gate.update { $0 = true }
@@ -106,13 +105,11 @@ struct RefreshTests {
         }
         defer { observing.cancel() }
         try await seen.wait { $0 == ["1.0.0"] ? () : nil }
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(600))
+        try await bench.time.advance(by: .seconds(600), sleepers: 1)
         try await seen.wait { $0 == ["1.0.0", "1.0.0 stale"] ? () : nil }
         bench.serve(manifest: #"{"texts":{"eula":"2.0.0"}}"#)
         bench.serve("eula", "Remote terms 2")
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(300))
+        try await bench.time.advance(by: .seconds(300), sleepers: 1)
         try await seen.wait { $0.last == "2.0.0" ? () : nil }
     }
 

@@ -172,11 +172,9 @@ struct SignatureTests {
         let opening = Task { [bench] in
             try await started { _ in await Task { try? await gate.wait { $0 ? () : nil } }.value }.text(for: bench.source("eula"))
         }
-        try await bench.time.sleepers(atLeast: 2)
-        bench.time.advance(by: .seconds(30))
+        try await bench.time.advance(by: .seconds(30), sleepers: 2)
         // The manifest is verified next.
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(30))
+        try await bench.time.advance(by: .seconds(30), sleepers: 1)
         #expect(line(try await opening.value) == "1.0.0 bundle: Bundled terms 1 (below floor)")
         #expect(bench.events.refusals.filter { $0.code == .verificationFailed }.count == 3)
         gate.update { $0 = true }

@@ -236,3 +236,11 @@ extension SessionMoment {
     /// The current moment under the default policy.
     init(_ time: some TimeSource) { self.init(date: time.date, instant: time.now, policy: TextStorePolicy()) }
 }
+
+extension ManualTime {
+    /// Waits for sleepers, and advances the clocks.
+    func advance(by duration: Duration, sleepers count: Int, fileID: String = #fileID, line: Int = #line) async throws {
+        try await sleepers(atLeast: count, fileID: fileID, line: line)
+        advance(by: duration)
+    }
+}
