@@ -25,25 +25,16 @@ struct MisbehavingTests {
         #expect(start.duration(to: .now) >= .milliseconds(40))
     }
 
-    @Test func `a body may be delayed after its head`() throws {
-        let origin = try origin(.delayBody(by: .milliseconds(40)))
+    @Test(arguments: [(LoopbackOrigin.Misbehavior.delayBody(by: .milliseconds(40)), 40), (.drip(bytes: 3, every: .milliseconds(15)), 45)])
+    func `a body may be delayed after its head, or drip`(way: LoopbackOrigin.Misbehavior, milliseconds: Int) throws {
+        let origin = try origin(way)
         let client = try RawClient(origin)
         // Begun before the request, because a busy machine may deliver the head when the pause is over.
         let start = ContinuousClock.now
         try client.get("/")
         #expect(try client.read(through: "\r\n\r\n") == Self.head)
         #expect(try client.read(10) == "0123456789")
-        #expect(start.duration(to: .now) >= .milliseconds(40))
-    }
-
-    @Test func `a body may drip`() throws {
-        let origin = try origin(.drip(bytes: 3, every: .milliseconds(15)))
-        let client = try RawClient(origin)
-        let start = ContinuousClock.now
-        try client.get("/")
-        #expect(try client.read(through: "\r\n\r\n") == Self.head)
-        #expect(try client.read(10) == "0123456789")
-        #expect(start.duration(to: .now) >= .milliseconds(45))
+        #expect(start.duration(to: .now) >= .milliseconds(milliseconds))
     }
 
     @Test func `a truncated body ends early`() throws {

@@ -52,8 +52,7 @@ struct CancellationTests {
         let refresh = Task { [handle = bench.store[1]] in await handle.refresh() }
         try await bench.fetcher.started(count: 1)
         try await bench.callers(1)
-        refresh.cancel()
-        await refresh.value
+        await refresh.cancelAndWait()
         try await bench.time.advance(by: .seconds(1) - .nanoseconds(1), sleepers: 1)
         #expect(bench.fetcher.cancelledCount == 0 && bench.liveKeys == 1)
         bench.time.advance(by: .nanoseconds(1))
@@ -97,8 +96,7 @@ struct CancellationTests {
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.fetcher.started(count: 1)
         try await bench.callers(1)
-        caller.cancel()
-        _ = await caller.result
+        await caller.cancelAndWait()
         try await bench.fetcher.cancelled(count: 1)
         #expect(bench.liveKeys == 0)
     }
@@ -112,8 +110,7 @@ struct CancellationTests {
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.fetcher.started(count: 1)
         try await bench.callers(1)
-        caller.cancel()
-        _ = await caller.result
+        await caller.cancelAndWait()
         bench.time.advance(by: .seconds(60))
         bench.fetcher.release()
         try await bench.idle()

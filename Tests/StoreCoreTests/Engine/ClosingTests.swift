@@ -256,6 +256,18 @@ struct ClosingTests {
         #expect(bench.store.engineIsIdle)
     }
 
+    /// Closes a scope in a task of its own.
+    private func beginClosing(
+        _ scope: CacheScope, clearing: Bool = false
+    ) -> (task: Task<Void, any Error>, hasReturned: WatchedState<Bool>) {
+        let hasReturned = WatchedState(false)
+        let task = Task {
+            try await scope.close(clearing: clearing)
+            hasReturned.update { $0 = true }
+        }
+        return (task, hasReturned)
+    }
+
     @Test func `C23: clearing a scope skips a store that was closed`() async throws {
         let scope = CacheScope()
         let (closed, open) = (GatedCacher<Int, Int>(), GatedCacher<Int, Int>())
@@ -298,11 +310,7 @@ struct ClosingTests {
         }
         let clearing = Task { try await scope.clear() }
         try await hasBegun.wait { $0 ? () : nil }
-        let hasReturned = WatchedState(false)
-        let closing = Task {
-            try await scope.close()
-            hasReturned.update { $0 = true }
-        }
+        let (closing, hasReturned) = beginClosing(scope)
         try await until("the scope is closed") { scope.isClosed }
         await otherTasksRun()
         #expect(!hasReturned.current)
@@ -325,11 +333,7 @@ struct ClosingTests {
         }
         let first = Task { try await scope.close(clearing: true) }
         try await begun.wait { $0 == 1 ? () : nil }
-        let hasReturned = WatchedState(false)
-        let second = Task {
-            try await scope.close(clearing: clearing)
-            hasReturned.update { $0 = true }
-        }
+        let (second, hasReturned) = beginClosing(scope, clearing: clearing)
         if clearing { try await begun.wait { $0 == 2 ? () : nil } }
         await otherTasksRun()
         #expect(!hasReturned.current)
@@ -369,11 +373,7 @@ struct ClosingTests {
             try await fetcher.started(count: 1)
         }
         if unwanted != .complete { try await fetcher.cancelled(count: 1) }
-        let hasReturned = WatchedState(false)
-        let closing = Task {
-            try await scope.close()
-            hasReturned.update { $0 = true }
-        }
+        let (closing, hasReturned) = beginClosing(scope)
         try await fetcher.cancelled(count: 1)
         await otherTasksRun()
         #expect(scope.isClosed)
@@ -399,11 +399,7 @@ struct ClosingTests {
             try await observer.stopAndLeave()
         }
         try await cacher.began(.save, count: 2)
-        let hasReturned = WatchedState(false)
-        let closing = Task {
-            try await scope.close()
-            hasReturned.update { $0 = true }
-        }
+        let (closing, hasReturned) = beginClosing(scope)
         try await until("the scope is closed") { scope.isClosed }
         await otherTasksRun()
         #expect(!hasReturned.current)
@@ -420,11 +416,7 @@ struct ClosingTests {
             _ = try await store[1].requireData()
             try await store.waitUntilSaved()
         }
-        let hasReturned = WatchedState(false)
-        let closing = Task {
-            try await scope.close()
-            hasReturned.update { $0 = true }
-        }
+        let (closing, hasReturned) = beginClosing(scope)
         try await until("the scope is closed") { scope.isClosed }
         await otherTasksRun()
         #expect(!hasReturned.current)

@@ -147,8 +147,7 @@ struct FetchContextTests {
         tracer.fetches.hold()
         let caller = traced("caller") { try await lists[1].requireData() }
         try await tracer.fetches.started(count: 1)
-        caller.cancel()
-        _ = await caller.result
+        await caller.cancelAndWait()
         try await time.advance(by: .seconds(1), sleepers: 1)
         try await tracer.fetches.ended(count: 1)
         try await until("the list is idle") { lists.liveKeys == 0 }
@@ -235,8 +234,7 @@ struct FetchContextTests {
                 cacher: cacher, fetcher: ScriptedFetcher<Int, Int>.counting(), policy: StorePolicy(fetchContext: .firstCaller))
             let caller = Held.$life.withValue(counter.make()) { Task { try await store[1].requireData() } }
             try await cacher.began(.load)
-            caller.cancel()
-            _ = await caller.result
+            await caller.cancelAndWait()
         }
         cacher.release()
         try await counter.none()

@@ -30,8 +30,7 @@ struct LeakTests {
         case .cancel:
             let caller = Task { try await handle.requireData(from: .origin) }
             if round.isMultiple(of: 2) { await Task.yield() }
-            caller.cancel()
-            _ = await caller.result
+            await caller.cancelAndWait()
         case .refresh: await handle.refresh()
         case .mutate:
             try await handle.mutate(optimistically: { $0 = counter.make() }) {}
@@ -142,8 +141,7 @@ struct LeakTests {
             cacher.hold(.save)
             let update = Task { [handle = bench?.store[1]] in await handle?.update(1) }
             if backing != .memory { try await cacher.began(.save) }
-            update.cancel()
-            await update.value
+            await update.cancelAndWait()
         case .abandonedObserver:
             fetcher.hold()
             var iterator = bench?.store[1].publish().makeAsyncIterator()
@@ -162,8 +160,7 @@ struct LeakTests {
             fetcher.hold()
             let caller = Task { [handle = bench?.store[1]] in try await handle?.requireData() }
             try await fetcher.started(count: 1)
-            caller.cancel()
-            _ = await caller.result
+            await caller.cancelAndWait()
         }
         bench = nil
         // A running save is not abandoned: it retains the store until it has ended.

@@ -61,8 +61,7 @@ struct ObserverRaceTests {
             if number > 0 { await handle.update(number) }
             try await until("\(number) is seen") { seen.current == number }
         }
-        observer.cancel()
-        await observer.value
+        await observer.cancelAndWait()
     }
 
     @Test(arguments: Backing.withCacher)

@@ -340,8 +340,7 @@ struct ReleasingTests {
         let caller = Task { try await store[1].requireData(from: .origin) }
         try await fetcher.started(count: 2)
         iterator = nil
-        caller.cancel()
-        _ = await caller.result
+        await caller.cancelAndWait()
         try await until("the old timer is canceled") { calls.current == 1 }
         box.update { $0 = nil }
         fetcher.release()

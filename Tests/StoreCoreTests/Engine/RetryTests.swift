@@ -80,8 +80,7 @@ struct RetryTests {
         let bench = Bench(policy: Self.policy(), fetcher: ScriptedFetcher { _ in throw Advice(retryAfter: .seconds(90)) })
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.time.sleepers(atLeast: 1)
-        caller.cancel()
-        _ = await caller.result
+        await caller.cancelAndWait()
         try await bench.time.advance(by: .seconds(1), sleepers: 2)
         try await bench.idle()
         try await bench.time.sleepers(atMost: 0)

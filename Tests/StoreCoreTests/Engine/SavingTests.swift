@@ -99,8 +99,7 @@ struct SavingTests {
         bench.cacher.hold(.save)
         let update = Task { [handle = bench.store[1]] in await handle.update(70) }
         try await bench.cacher.began(.save)
-        update.cancel()
-        await update.value
+        await update.cancelAndWait()
         bench.cacher.release()
         try await bench.idle()
         #expect(bench.cacher.record(of: 1)?.content == 70 && bench.cacher.breaches == [])

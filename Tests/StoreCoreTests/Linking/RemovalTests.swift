@@ -212,20 +212,6 @@ struct RemovalTests {
         #expect(try await world.feed["home"].requireData().map(\.id) == [6])
     }
 
-    @Test func `E2: a list from before a like does not take it back, although the entity was cleared`() async throws {
-        try await world.loadFeed([Article(id: 7)])
-        await world.articles[7].update(Article(id: 7))
-        world.feedOrigin.enqueue(.page([Article(id: 7)]))
-        world.feedOrigin.hold()
-        let refresh = Task { [world] in await world.feed["home"].refresh() }
-        try await world.feedOrigin.started(count: 2)
-        await world.articles[7].update { $0.isLiked = true }
-        await world.articles[7].clear()
-        world.feedOrigin.release()
-        await refresh.value
-        #expect(try await world.liked() == [7])
-    }
-
     @Test func `E7: the newest removals are remembered`() {
         var removals = Removals()
         for key in 0...Removals.limit {

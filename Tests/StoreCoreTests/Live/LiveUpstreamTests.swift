@@ -69,8 +69,7 @@ struct LiveUpstreamTests {
         let caller = Task { try await bench.store[1].requireData() }
         try await bench.feed.connected(count: 1)
         try await bench.callers(1)
-        caller.cancel()
-        _ = await caller.result
+        await caller.cancelAndWait()
         try await bench.feed.send(.content("a"))
         try await bench.feed.ended(count: 1)
         try await bench.idle()

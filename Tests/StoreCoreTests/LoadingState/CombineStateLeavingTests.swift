@@ -79,8 +79,7 @@ struct CombineStateLeavingTests {
             _ = await iterator.next()
         }
         try await words.taken(by: 1)
-        observer.cancel()
-        await observer.value
+        await observer.cancelAndWait()
         try await numbers.observers(count: 0)
         try await words.observers(count: 0)
     }
@@ -151,8 +150,7 @@ struct CombineStateLeavingTests {
         for _ in 0..<300 {
             let leaver = Task.detached { for await _ in left.sequence.combineState(right.sequence) {} }
             await Task.yield()
-            leaver.cancel()
-            await leaver.value
+            await leaver.cancelAndWait()
         }
         for sender in senders { await sender.value }
         for stayer in stayers { #expect(await stayer.value) }

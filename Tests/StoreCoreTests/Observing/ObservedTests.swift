@@ -152,8 +152,7 @@ struct ObservedTests {
         #expect(observed.state(for: 2) == waiting && observed.state(for: bench.store[2]) == waiting)
         #expect(observed.isContent(of: 1) && !observed.isContent(of: 2))
         bench.fetcher.hold()
-        first.cancel()
-        await first.value
+        await first.cancelAndWait()
         let second = Task { await observed.follow(bench.store[2]) }
         try await bench.fetcher.started(count: 2)
         try await until("the model has switched") { observed.state(for: 1) == waiting && observed.state(for: 2) == waiting }
@@ -161,8 +160,7 @@ struct ObservedTests {
         bench.fetcher.release()
         try await until("the content is shown") { observed.state(for: 2) == .completed(2) }
         #expect(observed.isContent(of: 2) && observed.state(for: 1) != .completed(1))
-        second.cancel()
-        await second.value
+        await second.cancelAndWait()
     }
 
     @Test(arguments: [Observed<Int>.Switching.clearing, .keepingContent])
@@ -212,14 +210,12 @@ struct ObservedTests {
         one.send(.completed(10))
         try await one.taken(by: 1)
         #expect(observed.state == .completed(2))
-        second.cancel()
-        await second.value
+        await second.cancelAndWait()
         #expect(observed.state(for: 1) == .completed(10) && observed.state(for: 2) == .loading(content: nil))
         one.send(.completed(11))
         try await one.taken(by: 1)
         #expect(observed.state == .completed(11))
-        first.cancel()
-        await first.value
+        await first.cancelAndWait()
     }
 
     @Test(arguments: [Observed<Int>.Switching.clearing, .keepingContent])
@@ -390,7 +386,6 @@ struct ObservedTests {
         states.send(.completed(try await UserFetcher().fetch(param: 7)))
         try await states.taken(by: 1)
         #expect(model.shown == ["…", "user 7"])
-        following.cancel()
-        await following.value
+        await following.cancelAndWait()
     }
 }

@@ -185,8 +185,7 @@ struct ManualTimeTests {
         try await time?.sleepers(atLeast: 1)
         time = nil
         #expect(released != nil)
-        napper.cancel()
-        _ = await napper.result
+        await napper.cancelAndWait()
         #expect(released == nil)
     }
 
@@ -229,8 +228,7 @@ struct ManualTimeTests {
             let woken = await napper.value
             if !number.isMultiple(of: 3) { #expect(woken == 10) }
         }
-        mover.cancel()
-        await mover.value
+        await mover.cancelAndWait()
         #expect(time.sleeperCount == 0)
     }
 

@@ -87,14 +87,15 @@ struct OtherVersionTests {
         try expectUnchanged(files)
     }
 
-    @Test func `T4: a manifest of another version stays, and the fetched one counts without being saved`() async throws {
+    @Test(arguments: [["manifest.0"], ["floor.0", "floor.1"]])
+    func `T4: a manifest or floors of another version stay, are reported, and prevent no new text`(names: [String]) async throws {
         try await prepare()
-        let files = try replace(["manifest.0"])
+        let files = try replace(names)
         bench.serve(eula: 3)
         let store = try await bench.started().refreshed()
         #expect(try await line(store.text(for: "eula")) == "3.0.0 remote: Remote terms 3")
         try await bench.events.waitForFault { $0.isOfOtherVersion && $0.message.hasPrefix("cannot save") }
-        try await waitForReport(of: "manifest.0")
+        for name in names { try await waitForReport(of: name) }
         try expectUnchanged(files)
     }
 
@@ -125,16 +126,5 @@ struct OtherVersionTests {
         for path in files.keys { try FileManager.default.removeItem(at: bench.place.file(path)) }
         try await store.refresh()
         #expect(try await line(store.text(for: "eula")) == "3.0.0 remote: Remote terms 3")
-    }
-
-    @Test func `T4: floors of another version stay, are reported, and prevent no new text`() async throws {
-        try await prepare()
-        let files = try replace(["floor.0", "floor.1"])
-        bench.serve(eula: 3)
-        let store = try await bench.started().refreshed()
-        #expect(try await line(store.text(for: "eula")) == "3.0.0 remote: Remote terms 3")
-        try await bench.events.waitForFault { $0.isOfOtherVersion && $0.message.hasPrefix("cannot save") }
-        for name in ["floor.0", "floor.1"] { try await waitForReport(of: name) }
-        try expectUnchanged(files)
     }
 }

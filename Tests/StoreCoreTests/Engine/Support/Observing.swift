@@ -19,11 +19,11 @@ func observeCompleted<Content: Sendable>(
     return observer
 }
 
-extension Task<Void, Never> {
+extension Task {
     /// Cancels the task, and waits until it ends.
     func cancelAndWait() async {
         cancel()
-        await value
+        _ = await result
     }
 }
 
