@@ -67,7 +67,6 @@ struct OutboxWorld {
         var isAttempted = false
         /// The failed command that made this one fail.
         var cause: Int?
-        var deliveryNumbers: Set<Int> = []
     }
 
     let rules: OutboxMachine.Rules

@@ -89,9 +89,6 @@ public final class PostgresServer: Sendable {
     /// The URL of the database over TCP.
     public var url: String { "postgresql://cache@127.0.0.1:\(port)/postgres" }
 
-    /// The URL of the database over the server's socket.
-    public var socketURL: String { "postgresql:///postgres?host=\(directory)&port=\(port)&user=cache" }
-
     /// Appends lines to a file of the server's configuration, which it reads when it starts.
     public func append(_ lines: [String], to file: String) throws {
         let url = URL(filePath: "\(directory)/data/\(file)")
