@@ -136,8 +136,7 @@ private final class OutboxHistory {
             steps.append("create \(key)")
             created[key] = .some(nil)
             pending.append((try await world.outbox.submit(CreateList(key: key, number: lastNumber)), key, lastNumber))
-        case 6..<11:
-            try await answer()
+        case 6..<11: try await answer()
         case 11:
             steps.append("restart")
             // What the origin holds is canceled with the process.
@@ -172,8 +171,7 @@ private final class OutboxHistory {
             guard let key = keys().randomElement(using: &random) else { return }
             steps.append("clear \(key)")
             await world.store[key].clear()
-        default:
-            try await wait()
+        default: try await wait()
         }
     }
 
@@ -216,8 +214,7 @@ private final class OutboxHistory {
             switch outcome {
             case 0: break
             case 1: fail(command.number)
-            default:
-                pending.removeAll { $0.number == command.number }
+            default: pending.removeAll { $0.number == command.number }
             }
         } else {
             let request = world.creating.heldNumbers[random.below(world.creating.heldCount)]

@@ -477,8 +477,7 @@ struct ClosingTests {
                     case 2: await bench.store[key].update { $0 += 1 }
                     case 3: await bench.store[key].invalidate()
                     case 4: for await _ in bench.store[key].publish() {}
-                    default:
-                        _ = try? await bench.store[key].mutate(optimistically: { $0 += 1 }) { 7 }
+                    default: _ = try? await bench.store[key].mutate(optimistically: { $0 += 1 }) { 7 }
                     }
                 }
             }

@@ -75,8 +75,7 @@ struct FetchContextTests {
             case .prevPage: await list.requestPrevData()
             case .clearing: await list.clear()
             case .invalidation: await list.invalidate()
-            case .mutation:
-                try await list.mutate(optimistically: { $0.append(-1) }) {}
+            case .mutation: try await list.mutate(optimistically: { $0.append(-1) }) {}
             }
         }.value
         try await until("the fetch has begun") { tracer.spans.count == (observer == nil ? 1 : 2) }

@@ -68,10 +68,8 @@ struct KeptPagesTests {
         if hasExpiry { time.advance(by: .seconds(61)) }
         var second: RecordingObserver<[Int]>?
         switch cause {
-        case .mutation:
-            try await list.mutate(optimistically: { $0.append(0) }) {}
-        case .failedMutation:
-            _ = try? await list.mutate(optimistically: { $0.append(0) }) { throw Offline() }
+        case .mutation: try await list.mutate(optimistically: { $0.append(0) }) {}
+        case .failedMutation: _ = try? await list.mutate(optimistically: { $0.append(0) }) { throw Offline() }
         case .trigger:
             let bell = TriggerTests.Bell()
             lists.revalidate(on: bell)
@@ -194,10 +192,8 @@ struct KeptPagesTests {
         try await shelf.fetcher.started(count: begun + 1)
         let change = Task {
             switch interruption {
-            case .mutation:
-                try await list.mutate(optimistically: { $0.append(-1) }) {}
-            case .failedMutation:
-                try await list.mutate(optimistically: { $0.append(-1) }) { throw Offline() }
+            case .mutation: try await list.mutate(optimistically: { $0.append(-1) }) {}
+            case .failedMutation: try await list.mutate(optimistically: { $0.append(-1) }) { throw Offline() }
             case .changeInPlace: await list.update { $0.append(-1) }
             case .replacement: await list.update([-1])
             case .trigger:

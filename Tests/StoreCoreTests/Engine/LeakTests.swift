@@ -32,10 +32,8 @@ struct LeakTests {
             if round.isMultiple(of: 2) { await Task.yield() }
             await caller.cancelAndWait()
         case .refresh: await handle.refresh()
-        case .mutate:
-            try await handle.mutate(optimistically: { $0 = counter.make() }) {}
-        case .failedMutate:
-            _ = try? await handle.mutate(optimistically: { $0 = counter.make() }) { throw Offline() }
+        case .mutate: try await handle.mutate(optimistically: { $0 = counter.make() }) {}
+        case .failedMutate: _ = try? await handle.mutate(optimistically: { $0 = counter.make() }) { throw Offline() }
         case .invalidate: await handle.invalidate()
         case .clear: await handle.clear()
         case .storeClear: try await store.clear()

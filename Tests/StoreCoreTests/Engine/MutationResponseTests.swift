@@ -82,8 +82,7 @@ struct MutationResponseTests {
         case .update: await bench.store[1].update(20)
         case .clear: await bench.store[1].clear()
         case .invalidate: await bench.store[1].invalidate()
-        case .mutation:
-            try await bench.store[1].mutate(optimistically: { $0 += 100 }) {}
+        case .mutation: try await bench.store[1].mutate(optimistically: { $0 += 100 }) {}
         case .refresh: await bench.store[1].refresh()
         }
         try await until("no fetch runs") { bench.store.runningFetches == 0 }

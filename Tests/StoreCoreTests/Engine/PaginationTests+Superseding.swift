@@ -45,8 +45,7 @@ extension PaginationTests {
         case .clear: await list.clear()
         case .storeClear: try await lists.clear()
         case .invalidate: await list.invalidate()
-        case .mutate:
-            try await list.mutate(optimistically: { $0 = [7] }) {}
+        case .mutate: try await list.mutate(optimistically: { $0 = [7] }) {}
         }
         if change == .refresh { try await fetcher.started(count: 3) }
         try await fetcher.answer(2, with: .page([-1]))

@@ -54,8 +54,7 @@ struct SavingTests {
             case .clear: await handle.clear()
             case .invalidate: await handle.invalidate()
             case .inPlace: await handle.update { $0 += 1 }
-            case .mutate:
-                try await handle.mutate(optimistically: { $0 += 1 }) {}
+            case .mutate: try await handle.mutate(optimistically: { $0 += 1 }) {}
             }
             returned.update { $0 = true }
         }

@@ -410,8 +410,7 @@ final class SharedModel {
         case .save(_, _, .superseded(let newer, let revision)?):
             transition(user) { [self] in $0.saveSuperseded(by: newer.map { held($0) }, revision, &$1) }
             user.queue.callEnded(0)
-        case .removeAll:
-            _ = user.queue.clearingEnded(began: clock.date, fails: false)
+        case .removeAll: _ = user.queue.clearingEnded(began: clock.date, fails: false)
         case .save(_, _, nil): break
         }
         startCalls(user)

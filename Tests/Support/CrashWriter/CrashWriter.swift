@@ -32,8 +32,7 @@ enum CrashWriter {
         case "limited":
             limitFileSize(number())
             await tryToSave(directory, lengths: [100, 100_000, 100])
-        case "full":
-            await tryToSave(directory, lengths: [1000, 40_000, 500_000, 1000])
+        case "full": await tryToSave(directory, lengths: [1000, 40_000, 500_000, 1000])
         case "nobody":
             becomeNobody()
             await tryToSave(directory, lengths: [100])
@@ -49,8 +48,7 @@ enum CrashWriter {
         case "life":
             let mode = arguments.next() ?? ""
             try await OutboxLife.run(mode, directory, Array(arguments))
-        default:
-            say("unknown mode \(mode)")
+        default: say("unknown mode \(mode)")
         }
     }
 

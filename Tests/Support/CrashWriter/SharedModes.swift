@@ -150,16 +150,14 @@ enum SharedModes {
         case .granted(let lease):
             say("granted")
             switch ending {
-            case "hold":
-                try await untilCanceled()
+            case "hold": try await untilCanceled()
             case "fail":
                 // The test writes a line when another process waits.
                 _ = readLine()
                 let failure = FetchFailedElsewhere(
                     failureKind: .permanent, retryAfter: .seconds(7), allowsStale: false, message: "out of order")
                 lease.end(.failed(failure))
-            default:
-                lease.end(.saved)
+            default: lease.end(.saved)
             }
             // Ending is asynchronous: the process lives until the test ends it.
             try await untilCanceled()

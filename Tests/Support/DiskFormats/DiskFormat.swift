@@ -125,8 +125,7 @@ public struct DiskFormat: Sendable, CustomStringConvertible {
             case .sealed(let format, let directory):
                 try directory.create()
                 try format.write(Array(Value(number).text.utf8), as: "sealed", in: directory)
-            case .record(let cacher):
-                try await cacher.save(CacheRecord(content: Value(number).text, fetchedAt: Date()), param: 0)
+            case .record(let cacher): try await cacher.save(CacheRecord(content: Value(number).text, fetchedAt: Date()), param: 0)
             }
         }
     }

@@ -26,8 +26,7 @@ extension ModelShown {
         switch state {
         case nil: return nil
         case .loading(let content): self.init(kind: .loading, content: content)
-        case .completed(let content, let next, let prev):
-            self.init(kind: .completed, content: content, next: Side(next), prev: Side(prev))
+        case .completed(let content, let next, let prev): self.init(kind: .completed, content: content, next: Side(next), prev: Side(prev))
         case .error(let error, let content): self.init(kind: .error, content: content, error: number(of: error))
         }
     }

@@ -86,8 +86,7 @@ extension ModelWorld {
         case (.failed(let error), .asked), (.failed(let error), .joined):
             // A failed fetch of the list also fails the page requests that it interrupted.
             return (hasEnded && moment.pageFailedWith == number(of: error)) || moment.failedWith == number(of: error)
-        case (.superseded, .asked), (.superseded, .joined):
-            return moment.isCleared || moment.event == .updateWithKeys || isAskedByName
+        case (.superseded, .asked), (.superseded, .joined): return moment.isCleared || moment.event == .updateWithKeys || isAskedByName
         case (.noPage, .asked), (.noPage, .joined):
             return oracle.accepted != nil && (direction == .next ? oracle.accepted?.nextKey : oracle.accepted?.prevKey) == nil
         case (.notLoadedYet, .afterFetch): return moment.isFetchEnded || moment.isUpdated

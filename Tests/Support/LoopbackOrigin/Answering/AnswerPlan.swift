@@ -48,12 +48,9 @@ struct AnswerPlan {
         case (nil, .verbatim(let bytes)):
             status = Self.status(in: bytes)
             send(WireBody([.init(bytes: [UInt8](bytes))]), end: ending(closes: closes(response)))
-        case (nil, .data(let data)):
-            sendMessage(response, WireBody([.init(bytes: [UInt8](data))]))
-        case (nil, .repeated(let data, let times)):
-            sendMessage(response, WireBody([.init(bytes: [UInt8](data), times: times)]))
-        case (nil, .gzippedZeros(let count)):
-            sendMessage(response, Gzip.zeros(count: count))
+        case (nil, .data(let data)): sendMessage(response, WireBody([.init(bytes: [UInt8](data))]))
+        case (nil, .repeated(let data, let times)): sendMessage(response, WireBody([.init(bytes: [UInt8](data), times: times)]))
+        case (nil, .gzippedZeros(let count)): sendMessage(response, Gzip.zeros(count: count))
         }
         steps.reverse()
     }
@@ -83,8 +80,7 @@ struct AnswerPlan {
             if let place = misbehavior.chunkBreak { body.cut(to: place) }
             body = body.chunked(by: max(1, size))
             body.append(Array((misbehavior.chunkBreak == nil ? "0\r\n\r\n" : "not a size\r\n").utf8))
-        case .untilClosed:
-            closes = true
+        case .untilClosed: closes = true
         }
         if closes, headers["Connection"] == nil { headers.add("Connection", "close") }
         let lines = headers.fields.map { "\($0.name): \($0.value)\r\n" }.joined()

@@ -87,8 +87,7 @@ struct RequestHead {
         switch version {
         case "HTTP/1.1": return 1
         case "HTTP/1.0": return 0
-        default:
-            throw version.hasPrefix("HTTP/") ? MalformedRequest(505, "only HTTP/1 is supported") : MalformedRequest("not HTTP")
+        default: throw version.hasPrefix("HTTP/") ? MalformedRequest(505, "only HTTP/1 is supported") : MalformedRequest("not HTTP")
         }
     }
 
