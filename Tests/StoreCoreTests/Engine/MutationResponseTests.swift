@@ -56,9 +56,7 @@ struct MutationResponseTests {
         for number in 1...5 { try await bench.store[1].mutate(optimistically: { $0 += 1 }) { 10 + number } }
         #expect(bench.fetcher.startedCount == 0)
         let works = (0..<5).map { _ in Work<Int>() }
-        let tasks = works.map { work in
-            Task { try await bench.store[1].mutate(optimistically: { $0 += 1 }) { try await work.perform() } }
-        }
+        let tasks = works.map { work in Task { try await bench.store[1].mutate(optimistically: { $0 += 1 }) { try await work.perform() } } }
         for work in works { try await work.hasBegun() }
         try await observer.next { $0.content == 20 }
         for (number, work) in works.enumerated() {

@@ -257,9 +257,7 @@ struct FileSweepTests {
     @Test func `F8: saves that outpace the sweep still end below the limit`() async throws {
         let small = cacher(limit: 204_800)
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for worker in 0..<8 {
-                group.addTask { for key in 0..<60 { try await small.save(bulk(4000), param: worker * 1000 + key) } }
-            }
+            for worker in 0..<8 { group.addTask { for key in 0..<60 { try await small.save(bulk(4000), param: worker * 1000 + key) } } }
             try await group.waitForAll()
         }
         await small.settle()

@@ -18,9 +18,7 @@ final class ReadingView {
     }
 
     /// Reads as SwiftUI evaluates a body.
-    func draw() {
-        withObservationTracking(read) { [weak self] in MainActor.assumeIsolated { self?.invalidations += 1 } }
-    }
+    func draw() { withObservationTracking(read) { [weak self] in MainActor.assumeIsolated { self?.invalidations += 1 } } }
 }
 
 @MainActor
