@@ -188,7 +188,9 @@ struct FilterTests {
     private struct Sorted: SyncProcessor {
         var excludes: (@Sendable (Int) -> Bool)? { { $0 % 2 == 1 } }
         func sourceList() -> ListedSource<Thing> { ListedSource([1, 2, 3, 4].map { Thing($0) }, order: .sortedByKey) }
-        func localInventory() -> LocalInventory<Thing> { LocalInventory([2, 5, 6].map { LocalEntry($0, version: 1) }, order: .sortedByKey) }
+        func localInventory() -> LocalInventory<Thing> {
+            LocalInventory([2, 5, 6].map { LocalEntry($0, version: 1) }, order: .sortedByKey)
+        }
         func downloadContent(of item: Thing) {}
         func remove(_ keys: Set<Int>) { #expect(keys == [6]) }
     }

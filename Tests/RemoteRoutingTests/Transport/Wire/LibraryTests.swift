@@ -51,7 +51,9 @@ struct LibraryTests {
         let system = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port))).with { $0.timeouts = .untilHang }
         let other = try RealTransport.curl.host(origin.port)
         let session = try RealTransport.urlSession.host(origin.port)
-        for _ in 0..<20 { for host in [system, other, session] { #expect(try await host.data(for: Route(path: "/x")) == Data("/x".utf8)) } }
+        for _ in 0..<20 {
+            for host in [system, other, session] { #expect(try await host.data(for: Route(path: "/x")) == Data("/x".utf8)) }
+        }
     }
 
     @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
