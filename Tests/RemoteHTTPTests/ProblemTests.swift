@@ -15,7 +15,8 @@ struct ProblemTests {
         #expect(problem.status == 403)
         #expect(problem.detail == "Your balance is 30.")
         #expect(problem.instance == "/account/12345")
-        #expect(problem.extensions == ["balance": .number(30), "accounts": .list([.text("/a"), .fields(["b": .null, "c": .flag(true)])])])
+        #expect(
+            problem.extensions == ["balance": .number(30), "accounts": .list([.text("/a"), .fields(["b": .null, "c": .flag(true)])])])
     }
 
     @Test(arguments: [
