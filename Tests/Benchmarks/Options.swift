@@ -64,7 +64,5 @@ struct Options: Sendable {
     }
 
     /// An invalid command line.
-    struct Mistake: Error, CustomStringConvertible {
-        var description: String
-    }
+    struct Mistake: Error, CustomStringConvertible { var description: String }
 }

@@ -91,9 +91,7 @@ final class Tab {
     }
 
     /// Clicks the middle of an element with the mouse, once there is one.
-    func click(_ selector: String) async throws {
-        try await until("\(selector) is clicked") { try await clickIfPresent(selector) }
-    }
+    func click(_ selector: String) async throws { try await until("\(selector) is clicked") { try await clickIfPresent(selector) } }
 
     /// Clicks until a condition holds: a click is lost if the page moves or replaces the element between its parts.
     func click(_ selector: String, until wish: String, _ holds: () async throws -> Bool) async throws {

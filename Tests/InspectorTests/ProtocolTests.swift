@@ -228,9 +228,7 @@ struct ProtocolTests {
         #expect(found["total"] as? Int == 1)
     }
 
-    struct Unencodable: Sendable, CustomStringConvertible {
-        let description: String
-    }
+    struct Unencodable: Sendable, CustomStringConvertible { let description: String }
 
     @Test func `I3: content that cannot be encoded is shown by its description`() async throws {
         let store = Store(cacher: MemoryCacher<String, Unencodable>()) { Unencodable(description: "<b>\($0)</b> \u{2028}") }

@@ -135,9 +135,7 @@ struct Visitor {
         base = url.path().hasSuffix("/") ? url.path() : url.path() + "/"
     }
 
-    func request(
-        _ method: String = "GET", _ path: String, host: String? = nil, fields: [String] = [], body: String? = nil
-    ) -> Data {
+    func request(_ method: String = "GET", _ path: String, host: String? = nil, fields: [String] = [], body: String? = nil) -> Data {
         var lines = ["\(method) \(path) HTTP/1.1", "Host: \(host ?? "127.0.0.1:\(port)")"] + fields
         if let body { lines.append("Content-Length: \(body.utf8.count)") }
         return Data((lines.joined(separator: "\r\n") + "\r\n\r\n" + (body ?? "")).utf8)

@@ -9,8 +9,7 @@ struct AnsweringTests {
         let origin = try LoopbackOrigin { request in
             .json([1, 2]).tagged("v1").setting("Cache-Control", to: "max-age=5").revalidated(by: request)
         }
-        let client = try RawClient(origin)
-        try client.get("/", "If-None-Match: W/\"v0\", W/\"v1\"")
+        let client = try RawClient(origin, get: "/", "If-None-Match: W/\"v0\", W/\"v1\"")
         let expected = "HTTP/1.1 304 Not Modified\r\nETag: \"v1\"\r\nCache-Control: max-age=5\r\n\r\n"
         #expect(try client.read(expected.utf8.count) == expected)
     }
@@ -24,8 +23,7 @@ struct AnsweringTests {
         let origin = try LoopbackOrigin { request in
             .text("x").weaklyTagged("v1").setting("Last-Modified", to: "Sun, 06 Nov 1994 08:49:37 GMT").revalidated(by: request)
         }
-        let client = try RawClient(origin)
-        try client.get("/", condition)
+        let client = try RawClient(origin, get: "/", condition)
         #expect(try client.read(12) == "HTTP/1.1 \(status)")
     }
 
@@ -50,8 +48,7 @@ struct AnsweringTests {
     ])
     func `a range selects a part of the body`(field: String, status: Int, contentRange: String?, body: String) throws {
         let origin = try LoopbackOrigin { .text("0123456789").tagged("v1").ranged(by: $0) }
-        let client = try RawClient(origin)
-        try client.get("/", field)
+        let client = try RawClient(origin, get: "/", field)
         let response = try client.readResponse()
         #expect(response.head.hasPrefix("HTTP/1.1 \(status) "))
         #expect(response.head.contains("\r\nAccept-Ranges: bytes\r\n"))
@@ -63,8 +60,7 @@ struct AnsweringTests {
     @Test(arguments: ["bytes=10-", "bytes=-0"])
     func `a range beyond the end is refused`(range: String) throws {
         let origin = try LoopbackOrigin { .text("0123456789").ranged(by: $0) }
-        let client = try RawClient(origin)
-        try client.get("/", "Range: \(range)")
+        let client = try RawClient(origin, get: "/", "Range: \(range)")
         let head = try client.readResponse().head
         #expect(head.hasPrefix("HTTP/1.1 416 Range Not Satisfiable\r\n"))
         #expect(head.contains("\r\nContent-Range: bytes */10\r\n"))
@@ -78,8 +74,7 @@ struct AnsweringTests {
     ])
     func `a list is served page by page`(target: String, body: String, links: [String]) throws {
         let origin = try LoopbackOrigin { .pages(of: Array(1...5), for: $0, size: 2) }
-        let client = try RawClient(origin)
-        try client.get(target)
+        let client = try RawClient(origin, get: target)
         let response = try client.readResponse()
         #expect(response.body == body)
         let field = links.map { link in
@@ -92,8 +87,7 @@ struct AnsweringTests {
 
     @Test func `page links keep the rest of the query`() throws {
         let origin = try LoopbackOrigin { .pages(of: [1, 2, 3], for: $0) }
-        let client = try RawClient(origin)
-        try client.get("/n?q=a%26b&per_page=2")
+        let client = try RawClient(origin, get: "/n?q=a%26b&per_page=2")
         let response = try client.readResponse()
         #expect(response.body == "[1,2]")
         #expect(response.head.contains("<http://x/n?q=a%26b&per_page=2&page=2>; rel=\"next\""))
@@ -102,23 +96,20 @@ struct AnsweringTests {
     @Test(arguments: ["page=0", "page=x", "per_page=-1"])
     func `a malformed page number is refused`(query: String) throws {
         let origin = try LoopbackOrigin { .pages(of: [1], for: $0) }
-        let client = try RawClient(origin)
-        try client.get("/?\(query)")
+        let client = try RawClient(origin, get: "/?\(query)")
         #expect(try client.read(12) == "HTTP/1.1 400")
     }
 
     @Test(arguments: [200, 299, 304, 404, 520, 599])
     func `any status can be sent`(status: Int) throws {
         let origin = try LoopbackOrigin { _ in .status(status) }
-        let client = try RawClient(origin)
-        try client.get("/")
+        let client = try RawClient(origin, get: "/")
         #expect(try client.read(13) == "HTTP/1.1 \(status) ")
     }
 
     @Test func `a location is sent unchanged`() throws {
         let origin = try LoopbackOrigin { _ in .redirect(to: "../b?c#d", status: 307) }
-        let client = try RawClient(origin)
-        try client.get("/")
+        let client = try RawClient(origin, get: "/")
         let expected = "HTTP/1.1 307 Temporary Redirect\r\nLocation: ../b?c#d\r\nContent-Length: 0\r\n\r\n"
         #expect(try client.read(expected.utf8.count) == expected)
     }

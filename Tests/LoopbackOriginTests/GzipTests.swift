@@ -23,8 +23,7 @@ struct GzipTests {
 
     private func wireBytes(of response: LoopbackOrigin.Response) throws -> [UInt8] {
         let origin = try LoopbackOrigin { _ in response }
-        let client = try RawClient(origin)
-        try client.get("/")
+        let client = try RawClient(origin, get: "/")
         return try client.readBodyBytes()
     }
 

@@ -35,8 +35,7 @@ private func cycle() throws {
     clients[2].hangUp()
     origin.goDown()
     try origin.comeBack()
-    let late = try RawClient(origin)
-    try late.get("/")
+    let late = try RawClient(origin, get: "/")
     _ = try late.readResponse()
     origin.stop()
 }
@@ -57,6 +56,4 @@ private struct Count {
     }
 }
 
-private func entries(of folder: String) throws -> Int {
-    try FileManager.default.contentsOfDirectory(atPath: folder).count
-}
+private func entries(of folder: String) throws -> Int { try FileManager.default.contentsOfDirectory(atPath: folder).count }

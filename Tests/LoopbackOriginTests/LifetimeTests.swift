@@ -18,8 +18,7 @@ struct LifetimeTests {
             #expect(throws: RawClient.Failure.self) { try RawClient(origin) }
             try origin.comeBack()
             try origin.comeBack()
-            let client = try RawClient(origin)
-            try client.get("/")
+            let client = try RawClient(origin, get: "/")
             #expect(try client.readResponse().body == "up")
         }
         #expect(try idle.readToEnd() == ("", .reset))
@@ -80,8 +79,7 @@ struct LifetimeTests {
             gate.open()
             return .status(200)
         }
-        let client = try RawClient(origin)
-        try client.get("/")
+        let client = try RawClient(origin, get: "/")
         try await origin.waitForRequests(count: 1)
         client.hangUp()
         await gate.wait()
@@ -102,8 +100,7 @@ struct LifetimeTests {
             origin?.stop()
             return .status(202)
         }
-        let second = try RawClient(origin)
-        try second.get("/stop", method: "POST")
+        let second = try RawClient(origin, get: "/stop", method: "POST")
         // The response may or may not arrive before the stop.
         _ = try second.readToEnd()
     }

@@ -25,31 +25,21 @@ struct MisbehavingTests {
         #expect(start.duration(to: .now) >= .milliseconds(40))
     }
 
-    @Test func `a body may be delayed after its head`() throws {
-        let origin = try origin(.delayBody(by: .milliseconds(40)))
+    @Test(arguments: [(LoopbackOrigin.Misbehavior.delayBody(by: .milliseconds(40)), 40), (.drip(bytes: 3, every: .milliseconds(15)), 45)])
+    func `a body may be delayed after its head, or drip`(way: LoopbackOrigin.Misbehavior, milliseconds: Int) throws {
+        let origin = try origin(way)
         let client = try RawClient(origin)
         // Begun before the request, because a busy machine may deliver the head when the pause is over.
         let start = ContinuousClock.now
         try client.get("/")
         #expect(try client.read(through: "\r\n\r\n") == Self.head)
         #expect(try client.read(10) == "0123456789")
-        #expect(start.duration(to: .now) >= .milliseconds(40))
-    }
-
-    @Test func `a body may drip`() throws {
-        let origin = try origin(.drip(bytes: 3, every: .milliseconds(15)))
-        let client = try RawClient(origin)
-        let start = ContinuousClock.now
-        try client.get("/")
-        #expect(try client.read(through: "\r\n\r\n") == Self.head)
-        #expect(try client.read(10) == "0123456789")
-        #expect(start.duration(to: .now) >= .milliseconds(45))
+        #expect(start.duration(to: .now) >= .milliseconds(milliseconds))
     }
 
     @Test func `a truncated body ends early`() throws {
         let origin = try origin(.truncate(afterBodyBytes: 4))
-        let client = try RawClient(origin)
-        try client.get("/")
+        let client = try RawClient(origin, get: "/")
         #expect(try client.readToEnd() == (Self.head + "0123", .closed))
         #expect(origin.requests.first?.ending == .cut)
         #expect(origin.requests.first?.bodyBytesSent == 4)
@@ -57,8 +47,7 @@ struct MisbehavingTests {
 
     @Test func `a reset within the body arrives as a reset`() async throws {
         let origin = try origin(.reset(afterBodyBytes: 4))
-        let client = try RawClient(origin)
-        try client.get("/")
+        let client = try RawClient(origin, get: "/")
         let (text, end) = try client.readToEnd()
         // A reset may overtake bytes that were sent before it.
         #expect((Self.head + "0123").hasPrefix(text))
@@ -68,8 +57,7 @@ struct MisbehavingTests {
 
     @Test func `a reset before the head sends nothing`() throws {
         let origin = try origin(.resetBeforeHead)
-        let client = try RawClient(origin)
-        try client.get("/")
+        let client = try RawClient(origin, get: "/")
         #expect(try client.readToEnd() == ("", .reset))
         #expect(origin.requests.first?.status == nil)
     }
@@ -85,8 +73,7 @@ struct MisbehavingTests {
 
     @Test func `a stalled body lasts until the client leaves`() async throws {
         let origin = try origin(.stall(afterBodyBytes: 4))
-        let client = try RawClient(origin)
-        try client.get("/")
+        let client = try RawClient(origin, get: "/")
         #expect(try client.read(Self.head.utf8.count + 4) == Self.head + "0123")
         #expect(!client.hears(within: 30))
         client.hangUp()
@@ -95,8 +82,7 @@ struct MisbehavingTests {
 
     @Test func `a response may never come`() async throws {
         let origin = try origin(.neverAnswer)
-        let client = try RawClient(origin)
-        try client.get("/")
+        let client = try RawClient(origin, get: "/")
         try await origin.waitForRequests(count: 1)
         #expect(!client.hears(within: 30))
         #expect(origin.requests.first?.ending == nil)
@@ -108,8 +94,7 @@ struct MisbehavingTests {
     @Test(arguments: [[5], [20], [10, 12], []])
     func `declared lengths are sent unchanged`(lengths: [Int]) throws {
         let origin = try origin(.declareLengths(lengths), .closeSilently)
-        let client = try RawClient(origin)
-        try client.get("/")
+        let client = try RawClient(origin, get: "/")
         let fields = lengths.map { "Content-Length: \($0)\r\n" }.joined()
         let expected = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n\(fields)\r\n0123456789"
         #expect(try client.readToEnd() == (expected, .closed))
@@ -117,8 +102,7 @@ struct MisbehavingTests {
 
     @Test func `a chunk may be malformed`() throws {
         let origin = try origin(.breakChunk(afterBodyBytes: 4))
-        let client = try RawClient(origin)
-        try client.get("/")
+        let client = try RawClient(origin, get: "/")
         let (text, end) = try client.readToEnd()
         #expect(text.hasSuffix("\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n0123\r\nnot a size\r\n"))
         #expect(end == .closed)
@@ -126,8 +110,7 @@ struct MisbehavingTests {
 
     @Test func `a connection may close without an announcement`() throws {
         let origin = try origin(.closeSilently)
-        let client = try RawClient(origin)
-        try client.get("/")
+        let client = try RawClient(origin, get: "/")
         #expect(try client.readToEnd() == (Self.head + "0123456789", .closed))
         #expect(origin.requests.first?.ending == .complete)
     }
@@ -146,8 +129,7 @@ struct MisbehavingTests {
 
     @Test func `a kept connection may close at its next request`() throws {
         let origin = try origin(.closeOnNextRequest)
-        let client = try RawClient(origin)
-        try client.get("/one")
+        let client = try RawClient(origin, get: "/one")
         #expect(try client.readResponse().body == "0123456789")
         #expect(!client.hears(within: 20))
         try client.get("/two")
@@ -157,8 +139,7 @@ struct MisbehavingTests {
 
     @Test func `verbatim bytes are sent without additions`() throws {
         let origin = try LoopbackOrigin { .verbatim("HTTP/1.1 200 OK\nnonsense\0", then: $0.path == "/stay" ? .stays : .closes) }
-        let client = try RawClient(origin)
-        try client.get("/stay")
+        let client = try RawClient(origin, get: "/stay")
         #expect(try client.read(25) == "HTTP/1.1 200 OK\nnonsense\0")
         try client.get("/go")
         #expect(try client.readToEnd() == ("HTTP/1.1 200 OK\nnonsense\0", .closed))
@@ -167,8 +148,7 @@ struct MisbehavingTests {
 
     @Test func `verbatim bytes can be truncated`() throws {
         let origin = try LoopbackOrigin { _ in .verbatim("0123456789").misbehaving(.truncate(afterBodyBytes: 3)) }
-        let client = try RawClient(origin)
-        try client.get("/")
+        let client = try RawClient(origin, get: "/")
         #expect(try client.readToEnd() == ("012", .closed))
     }
 
@@ -179,8 +159,7 @@ struct MisbehavingTests {
         }
         let slow = try RawClient(origin)
         try slow.get("/slow")
-        let fast = try RawClient(origin)
-        try fast.get("/fast")
+        let fast = try RawClient(origin, get: "/fast")
         #expect(try fast.readResponse().body == "x")
     }
 }

@@ -55,9 +55,13 @@ final class RawClient {
         }
     }
 
-    deinit {
-        hangUp()
+    /// Connects, and sends a request.
+    convenience init(_ origin: borrowing LoopbackOrigin, get target: String, _ headers: String..., method: String = "GET") throws {
+        try self.init(origin)
+        try get(target, headers, method)
     }
+
+    deinit { hangUp() }
 
     func hangUp() {
         if descriptor >= 0 { _ = close(descriptor) }
@@ -65,9 +69,7 @@ final class RawClient {
     }
 
     /// Sends text unchanged.
-    func write(_ text: String) throws {
-        try write(bytes: Array(text.utf8))
-    }
+    func write(_ text: String) throws { try write(bytes: Array(text.utf8)) }
 
     func write(bytes: [UInt8]) throws {
         var rest = bytes[...]
@@ -84,7 +86,9 @@ final class RawClient {
     }
 
     /// Sends a request without a body.
-    func get(_ target: String, _ headers: String..., method: String = "GET") throws {
+    func get(_ target: String, _ headers: String..., method: String = "GET") throws { try get(target, headers, method) }
+
+    private func get(_ target: String, _ headers: [String], _ method: String) throws {
         let lines = (["\(method) \(target) HTTP/1.1", "Host: x"] + headers).map { $0 + "\r\n" }.joined()
         try write(lines + "\r\n")
     }

@@ -23,8 +23,7 @@ struct RecordingTests {
 
     @Test func `a wait that times out reports the recorded requests`() async throws {
         let origin = try LoopbackOrigin()
-        let client = try RawClient(origin)
-        try client.get("/only")
+        let client = try RawClient(origin, get: "/only")
         _ = try client.readResponse()
         let failure = await #expect(throws: LoopbackOrigin.Failure.self) {
             try await origin.waitForRequests(count: 2, within: .milliseconds(20))
@@ -42,8 +41,7 @@ struct RecordingTests {
 
     @Test func `forgetting keeps numbers and connections`() async throws {
         let origin = try LoopbackOrigin { _ in .status(200) }
-        let client = try RawClient(origin)
-        try client.get("/one")
+        let client = try RawClient(origin, get: "/one")
         _ = try client.readResponse()
         origin.forget()
         #expect(origin.requests.isEmpty)
@@ -59,8 +57,7 @@ struct RecordingTests {
             .text("0123456789").misbehaving(request.path == "/cut" ? .truncate(afterBodyBytes: 3) : .drip(bytes: 10, every: .zero))
         }
         origin.onExchange { exchange in lines.withLock { $0.append("\(exchange)") } }
-        let client = try RawClient(origin)
-        try client.get("/whole")
+        let client = try RawClient(origin, get: "/whole")
         try client.get("/cut")
         _ = try client.readToEnd()
         origin.stop()

@@ -37,8 +37,7 @@ struct RoutingTests {
         let origin = try LoopbackOrigin()
         origin.on(.get, "/") { _ in .status(200) }
         origin.on(.put, "/") { _ in .status(200) }
-        let client = try RawClient(origin)
-        try client.get("/", method: "POST")
+        let client = try RawClient(origin, get: "/", method: "POST")
         let head = try client.readResponse().head
         #expect(head.hasPrefix("HTTP/1.1 405 "))
         #expect(head.contains("\r\nAllow: GET, PUT\r\n"))
@@ -75,8 +74,7 @@ struct RoutingTests {
     @Test func `an absolute-form target finds its route`() throws {
         let origin = try LoopbackOrigin()
         origin.on(.get, "/a") { _ in .text("a") }
-        let client = try RawClient(origin)
-        try client.get("http://x/a?b=//")
+        let client = try RawClient(origin, get: "http://x/a?b=//")
         #expect(try client.readResponse().body == "a")
     }
 }

@@ -7,8 +7,7 @@ import Trials
 struct ServingTests {
     @Test func `a response consists of the handler's fields, a length, and the body`() throws {
         let origin = try LoopbackOrigin { _ in .text("hello") }
-        let client = try RawClient(origin)
-        try client.get("/")
+        let client = try RawClient(origin, get: "/")
         let expected = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 5\r\n\r\nhello"
         #expect(try client.read(expected.utf8.count) == expected)
     }
@@ -65,8 +64,7 @@ struct ServingTests {
     @Test func `a response to HEAD has the length and no body`() throws {
         let origin = try LoopbackOrigin()
         origin.on(.get, "/") { _ in .data(Data("12345".utf8), type: "a/b") }
-        let client = try RawClient(origin)
-        try client.get("/", method: "HEAD")
+        let client = try RawClient(origin, get: "/", method: "HEAD")
         try client.get("/", "Connection: close", method: "HEAD")
         let head = "HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nContent-Length: 5\r\n"
         #expect(try client.readToEnd() == (head + "\r\n" + head + "Connection: close\r\n\r\n", .closed))
@@ -84,8 +82,7 @@ struct ServingTests {
         let origin = try LoopbackOrigin { request in
             Response(body: Data("abcde".utf8), framing: request.path == "/chunks" ? .chunked(bytes: 2) : .untilClosed)
         }
-        let client = try RawClient(origin)
-        try client.get("/chunks")
+        let client = try RawClient(origin, get: "/chunks")
         try client.get("/end")
         let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n2\r\ncd\r\n1\r\ne\r\n0\r\n\r\n"
         #expect(try client.readToEnd() == (chunked + "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabcde", .closed))
@@ -99,8 +96,7 @@ struct ServingTests {
             return .text(request.path)
         }
         let clients = try (0..<500).map { number in
-            let client = try RawClient(origin)
-            try client.get("/\(number)")
+            let client = try RawClient(origin, get: "/\(number)")
             return client
         }
         try await origin.waitForRequests(count: 500)

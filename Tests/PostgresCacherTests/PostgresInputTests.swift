@@ -35,9 +35,7 @@ struct PostgresInputTests {
         let observation = b.observeChanges { change in seen.withLock { $0.append(change) } }
         _ = try await b.load(param: key)
         try await a.save(record(1), param: key)
-        try await until("the change arrives") {
-            seen.withLock { $0 }.contains { if case .changed(key, _) = $0 { true } else { false } }
-        }
+        try await until("the change arrives") { seen.withLock { $0 }.contains { if case .changed(key, _) = $0 { true } else { false } } }
         #expect(seen.withLock { $0.count } == 1)
         withExtendedLifetime(observation) {}
     }

@@ -196,9 +196,7 @@ struct PostgresLeaseTests {
         }
         for key in 1...rounds(10) {
             await withTaskGroup { group in
-                for store in machines {
-                    for _ in 0..<20 { group.addTask { #expect(await store[key].getData() == key) } }
-                }
+                for store in machines { for _ in 0..<20 { group.addTask { #expect(await store[key].getData() == key) } } }
             }
             #expect(log.withLock { $0 } == key)
         }

@@ -81,9 +81,7 @@ struct PostgresOutageTests {
         var additions = 0
         for round in 0..<3 {
             // An addition that cannot be saved at once may be dropped in favor of another store's.
-            for cacher in cachers {
-                try await until("connected") { await thrown { _ = try await cacher.load(param: 9) } == nil }
-            }
+            for cacher in cachers { try await until("connected") { await thrown { _ = try await cacher.load(param: 9) } == nil } }
             for store in stores where await store[1].update({ $0 += 1 }) { additions += 1 }
             for store in stores { try await until("saved") { (try? await store.waitUntilSaved()) != nil } }
             try await server.restart(atOnce: atOnce)
@@ -96,9 +94,7 @@ struct PostgresOutageTests {
                 return true
             }
         }
-        for cacher in cachers {
-            try await until("connected") { await thrown { _ = try await cacher.load(param: 9) } == nil }
-        }
+        for cacher in cachers { try await until("connected") { await thrown { _ = try await cacher.load(param: 9) } == nil } }
         await stores[0][1].update { $0 += 1 }
         try await until("the other store follows") { observers[1].states.last?.content == additions + 1 }
         #expect(events.withLock { $0.count } >= 2)

@@ -148,15 +148,11 @@ struct PostgresSharingTests {
         await machines[0].store[1].update(0)
         try await machines[0].store.waitUntilSaved()
         await withTaskGroup { group in
-            for machine in machines {
-                for _ in 0..<30 { group.addTask { await machine.store[1].update { $0 += 1 } } }
-            }
+            for machine in machines { for _ in 0..<30 { group.addTask { await machine.store[1].update { $0 += 1 } } } }
         }
         for machine in machines { try await machine.store.waitUntilSaved() }
         #expect(try await machines[0].cacher.load(param: 1)?.content == 90)
-        for machine in machines {
-            try await Trials.until("every store has the sum") { await machine.store[1].getData(from: .cache) == 90 }
-        }
+        for machine in machines { try await Trials.until("every store has the sum") { await machine.store[1].getData(from: .cache) == 90 } }
     }
 
     // MARK: Gaps
@@ -270,9 +266,7 @@ struct PostgresSharingTests {
             let base = b.cacher.position
             async let cleared: Void = a.removeAll()
             let results = await withTaskGroup { group in
-                for key in 0..<10 {
-                    group.addTask { (key, (try? await b.cacher.save(record(round), param: key, over: base))) }
-                }
+                for key in 0..<10 { group.addTask { (key, (try? await b.cacher.save(record(round), param: key, over: base))) } }
                 return await group.reduce(into: [Int: SaveOutcome<Int>]()) { $0[$1.0] = $1.1 }
             }
             try await cleared

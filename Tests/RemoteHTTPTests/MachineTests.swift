@@ -12,9 +12,7 @@ struct MachineTests {
         isSecure: Bool = false, _ timeouts: ExchangeLimits.Timeouts = ExchangeLimits.Timeouts(), until overall: MonotonicInstant? = nil
     ) -> WireMachine {
         var machine = WireMachine(width: width, connections: connections, cannotAsk: cannotAsk)
-        for ticket in tickets {
-            machine.submitted(ticket, mayRepeat: mayRepeat, isSecure: isSecure, timeouts, until: overall, at: start)
-        }
+        for ticket in tickets { machine.submitted(ticket, mayRepeat: mayRepeat, isSecure: isSecure, timeouts, until: overall, at: start) }
         return machine
     }
 

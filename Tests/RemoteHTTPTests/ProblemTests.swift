@@ -16,9 +16,7 @@ struct ProblemTests {
         #expect(problem.detail == "Your balance is 30.")
         #expect(problem.instance == "/account/12345")
         #expect(
-            problem.extensions == [
-                "balance": .number(30), "accounts": .list([.text("/a"), .fields(["b": .null, "c": .flag(true)])]),
-            ])
+            problem.extensions == ["balance": .number(30), "accounts": .list([.text("/a"), .fields(["b": .null, "c": .flag(true)])])])
     }
 
     @Test(arguments: [

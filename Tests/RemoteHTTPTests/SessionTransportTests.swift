@@ -33,9 +33,7 @@ struct SessionTransportTests {
     }
 
     @Test func `H5: a response that asks for credentials is the response, with its body`() async throws {
-        let origin = try LoopbackOrigin { _ in
-            .text("no", status: 401).setting("WWW-Authenticate", to: "Basic realm=\"r\"")
-        }
+        let origin = try LoopbackOrigin { _ in .text("no", status: 401).setting("WWW-Authenticate", to: "Basic realm=\"r\"") }
         let response = try await response(from: origin.url)
         #expect(response.status == 401 && response.body == Data("no".utf8))
         #expect(origin.requests.count == 1)

@@ -67,16 +67,37 @@ final class OutboxBench: Sendable {
 
     /// Registers the addition.
     func register() async {
-        await outbox.register(Add.self, patching: store, at: \.key) { command, number in
-            number += command.amount
-        } perform: { [origin] command, delivery in
-            try await origin.perform(command, delivery)
-        }
+        await outbox.register(
+            Add.self, patching: store, at: \.key, patch: { command, number in number += command.amount },
+            perform: { [origin] command, delivery in try await origin.perform(command, delivery) })
     }
 
     /// Sets the first contents, which the origin does not know.
-    func fill() async {
-        for key in 1...4 { await store[key].update(0) }
+    func fill() async { for key in 1...4 { await store[key].update(0) } }
+
+    /// Sets the first contents, and registers the addition.
+    func prepare() async {
+        await fill()
+        await register()
+    }
+
+    /// Registers the addition.
+    func registered() async -> OutboxBench {
+        await register()
+        return self
+    }
+
+    /// Registers the addition, and starts the outbox.
+    func started() async -> OutboxBench {
+        await register()
+        outbox.start()
+        return self
+    }
+
+    /// Sets the first contents, and registers the addition.
+    func prepared() async -> OutboxBench {
+        await prepare()
+        return self
     }
 
     /// The content of a key, without a fetch of valid content.
@@ -109,9 +130,7 @@ final class OutboxEvents: Sendable {
     func count(_ text: String) -> Int { texts.count { $0.hasPrefix(text) } }
 
     /// The error of an event that did not come.
-    struct Missing: Error, CustomStringConvertible {
-        var description: String
-    }
+    struct Missing: Error, CustomStringConvertible { var description: String }
 
     /// Waits for an event whose description begins with this text.
     func first(_ text: String, count: Int = 1) async throws {

@@ -15,9 +15,7 @@ struct OutboxBoundsTests {
     /// The number of deliveries in an hour of failures.
     private func deliveries(retryAfter: Duration?) async throws -> Int {
         let refusal = Refusal(failureKind: .transient, retryAfter: retryAfter)
-        let bench = try OutboxBench(origin: ScriptedDeliveries { _ in .failure(refusal) })
-        await bench.register()
-        bench.outbox.start()
+        let bench = try await OutboxBench(origin: ScriptedDeliveries { _ in .failure(refusal) }).started()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         let end = bench.time.now.advanced(by: .seconds(3_600))
         var attempt = 0
@@ -43,9 +41,7 @@ struct OutboxBoundsTests {
 
     @Test func `C24: a delay that began while the clock was ahead ends at the limit, however short the launches are`() async throws {
         let refusal = Refusal(failureKind: .transient, retryAfter: .seconds(3_600))
-        let former = try OutboxBench(origin: ScriptedDeliveries(.failure(refusal)))
-        await former.register()
-        former.outbox.start()
+        let former = try await OutboxBench(origin: ScriptedDeliveries(.failure(refusal))).started()
         try await former.outbox.submit(Add(key: 1, amount: 5))
         try await former.events.first("attempt 1 failed")
         await former.outbox.core.shutDown()
@@ -53,25 +49,19 @@ struct OutboxBoundsTests {
         let date = former.time.date.addingTimeInterval(-365 * 86_400)
         for minutes in [0, 40] {
             let time = ManualTime(date: date.addingTimeInterval(Double(minutes * 60)))
-            let launch = try OutboxBench(in: former.directory, time: time)
-            await launch.register()
-            launch.outbox.start()
+            let launch = try await OutboxBench(in: former.directory, time: time).started()
             try await time.sleepers(atLeast: 1, timeout: .seconds(600))
             #expect(launch.origin.startedCount == 0)
             await launch.outbox.core.shutDown()
         }
-        let last = try OutboxBench(in: former.directory, time: ManualTime(date: date.addingTimeInterval(3_601)))
-        await last.register()
-        last.outbox.start()
+        let last = try await OutboxBench(in: former.directory, time: ManualTime(date: date.addingTimeInterval(3_601))).started()
         try await last.settled()
         #expect(last.origin.commands == [Add(key: 1, amount: 5)])
     }
 
     @Test func `C24: a delay that an origin asks for ends at the limit, also after a restart`() async throws {
         let refusal = Refusal(failureKind: .transient, retryAfter: .seconds(Int64(Int32.max)))
-        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(refusal), .failure(refusal)))
-        await bench.register()
-        bench.outbox.start()
+        let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(refusal), .failure(refusal))).started()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("attempt 1 failed")
         try await bench.time.sleepers(atLeast: 1, timeout: .seconds(600))
@@ -80,9 +70,7 @@ struct OutboxBoundsTests {
         await bench.outbox.core.shutDown()
         // The clock was set back by ten years before the next launch.
         let later = ManualTime(date: bench.time.date.addingTimeInterval(-3_650 * 86_400))
-        let again = try OutboxBench(in: bench.directory, time: later)
-        await again.register()
-        again.outbox.start()
+        let again = try await OutboxBench(in: bench.directory, time: later).started()
         try await later.sleepers(atLeast: 1, timeout: .seconds(600))
         #expect(again.origin.startedCount == 0)
         later.advance(by: .seconds(3_600))
@@ -146,9 +134,7 @@ struct OutboxBoundsTests {
         for key in 1...2 { try await bench.outbox.submit(Add(key: key, amount: 5)) }
         try await bench.events.first("attempt 1 failed", count: 2)
         await bench.outbox.core.shutDown()
-        let again = try OutboxBench(in: bench.directory, time: bench.time)
-        await again.register()
-        again.outbox.start()
+        let again = try await OutboxBench(in: bench.directory, time: bench.time).started()
         try await again.events.first("delivered")
         #expect(again.origin.commands.map(\.key) == [1])
         #expect(await again.state.commands.map(\.attempts) == [1])
@@ -197,20 +183,16 @@ struct OutboxBoundsTests {
         func launch(registersAppends: Bool = true) async throws -> Outbox {
             let store = Store(cacher: MemoryCacher<String, String>()) { (key: String) in key }
             let outbox = try Outbox(directory: directory.file("outbox"), time: ManualTime())
-            await outbox.register(CreateNote.self, creating: store, at: \.id) {
-                $0.text
-            } perform: { command, _ in
-                Created("real-\(command.id)", content: command.text)
-            }
+            await outbox.register(
+                CreateNote.self, creating: store, at: \.id, content: { $0.text },
+                perform: { command, _ in Created("real-\(command.id)", content: command.text) })
             if registersAppends { await registerAppends(outbox, store) }
             return outbox
         }
         func registerAppends(_ outbox: Outbox, _ store: Store<String, String>) async {
-            await outbox.register(AppendText.self, patching: store, at: \.note) {
-                $1 += $0.text
-            } perform: { command, _ in
-                performed.update { $0.append("\(command.note) \(command.text)") }
-            }
+            await outbox.register(
+                AppendText.self, patching: store, at: \.note, patch: { $1 += $0.text },
+                perform: { command, _ in performed.update { $0.append("\(command.note) \(command.text)") } })
         }
         do {
             let outbox = try await launch()
@@ -246,10 +228,7 @@ struct OutboxBoundsTests {
         let text = String(repeating: "a", count: 300_000)
         let store = Store(cacher: MemoryCacher<String, String>()) { (key: String) in key }
         var outbox = try Outbox(directory: directory.url, policy: .default)
-        await outbox.register(AppendText.self, patching: store, at: \.note) {
-            $1 += $0.text
-        } perform: { _, _ in
-        }
+        await outbox.register(AppendText.self, patching: store, at: \.note, patch: { $1 += $0.text }, perform: { _, _ in })
         for _ in 0..<20 { _ = try await outbox.cancel(outbox.submit(AppendText(note: "a", text: text))) }
         #expect(await outbox.core.log.byteCount < OutboxCore.compactedSize + 2 * text.utf8.count)
         // Commands that still count are not written again and again.
@@ -334,9 +313,7 @@ struct OutboxBoundsTests {
         try await bench.outbox.submit(Add(key: 1, amount: 6))
         try await bench.origin.started(count: 1, timeout: .seconds(600))
         await bench.outbox.core.shutDown()
-        let next = try OutboxBench(in: bench.directory)
-        await next.register()
-        next.outbox.start()
+        let next = try await OutboxBench(in: bench.directory).started()
         try await next.outbox.submit(Add(key: 2, amount: 7))
         try await next.events.first("delivered")
         #expect(next.origin.commands == [Add(key: 2, amount: 7)])
@@ -365,9 +342,7 @@ struct OutboxBoundsTests {
         try await bench.origin.started(count: 2, timeout: .seconds(600))
         #expect(try await bench.outbox.clear() == 1)
         await bench.outbox.core.shutDown()
-        let next = try OutboxBench(in: bench.directory)
-        await next.register()
-        next.outbox.start()
+        let next = try await OutboxBench(in: bench.directory).started()
         try await next.outbox.submit(Add(key: 1, amount: 7))
         try await next.events.first("delivered")
         bench.origin.release()

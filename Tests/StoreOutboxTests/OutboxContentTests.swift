@@ -38,8 +38,7 @@ struct OutboxContentTests {
         #expect(try await bench.value() == 15)
         try await bench.settled()
         #expect(try await bench.saved()?.content == 15)
-        let again = try OutboxBench(in: bench.directory)
-        await again.register()
+        let again = try await OutboxBench(in: bench.directory).registered()
         #expect(try await again.value() == 15)
         #expect(again.origin.startedCount == 0)
     }
@@ -57,10 +56,7 @@ struct OutboxContentTests {
 
     @Test func `O7: a command is not applied to a record that names it and was read before the registration of its type`() async throws {
         let bench = try await OutboxBench(in: directory(saved: 15, isNamed: true))
-        await bench.outbox.register(Draft.self, patching: bench.store, at: \.key) {
-            $1 = $0.value
-        } perform: { _, _ in
-        }
+        await bench.outbox.register(Draft.self, patching: bench.store, at: \.key, patch: { $1 = $0.value }, perform: { _, _ in })
         #expect(try await bench.value() == 15)
         await bench.register()
         #expect(try await bench.value() == 15)
@@ -77,15 +73,12 @@ struct OutboxContentTests {
     @Test func `O6, O7: a delivered command that cannot be decoded stays in the log until a program folds its change`() async throws {
         let place = try await directory(saved: 10, isNamed: false)
         let other = try OutboxBench(in: place)
-        await other.outbox.register(OtherAdd.self, patching: other.store, at: \.key) {
-            $1 += $0.amounts.count
-        } perform: { _, _ in
-        }
+        await other.outbox.register(
+            OtherAdd.self, patching: other.store, at: \.key, patch: { $1 += $0.amounts.count }, perform: { _, _ in })
         #expect(other.events.count("cannot decode add") > 0)
         #expect(await !other.outbox.core.isEmpty)
         await other.outbox.core.shutDown()
-        let bench = try OutboxBench(in: place)
-        await bench.register()
+        let bench = try await OutboxBench(in: place).registered()
         #expect(try await bench.value() == 15)
         try await bench.settled()
         #expect(try await bench.saved()?.content == 15)
@@ -111,10 +104,7 @@ struct OutboxContentTests {
         let (files, other) = (cacher(), cacher())
         let store = Store(cacher: TieredCacher(over: files), time: ManualTime()) { _ in 0 }
         let outbox = try Outbox(directory: directory.file("outbox"))
-        await outbox.register(Add.self, patching: store, at: \.key) {
-            $1 += $0.amount
-        } perform: { _, _ in
-        }
+        await outbox.register(Add.self, patching: store, at: \.key, patch: { $1 += $0.amount }, perform: { _, _ in })
         await store[1].update(10)
         _ = try await files.load(param: 1)
         let id = try await isKnown ? outbox.submit(Add(key: 1, amount: 5)) : UUID()
@@ -175,11 +165,8 @@ struct OutboxContentTests {
             return .success(())
         }
         #expect(try await bench.value() == 0)
-        await bench.outbox.register(Raise.self, patching: bench.store, at: \.key) {
-            $1 = max($1, $0.value)
-        } perform: {
-            try await raising.perform($0, $1)
-        }
+        await bench.outbox.register(
+            Raise.self, patching: bench.store, at: \.key, patch: { $1 = max($1, $0.value) }, perform: { try await raising.perform($0, $1) })
         let observer = RecordingObserver(bench.store[1].publish())
         _ = try await observer.next { $0.content == 0 }
         raising.hold()
@@ -202,8 +189,7 @@ struct OutboxContentTests {
 
     @Test func `O7: content that was fetched during a delivery may contain the change, and is fetched again`() async throws {
         let origin = WatchedState(0)
-        let bench = try OutboxBench(fetcher: ScriptedFetcher { _ in .success(origin.current) })
-        await bench.register()
+        let bench = try await OutboxBench(fetcher: ScriptedFetcher { _ in .success(origin.current) }).registered()
         #expect(try await bench.value() == 0)
         bench.origin.hold()
         bench.outbox.start()
@@ -223,11 +209,8 @@ struct OutboxContentTests {
         let store = Store(cacher: MemoryCacher<Int, Int>(), fetcher: feed, time: ManualTime())
         let origin = ScriptedDeliveries<Add, Void> { _ in .success(()) }
         let outbox = try Outbox(directory: TemporaryDirectory().file("outbox"), time: ManualTime())
-        await outbox.register(Add.self, patching: store, at: \.key) {
-            $1 += $0.amount
-        } perform: {
-            try await origin.perform($0, $1)
-        }
+        await outbox.register(
+            Add.self, patching: store, at: \.key, patch: { $1 += $0.amount }, perform: { try await origin.perform($0, $1) })
         let observer = RecordingObserver(store[1].publish())
         try await feed.send(.content(10), timeout: .seconds(600))
         origin.hold()
@@ -247,11 +230,7 @@ struct OutboxContentTests {
     @Test func `O7: content that the origin responds with replaces the change, and nothing is fetched`() async throws {
         let bench = try OutboxBench()
         await bench.store[1].update(10)
-        await bench.outbox.register(Add.self, patching: bench.store, at: \.key) {
-            $1 += $0.amount
-        } perform: { _, _ in
-            1_000
-        }
+        await bench.outbox.register(Add.self, patching: bench.store, at: \.key, patch: { $1 += $0.amount }, perform: { _, _ in 1_000 })
         let observer = RecordingObserver(bench.store[1].publish())
         _ = try await observer.next { $0.content == 10 }
         try await bench.outbox.submit(Add(key: 1, amount: 5))
@@ -269,10 +248,8 @@ struct OutboxContentTests {
             cacher: FileCacher<Int, Int>(directory: bench.directory.file("totals")),
             fetcher: ScriptedFetcher<Int, Int> { _ in .success(100) })
         let patch = CommandPatch<Add>(totals, at: { _ in 0 }) { $1 += $0.amount }
-        await bench.outbox.register(Add.self, patching: bench.store, at: \.key, and: [patch]) {
-            $1 += $0.amount
-        } perform: { _, _ in
-        }
+        await bench.outbox.register(
+            Add.self, patching: bench.store, at: \.key, and: [patch], patch: { $1 += $0.amount }, perform: { _, _ in })
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         #expect(try await bench.value() == 5)
         #expect(try await totals[0].requireData() == 105)
@@ -303,11 +280,7 @@ struct OutboxContentTests {
         let store = Store(cacher: cacher, fetcher: fetcher, time: ManualTime())
         let directory = try TemporaryDirectory()
         let outbox = try Outbox(directory: directory.file("outbox"), time: ManualTime())
-        await outbox.register(CreateNote.self, creating: store, at: \.id) {
-            $0.text
-        } perform: { _, _ in
-            Created("42")
-        }
+        await outbox.register(CreateNote.self, creating: store, at: \.id, content: { $0.text }, perform: { _, _ in Created("42") })
         cacher.hold(.load)
         fetcher.hold()
         let observer = RecordingObserver(store["t"].publish(forceRefresh: true))

@@ -40,11 +40,8 @@ struct OutboxCornerTests {
     }
 
     private func registerDrafts() async {
-        await outbox.register(NoteDraft.self, creating: store, at: \.id) {
-            $0.text
-        } perform: { draft, _ in
-            Created("real-\(draft.id)")
-        }
+        await outbox.register(
+            NoteDraft.self, creating: store, at: \.id, content: { $0.text }, perform: { draft, _ in Created("real-\(draft.id)") })
     }
 
     @Test func `O8, O9: a creation that supersedes a creation of the same entity shows its own content, and leaves no patch behind`()
@@ -103,11 +100,8 @@ struct OutboxCornerTests {
         }
         own.withLock { $0 = store }
         defer { own.withLock { $0 = nil } }
-        await outbox.register(NoteDraft.self, creating: store, at: \.id) {
-            $0.text
-        } perform: { draft, _ in
-            Created("real-\(draft.id)")
-        }
+        await outbox.register(
+            NoteDraft.self, creating: store, at: \.id, content: { $0.text }, perform: { draft, _ in Created("real-\(draft.id)") })
         outbox.start()
         try await outbox.submit(NoteDraft(id: "t", text: "a"))
         try await until { await outbox.core.isEmpty }
@@ -120,10 +114,9 @@ struct OutboxCornerTests {
         let columns = Store(cacher: MemoryCacher<Int, [String]>()) { (_: Int) in ["a", "b"] }
         _ = try await columns[1].requireData()
         let append = CommandPatch<MoveCard>(columns, at: \.to) { $1.append($0.card) }
-        await outbox.register(MoveCard.self, patching: columns, at: \.from, and: [append]) { move, column in
-            column.removeAll { $0 == move.card }
-        } perform: { _, _ in
-        }
+        await outbox.register(
+            MoveCard.self, patching: columns, at: \.from, and: [append], patch: { move, column in column.removeAll { $0 == move.card } },
+            perform: { _, _ in })
         try await outbox.submit(MoveCard(card: "a", from: 1, to: 1))
         #expect(try await columns[1].requireData() == ["b", "a"])
         outbox.start()

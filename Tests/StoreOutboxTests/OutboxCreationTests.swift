@@ -20,9 +20,7 @@ struct AppendText: Command, Hashable {
     var note: String
     var text: String
 
-    func replacing(_ identifiers: IdentifierReplacement) -> AppendText {
-        AppendText(note: identifiers[note], text: text)
-    }
+    func replacing(_ identifiers: IdentifierReplacement) -> AppendText { AppendText(note: identifiers[note], text: text) }
 }
 
 /// Links two notes. No command can be encoded while the switch is on.
@@ -34,9 +32,7 @@ private struct LinkNotes: Command, Hashable {
 
     private enum CodingKeys: String, CodingKey { case from, to }
 
-    func replacing(_ identifiers: IdentifierReplacement) -> LinkNotes {
-        LinkNotes(from: identifiers[from], to: identifiers[to])
-    }
+    func replacing(_ identifiers: IdentifierReplacement) -> LinkNotes { LinkNotes(from: identifiers[from], to: identifiers[to]) }
 
     func encode(to encoder: any Encoder) throws {
         if Self.isBroken.withLock({ $0 }) { throw Offline() }
@@ -72,22 +68,23 @@ struct OutboxCreationTests {
             self.directory = directory
             self.creating = creating
             self.appending = appending
-            store = Store(
-                cacher: TieredCacher(over: FileCacher(directory: directory.file("notes"))), fetcher: fetcher, time: time)
+            store = Store(cacher: TieredCacher(over: FileCacher(directory: directory.file("notes"))), fetcher: fetcher, time: time)
             outbox = try Outbox(directory: directory.file("outbox"), time: time, onEvent: events.append)
         }
 
         func register() async {
-            await outbox.register(CreateNote.self, creating: store, at: \.id) {
-                $0.text
-            } perform: { [creating] in
-                try await creating.perform($0, $1)
-            }
-            await outbox.register(AppendText.self, patching: store, at: \.note) {
-                $1 += $0.text
-            } perform: { [appending] in
-                try await appending.perform($0, $1)
-            }
+            await outbox.register(
+                CreateNote.self, creating: store, at: \.id, content: { $0.text },
+                perform: { [creating] in try await creating.perform($0, $1) })
+            await outbox.register(
+                AppendText.self, patching: store, at: \.note, patch: { $1 += $0.text },
+                perform: { [appending] in try await appending.perform($0, $1) })
+        }
+
+        /// Registers both commands.
+        func registered() async -> Notes {
+            await register()
+            return self
         }
 
         func settled() async throws {
@@ -101,8 +98,7 @@ struct OutboxCreationTests {
     }
 
     @Test func `O8: the content of a temporary key is not saved`() async throws {
-        let notes = try Notes()
-        await notes.register()
+        let notes = try await Notes().registered()
         try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
         #expect(try await notes.store["t"].requireData() == "a")
         try await notes.store.waitUntilSaved()
@@ -113,8 +109,7 @@ struct OutboxCreationTests {
     }
 
     @Test func `O8: an entity is shown under its temporary key, and moves with its observers to the real one`() async throws {
-        let notes = try Notes()
-        await notes.register()
+        let notes = try await Notes().registered()
         try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
         try await notes.outbox.submit(AppendText(note: "t", text: "b"))
         #expect(try await notes.store["t"].requireData() == "ab")
@@ -160,16 +155,14 @@ struct OutboxCreationTests {
     }
 
     @Test func `O8: the temporary key and its replacement survive restarts`() async throws {
-        let notes = try Notes()
-        await notes.register()
+        let notes = try await Notes().registered()
         try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
         try await notes.outbox.submit(AppendText(note: "t", text: "b"))
         await notes.store["t"].clear()
         #expect(try await notes.store["t"].requireData() == "ab")
         // Two running processes would need a shared directory for their records.
         await notes.outbox.core.shutDown()
-        let again = try Notes(in: notes.directory)
-        await again.register()
+        let again = try await Notes(in: notes.directory).registered()
         #expect(try await again.store["t"].requireData() == "ab")
         again.appending.hold()
         again.outbox.start()
@@ -177,8 +170,7 @@ struct OutboxCreationTests {
         await again.outbox.core.shutDown()
         // A save ends with its process; that of the former launch must not overwrite the record of the next one.
         try await again.store.waitUntilSaved()
-        let third = try Notes(in: notes.directory)
-        await third.register()
+        let third = try await Notes(in: notes.directory).registered()
         #expect(try await third.store["t"].requireData() == "ab")
         #expect(try await third.store["42-t"].requireData() == "ab")
         try await third.outbox.submit(AppendText(note: "t", text: "c"))
@@ -190,15 +182,13 @@ struct OutboxCreationTests {
     }
 
     @Test func `O8, O14: the replacement of a temporary key outlives its command, a compaction and a restart`() async throws {
-        let notes = try Notes()
-        await notes.register()
+        let notes = try await Notes().registered()
         try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
         notes.outbox.start()
         try await notes.settled()
         try await notes.outbox.core.compact()
         await notes.outbox.core.shutDown()
-        let again = try Notes(in: notes.directory)
-        await again.register()
+        let again = try await Notes(in: notes.directory).registered()
         #expect(try await again.store["t"].requireData() == "a")
         try await again.outbox.submit(AppendText(note: "t", text: "b"))
         again.outbox.start()
@@ -208,8 +198,7 @@ struct OutboxCreationTests {
     }
 
     @Test func `C9, O8: observers and callers of a replaced key that come before the registration move to the real key`() async throws {
-        let notes = try Notes()
-        await notes.register()
+        let notes = try await Notes().registered()
         try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
         notes.outbox.start()
         try await notes.settled()
@@ -246,8 +235,7 @@ struct OutboxCreationTests {
         func origin() -> ScriptedDeliveries<CreateNote, Created<String, String>> {
             ScriptedDeliveries { .success(Created($0.command.id, content: content)) }
         }
-        let first = try Notes(creating: origin())
-        await first.register()
+        let first = try await Notes(creating: origin()).registered()
         try await first.outbox.submit(CreateNote(id: "t", text: "a"))
         try await first.outbox.submit(AppendText(note: "t", text: "b"))
         first.appending.hold()
@@ -275,8 +263,7 @@ struct OutboxCreationTests {
     }
 
     @Test func `O8: commands that refer to a created entity are rewritten for its real key, and not for a kept one`() async throws {
-        let notes = try Notes()
-        await notes.register()
+        let notes = try await Notes().registered()
         try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
         try await notes.outbox.submit(AppendText(note: "t", text: "b"))
         let core = notes.outbox.core
@@ -288,10 +275,8 @@ struct OutboxCreationTests {
     }
 
     @Test func `O4, O8, O13: another process that learns of a replaced identifier keeps the identity of the deliveries`() async throws {
-        let notes = try Notes(appending: ScriptedDeliveries(.failure(Offline()), .success(())))
-        await notes.register()
-        let other = try Notes(in: notes.directory)
-        await other.register()
+        let notes = try await Notes(appending: ScriptedDeliveries(.failure(Offline()), .success(()))).registered()
+        let other = try await Notes(in: notes.directory).registered()
         try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
         try await notes.outbox.submit(AppendText(note: "t", text: "b"))
         try await until { await other.outbox.core.machine.pendingCount == 2 }
@@ -315,8 +300,7 @@ struct OutboxCreationTests {
     }
 
     @Test func `O8: commands fail if the creation of their entity fails, and are retried with it`() async throws {
-        let notes = try Notes(creating: ScriptedDeliveries(.failure(Refusal()), .success(Created("7", content: "A"))))
-        await notes.register()
+        let notes = try await Notes(creating: ScriptedDeliveries(.failure(Refusal()), .success(Created("7", content: "A")))).registered()
         let creation = try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
         let append = try await notes.outbox.submit(AppendText(note: "t", text: "b"))
         notes.outbox.start()
@@ -341,14 +325,11 @@ struct OutboxCreationTests {
     }
 
     @Test func `O8, O9: commands fail if the creation of their entity is superseded by that of another entity`() async throws {
-        let notes = try Notes()
-        await notes.register()
+        let notes = try await Notes().registered()
         let sketches = ScriptedDeliveries<Sketch, Created<String, String>> { .success(Created("real-\($0.command.id)")) }
-        await notes.outbox.register(Sketch.self, creating: notes.store, at: \.id, lane: { _ in "sketches" }) { _ in
-            ""
-        } perform: {
-            try await sketches.perform($0, $1)
-        }
+        await notes.outbox.register(
+            Sketch.self, creating: notes.store, at: \.id, lane: { _ in "sketches" }, content: { _ in "" },
+            perform: { try await sketches.perform($0, $1) })
         try await notes.outbox.submit(Sketch(id: "a"))
         let toFormer = try await notes.outbox.submit(AppendText(note: "a", text: "x"))
         try await notes.outbox.submit(Sketch(id: "b"))
@@ -372,9 +353,7 @@ struct OutboxCreationTests {
     @Test(arguments: [false, true])
     func `O17: a command cannot be replaced by one that would wait for itself`(_ sharesLane: Bool) async throws {
         let notes = try Notes()
-        await notes.outbox.register(
-            CreateChild.self, creating: notes.store, at: \.id, lane: { sharesLane ? "notes" : $0.id }
-        ) {
+        await notes.outbox.register(CreateChild.self, creating: notes.store, at: \.id, lane: { sharesLane ? "notes" : $0.id }) {
             $0.parent
         } perform: { command, _ in
             Created("42-\(command.id)")
@@ -419,8 +398,7 @@ struct OutboxCreationTests {
     }
 
     @Test func `O8, O15: the commands of a created entity are found under its temporary key, too`() async throws {
-        let notes = try Notes()
-        await notes.register()
+        let notes = try await Notes().registered()
         try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
         let temporary = notes.outbox.pending(for: notes.store["t"])
         var states = temporary.makeAsyncIterator()
@@ -441,17 +419,14 @@ struct OutboxCreationTests {
 
     // MARK: Creations that have failed or were taken back
 
-    private func isNotCreated(_ error: (any Error)?) -> Bool {
-        (error as? StoreError)?.code.rawValue == "entityNotCreated"
-    }
+    private func isNotCreated(_ error: (any Error)?) -> Bool { (error as? StoreError)?.code.rawValue == "entityNotCreated" }
 
     /// The end of a creation before its delivery succeeds.
     enum Ending: CaseIterable { case failed, discarded, canceled, cleared, replaced }
 
     @Test(arguments: Ending.allCases)
     func `O8: a temporary key is not fetched after its creation has ended without an entity`(_ ending: Ending) async throws {
-        let notes = try Notes(creating: ScriptedDeliveries { _ in .failure(Refusal()) })
-        await notes.register()
+        let notes = try await Notes(creating: ScriptedDeliveries { _ in .failure(Refusal()) }).registered()
         let creation = try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
         let observer = RecordingObserver(notes.store["t"].publish())
         try await observer.next { $0.content == "a" }
@@ -481,14 +456,12 @@ struct OutboxCreationTests {
     }
 
     @Test func `O8: the key of a failed creation is not fetched in the next launch, and has content after a retry`() async throws {
-        let notes = try Notes(creating: ScriptedDeliveries { _ in .failure(Refusal()) })
-        await notes.register()
+        let notes = try await Notes(creating: ScriptedDeliveries { _ in .failure(Refusal()) }).registered()
         let creation = try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
         notes.outbox.start()
         try await notes.events.first("failed", count: 1)
         await notes.outbox.core.shutDown()
-        let again = try Notes(in: notes.directory)
-        await again.register()
+        let again = try await Notes(in: notes.directory).registered()
         let observer = RecordingObserver(again.store["t"].publish())
         let state = try await observer.next { $0.error != nil }
         #expect(state.content == nil && isNotCreated(state.error))
@@ -498,8 +471,7 @@ struct OutboxCreationTests {
     }
 
     @Test func `O8: a command is refused if the creation of its entity was taken back`() async throws {
-        let notes = try Notes(creating: ScriptedDeliveries { _ in .failure(Refusal()) })
-        await notes.register()
+        let notes = try await Notes(creating: ScriptedDeliveries { _ in .failure(Refusal()) }).registered()
         let canceled = try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
         #expect(try await notes.outbox.cancel(canceled) == .canceled)
         let failed = try await notes.outbox.submit(CreateNote(id: "u", text: "a"))
@@ -517,8 +489,7 @@ struct OutboxCreationTests {
         #expect(isNotCreated(error))
         // The log knows the key in the next launch.
         await notes.outbox.core.shutDown()
-        let again = try Notes(in: notes.directory)
-        await again.register()
+        let again = try await Notes(in: notes.directory).registered()
         await #expect(throws: StoreError.self) { try await again.outbox.submit(AppendText(note: "t", text: "b")) }
         // Another creation may use the key.
         try await again.outbox.submit(CreateNote(id: "t", text: "c"))

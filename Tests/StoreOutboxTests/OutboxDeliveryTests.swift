@@ -15,8 +15,7 @@ struct OutboxDeliveryTests {
         policy.concurrentLanes = 2
         let bench = try OutboxBench(policy: policy)
         bench.origin.hold()
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         for amount in 1...3 { for key in 1...3 { try await bench.outbox.submit(Add(key: key, amount: amount)) } }
         bench.outbox.start()
         try await bench.origin.started(count: 2, timeout: .seconds(600))
@@ -36,8 +35,7 @@ struct OutboxDeliveryTests {
                 if delivery.command.key == 1 { try await untilCanceled() }
                 return .success(())
             })
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 1))
         try await bench.outbox.submit(Add(key: 2, amount: 1))
@@ -46,16 +44,13 @@ struct OutboxDeliveryTests {
     }
 
     @Test func `O4: all deliveries of a command have one identity, even after a restart`() async throws {
-        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Offline()), .failure(Offline())))
-        await bench.fill()
-        await bench.register()
+        let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(Offline()), .failure(Offline()))).prepared()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("attempt 1 failed")
         bench.time.advance(by: .seconds(10))
         try await bench.events.first("attempt 2 failed")
-        let again = try OutboxBench(in: bench.directory, time: bench.time)
-        await again.register()
+        let again = try await OutboxBench(in: bench.directory, time: bench.time).registered()
         await bench.outbox.core.shutDown()
         again.time.advance(by: .seconds(1_000))
         again.outbox.start()
@@ -71,8 +66,7 @@ struct OutboxDeliveryTests {
 
     @Test func `O5: a transient failure is repeated after a growing delay, and never becomes permanent`() async throws {
         let bench = try OutboxBench(origin: ScriptedDeliveries { _ in .failure(Refusal(failureKind: .transient, attempts: 5)) })
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         for attempt in 1...12 {
@@ -93,9 +87,7 @@ struct OutboxDeliveryTests {
         async throws
     {
         let refusal = Refusal(failureKind: .transient, retryAfter: .seconds(100))
-        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(refusal)))
-        await bench.fill()
-        await bench.register()
+        let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(refusal))).prepared()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("attempt 1 failed")
@@ -103,17 +95,13 @@ struct OutboxDeliveryTests {
         await bench.outbox.core.shutDown()
         // The same moment on the wall clock, with another monotonic clock.
         let later = ManualTime(date: bench.time.date.addingTimeInterval(40), now: MonotonicInstant(nanoseconds: 5))
-        let again = try OutboxBench(in: bench.directory, time: later)
-        await again.register()
-        again.outbox.start()
+        let again = try await OutboxBench(in: bench.directory, time: later).started()
         try await later.sleepers(atLeast: 1, timeout: .seconds(600))
         #expect(later.nextDeadline == later.now.advanced(by: .seconds(60)))
         await again.outbox.core.shutDown()
         // A clock that was set back a year prolongs nothing.
         let earlier = ManualTime(date: bench.time.date.addingTimeInterval(-366 * 86_400))
-        let third = try OutboxBench(in: bench.directory, time: earlier)
-        await third.register()
-        third.outbox.start()
+        let third = try await OutboxBench(in: bench.directory, time: earlier).started()
         try await earlier.sleepers(atLeast: 1, timeout: .seconds(600))
         #expect(earlier.nextDeadline == earlier.now.advanced(by: .seconds(100)))
         earlier.advance(by: .seconds(100))
@@ -126,8 +114,7 @@ struct OutboxDeliveryTests {
         let bench = try OutboxBench(
             origin: ScriptedDeliveries(
                 .failure(Offline()), .failure(Refusal(failureKind: .transient, retryAfter: .seconds(100))), .success(()), .success(())))
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         bench.outbox.start(deliveringOn: trigger)
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("attempt 1 failed")
@@ -143,8 +130,7 @@ struct OutboxDeliveryTests {
 
     @Test func `O5: a fatal failure stops all lanes until resume`() async throws {
         let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal(failureKind: .fatal)), .success(()), .success(())))
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         bench.outbox.start()
         try await bench.events.first("stopped")
@@ -163,8 +149,7 @@ struct OutboxDeliveryTests {
         (policy.afterFailure, policy.concurrentLanes) = (rule, 1)
         let bench = try OutboxBench(
             policy: policy, origin: ScriptedDeliveries(.failure(Refusal()), .success(()), .success(()), .success(())))
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         let refused = try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.outbox.submit(Add(key: 1, amount: 7))
         bench.outbox.start()
@@ -185,9 +170,7 @@ struct OutboxDeliveryTests {
     }
 
     @Test func `O4, O5: a failed command is replaced under a new identity`() async throws {
-        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()), .success(())))
-        await bench.fill()
-        await bench.register()
+        let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()), .success(()))).prepared()
         let refused = try await bench.outbox.submit(Add(key: 1, amount: 5))
         bench.outbox.start()
         try await bench.events.first("failed")
@@ -199,9 +182,7 @@ struct OutboxDeliveryTests {
     }
 
     @Test func `O5: a delivery that throws a cancellation of its own is repeated like after a transient failure`() async throws {
-        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(CancellationError()), .success(())))
-        await bench.fill()
-        await bench.register()
+        let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(CancellationError()), .success(()))).prepared()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("attempt 1 failed")
@@ -214,8 +195,7 @@ struct OutboxDeliveryTests {
         policy.concurrentLanes = 1
         let bench = try OutboxBench(policy: policy, origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) })
         bench.origin.hold()
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.outbox.submit(Add(key: 1, amount: 7))
@@ -237,19 +217,12 @@ struct OutboxDeliveryTests {
     // MARK: Undecodable commands
 
     @Test func `O6: a command of an unregistered type waits unchanged, and blocks only its own lane`() async throws {
-        let bench = try OutboxBench()
-        await bench.fill()
-        await bench.register()
-        await bench.outbox.register(Draft.self, patching: bench.store, at: \.key) {
-            $1 = $0.value
-        } perform: { _, _ in
-        }
+        let bench = try await OutboxBench().prepared()
+        await bench.outbox.register(Draft.self, patching: bench.store, at: \.key, patch: { $1 = $0.value }, perform: { _, _ in })
         try await bench.outbox.submit(Draft(key: 1, value: 100))
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.outbox.submit(Add(key: 2, amount: 5))
-        let again = try OutboxBench(in: bench.directory)
-        await again.register()
-        again.outbox.start()
+        let again = try await OutboxBench(in: bench.directory).started()
         try await again.events.first("delivered")
         try await again.events.first("cannot decode draft")
         #expect(again.origin.commands.map(\.key) == [2])
@@ -257,11 +230,8 @@ struct OutboxDeliveryTests {
         #expect(await again.state.commands.map(\.status) == [.undecodable, .pending])
         // Registered after the start.
         let drafts = ScriptedDeliveries<Draft, Void> { _ in .success(()) }
-        await again.outbox.register(Draft.self, patching: again.store, at: \.key) {
-            $1 = $0.value
-        } perform: {
-            try await drafts.perform($0, $1)
-        }
+        await again.outbox.register(
+            Draft.self, patching: again.store, at: \.key, patch: { $1 = $0.value }, perform: { try await drafts.perform($0, $1) })
         #expect(try await again.value() == 105)
         try await again.settled()
         #expect(drafts.commands == [Draft(key: 1, value: 100)])
@@ -281,17 +251,13 @@ struct OutboxDeliveryTests {
     }
 
     @Test func `O6: an older command is migrated, and a newer one waits`() async throws {
-        let bench = try OutboxBench()
-        await bench.fill()
-        await bench.register()
+        let bench = try await OutboxBench().prepared()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         let newer = try OutboxBench(in: bench.directory)
         let performed = Lock<[NewAdd]>([])
-        await newer.outbox.register(NewAdd.self, patching: newer.store, at: \.key) { command, number in
-            number += command.amounts.reduce(0, +)
-        } perform: { command, _ in
-            performed.withLock { $0.append(command) }
-        }
+        await newer.outbox.register(
+            NewAdd.self, patching: newer.store, at: \.key, patch: { command, number in number += command.amounts.reduce(0, +) },
+            perform: { command, _ in performed.withLock { $0.append(command) } })
         #expect(try await newer.value() == 5)
         try await newer.outbox.submit(NewAdd(key: 2, amounts: [1, 2]))
         newer.outbox.start()
@@ -303,9 +269,7 @@ struct OutboxDeliveryTests {
         let writer = try OutboxBench(in: fresh)
         await writer.outbox.register(NewAdd.self) { _, _ in }
         let id = try await writer.outbox.submit(NewAdd(key: 2, amounts: [1, 2]))
-        let older = try OutboxBench(in: fresh)
-        await older.register()
-        older.outbox.start()
+        let older = try await OutboxBench(in: fresh).started()
         try await older.outbox.submit(Add(key: 4, amount: 1))
         try await older.events.first("delivered")
         #expect(older.origin.commands.map(\.key) == [4])
@@ -320,11 +284,8 @@ struct OutboxDeliveryTests {
         let bench = try OutboxBench()
         let drafts = ScriptedDeliveries<Draft, Void> { _ in .success(()) }
         drafts.hold()
-        await bench.outbox.register(Draft.self, patching: bench.store, at: \.key) {
-            $1 = $0.value
-        } perform: {
-            try await drafts.perform($0, $1)
-        }
+        await bench.outbox.register(
+            Draft.self, patching: bench.store, at: \.key, patch: { $1 = $0.value }, perform: { try await drafts.perform($0, $1) })
         for value in 1...3 { try await bench.outbox.submit(Draft(key: 1, value: value)) }
         try await bench.outbox.submit(Draft(key: 2, value: 9))
         #expect(await bench.state.pendingCount == 2)
@@ -353,10 +314,8 @@ struct OutboxDeliveryTests {
     @Test func `O9: the change of a superseded command to another key is no longer shown`() async throws {
         let bench = try OutboxBench()
         await bench.fill()
-        await bench.outbox.register(Selection.self, patching: bench.store, at: \.key, lane: { _ in "selections" }) {
-            $1 = 9
-        } perform: { _, _ in
-        }
+        await bench.outbox.register(
+            Selection.self, patching: bench.store, at: \.key, lane: { _ in "selections" }, patch: { $1 = 9 }, perform: { _, _ in })
         try await bench.outbox.submit(Selection(key: 1))
         #expect(try await bench.value(1) == 9)
         try await bench.outbox.submit(Selection(key: 2))
@@ -365,9 +324,7 @@ struct OutboxDeliveryTests {
     }
 
     @Test func `O11: a pending command is taken back durably, but not after its first attempt`() async throws {
-        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Offline())))
-        await bench.fill()
-        await bench.register()
+        let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(Offline()))).prepared()
         let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
         #expect(try await bench.outbox.cancel(id) == .canceled)
         #expect(try await bench.value() == 0)
@@ -385,9 +342,7 @@ struct OutboxDeliveryTests {
     @Test func `O12: the total size of all commands is limited`() async throws {
         var policy = OutboxPolicy()
         policy.byteLimit = 100
-        let bench = try OutboxBench(policy: policy)
-        await bench.fill()
-        await bench.register()
+        let bench = try await OutboxBench(policy: policy).prepared()
         var accepted = 0
         let error = await #expect(throws: StoreError.self) {
             while accepted < 1_000 {
@@ -406,9 +361,7 @@ struct OutboxDeliveryTests {
 
 extension OutboxDeliveryTests {
     @Test func `a delivery without a response in the script fails its command at once`() async throws {
-        let bench = try OutboxBench(origin: ScriptedDeliveries())
-        await bench.register()
-        bench.outbox.start()
+        let bench = try await OutboxBench(origin: ScriptedDeliveries()).started()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("failed")
         #expect(await bench.state.commands.first?.lastError?.contains("the script has no answer left") == true)

@@ -42,11 +42,15 @@ struct OutboxElementTests {
         }
 
         func register(_ others: [CommandPatch<Like>] = []) async {
-            await outbox.register(Like.self, patching: lists, element: \.row, and: others) { _, row in
-                row.likes += 1
-            } perform: { [origin] command, delivery in
-                _ = try await origin.perform(command, delivery)
-            }
+            await outbox.register(
+                Like.self, patching: lists, element: \.row, and: others, patch: { _, row in row.likes += 1 },
+                perform: { [origin] command, delivery in _ = try await origin.perform(command, delivery) })
+        }
+
+        /// Registers the likes.
+        func registered() async -> Bench {
+            await register()
+            return self
         }
 
         /// Loads a list from the origin.
@@ -87,8 +91,7 @@ struct OutboxElementTests {
     }
 
     @Test func `O18: a command shows in every list that has the element, now and later, and a cancellation takes it back`() async throws {
-        let bench = try Bench()
-        await bench.register()
+        let bench = try await Bench().registered()
         try await bench.load("feed", [1, 5], nextKey: "2")
         try await bench.load("search", [5, 9])
         try await bench.load("other", [3])
@@ -111,8 +114,7 @@ struct OutboxElementTests {
     }
 
     @Test func `O18: a page that brings the element later shows the change`() async throws {
-        let bench = try Bench()
-        await bench.register()
+        let bench = try await Bench().registered()
         try await bench.load("feed", [1], nextKey: "2")
         try await bench.outbox.submit(Like(row: 5))
         bench.pages.enqueue(.page([Row(id: 5)]))
@@ -123,15 +125,13 @@ struct OutboxElementTests {
     @Test func `O18: a search that contains the element shows its change after a restart`() async throws {
         let directory = try TemporaryDirectory()
         do {
-            let bench = try Bench(in: directory)
-            await bench.register()
+            let bench = try await Bench(in: directory).registered()
             try await bench.load("search", [4, 5])
             try await bench.outbox.submit(Like(row: 5))
             try await bench.lists.close()
             try await bench.outbox.close()
         }
-        let bench = try Bench(in: directory)
-        await bench.register()
+        let bench = try await Bench(in: directory).registered()
         #expect(try await bench.saved("search") == [0, 0])
         #expect(try await bench.likes("search") == [0, 1])
         #expect(bench.pages.startedCount == 0)
@@ -141,14 +141,12 @@ struct OutboxElementTests {
         #expect(try await bench.saved("search") == [0, 1])
         #expect(bench.pages.startedCount == 0)
         // The next launch does not apply the change again.
-        let again = try Bench(in: directory)
-        await again.register()
+        let again = try await Bench(in: directory).registered()
         #expect(try await again.likes("search") == [0, 1])
     }
 
     @Test func `O18: a delivered change is saved in each list with the element, and in no other`() async throws {
-        let bench = try Bench()
-        await bench.register()
+        let bench = try await Bench().registered()
         try await bench.load("feed", [1, 5])
         try await bench.load("search", [5])
         try await bench.load("other", [3])
@@ -167,8 +165,7 @@ struct OutboxElementTests {
     }
 
     @Test func `O18: a delivered change saves no list without the element, even an observed one`() async throws {
-        let bench = try Bench()
-        await bench.register()
+        let bench = try await Bench().registered()
         try await bench.load("feed", [5])
         try await bench.load("other", [3])
         let observer = RecordingObserver(bench.lists["other"].publish())
@@ -182,8 +179,7 @@ struct OutboxElementTests {
     }
 
     @Test func `O18: the change is in a hit in memory of a list at rest`() async throws {
-        let bench = try Bench()
-        await bench.register()
+        let bench = try await Bench().registered()
         try await bench.load("feed", [5])
         try await bench.lists.waitUntilSaved()
         try await until("the list is at rest") { bench.lists.lists.engine.state.withLock { $0.live.count == 0 } }
@@ -194,8 +190,7 @@ struct OutboxElementTests {
     }
 
     @Test func `O18: a response from before the delivery does not bring the element back as it was`() async throws {
-        let bench = try Bench()
-        await bench.register()
+        let bench = try await Bench().registered()
         try await bench.load("feed", [1], nextKey: "2")
         bench.pages.hold()
         let request = Task { await bench.lists["feed"].requestNextData() }
@@ -237,11 +232,9 @@ struct OutboxElementTests {
 
     @Test func `O18: the element that the origin returns replaces the change`() async throws {
         let bench = try Bench(origin: ScriptedDeliveries { .success(Row(id: $0.command.row, likes: 40)) })
-        await bench.outbox.register(Like.self, patching: bench.lists, element: \.row) { _, row in
-            row.likes += 1
-        } perform: { [origin = bench.origin] command, delivery in
-            try await origin.perform(command, delivery) ?? Row(id: 0)
-        }
+        await bench.outbox.register(
+            Like.self, patching: bench.lists, element: \.row, patch: { _, row in row.likes += 1 },
+            perform: { [origin = bench.origin] command, delivery in try await origin.perform(command, delivery) ?? Row(id: 0) })
         try await bench.load("feed", [1, 5])
         bench.outbox.start()
         try await bench.outbox.submit(Like(row: 5))
@@ -253,8 +246,7 @@ struct OutboxElementTests {
     @Test func `O18: a command for an element of a linked list changes the entity`() async throws {
         let directory = try TemporaryDirectory()
         let rows = Store<Int, Row>(cacher: MemoryCacher()) { Row(id: $0) }
-        let bench = try Bench(in: directory, links: [.elements(of: rows)])
-        await bench.register()
+        let bench = try await Bench(in: directory, links: [.elements(of: rows)]).registered()
         await rows[5].update(Row(id: 5))
         try await bench.load("feed", [1, 5])
         let id = try await bench.outbox.submit(Like(row: 5))
@@ -268,8 +260,7 @@ struct OutboxElementTests {
     @Test func `E5, O18: a delivered change of a linked element without an entity of its own stays in the list`() async throws {
         let directory = try TemporaryDirectory()
         let rows = Store<Int, Row>(cacher: MemoryCacher()) { Row(id: $0) }
-        let bench = try Bench(in: directory, links: [.elements(of: rows)])
-        await bench.register()
+        let bench = try await Bench(in: directory, links: [.elements(of: rows)]).registered()
         try await bench.load("feed", [1, 5])
         bench.outbox.start()
         try await bench.outbox.submit(Like(row: 5))
@@ -300,8 +291,7 @@ struct OutboxElementTests {
     }
 
     @Test func `O18: clearing the lists keeps the changes of pending commands`() async throws {
-        let bench = try Bench()
-        await bench.register()
+        let bench = try await Bench().registered()
         try await bench.load("feed", [5])
         try await bench.outbox.submit(Like(row: 5))
         try await bench.lists.clear()

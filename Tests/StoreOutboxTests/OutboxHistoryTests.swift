@@ -75,16 +75,12 @@ private final class OutboxHistory {
         }
 
         func register() async {
-            await outbox.register(Append.self, patching: store, at: \.key) {
-                $1.append($0.number)
-            } perform: { [appending] in
-                try await appending.perform($0, $1)
-            }
-            await outbox.register(CreateList.self, creating: store, at: \.key) {
-                [$0.number]
-            } perform: { [creating] in
-                try await creating.perform($0, $1)
-            }
+            await outbox.register(
+                Append.self, patching: store, at: \.key, patch: { $1.append($0.number) },
+                perform: { [appending] in try await appending.perform($0, $1) })
+            await outbox.register(
+                CreateList.self, creating: store, at: \.key, content: { [$0.number] },
+                perform: { [creating] in try await creating.perform($0, $1) })
             outbox.start()
         }
 
@@ -140,8 +136,7 @@ private final class OutboxHistory {
             steps.append("create \(key)")
             created[key] = .some(nil)
             pending.append((try await world.outbox.submit(CreateList(key: key, number: lastNumber)), key, lastNumber))
-        case 6..<11:
-            try await answer()
+        case 6..<11: try await answer()
         case 11:
             steps.append("restart")
             // What the origin holds is canceled with the process.
@@ -176,8 +171,7 @@ private final class OutboxHistory {
             guard let key = keys().randomElement(using: &random) else { return }
             steps.append("clear \(key)")
             await world.store[key].clear()
-        default:
-            try await wait()
+        default: try await wait()
         }
     }
 
@@ -220,8 +214,7 @@ private final class OutboxHistory {
             switch outcome {
             case 0: break
             case 1: fail(command.number)
-            default:
-                pending.removeAll { $0.number == command.number }
+            default: pending.removeAll { $0.number == command.number }
             }
         } else {
             let request = world.creating.heldNumbers[random.below(world.creating.heldCount)]

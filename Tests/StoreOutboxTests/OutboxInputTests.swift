@@ -111,8 +111,7 @@ struct OutboxInputTests {
 
     @Test(arguments: [(0, UInt8(2)), (1, 200)])
     func `O6: a fact of a newer version is reported, survives, and holds its lane alone`(_ place: Int, _ byte: UInt8) async throws {
-        let bench = try OutboxBench()
-        await bench.register()
+        let bench = try await OutboxBench().registered()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.outbox.submit(Add(key: 2, amount: 7))
         let held = try #require(await bench.outbox.commands().first)
@@ -120,9 +119,7 @@ struct OutboxInputTests {
         record[place] = byte
         _ = try OutboxLog(directory: bench.directory.file("outbox")).append([record], durability: .crash)
         for _ in 1...2 {
-            let again = try OutboxBench(in: bench.directory)
-            await again.register()
-            again.outbox.start()
+            let again = try await OutboxBench(in: bench.directory).started()
             try await again.outbox.submit(Add(key: 3, amount: 1))
             try await again.origin.wait(until: { $0.contains(Add(key: 3, amount: 1)) })
             try await until("the other lanes are delivered") { await again.outbox.commands().map(\.id) == [held.id] }
@@ -166,9 +163,7 @@ struct OutboxInputTests {
     }
 
     @Test func `O1, O11: calls on a disk that fails throw, and change nothing`() async throws {
-        let bench = try OutboxBench()
-        await bench.fill()
-        await bench.register()
+        let bench = try await OutboxBench().prepared()
         let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
         try blockLog(of: bench)
         var error = await #expect(throws: StoreError.self) { try await bench.outbox.submit(Add(key: 1, amount: 100)) }
@@ -188,22 +183,18 @@ struct OutboxInputTests {
     }
 
     @Test func `O13, O15: changes of other processes that cannot be read are reported, and are read later`() async throws {
-        let bench = try OutboxBench()
-        await bench.register()
+        let bench = try await OutboxBench().registered()
         try blockLog(of: bench)
         await bench.outbox.core.refresh()
         try await bench.events.first("log failed")
         try restoreLog(of: bench)
-        let other = try OutboxBench(in: bench.directory)
-        await other.register()
+        let other = try await OutboxBench(in: bench.directory).registered()
         try await other.outbox.submit(Add(key: 1, amount: 5))
         try await until { await bench.state.pendingCount == 1 }
     }
 
     @Test func `O7: a success that cannot be logged is logged later, and is not delivered twice`() async throws {
-        let bench = try OutboxBench()
-        await bench.fill()
-        await bench.register()
+        let bench = try await OutboxBench().prepared()
         bench.origin.hold()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
@@ -223,8 +214,7 @@ struct OutboxInputTests {
 
     @Test func `O10: clearing on a disk that fails throws, keeps the commands, and stops deliveries until resume`() async throws {
         let scope = CacheScope()
-        let bench = try OutboxBench(scope: scope)
-        await bench.register()
+        let bench = try await OutboxBench(scope: scope).registered()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         var states = bench.outbox.publish().makeAsyncIterator()
         #expect(await states.next()?.isStopped == false)
@@ -252,10 +242,8 @@ struct OutboxInputTests {
     @Test func `O1: a command that cannot be encoded is refused, and nothing changes`() async throws {
         let bench = try OutboxBench()
         await bench.fill()
-        await bench.outbox.register(Unencodable.self, patching: bench.store, at: { _ in 1 }) { _, number in
-            number += 1
-        } perform: { _, _ in
-        }
+        await bench.outbox.register(
+            Unencodable.self, patching: bench.store, at: { _ in 1 }, patch: { _, number in number += 1 }, perform: { _, _ in })
         await #expect(throws: EncodingError.self) { try await bench.outbox.submit(Unencodable()) }
         #expect(try await bench.value() == 0)
         #expect(await bench.state.pendingCount == 0)
@@ -264,8 +252,7 @@ struct OutboxInputTests {
     @Test(arguments: [Duration.seconds(Int64.max), .seconds(-5), .nanoseconds(1)])
     func `O5: no delay that an origin asks for harms the outbox`(_ delay: Duration) async throws {
         let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal(failureKind: .transient, retryAfter: delay)), .success(())))
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("attempt 1 failed")

@@ -42,27 +42,21 @@ private final class NoteMover: Sendable {
     }
 
     func registerCreations(content: String? = nil) async {
-        await outbox.register(CreateNote.self, creating: store, at: \.id) {
-            $0.text
-        } perform: { command, _ in
-            Created("real-\(command.id)", content: content)
-        }
+        await outbox.register(
+            CreateNote.self, creating: store, at: \.id, content: { $0.text },
+            perform: { command, _ in Created("real-\(command.id)", content: content) })
     }
 
     func registerAppends(lane: (@Sendable (AppendText) -> String)? = nil) async {
-        await outbox.register(AppendText.self, patching: store, at: \.note, lane: lane) {
-            $1 += $0.text
-        } perform: { [performed] command, _ in
-            performed.update { $0.append("\(command.note) \(command.text)") }
-        }
+        await outbox.register(
+            AppendText.self, patching: store, at: \.note, lane: lane, patch: { $1 += $0.text },
+            perform: { [performed] command, _ in performed.update { $0.append("\(command.note) \(command.text)") } })
     }
 
     func registerRenames() async {
-        await outbox.register(Rename.self, patching: store, at: \.note) {
-            $1 = $0.text
-        } perform: { [performed] command, _ in
-            performed.update { $0.append("\(command.note) \(command.text)") }
-        }
+        await outbox.register(
+            Rename.self, patching: store, at: \.note, patch: { $1 = $0.text },
+            perform: { [performed] command, _ in performed.update { $0.append("\(command.note) \(command.text)") } })
     }
 
     func register(lane: (@Sendable (AppendText) -> String)? = nil) async {
@@ -102,9 +96,7 @@ struct OutboxMovingTests {
     ) async throws {
         let notes = try NoteMover()
         let other = try NoteMover(in: notes.directory)
-        for notes in [notes, other] {
-            if namesLane { await notes.register { "note \($0.note)" } } else { await notes.register() }
-        }
+        for notes in [notes, other] { if namesLane { await notes.register { "note \($0.note)" } } else { await notes.register() } }
         for round in 1...10 {
             let id = "t\(round)"
             try await notes.outbox.submit(CreateNote(id: id, text: "a"))
@@ -247,11 +239,8 @@ struct OutboxMovingTests {
     /// Opens another outbox over the store and the log of an app.
     private func nextOutbox(over app: NoteMover) async throws -> Outbox {
         let next = try Outbox(directory: app.directory.file("outbox"), time: app.time)
-        await next.register(CreateNote.self, creating: app.store, at: \.id) {
-            $0.text
-        } perform: { command, _ in
-            Created("real-\(command.id)")
-        }
+        await next.register(
+            CreateNote.self, creating: app.store, at: \.id, content: { $0.text }, perform: { command, _ in Created("real-\(command.id)") })
         return next
     }
 

@@ -47,11 +47,9 @@ struct OutboxScopeTests {
             cacher: cacher, fetcher: ScriptedFetcher<String, String> { _ in .failure(Offline()) }, time: ManualTime(), scope: scope)
         let events = OutboxEvents()
         let outbox = try Outbox(directory: TemporaryDirectory().file("outbox"), time: ManualTime(), scope: scope, onEvent: events.append)
-        await outbox.register(CreateNote.self, creating: store, at: \.id) {
-            $0.text
-        } perform: { _, _ in
-            Created("real", content: "of the former user")
-        }
+        await outbox.register(
+            CreateNote.self, creating: store, at: \.id, content: { $0.text },
+            perform: { _, _ in Created("real", content: "of the former user") })
         cacher.hold(.load)
         outbox.start()
         try await outbox.submit(CreateNote(id: "t", text: "a"))
@@ -79,8 +77,7 @@ struct OutboxScopeTests {
         // Another process may remove the directory of a cache, and then nothing tells that the lease is still in use.
         let leases = await first.outbox.core.leases.path
         try FileManager.default.removeItem(atPath: leases + "/" + DeliveryLease.name)
-        let second = try OutboxBench(in: first.directory)
-        await second.register()
+        let second = try await OutboxBench(in: first.directory).registered()
         // Keeps the lease with the second. The first does not know this kind of command, or it could take the free lease to deliver it.
         let drafts = ScriptedDeliveries<Draft, Void> { _ in .success(()) }
         drafts.hold()
@@ -103,11 +100,9 @@ struct OutboxScopeTests {
         await bench.fill()
         let other = try Outbox(directory: bench.directory.file("outbox"), time: bench.time)
         await bench.register()
-        await other.register(Add.self, patching: bench.store, at: \.key) {
-            $1 += $0.amount
-        } perform: { [origin = bench.origin] in
-            try await origin.perform($0, $1)
-        }
+        await other.register(
+            Add.self, patching: bench.store, at: \.key, patch: { $1 += $0.amount },
+            perform: { [origin = bench.origin] in try await origin.perform($0, $1) })
         for amount in 1...20 { try await (amount % 2 == 0 ? other : bench.outbox).submit(Add(key: 1, amount: amount)) }
         try await until { await other.core.machine.pendingCount == 20 }
         try await until { await bench.state.pendingCount == 20 }
@@ -153,9 +148,7 @@ struct OutboxScopeTests {
         first.outbox.start()
         try await first.outbox.submit(Add(key: 1, amount: 5))
         try await first.origin.started(count: 1, timeout: .seconds(600))
-        let second = try OutboxBench(in: first.directory)
-        await second.register()
-        second.outbox.start()
+        let second = try await OutboxBench(in: first.directory).started()
         try await second.outbox.submit(Add(key: 2, amount: 7))
         try await first.outbox.submit(Add(key: 1, amount: 1))
         #expect(second.origin.startedCount == 0)
@@ -177,10 +170,7 @@ struct OutboxScopeTests {
         let directory = try TemporaryDirectory()
         let events = OutboxEvents()
         let former = try Outbox(directory: directory.file("outbox"), time: ManualTime(), onEvent: events.append)
-        await former.register(Add.self, patching: store, at: \.key) {
-            $1 += $0.amount
-        } perform: { _, _ in
-        }
+        await former.register(Add.self, patching: store, at: \.key, patch: { $1 += $0.amount }, perform: { _, _ in })
         cacher.hold(.save)
         former.start()
         try await former.submit(Add(key: 1, amount: 5))
@@ -188,9 +178,7 @@ struct OutboxScopeTests {
         // The content is being saved while the outbox ends.
         try await cacher.began(.save, count: 2)
         await former.core.shutDown()
-        let next = try OutboxBench(in: directory)
-        await next.fill()
-        await next.register()
+        let next = try await OutboxBench(in: directory).prepared()
         next.outbox.start()
         try await next.outbox.submit(Add(key: 1, amount: 7))
         try await next.settled()
@@ -203,8 +191,7 @@ struct OutboxScopeTests {
     }
 
     @Test func `O15: states and pages show every command, and a key shows only its own`() async throws {
-        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()), .success(())))
-        await bench.register()
+        let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()), .success(()))).registered()
         var states = bench.outbox.publish().makeAsyncIterator()
         #expect(await states.next()?.pendingCount == 0)
         var ofKey = bench.outbox.pending(for: bench.store[1]).makeAsyncIterator()
@@ -230,8 +217,7 @@ struct OutboxScopeTests {
     }
 
     @Test func `O11, O15: a key shows its other commands after one of them was canceled`() async throws {
-        let bench = try OutboxBench()
-        await bench.register()
+        let bench = try await OutboxBench().registered()
         let first = try await bench.outbox.submit(Add(key: 1, amount: 1))
         let second = try await bench.outbox.submit(Add(key: 1, amount: 2))
         #expect(try await bench.outbox.cancel(first) == .canceled)
@@ -251,16 +237,14 @@ struct OutboxScopeTests {
             return OutboxEntry(id: UUID(), lane: submission.subject, fact: .submitted(submission))
         }
         _ = try log.append(entries.map(\.record), durability: .crash)
-        let again = try OutboxBench(in: bench.directory)
-        await again.register()
+        let again = try await OutboxBench(in: bench.directory).registered()
         #expect(await again.state.pendingCount == count)
         #expect(try await again.value(7) == count / 100)
         try await until { await bench.state.pendingCount == count }
     }
 
     @Test func `O16: draining returns when nothing is pending, or when the time is over`() async throws {
-        let bench = try OutboxBench()
-        await bench.register()
+        let bench = try await OutboxBench().registered()
         bench.origin.hold()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
@@ -279,14 +263,11 @@ struct OutboxScopeTests {
     }
 
     @Test func `O16: failed and undecodable commands do not count, and a canceled wait harms no delivery`() async throws {
-        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()), .success(())))
-        await bench.fill()
-        await bench.register()
+        let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()), .success(()))).prepared()
         await bench.outbox.register(Draft.self) { _, _ in }
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.outbox.submit(Draft(key: 1, value: 1))
-        let again = try OutboxBench(in: bench.directory, origin: ScriptedDeliveries(.failure(Refusal()), .success(())))
-        await again.register()
+        let again = try await OutboxBench(in: bench.directory, origin: ScriptedDeliveries(.failure(Refusal()), .success(()))).registered()
         #expect(await again.outbox.drain(until: .zero) == .pending(1))
         again.outbox.start()
         try await again.events.first("failed")

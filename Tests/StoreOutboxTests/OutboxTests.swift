@@ -47,15 +47,13 @@ struct OutboxTests {
         #expect(try await again.store[1].requireData() == 10)
         await again.register()
         #expect(try await again.store[1].requireData() == 115)
-        let third = try OutboxBench(in: bench.directory)
-        await third.register()
+        let third = try await OutboxBench(in: bench.directory).registered()
         #expect(try await third.store[1].requireData(from: .cache) == 115)
         #expect(third.origin.startedCount == 0)
     }
 
     @Test func `O2: fetched content and cleared keys keep the changes of pending commands`() async throws {
-        let bench = try OutboxBench(fetcher: ScriptedFetcher { .success($0.number * 1_000) })
-        await bench.register()
+        let bench = try await OutboxBench(fetcher: ScriptedFetcher { .success($0.number * 1_000) }).registered()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         #expect(try await bench.value() == 1_005)
         await bench.store[1].refresh()
@@ -78,9 +76,7 @@ struct OutboxTests {
         #expect(try await bench.value() == 15)
         #expect(try await bench.saved()?.content == 15)
         #expect(bench.origin.commands == [Add(key: 1, amount: 5)])
-        let again = try OutboxBench(in: bench.directory)
-        await again.register()
-        again.outbox.start()
+        let again = try await OutboxBench(in: bench.directory).started()
         #expect(await again.outbox.drain(until: .zero) == .drained)
         #expect(try await again.value() == 15)
         #expect(again.origin.startedCount == 0)
@@ -94,10 +90,7 @@ struct OutboxTests {
         let events = OutboxEvents()
         let directory = try TemporaryDirectory()
         let outbox = try Outbox(directory: directory.file("outbox"), time: ManualTime(), onEvent: events.append)
-        await outbox.register(Add.self, patching: store, at: \.key) {
-            $1 += $0.amount
-        } perform: { _, _ in
-        }
+        await outbox.register(Add.self, patching: store, at: \.key, patch: { $1 += $0.amount }, perform: { _, _ in })
         cacher.hold(.save)
         outbox.start()
         try await outbox.submit(Add(key: 1, amount: 5))
@@ -128,8 +121,7 @@ struct OutboxTests {
         #expect(state.failedCount == 1)
         #expect(state.commands.map(\.id) == [refused])
         #expect(state.commands.first?.lastError?.contains("Refusal") == true)
-        let again = try OutboxBench(in: bench.directory)
-        await again.register()
+        let again = try await OutboxBench(in: bench.directory).registered()
         #expect(await again.state.commands.map(\.status) == [.failed])
         #expect(try await again.value() == 110)
     }
@@ -156,8 +148,6 @@ extension OutboxMachine {
     /// The state that a new process derives from a log.
     fileprivate init(reading log: OutboxLog) throws {
         self.init()
-        for record in try log.read().entries {
-            if let entry = OutboxEntry(record) { apply(entry, date: Date()) }
-        }
+        for record in try log.read().entries { if let entry = OutboxEntry(record) { apply(entry, date: Date()) } }
     }
 }

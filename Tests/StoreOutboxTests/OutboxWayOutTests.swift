@@ -17,9 +17,7 @@ struct OutboxWayOutTests {
     ) async throws -> (bench: OutboxBench, id: UUID) {
         let origin = ScriptedDeliveries<Add, Void>(.failure(Offline()))
         for answer in answers { origin.enqueue(answer) }
-        let bench = try OutboxBench(policy: policy, origin: origin)
-        await bench.fill()
-        await bench.register()
+        let bench = try await OutboxBench(policy: policy, origin: origin).prepared()
         bench.outbox.start()
         let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.outbox.submit(Add(key: 1, amount: 7))
@@ -60,9 +58,7 @@ struct OutboxWayOutTests {
     }
 
     @Test func `O17: a command that is being delivered is neither discarded nor replaced`() async throws {
-        let bench = try OutboxBench()
-        await bench.fill()
-        await bench.register()
+        let bench = try await OutboxBench().prepared()
         bench.origin.hold()
         bench.outbox.start()
         let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
@@ -77,8 +73,7 @@ struct OutboxWayOutTests {
     @Test func `O17: a command is discarded after the deadline of an attempt that does not end`() async throws {
         let bench = try OutboxBench(origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) })
         bench.origin.hold()
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         bench.outbox.start()
         let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.outbox.submit(Add(key: 1, amount: 7))
@@ -108,8 +103,7 @@ struct OutboxWayOutTests {
         try await former.origin.started(count: 1, timeout: .seconds(600))
         try await until { former.time.sleeperCount > 0 }
         await former.outbox.core.shutDown()
-        let next = try OutboxBench(in: former.directory)
-        await next.register()
+        let next = try await OutboxBench(in: former.directory).registered()
         #expect(try await next.outbox.discard(id) == .delivering)
         #expect(try await next.outbox.replace(id, with: Add(key: 1, amount: 50)) == .delivering)
         former.time.advance(by: OutboxPolicy.default.attemptTimeout)
@@ -129,8 +123,7 @@ struct OutboxWayOutTests {
         }
         let bench = try OutboxBench(policy: policy, origin: origin)
         origin.hold()
-        await bench.fill()
-        await bench.register()
+        await bench.prepare()
         bench.outbox.start()
         let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await origin.started(count: 1, timeout: .seconds(600))
@@ -155,15 +148,12 @@ struct OutboxWayOutTests {
     func `O13, O17: the result of a delivery is dropped if another process discards or replaces its command`(
         _ replaces: Bool
     ) async throws {
-        let bench = try OutboxBench()
-        await bench.fill()
-        await bench.register()
+        let bench = try await OutboxBench().prepared()
         bench.origin.hold()
         bench.outbox.start()
         let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.origin.started(count: 1, timeout: .seconds(600))
-        let other = try OutboxBench(in: bench.directory)
-        await other.register()
+        let other = try await OutboxBench(in: bench.directory).registered()
         if replaces {
             #expect(try await other.outbox.replace(id, with: Add(key: 1, amount: 50)) == .perhapsPerformed)
         } else {
@@ -179,8 +169,7 @@ struct OutboxWayOutTests {
     @Test func `O17: a policy gives a command up after a number of attempts, and a retry begins to count again`() async throws {
         var policy = OutboxPolicy()
         policy.attemptLimit = 2
-        let (bench, id) = try await stuck(
-            policy: policy, .failure(Offline()), .success(()), .failure(Offline()), .failure(Offline()))
+        let (bench, id) = try await stuck(policy: policy, .failure(Offline()), .success(()), .failure(Offline()), .failure(Offline()))
         try await until { bench.time.sleeperCount > 0 }
         bench.time.advance(by: .seconds(1))
         try await bench.events.first("gave up after 2 attempts: Offline")
@@ -193,8 +182,7 @@ struct OutboxWayOutTests {
         bench.time.advance(by: .seconds(1))
         try await bench.events.first("gave up", count: 2)
         #expect(Set(bench.origin.deliveries.filter { $0.command.amount == 5 }.map(\.delivery.id)).count == 1)
-        let again = try OutboxBench(in: bench.directory)
-        await again.register()
+        let again = try await OutboxBench(in: bench.directory).registered()
         #expect(await again.state.failedCount == 1)
         #expect(try await again.outbox.discard(id) == .perhapsPerformed)
     }
@@ -263,11 +251,8 @@ struct OutboxLaneTests {
         let origin = ScriptedDeliveries<Add, Void> { _ in .success(()) }
         let events = OutboxEvents()
         let outbox = try Outbox(directory: TemporaryDirectory().file("outbox"), onEvent: events.append)
-        await outbox.register(Add.self, patching: first, at: \.key) {
-            $1 += $0.amount
-        } perform: {
-            try await origin.perform($0, $1)
-        }
+        await outbox.register(
+            Add.self, patching: first, at: \.key, patch: { $1 += $0.amount }, perform: { try await origin.perform($0, $1) })
         await outbox.register(Draft.self, patching: second, at: \.key, patch: { $1 = $0.value }, perform: { _, _ in })
         origin.hold()
         outbox.start()

@@ -67,7 +67,6 @@ struct OutboxWorld {
         var isAttempted = false
         /// The failed command that made this one fail.
         var cause: Int?
-        var deliveryNumbers: Set<Int> = []
     }
 
     let rules: OutboxMachine.Rules
@@ -276,8 +275,7 @@ struct OutboxWorld {
             write(number, .failed(.init(attempts: 1, date: date, error: "refused")))
             expected[number].status = .failed
             failReferrers(to: number, cause: number)
-        case .fatal:
-            machine.halt()
+        case .fatal: machine.halt()
         }
         machine.ended(Self.id(number))
     }
@@ -324,8 +322,7 @@ struct OutboxWorld {
         case .perform(let id, _):
             guard let number = number(of: id) else { return violate("O3", "an unknown command is performed") }
             begin(number)
-        case .rewrite(let id):
-            rewrite(id)
+        case .rewrite(let id): rewrite(id)
         case .show(let id, let superseded):
             if let superseded { visible.remove(superseded) }
             visible.insert(id)

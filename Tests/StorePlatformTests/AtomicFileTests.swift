@@ -127,9 +127,7 @@ struct AtomicFileTests {
             try AtomicFile.write([UInt8](repeating: 0, count: size), as: "file", in: directory, kind: "test", options: options)
             if try directory.status(of: "file") == nil {
                 // The removal may not have returned yet.
-                try await until("version \(size) was removed and not hidden") {
-                    removed.withLock { $0.contains(size) }
-                }
+                try await until("version \(size) was removed and not hidden") { removed.withLock { $0.contains(size) } }
             }
         }
         isDone.withLock { $0 = true }

@@ -220,7 +220,5 @@ private final class Life: Sendable {
         alive.update { $0 += 1 }
     }
 
-    deinit {
-        alive.update { $0 -= 1 }
-    }
+    deinit { alive.update { $0 -= 1 } }
 }

@@ -83,9 +83,7 @@ struct CircuitBreakerTests {
         try await test.script.started(count: 4)
         #expect(test.breaker.state == .halfOpen)
         await withTaskGroup { group in
-            for key in 1...1_000 {
-                group.addTask { await #expect(throws: FetchError.self) { try await test.fetch(key) } }
-            }
+            for key in 1...1_000 { group.addTask { await #expect(throws: FetchError.self) { try await test.fetch(key) } } }
         }
         #expect(test.script.startedCount == 4)
         test.script.release()

@@ -12,8 +12,7 @@ struct ThreadTests {
     init() throws { bench = try Bench() }
 
     @Test func `T8, T12: a bundled text is available at once, a newer one after waiting, and again offline after a restart`() async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2)
         let store = try await bench.started()
         #expect(line(try await store.text(for: bench.source("privacy"))) == "1.0.0 bundle: Bundled privacy 1")
         #expect(line(try await store.text(for: bench.source("eula"), awaiting: patient)) == "2.0.0 remote: Remote terms 2")
@@ -31,8 +30,7 @@ struct ThreadTests {
     }
 
     @Test func `T9: observers receive the new text when it arrives`() async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2)
         let store = try await bench.started()
         for await state in store.publish(bench.source("eula")) {
             guard case .completed(let text, _, _) = state else { continue }

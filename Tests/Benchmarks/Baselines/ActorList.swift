@@ -10,9 +10,7 @@ actor ActorList<Element: Identifiable & Sendable> where Element.ID: Sendable {
     private var lastObserver = 0
     private let fetch: Fetch
 
-    init(fetch: @escaping Fetch) {
-        self.fetch = fetch
-    }
+    init(fetch: @escaping Fetch) { self.fetch = fetch }
 
     /// Loads the next page, or joins a load in progress.
     func loadNext() async throws {
@@ -39,13 +37,9 @@ actor ActorList<Element: Identifiable & Sendable> where Element.ID: Sendable {
         let id = lastObserver
         observers[id] = continuation
         continuation.yield(elements)
-        continuation.onTermination = { [weak self] _ in
-            Task { await self?.leave(id) }
-        }
+        continuation.onTermination = { [weak self] _ in Task { await self?.leave(id) } }
         return stream
     }
 
-    private func leave(_ id: Int) {
-        observers[id] = nil
-    }
+    private func leave(_ id: Int) { observers[id] = nil }
 }

@@ -45,13 +45,9 @@ actor ActorRepository<Key: Hashable & Sendable, Value: Sendable> {
         let id = lastObserver
         observers[key, default: [:]][id] = continuation
         if let entry = entries[key] { continuation.yield(entry.value) }
-        continuation.onTermination = { [weak self] _ in
-            Task { await self?.leave(key, id) }
-        }
+        continuation.onTermination = { [weak self] _ in Task { await self?.leave(key, id) } }
         return stream
     }
 
-    private func leave(_ key: Key, _ id: Int) {
-        observers[key]?[id] = nil
-    }
+    private func leave(_ key: Key, _ id: Int) { observers[key]?[id] = nil }
 }

@@ -25,9 +25,7 @@ final class BareSession: NSObject, URLSessionDataDelegate, Sendable {
     }
 
     /// Invalidates the session, which retains its delegate.
-    func invalidate() {
-        session.withLock { $0?.finishTasksAndInvalidate() }
-    }
+    func invalidate() { session.withLock { $0?.finishTasksAndInvalidate() } }
 
     func data(from url: URL) async throws -> Data {
         try await withCheckedThrowingContinuation { continuation in

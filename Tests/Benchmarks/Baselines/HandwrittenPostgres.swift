@@ -5,9 +5,7 @@ internal import StoreCore
 internal import Synchronization
 
 /// A failed call of libpq; it invalidates the measurement.
-struct PostgresFailed: Error {
-    var message: String
-}
+struct PostgresFailed: Error { var message: String }
 
 /// Handwritten calls of libpq: a connection with prepared statements that blocks its thread until the response is there.
 final class HandwrittenConnection {
@@ -144,18 +142,14 @@ final class HandwrittenPool: Sendable {
 
     private let lanes: [Lane]
 
-    init(_ url: String, table: String, connections: Int) throws {
-        lanes = try (0..<connections).map { _ in try Lane(url, table: table) }
-    }
+    init(_ url: String, table: String, connections: Int) throws { lanes = try (0..<connections).map { _ in try Lane(url, table: table) } }
 
     func run<Result: Sendable>(
         _ number: Int, _ body: @escaping @Sendable (HandwrittenConnection) throws -> Result
     ) async throws -> Result {
         let lane = lanes[number % lanes.count]
         return try await withCheckedThrowingContinuation { continuation in
-            lane.queue.async {
-                continuation.resume(with: Swift.Result { try lane.connection.withLock { try body($0) } })
-            }
+            lane.queue.async { continuation.resume(with: Swift.Result { try lane.connection.withLock { try body($0) } }) }
         }
     }
 }

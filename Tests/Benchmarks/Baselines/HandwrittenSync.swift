@@ -73,9 +73,7 @@ struct Rows: Sendable {
         return (start..<min(start + Self.pageSize, count)).map { Row(key: $0, version: $0 % distance == distance - 1 ? 2 : 1) }
     }
 
-    func localPage(at start: Int) -> [Row] {
-        (start..<min(start + Self.pageSize, count)).map { Row(key: $0, version: 1) }
-    }
+    func localPage(at start: Int) -> [Row] { (start..<min(start + Self.pageSize, count)).map { Row(key: $0, version: 1) } }
 
     func sourcePages() -> Pages { Pages(count: count, page: sourcePage) }
     func localPages() -> Pages { Pages(count: count, page: localPage) }

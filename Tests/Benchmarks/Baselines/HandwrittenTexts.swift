@@ -113,16 +113,12 @@ struct HandwrittenVersion: Comparable, Sendable {
             return lhs.preRelease.isEmpty == rhs.preRelease.isEmpty ? 0 : lhs.preRelease.isEmpty ? 1 : -1
         }
         let order = lhs.text.utf8.withContiguousStorageIfAvailable { left in
-            rhs.text.utf8.withContiguousStorageIfAvailable { right in
-                orderOfPreReleases(left[lhs.preRelease], right[rhs.preRelease])
-            }
+            rhs.text.utf8.withContiguousStorageIfAvailable { right in orderOfPreReleases(left[lhs.preRelease], right[rhs.preRelease]) }
         }
         return (order ?? nil) ?? 0
     }
 
-    private static func orderOfPreReleases(
-        _ left: Slice<UnsafeBufferPointer<UInt8>>, _ right: Slice<UnsafeBufferPointer<UInt8>>
-    ) -> Int {
+    private static func orderOfPreReleases(_ left: Slice<UnsafeBufferPointer<UInt8>>, _ right: Slice<UnsafeBufferPointer<UInt8>>) -> Int {
         var (one, other) = (left, right)
         while !one.isEmpty, !other.isEmpty {
             let (a, b) = (one.prefix { $0 != UInt8(ascii: ".") }, other.prefix { $0 != UInt8(ascii: ".") })

@@ -16,9 +16,7 @@ final class MutexList<Element: Identifiable & Sendable>: Sendable where Element.
     private let state = Mutex(State())
     private let fetch: Fetch
 
-    init(fetch: @escaping Fetch) {
-        self.fetch = fetch
-    }
+    init(fetch: @escaping Fetch) { self.fetch = fetch }
 
     /// Loads the next page, or joins a load in progress.
     func loadNext() async throws {
@@ -52,9 +50,7 @@ final class MutexList<Element: Identifiable & Sendable>: Sendable where Element.
             continuation.yield(state.elements)
             return state.lastObserver
         }
-        continuation.onTermination = { [weak self] _ in
-            _ = self?.state.withLock { $0.observers.removeValue(forKey: id) }
-        }
+        continuation.onTermination = { [weak self] _ in _ = self?.state.withLock { $0.observers.removeValue(forKey: id) } }
         return stream
     }
 }

@@ -26,8 +26,7 @@ extension Experiment {
         let title =
             "\(saves ? "save" : "load") 1 KB in PostgreSQL, \(width == 1 ? "one after another" : "\(width) tasks, 4 connections")"
             + (width == 1 ? ", compared with libpq on a queue" : "")
-        let figure = Figure(
-            name: "postgres-\(saves ? "save" : "load")\(width == 1 ? "" : "-\(width)")", title: title, unit: .nanoseconds)
+        let figure = Figure(name: "postgres-\(saves ? "save" : "load")\(width == 1 ? "" : "-\(width)")", title: title, unit: .nanoseconds)
         return Experiment(section: .database, figures: [figure]) { scale in
             let server = try PostgresServer(["fsync=off", "full_page_writes=off", "autovacuum=off"])
             let times = scale.times(width == 1 ? 3_000 : 12_000, quick: width == 1 ? 500 : 2_000)
@@ -70,11 +69,7 @@ extension Experiment {
                         let connection = try HandwrittenConnection(server.url, table: "records")
                         let watch = Stopwatch()
                         for number in 0..<times {
-                            if saves {
-                                try connection.save(record, number % keys)
-                            } else {
-                                blackHole(try connection.load(number % keys))
-                            }
+                            if saves { try connection.save(record, number % keys) } else { blackHole(try connection.load(number % keys)) }
                         }
                         return [watch.nanoseconds / Double(times)]
                     }
@@ -89,9 +84,7 @@ extension Experiment {
         _ times: Int, _ width: Int, _ body: @escaping @Sendable (_ number: Int) async throws -> Void
     ) async throws -> [Double] {
         let watch = Stopwatch()
-        let tasks = (0..<width).map { first in
-            Task { for number in stride(from: first, to: times, by: width) { try await body(number) } }
-        }
+        let tasks = (0..<width).map { first in Task { for number in stride(from: first, to: times, by: width) { try await body(number) } } }
         for task in tasks { try await task.value }
         return [watch.nanoseconds / Double(times)]
     }

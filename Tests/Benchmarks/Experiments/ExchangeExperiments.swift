@@ -83,9 +83,7 @@ extension Experiment {
                 {
                     let bare = BareSession()
                     defer { bare.invalidate() }
-                    return try await meter.peak {
-                        blackHole(try JSONDecoder().decode(Profile.self, from: try await bare.data(from: $0)))
-                    }
+                    return try await meter.peak { blackHole(try JSONDecoder().decode(Profile.self, from: try await bare.data(from: $0))) }
                 }
             ),
             (
@@ -110,9 +108,7 @@ extension Experiment {
     ) async throws -> [Double] {
         let watch = Stopwatch()
         // Plain tasks, because a group of a thousand tasks has a cost of its own.
-        let tasks = (0..<width).map { worker in
-            Task { for _ in stride(from: worker, to: count, by: width) { try await body() } }
-        }
+        let tasks = (0..<width).map { worker in Task { for _ in stride(from: worker, to: count, by: width) { try await body() } } }
         for task in tasks { try await task.value }
         return [watch.nanoseconds / Double(count)]
     }

@@ -57,9 +57,7 @@ extension Experiment {
 }
 
 /// Makes all contestants with the same content.
-private func filled(_ keys: Int, lifetime: Duration?) async -> (
-    MutexRepository<Int, User>, ActorRepository<Int, User>, Store<Int, User>
-) {
+private func filled(_ keys: Int, lifetime: Duration?) async -> (MutexRepository<Int, User>, ActorRepository<Int, User>, Store<Int, User>) {
     let mutex = MutexRepository<Int, User>(lifetime: lifetime) { User(id: $0) }
     let actor = ActorRepository<Int, User>(lifetime: lifetime) { User(id: $0) }
     let store = Store(cacher: MemoryCacher<Int, User>(expiry: lifetime.map { .after($0) } ?? .never)) { User(id: $0) }
@@ -116,32 +114,24 @@ private func loop(_ count: Int, _ store: Store<Int, User>) async throws {
 
 private func loop(_ times: Int, over keys: [Int]) async throws {
     var sum = 0
-    for _ in 0..<times {
-        for key in keys { sum &+= try await nothing(key).id }
-    }
+    for _ in 0..<times { for key in keys { sum &+= try await nothing(key).id } }
     blackHole(sum)
 }
 
 private func loop(_ times: Int, over keys: [Int], _ mutex: MutexRepository<Int, User>) async throws {
     var sum = 0
-    for _ in 0..<times {
-        for key in keys { sum &+= try await mutex.value(for: key).id }
-    }
+    for _ in 0..<times { for key in keys { sum &+= try await mutex.value(for: key).id } }
     blackHole(sum)
 }
 
 private func loop(_ times: Int, over keys: [Int], _ actor: ActorRepository<Int, User>) async throws {
     var sum = 0
-    for _ in 0..<times {
-        for key in keys { sum &+= try await actor.value(for: key).id }
-    }
+    for _ in 0..<times { for key in keys { sum &+= try await actor.value(for: key).id } }
     blackHole(sum)
 }
 
 private func loop(_ times: Int, over keys: [Int], _ store: Store<Int, User>) async throws {
     var sum = 0
-    for _ in 0..<times {
-        for key in keys { sum &+= try await store[key].requireData().id }
-    }
+    for _ in 0..<times { for key in keys { sum &+= try await store[key].requireData().id } }
     blackHole(sum)
 }

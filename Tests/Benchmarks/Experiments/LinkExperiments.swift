@@ -7,9 +7,7 @@ extension Experiment {
 
     private static let linkedHit = Experiment(
         section: .reading,
-        figures: [
-            Figure(name: "linked-hit", title: "cache hit of a linked list of 50 rows (floor: without links)", unit: .nanoseconds)
-        ]
+        figures: [Figure(name: "linked-hit", title: "cache hit of a linked list of 50 rows (floor: without links)", unit: .nanoseconds)]
     ) { scale in
         let users = await entities(50)
         let (plain, linked) = (await list(50), await list(50, of: users))

@@ -29,9 +29,7 @@ extension Experiment {
                 {
                     let feed = UserFeed(count: count)
                     let store = Store(cacher: MemoryCacher<Int, User>(), fetcher: feed)
-                    return try await timePushes(count) {
-                        for await state in store[0].publish() where state.content?.id == count { break }
-                    }
+                    return try await timePushes(count) { for await state in store[0].publish() where state.content?.id == count { break } }
                 }
             ),
         ]

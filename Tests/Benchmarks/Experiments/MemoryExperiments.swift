@@ -281,9 +281,7 @@ private final class Parked: Sendable {
         waiting.withLock { $0.reserveCapacity(room) }
     }
 
-    func park(_ continuation: UnsafeContinuation<Void, Never>) {
-        waiting.withLock { $0.append(continuation) }
-    }
+    func park(_ continuation: UnsafeContinuation<Void, Never>) { waiting.withLock { $0.append(continuation) } }
 
     func release() {
         let all = waiting.withLock { $0 }

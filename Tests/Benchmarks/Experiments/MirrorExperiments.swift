@@ -135,7 +135,5 @@ extension LoopbackOrigin {
 }
 
 extension RemoteHost {
-    fileprivate init(_ origin: LoopbackOrigin) {
-        self.init(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)))
-    }
+    fileprivate init(_ origin: LoopbackOrigin) { self.init(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port))) }
 }

@@ -98,9 +98,7 @@ extension Experiment {
 
 private func bounce(_ trips: Int) async {
     let (there, back) = (Handoff(), Handoff())
-    let echo = Task {
-        for _ in 1...trips { back.send(await there.receive()) }
-    }
+    let echo = Task { for _ in 1...trips { back.send(await there.receive()) } }
     for number in 1...trips {
         there.send(number)
         blackHole(await back.receive())

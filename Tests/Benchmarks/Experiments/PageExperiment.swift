@@ -65,9 +65,7 @@ private struct Pages: Sendable {
 
     var count: Int { pages.count }
 
-    subscript(page: Int) -> (elements: [User], next: Int?) {
-        (pages[page], page + 1 < pages.count ? page + 1 : nil)
-    }
+    subscript(page: Int) -> (elements: [User], next: Int?) { (pages[page], page + 1 < pages.count ? page + 1 : nil) }
 }
 
 private struct PageFetcher: PaginationFetcher {

@@ -52,9 +52,7 @@ extension Experiment {
                     {
                         let watch = Stopwatch()
                         var size = 0
-                        for _ in 0..<times {
-                            for source in sources { size &+= try await store.text(for: source).text.utf8.count }
-                        }
+                        for _ in 0..<times { for source in sources { size &+= try await store.text(for: source).text.utf8.count } }
                         blackHole(size)
                         withExtendedLifetime(library) {}
                         return [watch.nanoseconds / Double(times * sources.count)]
@@ -129,9 +127,7 @@ extension Experiment {
 
     private static let coldStart = Experiment(
         section: .texts,
-        figures: [
-            Figure(name: "text-cold-start", title: "1 000 saved texts of 8 KB, until each can be read", unit: .nanoseconds)
-        ]
+        figures: [Figure(name: "text-cold-start", title: "1 000 saved texts of 8 KB, until each can be read", unit: .nanoseconds)]
     ) { scale in
         let library = try Library(count: 1_000)
         let sources = library.sources(areRemote: true)

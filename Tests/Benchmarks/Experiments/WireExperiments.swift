@@ -94,8 +94,7 @@ extension Experiment {
     #endif
 
     private static func host(of url: URL) -> RemoteHost {
-        RemoteHost(
-            HostConfiguration("127.0.0.1", scheme: .http, port: url.port), limits: HostLimits(concurrentExchanges: 1_000))
+        RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: url.port), limits: HostLimits(concurrentExchanges: 1_000))
     }
 
     private static func figures(_ name: String, _ title: String) -> [Figure] {
@@ -177,9 +176,7 @@ extension Experiment {
         _ count: Int, over width: Int, _ body: @escaping @Sendable () async throws -> Void
     ) async throws -> [Double] {
         let (watch, before) = (Stopwatch(), processTime())
-        let tasks = (0..<width).map { worker in
-            Task { for _ in stride(from: worker, to: count, by: width) { try await body() } }
-        }
+        let tasks = (0..<width).map { worker in Task { for _ in stride(from: worker, to: count, by: width) { try await body() } } }
         for task in tasks { try await task.value }
         let processor = (processTime() - before) / Double(count)
         return [watch.nanoseconds / Double(count), processor, processor]

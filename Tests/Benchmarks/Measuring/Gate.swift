@@ -9,9 +9,7 @@ final class Gate: Sendable {
 
     private let state: Mutex<State>
 
-    init(expecting count: Int) {
-        state = Mutex(State(missing: count))
-    }
+    init(expecting count: Int) { state = Mutex(State(missing: count)) }
 
     func arrive() {
         let waiting = state.withLock { state -> CheckedContinuation<Void, Never>? in

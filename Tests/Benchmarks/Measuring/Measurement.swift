@@ -26,7 +26,5 @@ struct Measurement: Sendable {
     }
 
     /// Runs a round outside the caller's actor, which would add a hop to each call of an actor.
-    private func detached(_ round: @escaping Round) async throws -> [Double] {
-        try await Task.detached { try await round() }.value
-    }
+    private func detached(_ round: @escaping Round) async throws -> [Double] { try await Task.detached { try await round() }.value }
 }

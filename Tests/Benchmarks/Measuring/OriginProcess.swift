@@ -90,8 +90,7 @@ enum OriginCommand {
             let body = Data(count: 1_024)
             for method in [LoopbackOrigin.Method.get, .post] { origin.on(method, "/profile") { _ in .data(body) } }
             return origin
-        case .files(let count):
-            return try LoopbackOrigin(ListedFiles(count: count))
+        case .files(let count): return try LoopbackOrigin(ListedFiles(count: count))
         case .big(let size):
             let origin = try LoopbackOrigin()
             origin.on(.get, "/big") { _ in .repeating(Self.block, times: size) }

@@ -6,9 +6,7 @@ final class Progress: Sendable {
     private let ended = Atomic(0)
     private let isShown = isTerminal(.errors)
 
-    init(experiments: Int) {
-        self.experiments = experiments
-    }
+    init(experiments: Int) { self.experiments = experiments }
 
     func show(_ experiment: Experiment, round: Int, of rounds: Int) {
         guard isShown else { return }
@@ -19,7 +17,5 @@ final class Progress: Sendable {
 
     func experimentEnded() { ended.add(1, ordering: .relaxed) }
 
-    func clear() {
-        if isShown { write("\r\u{1B}[K", to: .errors) }
-    }
+    func clear() { if isShown { write("\r\u{1B}[K", to: .errors) } }
 }

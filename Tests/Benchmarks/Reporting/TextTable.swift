@@ -4,9 +4,7 @@ struct TextTable {
 
     init(_ outcomes: [Outcome], _ peers: [Peer] = [], isColored: Bool) {
         let rows = outcomes.map { (outcome: $0, cells: Cells($0).all) }
-        let widths = Cells.headings.indices.map { column in
-            (rows.map(\.cells[column].count) + [Cells.headings[column].count]).max() ?? 0
-        }
+        let widths = Cells.headings.indices.map { column in (rows.map(\.cells[column].count) + [Cells.headings[column].count]).max() ?? 0 }
         func line(_ cells: [String]) -> String {
             let columns = zip(cells, widths).enumerated().map { place, cell in
                 padded(cell.0, to: cell.1, isNumber: (1...Contestant.allCases.count).contains(place))

@@ -11,11 +11,7 @@ struct PostgresPlace {
 
     /// - Parameter server: The server; by default the one that tests share.
     init(_ server: PostgresServer? = nil) async throws {
-        if let server {
-            url = server.url
-        } else {
-            url = try await PostgresServer.shared.value.url
-        }
+        if let server { url = server.url } else { url = try await PostgresServer.shared.value.url }
         table = "records \(UInt32.random(in: 0...UInt32.max))"
     }
 

@@ -55,9 +55,7 @@ struct ArrivalTests {
         let origin = try LoopbackOrigin { _ in .text("x").misbehaving(.neverAnswer) }
         let host = try transport.host(origin.port)
         try await withGrowingLimit { limit in
-            let error = try await remoteError {
-                try await host.with { $0.timeouts.head = limit }.send(Route(path: "/x", method: .post))
-            }
+            let error = try await remoteError { try await host.with { $0.timeouts.head = limit }.send(Route(path: "/x", method: .post)) }
             #expect(error.code == .headTimedOut)
             // The deadline may pass before the request is sent.
             let hasArrived = !origin.requests.isEmpty
@@ -155,8 +153,7 @@ struct ArrivalTests {
         if !isSent { host = host.intercepting(requests: Stuck()) }
         let task = Task { [host] in try await host.send("/x", method: .post) }
         if isSent { try await sent.wait { $0 == 1 ? () : nil } }
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(6))
+        try await time.advance(by: .seconds(6), sleepers: 1)
         let error = try await remoteError { try await task.value }
         #expect(error.code == .overallTimedOut)
         #expect(error.mayHaveArrived == isSent)
@@ -180,9 +177,7 @@ struct ArrivalTests {
                 }
             }
             let request = HTTPRequest(method: .post, url: origin.url, body: .stream(body))
-            let failure = await #expect(throws: TransportFailure.self) {
-                try await transport.make().perform(request, limits: .untilHang)
-            }
+            let failure = await #expect(throws: TransportFailure.self) { try await transport.make().perform(request, limits: .untilHang) }
             #expect(failure?.code == thrown.code)
             if isSent { #expect(failure?.mayHaveArrived == true) }
         }
@@ -204,7 +199,5 @@ struct ArrivalTests {
 
 extension Task<Never, Never> {
     /// Returns once the task is canceled.
-    fileprivate static func canceled() async throws {
-        while !Task.isCancelled { await Task.yield() }
-    }
+    fileprivate static func canceled() async throws { while !Task.isCancelled { await Task.yield() } }
 }

@@ -15,9 +15,7 @@ struct CancellationTests {
     private struct Waiting: RequestInterceptor, ResponseInterceptor {
         var gate: WatchedState<Bool>
         var waitsForAnswer: Bool
-        func intercept(_ request: inout HTTPRequest) async throws {
-            if !waitsForAnswer { try await gate.wait { $0 ? () : nil } }
-        }
+        func intercept(_ request: inout HTTPRequest) async throws { if !waitsForAnswer { try await gate.wait { $0 ? () : nil } } }
         func intercept(_ response: inout HTTPResponse, to request: HTTPRequest) async throws {
             if waitsForAnswer { try await gate.wait { $0 ? () : nil } }
         }
@@ -123,8 +121,7 @@ struct CancellationTests {
             MemoryTransport.Response(status: request.url.path() == "/a" ? 307 : 204, headers: [("Location", "/b")])
         }
         // A custom transport need not check for cancellation.
-        let host = RemoteHost(
-            "a.example", transport: Leaving(base: Counting(base: memory) { path in sent.withLock { $0.append(path) } }))
+        let host = RemoteHost("a.example", transport: Leaving(base: Counting(base: memory) { path in sent.withLock { $0.append(path) } }))
         let call = Task { try await host.send(Route(path: "/a", method: .post)) }
         #expect(try await remoteError { try await call.value }.stage == .cancelled)
         #expect(sent.withLock { $0 } == ["/a"])

@@ -32,9 +32,7 @@ struct ClosedTokenTests {
 
     /// A host whose server accepts one token.
     private func host(_ tokens: RefreshingTokens<Token>, accepting accepted: String = "new") -> RemoteHost {
-        let memory = MemoryTransport { request in
-            request.fields["Authorization"] == "Bearer \(accepted)" ? .json("[1]") : .status(401)
-        }
+        let memory = MemoryTransport { request in request.fields["Authorization"] == "Bearer \(accepted)" ? .json("[1]") : .status(401) }
         return RemoteHost("a.example", transport: memory).authorized(by: .bearer(tokens))
     }
 

@@ -85,8 +85,7 @@ struct CombinationTests {
             .json(User(name: "Ada")).setting("Cache-Control", to: "max-age=60"))
         let users = users(bench)
         let task = Task { try await users[7].requireData() }
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(60))
+        try await time.advance(by: .seconds(60), sleepers: 1)
         _ = try await task.value
         time.advance(by: .seconds(50))
         _ = try await users[7].requireData()
@@ -164,8 +163,7 @@ struct CombinationTests {
         }
         let task = Task { try await host.send("/x") }
         // The idle time, and the time for the body.
-        try await time.sleepers(atLeast: 2)
-        time.advance(by: .seconds(20))
+        try await time.advance(by: .seconds(20), sleepers: 2)
         transport.redirects.current.first?.receive(Data("x".utf8))
         time.advance(by: .seconds(11))
         try await task.value
@@ -210,8 +208,7 @@ struct CombinationTests {
             var iterator = host.events(for: Route(path: "/x")).makeAsyncIterator()
             return try await iterator.next()?.data
         }
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(3))
+        try await time.advance(by: .seconds(3), sleepers: 1)
         #expect(try await task.value == "a")
     }
 

@@ -109,9 +109,7 @@ struct CredentialTests {
             }
             return .json([1])
         }
-        bench.on("POST", "/refresh") { asked in
-            asked["Authorization"] == nil ? .json(Token(accessToken: "new")) : .status(400)
-        }
+        bench.on("POST", "/refresh") { asked in asked["Authorization"] == nil ? .json(Token(accessToken: "new")) : .status(400) }
     }
 
     private func host(_ bench: Bench) -> RemoteHost {
@@ -188,8 +186,7 @@ struct CredentialTests {
         let task = Task { try await host.send("/x", as: [Int].self) }
         try await bench.origin.waitForRequests(count: 1, to: "/refresh")
         time.advance(by: .seconds(10))
-        let error = try await remoteError { _ = try await task.value }
-        #expect(error.code == .overallTimedOut)
+        #expect(try await remoteError { _ = try await task.value }.code == .overallTimedOut)
         gate.update { $0 = true }
         // The refresh keeps its own deadline on the same clock, which has passed. Only a new sign-in helps.
         try await bench.origin.waitUntil { $0.requests(to: "/refresh").first?.ending != nil }
@@ -232,8 +229,7 @@ struct CredentialTests {
         let memory = MemoryTransport { _ in .status(204) }
         for authorization in [Authorization.bearer("t"), .basic(user: "u", password: "p"), .custom { try $0.set("X-Api-Key", "k") }] {
             let host = RemoteHost(HostConfiguration("api.example.com", scheme: .http), transport: memory).authorized(by: authorization)
-            let error = try await remoteError { try await host.send("/x") }
-            #expect(error.code == .insecureCredentials)
+            #expect(try await remoteError { try await host.send("/x") }.code == .insecureCredentials)
             #expect(memory.requests.isEmpty)
         }
         let host = RemoteHost(HostConfiguration("api.example.com", scheme: .http), transport: memory).authorized(by: .bearer("t"))

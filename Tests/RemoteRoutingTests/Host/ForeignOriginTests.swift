@@ -84,9 +84,7 @@ struct ForeignOriginTests {
     }
 
     @Test func `H7: a request that an interceptor makes unsafe is not sent twice behind a redirect either`() async throws {
-        let memory = MemoryTransport { request in
-            request.method == .post ? .status(303).adding("Location", "/y") : .status(503)
-        }
+        let memory = MemoryTransport { request in request.method == .post ? .status(303).adding("Location", "/y") : .status(503) }
         let host = RemoteHost("a.example", transport: memory).with { $0.random = { 0 } }
             .intercepting(requests: Changing { $0.method = .post })
         let error = try await remoteError { try await host.send("/x") }
@@ -103,8 +101,7 @@ struct ForeignOriginTests {
             throw TransportFailure(.connectionLost, "lost")
         }
         let host = RemoteHost("a.example", transport: memory).with { $0.random = { 0 } }
-        let route = Route(
-            path: "/x", method: .post, headers: ["X-Session": "s"], options: RouteOptions(idempotencyKey: .key("k")))
+        let route = Route(path: "/x", method: .post, headers: ["X-Session": "s"], options: RouteOptions(idempotencyKey: .key("k")))
         let error = try await remoteError { try await host.send(route) }
         #expect(error.code == .connectionLost && error.mayHaveArrived && error.attempts == 3)
         let changes = memory.requests.filter { $0.url.host() == "b.example" }

@@ -24,9 +24,7 @@ struct HostLimitTests {
     private struct Preparing: RequestInterceptor {
         let ask: @Sendable () async throws -> Void
 
-        func intercept(_ request: inout HTTPRequest) async throws {
-            if request.url.path == "/x" { try await ask() }
-        }
+        func intercept(_ request: inout HTTPRequest) async throws { if request.url.path == "/x" { try await ask() } }
     }
 
     private static let stalling = MemoryTransport { request in
@@ -81,9 +79,7 @@ struct HostLimitTests {
     private struct Token: BearerToken { var accessToken: String }
 
     @Test func `W15: refreshes, request interceptors and parsers need no permit of their caller`() async throws {
-        let memory = MemoryTransport { request in
-            request.fields["Authorization"] == "Bearer old" ? .status(401) : .json("[1]")
-        }
+        let memory = MemoryTransport { request in request.fields["Authorization"] == "Bearer old" ? .status(401) : .json("[1]") }
         let plain = host(1, memory)
         let asking = plain.intercepting(requests: Preparing { try await plain.send("/token") })
             .authorized(
@@ -108,8 +104,7 @@ struct HostLimitTests {
         if hasInterceptor { host = host.intercepting(responses: Asking {}) }
         let task = Task { [host] in try await host.send("/x") }
         try await until("the call waits") { gate.waiterCount == 1 }
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(6))
+        try await time.advance(by: .seconds(6), sleepers: 1)
         let error = try await remoteError { try await task.value }
         #expect(error.code == .overallTimedOut && !error.mayHaveArrived)
         #expect(error.message.contains("all 1 exchanges") && error.message.contains("concurrentExchanges"), "\(error.message)")
@@ -142,16 +137,13 @@ struct HostLimitTests {
         let task = Task { _ = try await host.bytes(for: Route(path: "/x")) }
         try await until("the stream waits") { host.streamGate.waiterCount == 1 }
         // The deadline of the call, and the time for a place.
-        try await time.sleepers(atLeast: 2)
-        time.advance(by: .seconds(10))
+        try await time.advance(by: .seconds(10), sleepers: 2)
         try await until("the first attempt has ended") { host.streamGate.waiterCount == 0 }
         permit.release()
         // The delay between the attempts.
-        try await time.sleepers(atLeast: 2)
-        time.advance(by: .seconds(5))
+        try await time.advance(by: .seconds(5), sleepers: 2)
         try await until("the second attempt runs") { silent.exchangeCount == 1 }
-        try await time.sleepers(atLeast: 2)
-        time.advance(by: .seconds(5))
+        try await time.advance(by: .seconds(5), sleepers: 2)
         let error = try await remoteError { try await task.value }
         #expect(error.code == .overallTimedOut && error.mayHaveArrived)
         #expect(!error.message.contains("streams of the host"), "\(error.message)")
@@ -171,8 +163,7 @@ struct HostLimitTests {
         for observer in shown { try await observer.next { $0.content == 1 } }
         let third = RecordingObserver(store[2].publish())
         try await until("the stream waits") { host.streamGate.waiterCount == 1 }
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(31))
+        try await time.advance(by: .seconds(31), sleepers: 1)
         try await third.next { state in
             guard let error = state.error as? RemoteError else { return false }
             return error.code == .headTimedOut && error.message.contains("all 2 streams") && error.message.contains("concurrentStreams")

@@ -94,9 +94,7 @@ struct PassingRefreshTests {
     @Test(arguments: failures.indices)
     func `H5: a refusal is final, and a transient failure is not`(_ index: Int) async throws {
         let (failure, passes) = PassingRefreshTests.failures[index]
-        let memory = MemoryTransport { request in
-            request.fields["Authorization"] == "Bearer new" ? .json("[1]") : .status(401)
-        }
+        let memory = MemoryTransport { request in request.fields["Authorization"] == "Bearer new" ? .json("[1]") : .status(401) }
         let attempts = Lock(0)
         let host = RemoteHost("a.example", transport: memory).authorized(
             by: .bearer(Token(accessToken: "old")) { _, _ in

@@ -18,9 +18,7 @@ struct ListParser: ResponseParser {
 
 /// A parser that reports its input and fails.
 struct FailingParser: ResponseParser {
-    struct Failure: Error, Equatable {
-        var bytes: Int
-    }
+    struct Failure: Error, Equatable { var bytes: Int }
 
     var mediaTypes: [MimeType] = [.any]
 
@@ -68,9 +66,7 @@ struct ResponseParserTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H17: Accept comes from the route, its parser, the host's defaults or the host's parser`(
-        _ kind: TransportKind
-    ) async throws {
+    func `H17: Accept comes from the route, its parser, the host's defaults or the host's parser`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .json([1]) }
         let api = bench.host()
@@ -83,9 +79,7 @@ struct ResponseParserTests {
             (vendor, RouteOptions(accept: "image/png", parser: ListParser()), ["Accept": "a/b"]),
             (api.with { $0.defaults.remove("Accept") }, RouteOptions(), [:]),
         ]
-        for (host, options, headers) in cases {
-            _ = try await host.data(for: Route(path: "/x", headers: headers, options: options))
-        }
+        for (host, options, headers) in cases { _ = try await host.data(for: Route(path: "/x", headers: headers, options: options)) }
         #expect(
             bench.asked.prefix(6).map { $0["Accept"] } == [
                 "application/json, */*;q=0.1", "application/x-plist, */*;q=0.1", "application/vnd.github+json",
@@ -98,9 +92,7 @@ struct ResponseParserTests {
     func `H17: a parser that throws fails the call with its error as the cause`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         bench.on("GET", "/x") { _ in .text("secret").setting("X-Request-Id", to: "r-7") }
-        let error = try await remoteError {
-            _ = try await bench.host { $0.parser = FailingParser() }.send("/x", as: User.self)
-        }
+        let error = try await remoteError { _ = try await bench.host { $0.parser = FailingParser() }.send("/x", as: User.self) }
         #expect(error.stage == .decode && error.code == .undecodable && error.status == 200)
         #expect(error.underlyingError as? FailingParser.Failure == FailingParser.Failure(bytes: 6))
         #expect(error.body == Data("secret".utf8) && error.requestID == "r-7" && error.attempts == 1)
@@ -208,9 +200,7 @@ struct ResponseParserTests {
 
     // MARK: Errors
 
-    private struct Refusal: Codable, Equatable {
-        var until: Date
-    }
+    private struct Refusal: Codable, Equatable { var until: Date }
 
     @Test(arguments: TransportKind.allCases)
     func `H17: the details of an error are parsed like values`(_ kind: TransportKind) async throws {

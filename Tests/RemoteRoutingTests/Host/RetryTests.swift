@@ -33,9 +33,7 @@ struct RetryTests {
 
     @Test(
         arguments: RealTransport.available,
-        [
-            ("POST", false, 1), ("PATCH", false, 1), ("POST", true, 3), ("PUT", false, 3), ("DELETE", false, 3), ("HEAD", false, 3),
-        ])
+        [("POST", false, 1), ("PATCH", false, 1), ("POST", true, 3), ("PUT", false, 3), ("DELETE", false, 3), ("HEAD", false, 3)])
     func `H7: only a repeatable request is retried`(_ transport: RealTransport, _ way: (method: String, hasKey: Bool, count: Int))
         async throws
     {

@@ -59,8 +59,7 @@ struct RouteTagTests {
     }
 
     @Test func `H16: interceptors, transports and further attempts see the route and its tags`() async throws {
-        let transport = MemoryTransport(
-            inTurn: .status(503), .status(302).adding("Location", "/elsewhere"), .json("{}"), .json("{}"))
+        let transport = MemoryTransport(inTurn: .status(503), .status(302).adding("Location", "/elsewhere"), .json("{}"), .json("{}"))
         let watching = Watching()
         var host = RemoteHost("api.example.com", transport: transport)
             .intercepting(requests: watching).intercepting(requests: watching).intercepting(responses: watching)

@@ -56,8 +56,7 @@ struct SharedTokenTests {
     private func user(_ token: Token) -> (RemoteHost, RefreshingTokens<Token>) {
         let cacher = FileCacher<String, Token>(directory: place.url, sharing: .processes)
         let tokens = RefreshingTokens(token, keptIn: cacher) { current, host in
-            try await host.send(
-                Route(path: "/tokens", method: .post, body: .data(Data(current.refreshToken.utf8))), as: Token.self)
+            try await host.send(Route(path: "/tokens", method: .post, body: .data(Data(current.refreshToken.utf8))), as: Token.self)
         }
         let transport = MemoryTransport { [issuer] in try issuer.respond(to: $0) }
         let host = RemoteHost("api.example.com", transport: transport).with { $0.retry = .never }
@@ -230,8 +229,7 @@ struct SharedTokenTests {
             $0.timeouts = .init(overall: .seconds(5))
         }.authorized(by: .bearer(tokens))
         let late = Task { try await host.send("/x", as: [Int].self) }
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(6))
+        try await time.advance(by: .seconds(6), sleepers: 1)
         #expect(try await remoteError { _ = try await late.value(of: "the late call ends") }.code == .overallTimedOut)
         let canceled = Task { try await host.send("/x", as: [Int].self) }
         canceled.cancel()

@@ -38,9 +38,7 @@ struct BodyTests {
         #expect(code(.json(fields: ["a": nil, "a": 3])) == nil)
     }
 
-    private struct Broken: Encodable {
-        var secret = Double.nan
-    }
+    private struct Broken: Encodable { var secret = Double.nan }
 
     @Test func `an encoding fault names the place of the value and not the value`() throws {
         let error = #expect(throws: RouteFault.self) { try encoder.encode(.json(Broken())) }

@@ -35,8 +35,7 @@ struct HostileTextTests {
         ("/v1/%2e", "/x"), ("/v1\\", "/x"),
     ])
     func `H2: the same rules apply to a base path`(base: String, path: String) throws {
-        let builder = RequestBuilder(
-            origin: try WebOrigin(scheme: .https, host: "a.example"), basePath: RoutePath(stringLiteral: base))
+        let builder = RequestBuilder(origin: try WebOrigin(scheme: .https, host: "a.example"), basePath: RoutePath(stringLiteral: base))
         #expect(throws: RouteFault.self) { try builder.request(for: Route(path: RoutePath(stringLiteral: path))) }
     }
 

@@ -95,8 +95,7 @@ struct QueryTests {
             "a": 5.0, "b": 0.1, "c": Float(0.1), "d": -0.0, "e": 1e21, "f": UInt64.max, "g": Int64.min, "h": true,
             "i": Decimal(string: "0.10"), "j": Int8(-1),
         ]
-        #expect(
-            try query(parameters) == "a=5&b=0.1&c=0.1&d=-0&e=1e%2B21&f=18446744073709551615&g=-9223372036854775808&h=true&i=0.1&j=-1")
+        #expect(try query(parameters) == "a=5&b=0.1&c=0.1&d=-0&e=1e%2B21&f=18446744073709551615&g=-9223372036854775808&h=true&i=0.1&j=-1")
     }
 
     @Test func `H1: a date without a strategy is refused`() {
@@ -124,16 +123,13 @@ struct QueryTests {
 
     private enum Sorting: String, ParameterConvertible { case newest }
     private enum Level: Int, ParameterConvertible { case high = 3 }
-    private struct Money: ParameterConvertible {
-        var parameterValue: ParameterValue { .text("5 EUR") }
-    }
+    private struct Money: ParameterConvertible { var parameterValue: ParameterValue { .text("5 EUR") } }
 
     @Test func `every convertible type is written in its own form`() throws {
         let id = UUID()
         let parameters: Parameters = [
             "s": Sorting.newest, "l": Level.high, "m": Money(), "u": id, "w": URL(string: "https://a/b"), "x": "abc".dropFirst(),
         ]
-        #expect(
-            try query(parameters)?.removingPercentEncoding == "s=newest&l=3&m=5 EUR&u=\(id.uuidString)&w=https://a/b&x=bc")
+        #expect(try query(parameters)?.removingPercentEncoding == "s=newest&l=3&m=5 EUR&u=\(id.uuidString)&w=https://a/b&x=bc")
     }
 }

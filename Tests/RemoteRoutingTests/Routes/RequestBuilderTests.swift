@@ -34,9 +34,7 @@ struct RequestBuilderTests {
         #expect(try bytes(of: request.body) == Data(#"{"n":1}"#.utf8))
     }
 
-    private struct Minimal: Routable {
-        var path: RoutePath { "/x" }
-    }
+    private struct Minimal: Routable { var path: RoutePath { "/x" } }
 
     @Test func `a route needs only a path`() throws {
         let request = try builder(port: 8443).request(for: Minimal())

@@ -202,9 +202,7 @@ struct RouteSpellingTests {
         var body: RouteBody { .json(fields: ["a": 1]) }
     }
 
-    private struct Minimal: Routable {
-        var path: RoutePath { "/x" }
-    }
+    private struct Minimal: Routable { var path: RoutePath { "/x" } }
 
     @Test func `each member of a route is used, or its default`() async throws {
         let transport = MemoryTransport { _ in .json("{}") }
@@ -241,9 +239,7 @@ struct RouteSpellingTests {
         static func method() -> HTTPMethod { .post }
     }
 
-    fileprivate struct Conditional<Element: Sendable>: Routable {
-        var path: RoutePath { "/x" }
-    }
+    fileprivate struct Conditional<Element: Sendable>: Routable { var path: RoutePath { "/x" } }
 
     @Test func `a property that the protocol cannot use is ignored, as the article on surprises says`() async throws {
         let transport = MemoryTransport { _ in .json("{}") }

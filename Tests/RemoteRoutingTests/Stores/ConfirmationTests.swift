@@ -80,8 +80,7 @@ struct ConfirmationTests {
         // The second store reads the record of the first one, so the fields were saved with it.
         let cacher = MemoryCacher<Int, [Int]>()
         for isSecond in [false, true] {
-            let store = Store(
-                cacher: cacher, fetcher: host.fetcher(of: [Int].self) { (_: Int) in Route(path: "/x") }, time: time)
+            let store = Store(cacher: cacher, fetcher: host.fetcher(of: [Int].self) { (_: Int) in Route(path: "/x") }, time: time)
             #expect(try await store[1].requireData() == [1])
             if isSecond { #expect(try await store[1].requireData(from: .origin) == [1]) }
             try await store.waitUntilSaved()

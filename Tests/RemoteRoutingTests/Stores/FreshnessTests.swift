@@ -155,8 +155,7 @@ struct FreshnessTests {
         let damaged = Validator(entityTag: "a\r\nX: y", lastModified: "*")
         let isConditional = headers.append(conditionsOf: damaged, now: FreshnessTests.now)
         #expect(!isConditional && headers.lines.isEmpty)
-        let isNowConditional = headers.append(
-            conditionsOf: Validator(entityTag: #"W/"a""#, lastModified: date), now: FreshnessTests.now)
+        let isNowConditional = headers.append(conditionsOf: Validator(entityTag: #"W/"a""#, lastModified: date), now: FreshnessTests.now)
         #expect(isNowConditional)
         #expect(headers == ["If-None-Match": #"W/"a""#, "If-Modified-Since": date])
     }

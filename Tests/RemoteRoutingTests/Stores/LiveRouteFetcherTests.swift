@@ -45,16 +45,14 @@ struct LiveRouteFetcherTests {
         let store = store(bench, time: time)
         let observer = RecordingObserver(store["A"].publish())
         try await observer.next { $0.error != nil && $0.content == Price(cents: 200) }
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(7))
+        try await time.advance(by: .seconds(7), sleepers: 1)
         try await observer.next { $0.isCompleted && $0.content == Price(cents: 300) }
         #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "2"])
         // No observer saw the event that was cut.
         #expect(observer.states.compactMap(\.content).allSatisfy { [100, 200, 300].contains($0.cents) })
         try await observer.stopAndLeave()
         // The stream ends after the grace period.
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(3_600))
+        try await time.advance(by: .seconds(3_600), sleepers: 1)
         if kind.isReal { try await bench.origin.waitUntil { $0.requests.last?.ending == .clientLeft } }
     }
 
@@ -113,11 +111,9 @@ struct LiveRouteFetcherTests {
         let store = store(bench, time: time, idleTimeout: .seconds(30))
         let observer = RecordingObserver(store["A"].publish())
         try await observer.next { $0.content == Price(cents: 100) }
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(30))
+        try await time.advance(by: .seconds(30), sleepers: 1)
         try await observer.next { ($0.error as? StoreError)?.code == .silentStream }
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(1))
+        try await time.advance(by: .seconds(1), sleepers: 1)
         try await observer.next { $0.isCompleted && $0.content == Price(cents: 200) }
         #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "1"])
     }

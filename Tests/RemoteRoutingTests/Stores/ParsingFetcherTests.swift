@@ -117,9 +117,7 @@ struct ParsingFetcherTests {
     ])
     func `H9: a custom fetcher gets the same freshness and validator as a route's fetcher`(_ fields: [String: String]) async throws {
         let bench = try Bench()
-        bench.on("GET", "/users/1") { _ in
-            fields.reduce(.json(User(id: 1, name: "Ada"))) { $0.setting($1.key, to: $1.value) }
-        }
+        bench.on("GET", "/users/1") { _ in fields.reduce(.json(User(id: 1, name: "Ada"))) { $0.setting($1.key, to: $1.value) } }
         let host = bench.host(time: time).intercepting(requests: Tagging())
         let fetcher = host.fetcher(of: User.self) { (id: Int) in Route(path: "/users/\(id)") }
         let own = try await OwnFetcher(host: host).fetch(param: 1, revalidating: nil)

@@ -7,9 +7,7 @@ import Testing
 @testable import RemoteRouting
 
 struct RouteFetcherTests {
-    private struct User: Codable, Equatable, Sendable {
-        var name: String
-    }
+    private struct User: Codable, Equatable, Sendable { var name: String }
 
     private let time = ManualTime(date: Date())
 
@@ -123,9 +121,7 @@ struct RouteFetcherTests {
     func `H9: a response that varies by an interceptor's field has a lifetime of zero`(vary: String, requests: Int) async throws {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }
-        origin.on(.get, "/users/7") { _ in
-            .json(User(name: "a")).setting("Cache-Control", to: "max-age=60").setting("Vary", to: vary)
-        }
+        origin.on(.get, "/users/7") { _ in .json(User(name: "a")).setting("Cache-Control", to: "max-age=60").setting("Vary", to: vary) }
         let users = users(host(origin).intercepting(requests: Tagging()))
         _ = try await users[7].requireData()
         _ = try await users[7].requireData()
@@ -159,8 +155,7 @@ struct RouteFetcherTests {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }
         origin.on(.get, "/users/7") { _ in .json(User(name: "a")).setting("Cache-Control", to: "no-cache") }
-        let users = users(
-            host(origin), MemoryCacher(expiry: .after(.seconds(10))), options: RouteOptions(cachePolicy: .ignoreLifetimes))
+        let users = users(host(origin), MemoryCacher(expiry: .after(.seconds(10))), options: RouteOptions(cachePolicy: .ignoreLifetimes))
         _ = try await users[7].requireData()
         _ = try await users[7].requireData()
         #expect(origin.requests.count == 1)

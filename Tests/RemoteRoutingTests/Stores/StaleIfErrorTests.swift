@@ -220,9 +220,7 @@ struct StaleIfErrorTests {
     private final class Signing: RequestInterceptor {
         let failure = Lock<(any Error)?>(nil)
 
-        func intercept(_ request: inout HTTPRequest) async throws {
-            if let failure = failure.withLock({ $0 }) { throw failure }
-        }
+        func intercept(_ request: inout HTTPRequest) async throws { if let failure = failure.withLock({ $0 }) { throw failure } }
     }
 
     private struct SignedOut: Error {}

@@ -39,7 +39,6 @@ struct DownloadFaultTests {
     @Test(arguments: RealTransport.available)
     func `H11: a digest may have uppercase letters`(_ transport: RealTransport) async throws {
         let place = try TemporaryDirectory()
-        let content = content
         let origin = try LoopbackOrigin { _ in .data(content) }
         try await host(origin, transport).download(Route(path: "/f"), to: place.target, sha256: hex(content).uppercased())
         #expect(try Data(contentsOf: place.target) == content)
@@ -50,7 +49,6 @@ struct DownloadFaultTests {
         _ transport: RealTransport
     ) async throws {
         let place = try TemporaryDirectory()
-        let content = content
         let origin = try LoopbackOrigin { _ in .data(content).tagged("v1") }
         try content.prefix(1000).write(to: place.part)
         let state = SealedFile("SHpartof", version: 2, temporaryKind: "part").encode([1, 2, 3])
@@ -66,7 +64,6 @@ struct DownloadFaultTests {
     @Test(arguments: RealTransport.available)
     func `H11: a download starts over after the server sent a wrong range`(_ transport: RealTransport) async throws {
         let place = try TemporaryDirectory()
-        let content = content
         let origin = try LoopbackOrigin { request in
             guard request.headers["Range"] != nil else { return .data(content).tagged("v1") }
             return .data(content.dropFirst(2000), status: 206).tagged("v1").setting("Content-Range", to: "bytes 2000-199999/200000")
@@ -81,14 +78,11 @@ struct DownloadFaultTests {
 
     /// Serves parts of at most 60 000 bytes without the total, and refuses the range after the last byte with a field.
     private func originOfParts(_ place: TemporaryDirectory, atEnd field: String?) throws -> LoopbackOrigin {
-        let content = content
         let origin = try LoopbackOrigin { request in
             guard let start = request.headers["Range"].flatMap({ Int($0.dropFirst("bytes=".count).dropLast()) }) else {
                 return .data(content).tagged("v1")
             }
-            guard start < content.count else {
-                return field.map { .status(416).setting("Content-Range", to: $0) } ?? .status(416)
-            }
+            guard start < content.count else { return field.map { .status(416).setting("Content-Range", to: $0) } ?? .status(416) }
             let end = min(start + 60_000, content.count)
             return .data(content[start..<end], status: 206).tagged("v1").setting("Content-Range", to: "bytes \(start)-\(end - 1)/*")
         }
@@ -160,7 +154,6 @@ struct DownloadFaultTests {
     @Test(arguments: RealTransport.available, ["\"a\r\nX: y\"", "", "nonsense", "W/\"v1\"", "\"a"])
     func `H11: a download with a damaged state starts over`(_ transport: RealTransport, _ validator: String) async throws {
         let place = try TemporaryDirectory()
-        let content = content
         let origin = try LoopbackOrigin { request in .data(content).tagged("v1").ranged(by: request) }
         try place.leavePart(Data(count: 1000), from: origin.url.absoluteString + "/f", validator: validator)
         try await host(origin, transport).download(Route(path: "/f"), to: place.target)
@@ -171,7 +164,6 @@ struct DownloadFaultTests {
     @Test(arguments: RealTransport.available)
     func `H11: a download starts over if the partial file is from another URL`(_ transport: RealTransport) async throws {
         let place = try TemporaryDirectory()
-        let content = content
         let origin = try LoopbackOrigin { request in .data(content).tagged("v1").ranged(by: request) }
         try place.leavePart(Data(count: 1000), from: origin.url.absoluteString + "/other", validator: "\"v1\"")
         try await host(origin, transport).download(Route(path: "/f"), to: place.target)
@@ -181,7 +173,6 @@ struct DownloadFaultTests {
     @Test(arguments: RealTransport.available)
     func `H7: a download reports its attempts`(_ transport: RealTransport) async throws {
         let place = try TemporaryDirectory()
-        let content = content
         let failures = Lock(2)
         let origin = try LoopbackOrigin { _ in
             let fails = failures.withLock { left in
@@ -217,7 +208,6 @@ struct DownloadFaultTests {
     @Test(arguments: RealTransport.available)
     func `H6: each attempt of a long download has its own overall deadline`(_ transport: RealTransport) async throws {
         let place = try TemporaryDirectory()
-        let content = content
         let origin = try LoopbackOrigin { request in
             let response = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
             return request.headers["Range"] == nil ? response.misbehaving(.truncate(afterBodyBytes: 100_000)) : response
@@ -252,7 +242,6 @@ struct DownloadFaultTests {
     @Test(.enabled(if: canMountSmallDisks(), "this process may not mount a small disk"))
     func `H11: a full disk is reported in the error`() async throws {
         let place = try TemporaryDirectory()
-        let content = content
         let origin = try LoopbackOrigin { _ in .data(content) }
         let path = place.url.path(percentEncoded: false)
         let script = "mount -t tmpfs -o size=64k,mode=700 none '\(path)' && exec \"$0\" download \"$@\""
@@ -275,7 +264,6 @@ struct DownloadFaultTests {
     @Test(arguments: RealTransport.available)
     func `H11: a target that appears during the download is replaced`(_ transport: RealTransport) async throws {
         let place = try TemporaryDirectory()
-        let content = content
         let target = place.target
         let origin = try LoopbackOrigin { _ in
             _ = FileManager.default.createFile(atPath: target.path, contents: Data("meanwhile".utf8))

@@ -20,7 +20,6 @@ struct DownloadTests {
 
     /// An origin of the content that ends each response after 100 000 bytes until it is up.
     private func truncatingOrigin(until isUp: WatchedState<Bool>) throws -> LoopbackOrigin {
-        let content = content
         return try LoopbackOrigin { request in
             let response = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
             return isUp.current ? response : response.misbehaving(.truncate(afterBodyBytes: 100_000))
@@ -32,7 +31,6 @@ struct DownloadTests {
     @Test(arguments: RealTransport.available)
     func `H11: a file appears at its target when it is complete`(_ transport: RealTransport) async throws {
         let place = try TemporaryDirectory()
-        let content = content
         let origin = try LoopbackOrigin { _ in .data(content).tagged() }
         let seen = WatchedState<[TransferProgress]>([])
         let response = try await host(origin, transport).download(Route(path: "/f"), to: place.target, sha256: hex(content)) { progress in
@@ -51,7 +49,6 @@ struct DownloadTests {
         _ transport: RealTransport, _ way: LoopbackOrigin.Misbehavior
     ) async throws {
         let place = try TemporaryDirectory()
-        let content = content
         let origin = try LoopbackOrigin { request in
             let response = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
             return request.headers["Range"] == nil ? response.misbehaving(way) : response
@@ -103,7 +100,6 @@ struct DownloadTests {
     func `H11: a download of a file that has changed starts over`(_ transport: RealTransport) async throws {
         let place = try TemporaryDirectory()
         let new = Data(content.reversed())
-        let content = content
         let isNew = WatchedState(false)
         let origin = try LoopbackOrigin { request in
             if isNew.current { return .data(new).tagged("v2").ranged(by: request) }
@@ -121,7 +117,6 @@ struct DownloadTests {
     @Test(arguments: RealTransport.available, ["W/\"v1\"", ""])
     func `H11: a download without a strong validator starts over`(_ transport: RealTransport, _ tag: String) async throws {
         let place = try TemporaryDirectory()
-        let content = content
         let count = WatchedState(0)
         let origin = try LoopbackOrigin { request in
             count.update { $0 += 1 }
@@ -138,7 +133,6 @@ struct DownloadTests {
     @Test(arguments: RealTransport.available)
     func `H11: a file with a wrong digest is discarded`(_ transport: RealTransport) async throws {
         let place = try TemporaryDirectory()
-        let content = content
         let origin = try LoopbackOrigin { _ in .data(content).tagged() }
         let error = try await remoteError {
             try await host(origin, transport).download(Route(path: "/f"), to: place.target, sha256: String(repeating: "0", count: 64))
@@ -151,11 +145,8 @@ struct DownloadTests {
     @Test(arguments: RealTransport.available)
     func `H11: a part that begins earlier than requested starts over within the call`(_ transport: RealTransport) async throws {
         let place = try TemporaryDirectory()
-        let content = content
         let origin = try LoopbackOrigin { request in
-            guard request.headers["Range"] != nil else {
-                return .data(content).tagged("v1")
-            }
+            guard request.headers["Range"] != nil else { return .data(content).tagged("v1") }
             return .data(content.dropFirst(5), status: 206).tagged("v1").setting("Content-Range", to: "bytes 5-399999/400000")
         }
         try place.leavePart(content.prefix(1000), from: origin.url.absoluteString + "/f", validator: "\"v1\"")
@@ -167,7 +158,6 @@ struct DownloadTests {
     @Test(arguments: RealTransport.available)
     func `H11: a part that is shorter than requested is followed by a request for the rest`(_ transport: RealTransport) async throws {
         let place = try TemporaryDirectory()
-        let content = content
         let origin = try LoopbackOrigin { request in
             guard let start = request.headers["Range"].flatMap({ Int($0.dropFirst("bytes=".count).dropLast()) }) else {
                 return .data(content).tagged("v1")
@@ -184,7 +174,6 @@ struct DownloadTests {
     @Test(arguments: RealTransport.available)
     func `H11: a 416 with another total never commits a short file`(_ transport: RealTransport) async throws {
         let place = try TemporaryDirectory()
-        let content = content
         let origin = try LoopbackOrigin { request in
             guard request.headers["Range"] != nil else { return .data(content).tagged("v2") }
             return .status(416).setting("Content-Range", to: "bytes */1000")
@@ -199,7 +188,6 @@ struct DownloadTests {
         _ transport: RealTransport, _ validator: String
     ) async throws {
         let place = try TemporaryDirectory()
-        let content = content
         let origin = try LoopbackOrigin { request in .data(content).tagged("v1").ranged(by: request) }
         try place.leavePart(
             content.prefix(1000), from: origin.url.absoluteString + "/f?signature=1&expires=2", validator: validator, total: 400_000)
@@ -211,7 +199,6 @@ struct DownloadTests {
     @Test(arguments: RealTransport.available)
     func `H11: a part with a range other than the requested one is refused`(_ transport: RealTransport) async throws {
         let place = try TemporaryDirectory()
-        let content = content
         let origin = try LoopbackOrigin { request in
             guard request.headers["Range"] != nil else {
                 return .data(content).tagged("v1").misbehaving(.truncate(afterBodyBytes: 100_000))
@@ -245,13 +232,11 @@ struct DownloadTests {
     @Test(arguments: RealTransport.available)
     func `H11: a second download of the same file is refused while the first is running`(_ transport: RealTransport) async throws {
         let place = try TemporaryDirectory()
-        let content = content
         let origin = try LoopbackOrigin { _ in .data(content).tagged().misbehaving(.stall(afterBodyBytes: 1000)) }
         let host = try host(origin, transport)
         let first = Task { try await host.download(Route(path: "/f"), to: place.target) }
         try await origin.waitForRequests(count: 1)
-        let error = try await remoteError { try await host.download(Route(path: "/f"), to: place.target) }
-        #expect(error.code == .fileFailed)
+        #expect(try await remoteError { try await host.download(Route(path: "/f"), to: place.target) }.code == .fileFailed)
         first.cancel()
         _ = try await remoteError { _ = try await first.value }
     }

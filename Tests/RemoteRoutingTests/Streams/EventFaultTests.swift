@@ -41,9 +41,7 @@ struct EventFaultTests {
     func `H20, C24: a refused stream is requested again until it is canceled, after Retry-After within its limit`(
         _ retryAfter: String?, _ wait: Duration
     ) async throws {
-        let memory = MemoryTransport { _ in
-            retryAfter.map { .status(503).adding("Retry-After", $0) } ?? .status(503)
-        }
+        let memory = MemoryTransport { _ in retryAfter.map { .status(503).adding("Retry-After", $0) } ?? .status(503) }
         let time = ManualTime()
         let host = RemoteHost("a.example", transport: memory, time: time).with {
             $0.timeouts = .init()
@@ -58,8 +56,7 @@ struct EventFaultTests {
         }
         try await time.sleepers(atLeast: 1)
         task.cancel()
-        let error = try await remoteError { try await task.value }
-        #expect(error.code == .cancelled)
+        #expect(try await remoteError { try await task.value }.code == .cancelled)
     }
 
     @Test func `H20, C24: the delays between lost connections grow as in the policy`() async throws {

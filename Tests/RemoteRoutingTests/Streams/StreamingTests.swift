@@ -54,9 +54,7 @@ struct StreamingTests {
     func `H8: a streamed body has the given limit`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .data(Data(count: 100_000)) }
-        let error = try await remoteError {
-            for try await _ in try await bench.host().bytes(for: Route(path: "/x"), limit: 50_000) {}
-        }
+        let error = try await remoteError { for try await _ in try await bench.host().bytes(for: Route(path: "/x"), limit: 50_000) {} }
         #expect(error.code == .bodyTooLarge)
     }
 
@@ -104,9 +102,7 @@ struct StreamingTests {
         var lines: [String] = []
         for try await line in try await bench.host().bytes(for: Route(path: "/x")).lines() { lines.append(line) }
         #expect(lines == ["one", "two", "three, which is long"])
-        let error = try await remoteError {
-            for try await _ in try await bench.host().bytes(for: Route(path: "/x")).lines(limit: 10) {}
-        }
+        let error = try await remoteError { for try await _ in try await bench.host().bytes(for: Route(path: "/x")).lines(limit: 10) {} }
         #expect(error.code == .bodyTooLarge)
     }
 
@@ -120,9 +116,7 @@ struct StreamingTests {
         let time = ManualTime()
         let host = bench.host(time: time) { $0.timeouts = .init() }
         let seen = WatchedState<[ServerSentEvent]>([])
-        let task = Task {
-            for try await event in host.events(for: Route(path: "/x")) { seen.update { $0.append(event) } }
-        }
+        let task = Task { for try await event in host.events(for: Route(path: "/x")) { seen.update { $0.append(event) } } }
         for _ in 1...2 {
             try await time.sleepers(atLeast: 1)
             #expect(time.nextDeadline == time.now.advanced(by: .seconds(7)))
@@ -139,8 +133,7 @@ struct StreamingTests {
         let bench = try Bench(kind)
         bench.on("GET", "/html") { _ in .html("login") }
         bench.on("GET", "/gone") { _ in .status(410) }
-        let html = try await remoteError { for try await _ in bench.host().events(for: Route(path: "/html")) {} }
-        #expect(html.code == .unexpectedType)
+        #expect(try await remoteError { for try await _ in bench.host().events(for: Route(path: "/html")) {} }.code == .unexpectedType)
         let gone = try await remoteError { for try await _ in bench.host().events(for: Route(path: "/gone")) {} }
         #expect(gone.status == 410)
     }

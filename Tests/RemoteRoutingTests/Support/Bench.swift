@@ -141,8 +141,7 @@ extension MemoryTransport.Response {
             case .stall(let count):
                 pieces = [body.prefix(count)]
                 stalls = true
-            case .drip(let count, _):
-                pieces = stride(from: 0, to: body.count, by: count).map { Data(body.dropFirst($0).prefix(count)) }
+            case .drip(let count, _): pieces = stride(from: 0, to: body.count, by: count).map { Data(body.dropFirst($0).prefix(count)) }
             case .declareLengths(let lengths):
                 for length in lengths { self = adding("Content-Length", "\(length)") }
                 if let first = lengths.first, first < body.count { pieces = [body.prefix(first)] }
@@ -167,11 +166,7 @@ extension Task where Success == Never, Failure == Never {
 
 /// Returns the ``RemoteError`` that an operation throws; rethrows other errors, and throws if the operation succeeds.
 func remoteError(_ operation: () async throws -> Void) async throws -> RemoteError {
-    do {
-        try await operation()
-    } catch let error as RemoteError {
-        return error
-    }
+    do { try await operation() } catch let error as RemoteError { return error }
     throw NoError()
 }
 

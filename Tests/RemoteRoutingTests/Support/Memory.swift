@@ -9,7 +9,5 @@ enum ProcessState {
     }
 
     /// The number of open files and sockets; `nil` without a `/proc` file system.
-    static var openFiles: Int? {
-        try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
-    }
+    static var openFiles: Int? { try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count }
 }

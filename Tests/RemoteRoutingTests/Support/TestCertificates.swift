@@ -70,9 +70,7 @@ struct TestCertificates: Sendable {
         return try TLSOptions.Pin("sha256/" + text.trimmingCharacters(in: .whitespacesAndNewlines))
     }
 
-    private struct Missing: Error, CustomStringConvertible {
-        var description: String
-    }
+    private struct Missing: Error, CustomStringConvertible { var description: String }
 
     private init() throws {
         #if os(Linux)

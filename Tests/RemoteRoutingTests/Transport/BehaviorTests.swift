@@ -86,10 +86,8 @@ struct BehaviorTests {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .data(Data(), type: "application/json") }
         let host = bench.host()
-        let error = try await remoteError { _ = try await host.send("/x", as: User.self) }
-        #expect(error.code == .emptyBody)
-        let optional = try await remoteError { _ = try await host.send("/x", as: User?.self) }
-        #expect(optional.code == .emptyBody)
+        #expect(try await remoteError { _ = try await host.send("/x", as: User.self) }.code == .emptyBody)
+        #expect(try await remoteError { _ = try await host.send("/x", as: User?.self) }.code == .emptyBody)
         _ = try await host.send("/x", as: Empty.self)
     }
 
@@ -101,8 +99,7 @@ struct BehaviorTests {
         #expect(try await host.send("/x", as: User?.self) == nil)
         _ = try await host.send("/x", as: Empty.self)
         try await host.send("/x")
-        let error = try await remoteError { _ = try await host.send("/x", as: User.self) }
-        #expect(error.code == .emptyBody)
+        #expect(try await remoteError { _ = try await host.send("/x", as: User.self) }.code == .emptyBody)
     }
 
     @Test(arguments: TransportKind.allCases)
@@ -184,9 +181,7 @@ struct BehaviorTests {
         let bench = try Bench(kind)
         // The response never ends by itself.
         bench.on("GET", "/x") { _ in .data(Data(count: 5_000_000)).misbehaving(.stall(afterBodyBytes: 1_000_000)) }
-        let error = try await remoteError {
-            _ = try await bench.host { $0.limits.responseBytes = 200_000 }.data(for: Route(path: "/x"))
-        }
+        let error = try await remoteError { _ = try await bench.host { $0.limits.responseBytes = 200_000 }.data(for: Route(path: "/x")) }
         #expect(error.code == .bodyTooLarge)
         #expect(!error.isRetryable)
         if kind.isReal { try await bench.origin.waitUntil { $0.requests.first?.ending == .clientLeft } }
@@ -219,8 +214,7 @@ struct BehaviorTests {
             $0.timeouts = .init(head: .milliseconds(500)); $0.retry = .never
         }
         let task = Task { try await host.data(for: Route(path: "/x")) }
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .milliseconds(499))
+        try await time.advance(by: .milliseconds(499), sleepers: 1)
         #expect(time.sleeperCount == 1)
         time.advance(by: .milliseconds(1))
         let error = try await remoteError { _ = try await task.value }
@@ -248,8 +242,7 @@ struct BehaviorTests {
             if time.sleeperCount > 0 { time.advance(by: .seconds(5)) }
             return hasEnded.current
         }
-        let error = try await remoteError { _ = try await task.value }
-        #expect(error.code == .idleTimedOut)
+        #expect(try await remoteError { _ = try await task.value }.code == .idleTimedOut)
     }
 
     @Test(arguments: TransportKind.allCases)
@@ -280,8 +273,7 @@ struct BehaviorTests {
         let time = ManualTime()
         let host = bench.host(time: time) { $0.timeouts = .init(overall: .seconds(60)) }
         let task = Task { try await host.data(for: Route(path: "/x")) }
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(60))
+        try await time.advance(by: .seconds(60), sleepers: 1)
         let error = try await remoteError { _ = try await task.value }
         #expect(error.code == .overallTimedOut)
         #expect(!error.isRetryable)

@@ -158,9 +158,7 @@ struct HTTP2Tests {
     }
 
     @Test(arguments: [true, false], [HTTPMethod.post, .put])
-    func `W6, W9: streamed bodies arrive completely over HTTP 2`(
-        _ hasLength: Bool, _ method: HTTPMethod
-    ) async throws {
+    func `W6, W9: streamed bodies arrive completely over HTTP 2`(_ hasLength: Bool, _ method: HTTPMethod) async throws {
         let origin = try LoopbackOrigin { .text("\($0.body.count)") }
         let server = try await NginxServer(upstream: origin.port)
         let host = try secureHost(server.port)
@@ -208,9 +206,7 @@ struct HTTP2Tests {
     .enabled(if: RealTransport.available.contains(.curl) && FrameServer.problem == nil, "libcurl, python3 or OpenSSL is missing"),
     .timeLimit(.minutes(hangMinutes)))
 struct HTTP2FaultTests {
-    private func host(_ server: FrameServer) throws -> RemoteHost {
-        try secureHost(server.port) { $0.retry = .never }
-    }
+    private func host(_ server: FrameServer) throws -> RemoteHost { try secureHost(server.port) { $0.retry = .never } }
 
     private func get(_ server: FrameServer, _ method: HTTPMethod = .get) async throws -> RemoteError {
         let host = try host(server)
@@ -218,9 +214,7 @@ struct HTTP2FaultTests {
     }
 
     @Test(arguments: [HTTPMethod.get, .post], ["reset", "reset-in-body", "goaway-in-body", "close"])
-    func `W2, W9: a reset stream and an ended connection count as lost connections`(
-        _ method: HTTPMethod, _ plan: String
-    ) async throws {
+    func `W2, W9: a reset stream and an ended connection count as lost connections`(_ method: HTTPMethod, _ plan: String) async throws {
         let server = try await FrameServer(plan)
         let error = try await get(server, method)
         #expect([.connectionLost, .protocolViolation].contains(error.code), "\(error)")
@@ -335,8 +329,6 @@ struct HTTP2FaultTests {
 }
 
 extension Result {
-    fileprivate var isFailure: Bool {
-        if case .failure = self { true } else { false }
-    }
+    fileprivate var isFailure: Bool { if case .failure = self { true } else { false } }
 }
 #endif

@@ -32,8 +32,7 @@ struct MetricsTests {
         }
         let host = RemoteHost("a.example", transport: transport, time: time).with { $0.timeouts = .init() }
         let call = Task { try await host.dataResponse(for: Route(path: "/x")) }
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(7))
+        try await time.advance(by: .seconds(7), sleepers: 1)
         let metrics = try #require(try await call.value.metrics)
         #expect(metrics.firstByte == .seconds(7))
         #expect(metrics.total == .seconds(7))
@@ -80,8 +79,7 @@ struct MetricsTests {
 
     @Test func `W10: phases are the times between libcurl's marks, and a reused connection has none`() {
         func metrics(_ connections: Int, secure: Int64) -> ExchangeMetrics {
-            ExchangeMetrics(
-                version: 2, connections: connections, nameLookup: 30, connect: 100, secure: secure, firstByte: 500, total: 700)
+            ExchangeMetrics(version: 2, connections: connections, nameLookup: 30, connect: 100, secure: secure, firstByte: 500, total: 700)
         }
         let made = metrics(1, secure: 350)
         #expect(made.nameLookup == .microseconds(30) && made.connect == .microseconds(70) && made.secure == .microseconds(250))

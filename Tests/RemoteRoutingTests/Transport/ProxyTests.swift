@@ -122,8 +122,7 @@ struct ProxyTests {
             $0.retry = .never
             $0.timeouts = .untilHang
         }
-        let refused = try await remoteError { try await unreachable.send("/x") }
-        #expect(refused.code == .connectionRefused)
+        #expect(try await remoteError { try await unreachable.send("/x") }.code == .connectionRefused)
         let socks = unreachable.with { $0.proxy = .socks5("127.0.0.1", port: proxy.port) }
         #expect(try await remoteError { try await socks.send("/x") }.code == .connectionRefused)
         // An HTTP proxy responds to an unencrypted request itself.
@@ -158,9 +157,7 @@ struct ProxyTests {
         ("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1/\r\nContent-Length: 0\r\n\r\n", [.proxyRefused]),
         ("HTTP/1.1 200 OK\r\n\r\nnot TLS\r\n", [.tlsFailed, .connectionLost]),
     ])
-    func `W11: a refused tunnel is a typed error, and nothing has arrived`(
-        _ text: String, _ codes: [RemoteError.Code]
-    ) async throws {
+    func `W11: a refused tunnel is a typed error, and nothing has arrived`(_ text: String, _ codes: [RemoteError.Code]) async throws {
         let server = try RawServer { connection in
             guard connection.readHead() != nil else { return }
             connection.send(text)
@@ -204,9 +201,7 @@ struct ProxyTests {
     func `W11: a tunnel carries TLS, and the proxy sees no request`() async throws {
         let server = try await NginxServer()
         let proxy = try LoopbackProxy(wanting: ProxyTests.basic)
-        let host = try secureHost(server.port) {
-            $0.proxy = .http("127.0.0.1", port: proxy.port, credentials: ProxyTests.credentials)
-        }
+        let host = try secureHost(server.port) { $0.proxy = .http("127.0.0.1", port: proxy.port, credentials: ProxyTests.credentials) }
         for version in [ExchangeMetrics.Version.http2, .http1_1] {
             let response = try await host.with { $0.allowsHTTP2 = version == .http2 }.dataResponse(for: Route(path: "/hidden"))
             #expect(response.metrics?.version == version && response.metrics?.secure != nil)

@@ -71,8 +71,7 @@ struct StormTests {
             // The first exchange loads what all of them share.
             _ = try await host.data(for: Route(path: "/x"))
             let before = ProcessState.residentBytes
-            let error = try await remoteError { _ = try await host.data(for: Route(path: "/bomb")) }
-            #expect(error.code == .bodyTooLarge)
+            #expect(try await remoteError { _ = try await host.data(for: Route(path: "/bomb")) }.code == .bodyTooLarge)
             // The sanitizer shadows all memory.
             let limit = isSanitized ? 256 << 20 : 64 << 20
             if let before, let after = ProcessState.residentBytes { #expect(after - before < limit, "\((after - before) >> 20) MB") }

@@ -25,8 +25,7 @@ struct WaiterListTests {
         var expected: [(ticket: UInt64, tag: Int)] = []
         for step in 0..<rounds(20_000, quick: 5_000) {
             switch Int.random(in: 0..<10, using: &random) {
-            case 0..<4:
-                expected.append((list.join(step % 5), step % 5))
+            case 0..<4: expected.append((list.join(step % 5), step % 5))
             case 4..<7:
                 guard let position = expected.indices.randomElement(using: &random) else { continue }
                 let (ticket, tag) = expected.remove(at: position)

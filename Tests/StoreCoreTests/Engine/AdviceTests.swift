@@ -65,8 +65,7 @@ struct AdviceTests {
         for attempt in 1...20 {
             try await bench.feed.end(throwing: Lost(retryAfter: advised))
             try await bench.events.first("retried", count: attempt)
-            try await bench.time.sleepers(atLeast: 1)
-            bench.time.advance(by: .seconds(3600))
+            try await bench.time.advance(by: .seconds(3600), sleepers: 1)
         }
         let delays = bench.events.all.compactMap { if case .retried(_, _, let delay, _) = $0.kind { delay } else { nil } }
         #expect(delays.count == 20)

@@ -52,24 +52,20 @@ struct CancellationTests {
         let refresh = Task { [handle = bench.store[1]] in await handle.refresh() }
         try await bench.fetcher.started(count: 1)
         try await bench.callers(1)
-        refresh.cancel()
-        await refresh.value
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(1) - .nanoseconds(1))
+        await refresh.cancelAndWait()
+        try await bench.time.advance(by: .seconds(1) - .nanoseconds(1), sleepers: 1)
         #expect(bench.fetcher.cancelledCount == 0 && bench.liveKeys == 1)
         bench.time.advance(by: .nanoseconds(1))
         try await bench.fetcher.cancelled(count: 1)
         try await bench.idle()
-        let observer = RecordingObserver(bench.store[1].publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await observeFirst(bench.store[1].publish())
         #expect(observer.summary == "completed(7)")
     }
 
     @Test func `C9: a caller that arrives within the grace period joins the running fetch`() async throws {
         let bench = Bench()
         bench.fetcher.hold()
-        let observer = RecordingObserver(bench.store[1].publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await observeFirst(bench.store[1].publish())
         try await observer.stopAndLeave()
         bench.time.advance(by: .milliseconds(900))
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
@@ -83,8 +79,7 @@ struct CancellationTests {
     @Test func `C9: a fetch that a caller needs survives the last observer`() async throws {
         let bench = Bench()
         bench.fetcher.hold()
-        let observer = RecordingObserver(bench.store[1].publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await observeFirst(bench.store[1].publish())
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.callers(1)
         try await observer.stopAndLeave()
@@ -101,8 +96,7 @@ struct CancellationTests {
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.fetcher.started(count: 1)
         try await bench.callers(1)
-        caller.cancel()
-        _ = await caller.result
+        await caller.cancelAndWait()
         try await bench.fetcher.cancelled(count: 1)
         #expect(bench.liveKeys == 0)
     }
@@ -116,8 +110,7 @@ struct CancellationTests {
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.fetcher.started(count: 1)
         try await bench.callers(1)
-        caller.cancel()
-        _ = await caller.result
+        await caller.cancelAndWait()
         bench.time.advance(by: .seconds(60))
         bench.fetcher.release()
         try await bench.idle()
@@ -132,8 +125,7 @@ struct CancellationTests {
         try await bench.callers(1)
         caller.cancel()
         #expect(await caller.outcome == "CancellationError")
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(1))
+        try await bench.time.advance(by: .seconds(1), sleepers: 1)
         try await bench.idle()
         let again = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.fetcher.started(count: 2)

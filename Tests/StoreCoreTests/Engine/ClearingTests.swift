@@ -110,8 +110,7 @@ struct ClearingTests {
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.fetcher.started(count: 1)
         try await bench.callers(1)
-        caller.cancel()
-        _ = await caller.result
+        await caller.cancelAndWait()
         try await bench.store.clear()
         bench.fetcher.release()
         try await bench.events.first("cancelled")

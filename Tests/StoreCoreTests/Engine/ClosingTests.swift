@@ -11,8 +11,7 @@ struct ClosingTests {
     @Test(arguments: Backing.allCases)
     func `C23: a closed store refuses every call, and its observations end`(_ backing: Backing) async throws {
         let bench = Bench(backing)
-        let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(bench.store[1].publish())
         try await bench.store.close()
         try await observer.ended()
         let fetches = bench.fetcher.startedCount
@@ -29,11 +28,7 @@ struct ClosingTests {
         bench.store.prefetch([1, 2, 3])
         #expect(await bench.store[1].update { $0 += 1 } == false)
         await #expect(throws: StoreError.self) {
-            try await bench.store[1].mutate {
-                $0 += 1
-            } perform: {
-                Issue.record("performed")
-            }
+            try await bench.store[1].mutate(optimistically: { $0 += 1 }) { Issue.record("performed") }
         }
         await #expect(throws: StoreError.self) { try await bench.store.clear() }
         await #expect(throws: StoreError.self) { try await bench.store.invalidate { _ in true } }
@@ -261,6 +256,18 @@ struct ClosingTests {
         #expect(bench.store.engineIsIdle)
     }
 
+    /// Closes a scope in a task of its own.
+    private func beginClosing(
+        _ scope: CacheScope, clearing: Bool = false
+    ) -> (task: Task<Void, any Error>, hasReturned: WatchedState<Bool>) {
+        let hasReturned = WatchedState(false)
+        let task = Task {
+            try await scope.close(clearing: clearing)
+            hasReturned.update { $0 = true }
+        }
+        return (task, hasReturned)
+    }
+
     @Test func `C23: clearing a scope skips a store that was closed`() async throws {
         let scope = CacheScope()
         let (closed, open) = (GatedCacher<Int, Int>(), GatedCacher<Int, Int>())
@@ -303,11 +310,7 @@ struct ClosingTests {
         }
         let clearing = Task { try await scope.clear() }
         try await hasBegun.wait { $0 ? () : nil }
-        let hasReturned = WatchedState(false)
-        let closing = Task {
-            try await scope.close()
-            hasReturned.update { $0 = true }
-        }
+        let (closing, hasReturned) = beginClosing(scope)
         try await until("the scope is closed") { scope.isClosed }
         await otherTasksRun()
         #expect(!hasReturned.current)
@@ -330,11 +333,7 @@ struct ClosingTests {
         }
         let first = Task { try await scope.close(clearing: true) }
         try await begun.wait { $0 == 1 ? () : nil }
-        let hasReturned = WatchedState(false)
-        let second = Task {
-            try await scope.close(clearing: clearing)
-            hasReturned.update { $0 = true }
-        }
+        let (second, hasReturned) = beginClosing(scope, clearing: clearing)
         if clearing { try await begun.wait { $0 == 2 ? () : nil } }
         await otherTasksRun()
         #expect(!hasReturned.current)
@@ -374,11 +373,7 @@ struct ClosingTests {
             try await fetcher.started(count: 1)
         }
         if unwanted != .complete { try await fetcher.cancelled(count: 1) }
-        let hasReturned = WatchedState(false)
-        let closing = Task {
-            try await scope.close()
-            hasReturned.update { $0 = true }
-        }
+        let (closing, hasReturned) = beginClosing(scope)
         try await fetcher.cancelled(count: 1)
         await otherTasksRun()
         #expect(scope.isClosed)
@@ -404,11 +399,7 @@ struct ClosingTests {
             try await observer.stopAndLeave()
         }
         try await cacher.began(.save, count: 2)
-        let hasReturned = WatchedState(false)
-        let closing = Task {
-            try await scope.close()
-            hasReturned.update { $0 = true }
-        }
+        let (closing, hasReturned) = beginClosing(scope)
         try await until("the scope is closed") { scope.isClosed }
         await otherTasksRun()
         #expect(!hasReturned.current)
@@ -425,11 +416,7 @@ struct ClosingTests {
             _ = try await store[1].requireData()
             try await store.waitUntilSaved()
         }
-        let hasReturned = WatchedState(false)
-        let closing = Task {
-            try await scope.close()
-            hasReturned.update { $0 = true }
-        }
+        let (closing, hasReturned) = beginClosing(scope)
         try await until("the scope is closed") { scope.isClosed }
         await otherTasksRun()
         #expect(!hasReturned.current)
@@ -490,12 +477,7 @@ struct ClosingTests {
                     case 2: await bench.store[key].update { $0 += 1 }
                     case 3: await bench.store[key].invalidate()
                     case 4: for await _ in bench.store[key].publish() {}
-                    default:
-                        _ = try? await bench.store[key].mutate {
-                            $0 += 1
-                        } perform: {
-                            7
-                        }
+                    default: _ = try? await bench.store[key].mutate(optimistically: { $0 += 1 }) { 7 }
                     }
                 }
             }

@@ -61,8 +61,7 @@ struct ConfirmedPagesTests {
     @Test func `C25: a refresh of the first page makes the list that page although the origin confirms it`() async throws {
         let shelf = Shelf()
         let list = lists(shelf)[1]
-        let observer = RecordingObserver(list.publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(list.publish())
         for _ in 0..<2 { #expect(await list.requestNextData() == .loaded) }
         #expect(try await list.requireData() == [0, 100, 200])
         shelf.change(1)

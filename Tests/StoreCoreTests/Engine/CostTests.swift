@@ -98,8 +98,7 @@ struct CostTests {
 
     @Test func `C6: an observed key keeps content that memory does not`() async throws {
         let (store, size) = store(EventLog())
-        let observer = RecordingObserver(store[1].publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(store[1].publish())
         await store[1].update(11)
         try await observer.next { $0.content == 11 }
         #expect(size() == [0, 0])

@@ -59,9 +59,7 @@ struct DecidedTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `invalidating an idle key loads its record, dates it expired, keeps the validator and saves it`(
-        _ backing: Backing
-    ) async throws {
+    func `invalidating an idle key loads its record, dates it expired, keeps the validator and saves it`(_ backing: Backing) async throws {
         let tag = Validator(entityTag: "\"1\"")
         let bench = Bench(backing)
         bench.cacher.put(bench.record(3, validator: tag), param: 1)
@@ -78,8 +76,7 @@ struct DecidedTests {
     func `invalidating by a condition affects matching live and stored keys`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         for key in 1...6 { await bench.store[key].update(key) }
-        let observer = RecordingObserver(bench.store[2].publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await observeFirst(bench.store[2].publish())
         try await bench.store.invalidate { $0.isMultiple(of: 2) }
         try await observer.next { $0.content == 1 }
         for key in [1, 3, 5] { #expect(try await bench.store[key].requireData(from: .cache) == key) }
@@ -90,8 +87,7 @@ struct DecidedTests {
     func `a cacher that cannot list its keys is an error, thrown after live keys were invalidated`(_ backing: Backing) async throws {
         let bench = Bench(backing, listsKeys: false)
         await bench.store[1].update(7)
-        let observer = RecordingObserver(bench.store[1].publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await observeFirst(bench.store[1].publish())
         let error = await #expect(throws: StoreError.self) { try await bench.store.invalidate { _ in true } }
         #expect(error?.code == .cannotEnumerate)
         try await observer.next { $0.content == 1 }
@@ -116,9 +112,7 @@ struct DecidedTests {
             seen.update { $0 = (Self.mark, Task.currentPriority) }
             return 1
         }
-        _ = try await Self.$mark.withValue("caller") {
-            try await Task(priority: .utility) { try await store[1].requireData() }.value
-        }
+        _ = try await Self.$mark.withValue("caller") { try await Task(priority: .utility) { try await store[1].requireData() }.value }
         #expect(seen.current?.0 == "none")
         #expect((seen.current?.1 ?? .background) >= .utility)
     }

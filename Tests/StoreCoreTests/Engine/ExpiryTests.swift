@@ -26,8 +26,7 @@ struct ExpiryTests {
 
     @Test func `C10: a fetch at expiry waits for the minimum interval after the last fetch`() async throws {
         let bench = Bench(expiry: .after(.milliseconds(300)), policy: Self.revalidating)
-        let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(bench.store[1].publish())
         try await until("the timer is set") { bench.time.nextDeadline == bench.time.now.advanced(by: .seconds(1)) }
         bench.time.advance(by: .milliseconds(999))
         #expect(bench.fetcher.startedCount == 1)
@@ -39,8 +38,7 @@ struct ExpiryTests {
         let bench = Bench(
             expiry: .after(.seconds(10)), policy: Self.revalidating, fetcher: ScriptedFetcher(.success(1), .failure(Offline()), .success(3))
         )
-        let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(bench.store[1].publish())
         let bell = TriggerTests.Bell()
         bench.store.revalidate(on: bell)
         try await bell.ring()
@@ -90,8 +88,7 @@ struct ExpiryTests {
     @Test(arguments: Backing.allCases, [Expiry.never, .after(.seconds(Int64.max)), .after(.nanoseconds(Int64.max))])
     func `C11: content with an endless lifetime never expires`(_ backing: Backing, _ expiry: Expiry) async throws {
         let bench = Bench(backing, expiry: expiry, policy: Self.revalidating)
-        let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(bench.store[1].publish())
         bench.time.advance(by: .seconds(200 * 365 * 86_400))
         #expect(try await bench.store[1].requireData(from: .cache) == 1)
         try await observer.stopAndLeave()

@@ -75,11 +75,7 @@ struct FetchContextTests {
             case .prevPage: await list.requestPrevData()
             case .clearing: await list.clear()
             case .invalidation: await list.invalidate()
-            case .mutation:
-                try await list.mutate {
-                    $0.append(-1)
-                } perform: {
-                }
+            case .mutation: try await list.mutate(optimistically: { $0.append(-1) }) {}
             }
         }.value
         try await until("the fetch has begun") { tracer.spans.count == (observer == nil ? 1 : 2) }
@@ -150,10 +146,8 @@ struct FetchContextTests {
         tracer.fetches.hold()
         let caller = traced("caller") { try await lists[1].requireData() }
         try await tracer.fetches.started(count: 1)
-        caller.cancel()
-        _ = await caller.result
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(1))
+        await caller.cancelAndWait()
+        try await time.advance(by: .seconds(1), sleepers: 1)
         try await tracer.fetches.ended(count: 1)
         try await until("the list is idle") { lists.liveKeys == 0 }
     }
@@ -164,8 +158,7 @@ struct FetchContextTests {
         let tracer = Tracer(script)
         let list = lists(tracer, time: time) { $0.retry = RetryPolicy(attempts: 2) }[1]
         let caller = traced("caller") { try await list.requireData() }
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(60))
+        try await time.advance(by: .seconds(60), sleepers: 1)
         #expect(try await caller.value == [1])
         #expect(tracer.spans == ["caller", "caller"])
     }
@@ -191,8 +184,7 @@ struct FetchContextTests {
         let lists = PaginationStore(
             cacher: MemoryCacher<Int, [Int]>(expiry: .after(.seconds(60))), fetcher: tracer, policy: policy, time: time)
         let observing = traced("observer") { for await _ in lists[1].publish() {} }
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(61))
+        try await time.advance(by: .seconds(61), sleepers: 1)
         try await until("the content is fetched again") { tracer.spans.count == 2 }
         #expect(tracer.spans == ["observer", "none"])
         observing.cancel()
@@ -225,9 +217,7 @@ struct FetchContextTests {
         let counter = LifeCounter()
         for key in 0..<100 {
             await lists[key].update([key])
-            let caller = Held.$life.withValue(counter.make()) {
-                Task { [lists] in try await lists[key].requireData() }
-            }
+            let caller = Held.$life.withValue(counter.make()) { Task { [lists] in try await lists[key].requireData() } }
             _ = try await caller.value
         }
         try await until("the engine is idle") { lists.lists.engineIsIdle }
@@ -243,8 +233,7 @@ struct FetchContextTests {
                 cacher: cacher, fetcher: ScriptedFetcher<Int, Int>.counting(), policy: StorePolicy(fetchContext: .firstCaller))
             let caller = Held.$life.withValue(counter.make()) { Task { try await store[1].requireData() } }
             try await cacher.began(.load)
-            caller.cancel()
-            _ = await caller.result
+            await caller.cancelAndWait()
         }
         cacher.release()
         try await counter.none()

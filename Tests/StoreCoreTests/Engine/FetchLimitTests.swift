@@ -103,8 +103,7 @@ struct FetchLimitTests {
         bench.fetcher.hold()
         let first = caller(bench, 1)
         try await bench.fetcher.started(count: 1)
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(4))
+        try await bench.time.advance(by: .seconds(4), sleepers: 1)
         #expect(bench.waiting() == 1)
         bench.time.advance(by: .seconds(1))
         let error = await #expect(throws: StoreError.self) { try await first.value }
@@ -142,8 +141,7 @@ struct FetchLimitTests {
         bench.fetcher.hold()
         let caller = caller(bench, 1)
         try await bench.fetcher.started(count: 2)
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(5))
+        try await bench.time.advance(by: .seconds(5), sleepers: 1)
         #expect(try await caller.value == 1)
     }
 

@@ -10,9 +10,7 @@ import StoreCoreTesting
 struct GuessedEndTests {
     typealias Fetcher = ScriptedPaginationFetcher<Int, Int>
 
-    private func rooms(
-        _ fetcher: Fetcher, paging: PagingPolicy? = nil, policy: StorePolicy = .default
-    ) -> PaginationStore<Int, Int> {
+    private func rooms(_ fetcher: Fetcher, paging: PagingPolicy? = nil, policy: StorePolicy = .default) -> PaginationStore<Int, Int> {
         let cacher = MemoryCacher<Int, [Int]>()
         guard let paging else { return PaginationStore(cacher: cacher, fetcher: fetcher, identity: .none, policy: policy) }
         return PaginationStore(cacher: cacher, fetcher: fetcher, paging: paging, identity: .none, policy: policy)

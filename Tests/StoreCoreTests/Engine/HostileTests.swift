@@ -127,8 +127,7 @@ struct HostileTests {
         let bench = Bench(
             backing, expiry: .after(duration), policy: policy, fetcher: ScriptedFetcher(.success(1), .failure(Offline()), .success(3)))
         bench.cacher.put(bench.record(fetchedAgo: .nanoseconds(Int64.max), 70), param: 1)
-        let observer = RecordingObserver(bench.store[1].publish(forceRefresh: true))
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(bench.store[1].publish(forceRefresh: true))
         await bench.store[1].refresh()
         await bench.store[1].validate()
         bench.time.advance(by: .seconds(60))
@@ -157,9 +156,7 @@ struct HostileTests {
         let place = temporaryURL()
         try Data("not a directory".utf8).write(to: place)
         let events = EventLog()
-        let store = Store<Int, Int>(
-            cacher: TieredCacher(over: FileCacher(directory: place)), onEvent: events.append
-        ) { $0 * 2 }
+        let store = Store<Int, Int>(cacher: TieredCacher(over: FileCacher(directory: place)), onEvent: events.append) { $0 * 2 }
         #expect(try await store[1].requireData() == 2)
         await store[1].update(70)
         #expect(try await store[1].requireData() == 70)

@@ -37,10 +37,8 @@ struct KeptPagesTests {
     private func observedList(
         _ shelf: Shelf, pages: Int = 3, expiry: Expiry = .never, policy: StorePolicy = .default, time: ManualTime = ManualTime()
     ) async throws -> (PaginationStore<Int, Int>, RecordingObserver<[Int]>) {
-        let lists = PaginationStore(
-            cacher: MemoryCacher<Int, [Int]>(expiry: expiry), fetcher: shelf.fetcher, policy: policy, time: time)
-        let observer = RecordingObserver(lists[1].publish())
-        try await observer.next { $0.isCompleted }
+        let lists = PaginationStore(cacher: MemoryCacher<Int, [Int]>(expiry: expiry), fetcher: shelf.fetcher, policy: policy, time: time)
+        let observer = try await observeCompleted(lists[1].publish())
         for _ in 1..<pages { #expect(await lists[1].requestNextData() == .loaded) }
         try await observer.next { $0.content?.count == pages * 2 && $0.isCompleted }
         return (lists, observer)
@@ -70,17 +68,8 @@ struct KeptPagesTests {
         if hasExpiry { time.advance(by: .seconds(61)) }
         var second: RecordingObserver<[Int]>?
         switch cause {
-        case .mutation:
-            try await list.mutate {
-                $0.append(0)
-            } perform: {
-            }
-        case .failedMutation:
-            _ = try? await list.mutate {
-                $0.append(0)
-            } perform: {
-                throw Offline()
-            }
+        case .mutation: try await list.mutate(optimistically: { $0.append(0) }) {}
+        case .failedMutation: _ = try? await list.mutate(optimistically: { $0.append(0) }) { throw Offline() }
         case .trigger:
             let bell = TriggerTests.Bell()
             lists.revalidate(on: bell)
@@ -119,8 +108,7 @@ struct KeptPagesTests {
     @Test func `C9, C13: a canceled refetch of several pages requests no further page`() async throws {
         let fetcher = ScriptedPaginationFetcher<Int, Int>(.page([0], nextKey: "1"), .page([1], nextKey: "2"), cancellation: .ignored)
         let list = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: fetcher)[1]
-        let observer = RecordingObserver(list.publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(list.publish())
         #expect(await list.requestNextData() == .loaded)
         fetcher.hold()
         let refetch = Task { await list.invalidate() }
@@ -181,8 +169,7 @@ struct KeptPagesTests {
             return .page([page], nextKey: page + 1 < rows.value ? "\(page + 1)" : nil)
         }
         let list = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: fetcher)[1]
-        let observer = RecordingObserver(list.publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(list.publish())
         for _ in 0..<2 { await list.requestNextData() }
         rows.value = 2
         await list.invalidate()
@@ -205,17 +192,8 @@ struct KeptPagesTests {
         try await shelf.fetcher.started(count: begun + 1)
         let change = Task {
             switch interruption {
-            case .mutation:
-                try await list.mutate {
-                    $0.append(-1)
-                } perform: {
-                }
-            case .failedMutation:
-                try await list.mutate {
-                    $0.append(-1)
-                } perform: {
-                    throw Offline()
-                }
+            case .mutation: try await list.mutate(optimistically: { $0.append(-1) }) {}
+            case .failedMutation: try await list.mutate(optimistically: { $0.append(-1) }) { throw Offline() }
             case .changeInPlace: await list.update { $0.append(-1) }
             case .replacement: await list.update([-1])
             case .trigger:
@@ -237,8 +215,7 @@ struct KeptPagesTests {
 
     @Test func `C13: a list with a one-way fetcher has no previous page, even with a key for it`() async throws {
         let list = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: PaginationClosureFetcher { _, _ in Page([1]) })[1]
-        let observer = RecordingObserver(list.publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(list.publish())
         await list.update([1, 2], nextKey: nil, prevKey: "p")
         try await observer.next { $0.summary == "completed([1, 2])" }
         #expect(await list.requestPrevData() == .noPage)

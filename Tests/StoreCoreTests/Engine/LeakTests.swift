@@ -30,20 +30,10 @@ struct LeakTests {
         case .cancel:
             let caller = Task { try await handle.requireData(from: .origin) }
             if round.isMultiple(of: 2) { await Task.yield() }
-            caller.cancel()
-            _ = await caller.result
+            await caller.cancelAndWait()
         case .refresh: await handle.refresh()
-        case .mutate:
-            try await handle.mutate {
-                $0 = counter.make()
-            } perform: {
-            }
-        case .failedMutate:
-            _ = try? await handle.mutate {
-                $0 = counter.make()
-            } perform: {
-                throw Offline()
-            }
+        case .mutate: try await handle.mutate(optimistically: { $0 = counter.make() }) {}
+        case .failedMutate: _ = try? await handle.mutate(optimistically: { $0 = counter.make() }) { throw Offline() }
         case .invalidate: await handle.invalidate()
         case .clear: await handle.clear()
         case .storeClear: try await store.clear()
@@ -136,8 +126,7 @@ struct LeakTests {
     func `C15: a store without references is released`(_ backing: Backing, _ ending: Ending) async throws {
         var policy = StorePolicy()
         policy.revalidatesOnExpiry = true
-        var bench: Bench? = Bench(
-            backing, expiry: .after(.seconds(10)), policy: policy, fetcher: .counting(cancellation: .ignored))
+        var bench: Bench? = Bench(backing, expiry: .after(.seconds(10)), policy: policy, fetcher: .counting(cancellation: .ignored))
         guard let (fetcher, cacher, time) = bench.map({ ($0.fetcher, $0.cacher, $0.time) }) else { return }
         weak let engine = bench?.store.engineObject
         switch ending {
@@ -150,8 +139,7 @@ struct LeakTests {
             cacher.hold(.save)
             let update = Task { [handle = bench?.store[1]] in await handle?.update(1) }
             if backing != .memory { try await cacher.began(.save) }
-            update.cancel()
-            await update.value
+            await update.cancelAndWait()
         case .abandonedObserver:
             fetcher.hold()
             var iterator = bench?.store[1].publish().makeAsyncIterator()
@@ -170,8 +158,7 @@ struct LeakTests {
             fetcher.hold()
             let caller = Task { [handle = bench?.store[1]] in try await handle?.requireData() }
             try await fetcher.started(count: 1)
-            caller.cancel()
-            _ = await caller.result
+            await caller.cancelAndWait()
         }
         bench = nil
         // A running save is not abandoned: it retains the store until it has ended.

@@ -63,8 +63,7 @@ struct LoopTests {
         }
         stores.update { $0 = store }
         defer { stores.update { $0 = nil } }
-        let observer = RecordingObserver(store[2].publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(store[2].publish())
         _ = try await store[1].requireData()
         try await until("the key was fetched again") { log.current == [2, 1, 2] }
         withExtendedLifetime(observer) {}
@@ -77,9 +76,7 @@ struct LoopTests {
         let observer = RecordingObserver(bench.store[1].publish())
         for number in 1...3 {
             try await observer.next { $0.summary == "completed(\(number))" }
-            try await until("the timer is set") {
-                bench.time.nextDeadline == bench.time.now.advanced(by: .milliseconds(100))
-            }
+            try await until("the timer is set") { bench.time.nextDeadline == bench.time.now.advanced(by: .milliseconds(100)) }
             bench.time.advance(by: .milliseconds(99))
             for _ in 0..<100 { await Task.yield() }
             #expect(bench.fetcher.startedCount == number)
@@ -92,8 +89,7 @@ struct LoopTests {
         var policy = StorePolicy()
         (policy.revalidatesOnExpiry, policy.minimumInterval) = (true, .zero)
         let bench = Bench(expiry: .after(.milliseconds(150)), policy: policy)
-        let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(bench.store[1].publish())
         try await until("the timer is set") { bench.time.nextDeadline == bench.time.now.advanced(by: .milliseconds(150)) }
         withExtendedLifetime(observer) {}
     }
@@ -119,8 +115,7 @@ struct LoopTests {
 
     @Test func `C16: a trigger that never suspends fetches once per interval and ends when it is canceled`() async throws {
         let bench = Bench()
-        let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(bench.store[1].publish())
         let endless = Endless(ended: WatchedState(false), calls: WatchedState(0))
         let trigger = bench.store.revalidate(on: endless)
         try await until("the trigger was called") { endless.calls.current > 100 }
@@ -181,11 +176,9 @@ struct LoopTests {
         }
         stores.update { $0 = store }
         defer { stores.update { $0 = nil } }
-        let observer = RecordingObserver(store[2].publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(store[2].publish())
         _ = try await store[1].requireData()
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(1))
+        try await time.advance(by: .seconds(1), sleepers: 1)
         try await observer.next { $0.isCompleted }
     }
 }

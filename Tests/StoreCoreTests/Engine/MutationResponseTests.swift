@@ -29,8 +29,7 @@ struct MutationResponseTests {
 
     private func observed(_ bench: Bench) async throws -> RecordingObserver<Int> {
         await bench.store[1].update(10)
-        let observer = RecordingObserver(bench.store[1].publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await observeFirst(bench.store[1].publish())
         return observer
     }
 
@@ -54,24 +53,10 @@ struct MutationResponseTests {
     @Test func `C14: consecutive mutations that return content cause no fetch, and overlapping ones cause one`() async throws {
         let bench = Bench()
         let observer = try await observed(bench)
-        for number in 1...5 {
-            try await bench.store[1].mutate {
-                $0 += 1
-            } perform: {
-                10 + number
-            }
-        }
+        for number in 1...5 { try await bench.store[1].mutate(optimistically: { $0 += 1 }) { 10 + number } }
         #expect(bench.fetcher.startedCount == 0)
         let works = (0..<5).map { _ in Work<Int>() }
-        let tasks = works.map { work in
-            Task {
-                try await bench.store[1].mutate {
-                    $0 += 1
-                } perform: {
-                    try await work.perform()
-                }
-            }
-        }
+        let tasks = works.map { work in Task { try await bench.store[1].mutate(optimistically: { $0 += 1 }) { try await work.perform() } } }
         for work in works { try await work.hasBegun() }
         try await observer.next { $0.content == 20 }
         for (number, work) in works.enumerated() {
@@ -89,23 +74,13 @@ struct MutationResponseTests {
         let bench = Bench(fetcher: ScriptedFetcher { _ in .success(1_000) })
         let observer = try await observed(bench)
         let work = Work<Int>()
-        let task = Task {
-            try await bench.store[1].mutate {
-                $0 += 1
-            } perform: {
-                try await work.perform()
-            }
-        }
+        let task = Task { try await bench.store[1].mutate(optimistically: { $0 += 1 }) { try await work.perform() } }
         try await work.hasBegun()
         switch change {
         case .update: await bench.store[1].update(20)
         case .clear: await bench.store[1].clear()
         case .invalidate: await bench.store[1].invalidate()
-        case .mutation:
-            try await bench.store[1].mutate {
-                $0 += 100
-            } perform: {
-            }
+        case .mutation: try await bench.store[1].mutate(optimistically: { $0 += 100 }) {}
         case .refresh: await bench.store[1].refresh()
         }
         try await until("no fetch runs") { bench.store.runningFetches == 0 }
@@ -122,11 +97,7 @@ struct MutationResponseTests {
     func `C14: the policy can turn off the fetch after the last mutation`(_ succeeds: Bool) async throws {
         let bench = Bench(policy: StorePolicy(revalidatesAfterMutation: false))
         let observer = try await observed(bench)
-        _ = try? await bench.store[1].mutate {
-            $0 += 1
-        } perform: {
-            if !succeeds { throw Offline() }
-        }
+        _ = try? await bench.store[1].mutate(optimistically: { $0 += 1 }) { if !succeeds { throw Offline() } }
         try await observer.next { $0.summary == (succeeds ? "completed(11)" : "completed(10)") }
         #expect(try await bench.store[1].requireData() == (succeeds ? 11 : 10))
         #expect(bench.fetcher.startedCount == 0)
@@ -138,10 +109,7 @@ struct MutationResponseTests {
         bench.fetcher.hold()
         await bench.store[1].invalidate()
         try await bench.fetcher.started(count: 1)
-        try await bench.store[1].mutate {
-            $0 += 1
-        } perform: {
-        }
+        try await bench.store[1].mutate(optimistically: { $0 += 1 }) {}
         try await bench.fetcher.started(count: 2)
         bench.fetcher.release()
         try await observer.next { $0.isCompleted && $0.content != 11 && $0.content != 10 }
@@ -153,8 +121,7 @@ struct MutationResponseTests {
         PaginationStore<Int, Post>, RecordingObserver<[Post]>
     ) {
         let lists = PaginationStore(cacher: MemoryCacher<Int, [Post]>(), fetcher: fetcher)
-        let observer = RecordingObserver(lists[1].publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(lists[1].publish())
         for _ in 1..<pages { #expect(await lists[1].requestNextData() == .loaded) }
         try await observer.wait { $0.last?.content?.count == pages * 10 }
         return (lists, observer)
@@ -172,11 +139,7 @@ struct MutationResponseTests {
         let (lists, observer) = try await posts(5, fetcher: fetcher)
         let before = observer.states.count
         for number in 1...5 {
-            try await lists[1].mutate(element: 44) {
-                $0.likes += 1
-            } perform: {
-                Post(id: 44, likes: number, edition: 1)
-            }
+            try await lists[1].mutate(element: 44, optimistically: { $0.likes += 1 }) { Post(id: 44, likes: number, edition: 1) }
         }
         try await observer.next { $0.content?.contains(Post(id: 44, likes: 5, edition: 1)) == true }
         #expect(observer.states.dropFirst(before).allSatisfy { $0.isCompleted && $0.content?.count == 50 })
@@ -222,13 +185,7 @@ struct MutationResponseTests {
         let list = PaginationStore(cacher: MemoryCacher<Int, [Post]>(), fetcher: fetcher())[1]
         await list.update((0..<50).map { Post(id: $0) })
         let work = Work<Post>()
-        let task = Task {
-            try await list.mutate(element: 44) {
-                $0.likes += 1
-            } perform: {
-                try await work.perform()
-            }
-        }
+        let task = Task { try await list.mutate(element: 44, optimistically: { $0.likes += 1 }) { try await work.perform() } }
         try await work.hasBegun()
         #expect(try await list.requireData()[44].likes == 1)
         await list.update([Post(id: 1)])
@@ -239,15 +196,9 @@ struct MutationResponseTests {
         // A plain store of a list behaves in the same way.
         let plain = Store(cacher: MemoryCacher<Int, [Post]>()) { _ in [] }
         await plain[1].update([Post(id: 1)])
-        try await plain[1].mutate(element: 2) {
-            $0.likes += 1
-        } perform: {
-        }
+        try await plain[1].mutate(element: 2, optimistically: { $0.likes += 1 }) {}
         #expect(try await plain[1].requireData() == [Post(id: 1)])
-        try await plain[1].mutate(element: 1) {
-            $0.likes += 1
-        } perform: {
-        }
+        try await plain[1].mutate(element: 1, optimistically: { $0.likes += 1 }) {}
         #expect(try await plain[1].requireData() == [Post(id: 1, likes: 1)])
     }
 
@@ -265,15 +216,8 @@ struct MutationResponseTests {
             }
         }
         try await begun.wait { $0 ? () : nil }
-        try await list.mutate(element: 1) {
-            $0.likes += 1
-        } perform: {
-        }
-        try await list.mutate(element: 1) {
-            $0.likes += 1
-        } perform: {
-            Post(id: 1, likes: 2)
-        }
+        try await list.mutate(element: 1, optimistically: { $0.likes += 1 }) {}
+        try await list.mutate(element: 1, optimistically: { $0.likes += 1 }) { Post(id: 1, likes: 2) }
         #expect(try await list.requireData()[0].likes == 2)
         gate.update { $0 = true }
         try await slow.value

@@ -63,8 +63,7 @@ struct MutationTests {
     @Test func `C12, C14: the fetch after the last mutation waits while a failure holds it off`() async throws {
         let bench = Bench(
             policy: StorePolicy(errorExpiry: .seconds(5)), fetcher: ScriptedFetcher(.success(1), .failure(Offline()), .success(3)))
-        let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(bench.store[1].publish())
         await bench.store[1].refresh()
         try await bench.store[1].mutate(optimistically: add(10)) {}
         _ = try await observer.next { $0.error != nil && $0.content == 11 }
@@ -157,8 +156,7 @@ struct MutationTests {
     func `C14: an observed key is fetched once when its last mutation settles`(_ succeeds: Bool) async throws {
         let bench = Bench()
         await bench.store[1].update(10)
-        let observer = RecordingObserver(bench.store[1].publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await observeFirst(bench.store[1].publish())
         var works: [Work] = []
         for _ in 0..<3 {
             let work = Work(bench.store[1], add(5))

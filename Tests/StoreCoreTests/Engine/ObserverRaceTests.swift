@@ -61,8 +61,7 @@ struct ObserverRaceTests {
             if number > 0 { await handle.update(number) }
             try await until("\(number) is seen") { seen.current == number }
         }
-        observer.cancel()
-        await observer.value
+        await observer.cancelAndWait()
     }
 
     @Test(arguments: Backing.withCacher)
@@ -84,8 +83,7 @@ struct ObserverRaceTests {
         let bench = Bench()
         let handle = bench.store[1]
         await handle.update(0)
-        let stays = RecordingObserver(handle.publish())
-        _ = try await stays.states(count: 1)
+        let stays = try await observeFirst(handle.publish())
         for round in 0..<Cycles.count / 40 {
             let visitor = Task { await Self.look(handle, times: 1) }
             if round.isMultiple(of: 3) { visitor.cancel() }

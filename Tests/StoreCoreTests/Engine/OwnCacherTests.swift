@@ -26,11 +26,7 @@ struct OwnCacherTests {
                 case .close: try await store.close()
                 case .update: await store[1].update(7)
                 case .edit: _ = await store[1].update { $0 = 7 }
-                case .mutate:
-                    try await store[1].mutate {
-                        $0 = 7
-                    } perform: {
-                    }
+                case .mutate: try await store[1].mutate(optimistically: { $0 = 7 }) {}
                 case .clearKey: await store[1].clear()
                 case .refresh: await store[1].refresh()
                 case .invalidate: await store[1].invalidate()

@@ -25,8 +25,7 @@ struct PageWindowTests {
             fetcher = ScriptedPaginationFetcher { [edition] request in
                 let page = request.pageKey.flatMap { Int($0) } ?? bookmark
                 let rows = (page * 3 - (page > 0 ? repeating : 0)..<page * 3 + 3).map { Row(id: $0, edition: edition.value) }
-                return .page(
-                    rows, nextKey: page + 1 < pages ? "\(page + 1)" : nil, prevKey: page > 0 && hasPrevKeys ? "\(page - 1)" : nil)
+                return .page(rows, nextKey: page + 1 < pages ? "\(page + 1)" : nil, prevKey: page > 0 && hasPrevKeys ? "\(page - 1)" : nil)
             }
         }
 
@@ -41,8 +40,7 @@ struct PageWindowTests {
         _ book: Book, pages: Int, cacher: some Cacher<Int, [Row]> = MemoryCacher<Int, [Row]>(), policy: StorePolicy = .default,
         time: ManualTime = ManualTime()
     ) -> PaginationStore<Int, Row> {
-        PaginationStore(
-            cacher: cacher, fetcher: book.fetcher, paging: PagingPolicy(maximumPages: pages), policy: policy, time: time)
+        PaginationStore(cacher: cacher, fetcher: book.fetcher, paging: PagingPolicy(maximumPages: pages), policy: policy, time: time)
     }
 
     private func page(_ list: PaginationStoreFlowable<Int, Row>, _ direction: PageDirection, times: Int = 1) async {
@@ -54,8 +52,7 @@ struct PageWindowTests {
     @Test func `C18: a full list drops a page at one end for each page added at the other, and can go back`() async throws {
         let book = Book()
         let list = lists(book, pages: 3)[1]
-        let observer = RecordingObserver(list.publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(list.publish())
         await page(list, .next, times: 5)
         #expect(try await list.requireData() == Book.rows(3...5))
         await page(list, .prev, times: 3)
@@ -71,8 +68,7 @@ struct PageWindowTests {
     {
         let book = Book(bookmark: 10, pages: 20)
         let list = lists(book, pages: window)[1]
-        let observer = RecordingObserver(list.publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(list.publish())
         var dice = SplitMix(seed: UInt64(window))
         var (first, last) = (10, 10)
         for _ in 0..<rounds(200, quick: 100) {
@@ -103,8 +99,7 @@ struct PageWindowTests {
             case .tiered: lists(book, pages: 3, cacher: TieredCacher(over: cacher))[1]
             case .plain: lists(book, pages: 3, cacher: cacher)[1]
             }
-        let observer = RecordingObserver(list.publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(list.publish())
         await page(list, .next, times: 4)
         book.edition.value = 1
         await list.invalidate()
@@ -126,8 +121,7 @@ struct PageWindowTests {
     @Test func `C4, C18: a refetch of a window that fails keeps the window and its page keys`() async throws {
         let book = Book(pages: 5)
         let list = lists(book, pages: 2)[1]
-        let observer = RecordingObserver(list.publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(list.publish())
         await page(list, .next, times: 3)
         book.fetcher.hold()
         let refetch = Task { await list.invalidate() }
@@ -261,8 +255,7 @@ struct PageWindowTests {
         var policy = StorePolicy()
         policy.revalidatesAfterMutation = false
         let list = lists(book, pages: 2, policy: policy)[1]
-        let observer = RecordingObserver(list.publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(list.publish())
         let gate = WatchedState(false)
         let mutation = Task {
             try await list.mutate(element: 1) {
@@ -288,15 +281,10 @@ struct PageWindowTests {
         var policy = StorePolicy()
         policy.revalidatesAfterMutation = false
         let list = lists(book, pages: 1, policy: policy)[1]
-        let observer = RecordingObserver(list.publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(list.publish())
         let gate = WatchedState(false)
         let mutation = Task {
-            try await list.mutate(element: 1) {
-                $0.edition = 7
-            } perform: {
-                try await gate.wait { $0 ? () : nil }
-            }
+            try await list.mutate(element: 1, optimistically: { $0.edition = 7 }) { try await gate.wait { $0 ? () : nil } }
         }
         try await observer.next { $0.content?.contains(Row(id: 1, edition: 7)) == true }
         await page(list, .next)
@@ -341,8 +329,7 @@ struct PageWindowTests {
         let fetcher = gappedBook()
         let list = PaginationStore(
             cacher: MemoryCacher<Int, [Row]>(), fetcher: fetcher, paging: PagingPolicy(maximumPages: window), time: ManualTime())[1]
-        let observer = RecordingObserver(list.publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(list.publish())
         await page(list, .next, times: 4)
         let full = Book.rows(max(0, 5 - window)...4)
         for _ in 5...8 {
@@ -403,8 +390,7 @@ struct PageWindowTests {
         let fetcher = ScriptedPaginationFetcher<Int, Row> { request in
             if request.validator != nil { return .notModified() }
             let page = request.pageKey.flatMap { Int($0) } ?? 0
-            return .page(
-                page == 0 ? [Row(id: 0)] : [], nextKey: "\(page + 1)", validator: page == 0 ? Validator(entityTag: "a") : nil)
+            return .page(page == 0 ? [Row(id: 0)] : [], nextKey: "\(page + 1)", validator: page == 0 ? Validator(entityTag: "a") : nil)
         }
         let list = PaginationStore(
             cacher: MemoryCacher<Int, [Row]>(), fetcher: fetcher, paging: PagingPolicy(maximumPages: 2), time: ManualTime())[1]

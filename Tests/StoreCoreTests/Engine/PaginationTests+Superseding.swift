@@ -8,11 +8,7 @@ import Trials
 extension PaginationTests {
     /// The content in the cache, valid or not.
     private func known(_ list: PaginationStoreFlowable<Int, Int>) async -> [Int]? {
-        do {
-            return try await list.requireData(from: .cache)
-        } catch {
-            return (error as? StoreError)?.staleContent as? [Int]
-        }
+        do { return try await list.requireData(from: .cache) } catch { return (error as? StoreError)?.staleContent as? [Int] }
     }
 
     enum Superseding: CaseIterable, Sendable { case refresh, update, updateWithKeys, inPlace, clear, storeClear, invalidate, mutate }
@@ -49,11 +45,7 @@ extension PaginationTests {
         case .clear: await list.clear()
         case .storeClear: try await lists.clear()
         case .invalidate: await list.invalidate()
-        case .mutate:
-            try await list.mutate {
-                $0 = [7]
-            } perform: {
-            }
+        case .mutate: try await list.mutate(optimistically: { $0 = [7] }) {}
         }
         if change == .refresh { try await fetcher.started(count: 3) }
         try await fetcher.answer(2, with: .page([-1]))

@@ -23,8 +23,7 @@ struct PaginationTests {
         let list = store(fetcher)[1]
         // A slow observer would skip the first state.
         fetcher.hold()
-        let observer = RecordingObserver(list.publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await observeFirst(list.publish())
         fetcher.release()
         _ = try await observer.states(count: 2)
         fetcher.hold()
@@ -82,9 +81,7 @@ struct PaginationTests {
 
     @Test func `C13: page requests are equal if their kinds and errors are equal`() {
         let all: [PageRequest] = [.loaded, .joined, .noPage, .notLoadedYet, .superseded, .failed(Offline()), .failed(CancellationError())]
-        for (left, one) in all.enumerated() {
-            for (right, other) in all.enumerated() { #expect((one == other) == (left == right)) }
-        }
+        for (left, one) in all.enumerated() { for (right, other) in all.enumerated() { #expect((one == other) == (left == right)) } }
     }
 
     @Test func `C13: a one-way list has no previous page, even if its pages have keys for it`() async throws {
@@ -143,8 +140,7 @@ struct PaginationTests {
     func `C13: a failed page keeps its key and is retried`(_ direction: PageDirection) async throws {
         let fetcher = Fetcher(.page([1], nextKey: "n", prevKey: "p"), .failure(Offline()), .page([2]))
         let list = store(fetcher)[1]
-        let observer = RecordingObserver(list.publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(list.publish())
         #expect(await request(list, direction).value == "failed")
         try await observer.next { $0.summary.contains("error(Offline)") }
         let refused =
@@ -182,8 +178,7 @@ struct PaginationTests {
         policy.refreshScope = .loadedPages
         let fetcher = Fetcher(.page([5], nextKey: "n1", prevKey: "p1"), .page([6], nextKey: "n2"), .page([4]))
         let list = store(fetcher, policy: policy)[1]
-        let observer = RecordingObserver(list.publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(list.publish())
         await list.requestNextData()
         await list.requestPrevData()
         try await observer.next { $0.content == [4, 5, 6] }

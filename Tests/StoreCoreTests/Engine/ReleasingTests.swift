@@ -71,9 +71,7 @@ struct ReleasingTests {
         /// The number of guests that used the store when they were released.
         let farewells = WatchedState(0)
 
-        var lists: PaginationStore<Int, Row> {
-            get throws { try #require(store.current) }
-        }
+        var lists: PaginationStore<Int, Row> { get throws { try #require(store.current) } }
 
         init(_ make: (Lists) -> PaginationStore<Int, Row>) {
             let made = make(self)
@@ -217,8 +215,7 @@ struct ReleasingTests {
         let time = TrimmingTime { cacher.trim(to: 0) }
         let box = WatchedState<PaginationStore<Int, Row>?>(nil)
         let farewells = WatchedState(0)
-        let store = PaginationStore(
-            cacher: cacher, fetcher: PaginationClosureFetcher<Int, Row> { _, _ in Page([]) }, time: time)
+        let store = PaginationStore(cacher: cacher, fetcher: PaginationClosureFetcher<Int, Row> { _, _ in Page([]) }, time: time)
         box.update { $0 = store }
         func row() -> Row {
             Row(
@@ -343,8 +340,7 @@ struct ReleasingTests {
         let caller = Task { try await store[1].requireData(from: .origin) }
         try await fetcher.started(count: 2)
         iterator = nil
-        caller.cancel()
-        _ = await caller.result
+        await caller.cancelAndWait()
         try await until("the old timer is canceled") { calls.current == 1 }
         box.update { $0 = nil }
         fetcher.release()

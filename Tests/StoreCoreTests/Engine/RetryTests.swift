@@ -50,8 +50,7 @@ struct RetryTests {
         try await bench.events.first("retried", count: 32)
         let delays = bench.events.all.compactMap { if case .retried(_, _, let delay, _) = $0.kind { delay } else { nil } }
         #expect(Set(delays).count > 16)
-        try await bench.time.sleepers(atLeast: 32)
-        bench.time.advance(by: .seconds(60))
+        try await bench.time.advance(by: .seconds(60), sleepers: 32)
         try await bench.idle()
     }
 
@@ -81,10 +80,8 @@ struct RetryTests {
         let bench = Bench(policy: Self.policy(), fetcher: ScriptedFetcher { _ in throw Advice(retryAfter: .seconds(90)) })
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.time.sleepers(atLeast: 1)
-        caller.cancel()
-        _ = await caller.result
-        try await bench.time.sleepers(atLeast: 2)
-        bench.time.advance(by: .seconds(1))
+        await caller.cancelAndWait()
+        try await bench.time.advance(by: .seconds(1), sleepers: 2)
         try await bench.idle()
         try await bench.time.sleepers(atMost: 0)
         #expect(bench.fetcher.startedCount == 1)
@@ -98,8 +95,7 @@ struct RetryTests {
         try await observer.next { $0.error != nil }
         await #expect(throws: Offline.self) { try await bench.store[1].requireData() }
         await bench.store[1].validate()
-        let second = RecordingObserver(bench.store[1].publish())
-        _ = try await second.states(count: 1)
+        let second = try await observeFirst(bench.store[1].publish())
         #expect(second.summary == "error(Offline,nil)")
         #expect(bench.fetcher.startedCount == 1)
         await bench.store[1].refresh()

@@ -54,11 +54,7 @@ struct SavingTests {
             case .clear: await handle.clear()
             case .invalidate: await handle.invalidate()
             case .inPlace: await handle.update { $0 += 1 }
-            case .mutate:
-                try await handle.mutate {
-                    $0 += 1
-                } perform: {
-                }
+            case .mutate: try await handle.mutate(optimistically: { $0 += 1 }) {}
             }
             returned.update { $0 = true }
         }
@@ -102,8 +98,7 @@ struct SavingTests {
         bench.cacher.hold(.save)
         let update = Task { [handle = bench.store[1]] in await handle.update(70) }
         try await bench.cacher.began(.save)
-        update.cancel()
-        await update.value
+        await update.cancelAndWait()
         bench.cacher.release()
         try await bench.idle()
         #expect(bench.cacher.record(of: 1)?.content == 70 && bench.cacher.breaches == [])

@@ -50,8 +50,7 @@ struct SingleFlightTests {
         let bench = Bench(expiry: .after(.seconds(10)), policy: policy, reports: true)
         let (store, handle) = (bench.store, bench.store[1])
         await handle.update(0)
-        let observer = RecordingObserver(handle.publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await observeFirst(handle.publish())
         bench.fetcher.hold()
         let refresh = Task { await handle.refresh() }
         try await bench.fetcher.started(count: 1)

@@ -20,8 +20,7 @@ struct StalenessTests {
     func `C2: clearing a wanted key starts a fetch`(_ backing: Backing, _ clearing: Clearing) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(7)
-        let observer = RecordingObserver(bench.store[1].publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await observeFirst(bench.store[1].publish())
         bench.fetcher.hold()
         try await clear(bench, clearing)
         try await bench.fetcher.started(count: 1)
@@ -45,8 +44,7 @@ struct StalenessTests {
     @Test func `C2: no loading state remains after an update during a fetch`() async throws {
         let bench = Bench()
         bench.fetcher.hold()
-        let observer = RecordingObserver(bench.store[1].publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await observeFirst(bench.store[1].publish())
         await bench.store[1].update(7)
         _ = try await observer.states(count: 2)
         try await bench.fetcher.cancelled(count: 1)
@@ -59,8 +57,7 @@ struct StalenessTests {
     func `C3: a refresh keeps the old content in the loading state`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(7)
-        let observer = RecordingObserver(bench.store[1].publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await observeFirst(bench.store[1].publish())
         bench.fetcher.hold()
         let refresh = Task { [handle = bench.store[1]] in await handle.refresh() }
         _ = try await observer.states(count: 2)
@@ -126,9 +123,7 @@ struct StalenessTests {
         }
     }
 
-    private struct Advised: FailureAdvising {
-        var failureKind: FailureKind
-    }
+    private struct Advised: FailureAdvising { var failureKind: FailureKind }
 
     private struct Judged: FailureAdvising {
         var failureKind: FailureKind
@@ -218,8 +213,7 @@ struct StalenessTests {
     func `C4: a failed refresh keeps the last content`(_ backing: Backing) async throws {
         let bench = Bench(backing, fetcher: ScriptedFetcher { _ in throw Offline() })
         await bench.store[1].update(7)
-        let observer = RecordingObserver(bench.store[1].publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await observeFirst(bench.store[1].publish())
         await bench.store[1].refresh()
         try await observer.next { $0.error != nil }
         #expect(observer.states.last?.summary == "error(Offline,7)")

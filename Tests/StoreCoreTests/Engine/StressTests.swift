@@ -115,9 +115,7 @@ struct StressTests {
     }
 
     /// Advances the time during the wait, for tasks that sleep.
-    private static func wait(
-        until wish: String, _ store: Store<Int, Stamp>, _ time: ManualTime, _ holds: () -> Bool
-    ) async throws {
+    private static func wait(until wish: String, _ store: Store<Int, Stamp>, _ time: ManualTime, _ holds: () -> Bool) async throws {
         do {
             try await until(wish) {
                 if !holds() { time.advance(by: .microseconds(10)) }

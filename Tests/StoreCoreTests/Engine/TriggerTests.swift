@@ -65,8 +65,7 @@ struct TriggerTests {
     @Test func `C16: bursts of triggers coalesce`() async throws {
         let bench = Bench()
         await bench.store[1].update(0)
-        let observer = RecordingObserver(bench.store[1].publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await observeFirst(bench.store[1].publish())
         let bells = [Bell(), Bell()]
         for bell in bells { bench.store.revalidate(on: bell) }
         bench.fetcher.hold()
@@ -90,8 +89,7 @@ struct TriggerTests {
     func `C16: the end or an error of a sequence ends only that trigger`(_ fails: Bool) async throws {
         let bench = Bench()
         await bench.store[1].update(0)
-        let observer = RecordingObserver(bench.store[1].publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await observeFirst(bench.store[1].publish())
         let (ending, lasting) = (Bell(), Bell())
         bench.store.revalidate(on: ending)
         bench.store.revalidate(on: lasting)

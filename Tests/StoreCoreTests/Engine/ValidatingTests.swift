@@ -9,8 +9,7 @@ struct ValidatingTests {
         var policy = StorePolicy()
         policy.errorExpiry = errorExpiry
         let bench = Bench(backing, policy: policy, fetcher: ScriptedFetcher(.success(1), .failure(Offline()), .success(3)))
-        let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(bench.store[1].publish())
         await bench.store[1].refresh()
         try await observer.next { $0.error != nil }
         return (bench, observer)

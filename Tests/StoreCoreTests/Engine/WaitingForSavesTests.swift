@@ -183,9 +183,7 @@ struct WaitingForSavesTests {
     }
 
     @Test(arguments: Backing.withCacher, Asked.allCases)
-    func `C6: each call retries a failed save at once`(
-        _ backing: Backing, _ asked: Asked
-    ) async throws {
+    func `C6: each call retries a failed save at once`(_ backing: Backing, _ asked: Asked) async throws {
         let bench = Bench(backing)
         bench.cacher.fail(.save)
         await bench.store[1].update(7)

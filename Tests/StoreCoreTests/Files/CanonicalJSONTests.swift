@@ -4,9 +4,7 @@ import Testing
 @testable import StoreFiles
 
 struct CanonicalJSONTests {
-    private func text(_ value: some Encodable) throws -> String {
-        String(decoding: try CanonicalJSON.encode(value), as: UTF8.self)
-    }
+    private func text(_ value: some Encodable) throws -> String { String(decoding: try CanonicalJSON.encode(value), as: UTF8.self) }
 
     struct Point: Codable, Hashable, Sendable {
         var y: Double

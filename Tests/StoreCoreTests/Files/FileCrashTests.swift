@@ -112,9 +112,7 @@ struct FileCrashTests {
     }
 
     @Test func `F4: cachers that sweep, save and load in one directory never see a torn record`() async throws {
-        let cachers = (0..<3).map { _ in
-            FileCacher<Int, Entry>(directory: place.url, limit: 32_768) { [faults] in faults.record($0) }
-        }
+        let cachers = (0..<3).map { _ in FileCacher<Int, Entry>(directory: place.url, limit: 32_768) { [faults] in faults.record($0) } }
         try await withThrowingTaskGroup(of: Void.self) { group in
             for (number, cacher) in cachers.enumerated() {
                 group.addTask {

@@ -36,12 +36,17 @@ struct FileSweepTests {
         await cacher.settle()
     }
 
+    /// Saves a record, and waits until the sweeps have ended.
+    private func save(_ record: CacheRecord<String>, _ key: Int, in cacher: FileCacher<Int, String>) async throws {
+        try await cacher.save(record, param: key)
+        await cacher.settle()
+    }
+
     @Test func `F8: above the limit the least recently used records are removed until nine tenths remain`() async throws {
         let small = cacher(limit: 43_008)
         try await fill(small, 10)
         #expect(try place.records.count == 10)
-        try await small.save(bulk(4000), param: 10)
-        await small.settle()
+        try await save(bulk(4000), 10, in: small)
         #expect(try await Set(small.keys() ?? []) == Set(2...10))
         #expect(try total <= 38_707)
     }
@@ -80,8 +85,7 @@ struct FileSweepTests {
             try place.age(fileName(key), by: .seconds(3600 * (1000 - key)))
         }
         await small.settle()
-        try await small.save(record("content"), param: 20)
-        await small.settle()
+        try await save(record("content"), 20, in: small)
         #expect(try await Set(small.keys() ?? []) == Set(12...20))
     }
 
@@ -90,11 +94,9 @@ struct FileSweepTests {
         try await fill(small, 10)
         try place.write(Array(repeating: 1, count: size(0)), fileName(0))
         #expect(try await small.load(param: 0) == nil)
-        try await small.save(bulk(4000), param: 0)
-        await small.settle()
+        try await save(bulk(4000), 0, in: small)
         try place.age(fileName(0), by: .seconds(3600 * 1001))
-        try await small.save(bulk(4000), param: 10)
-        await small.settle()
+        try await save(bulk(4000), 10, in: small)
         #expect(try await Set(small.keys() ?? []) == Set(2...10))
     }
 
@@ -116,8 +118,7 @@ struct FileSweepTests {
         let small = FileCacher<Int, String>(directory: place.url, limit: 43_008, options: options) { fault in
             faults.withLock { $0.append(fault.kind) }
         }
-        try await small.save(bulk(4000), param: 0)
-        await small.settle()
+        try await save(bulk(4000), 0, in: small)
         #expect(faults.withLock { $0 } == [.sweepFailed])
 
         try FileManager.default.removeItem(at: place.url)
@@ -131,8 +132,7 @@ struct FileSweepTests {
         let small = cacher(limit: 43_008)
         try await fill(small, 10)
         #expect(try await small.load(param: 0) != nil)
-        try await small.save(bulk(4000), param: 10)
-        await small.settle()
+        try await save(bulk(4000), 10, in: small)
         #expect(try await Set(small.keys() ?? []) == Set([0] + Array(3...10)))
     }
 
@@ -161,8 +161,7 @@ struct FileSweepTests {
         try place.write([1], TemporaryFile.makeName(kind: "record"))
         #expect(try await small.load(param: 0) != nil)
         #expect(abs(FileStatus.now() - (try place.status(fileName(0))?.modified ?? 0)) < 3_600_000_000_000)
-        try await small.save(bulk(4000), param: 10)
-        await small.settle()
+        try await save(bulk(4000), 10, in: small)
         #expect(try await small.load(param: 10) != nil)
     }
 
@@ -198,11 +197,9 @@ struct FileSweepTests {
         await small.settle()
         #expect(try place.records.count == 10)
         try await small.remove(param: 0)
-        try await small.save(bulk(5600), param: 9)
-        await small.settle()
+        try await save(bulk(5600), 9, in: small)
         #expect(try place.records.count == 9)
-        try await small.save(bulk(8000), param: 10)
-        await small.settle()
+        try await save(bulk(8000), 10, in: small)
         #expect(try await small.load(param: 1) == nil)
         #expect(try await small.load(param: 10) != nil)
     }
@@ -212,8 +209,7 @@ struct FileSweepTests {
         try await fill(small, 10)
         try truncateFile(place.directory.path(of: fileName(0)), to: 3_999)
         #expect(try await small.load(param: 0) == nil)
-        try await small.save(bulk(4000), param: 10)
-        await small.settle()
+        try await save(bulk(4000), 10, in: small)
         #expect(try place.records.count == 10)
     }
 
@@ -223,8 +219,7 @@ struct FileSweepTests {
         #expect(try await small.load(param: 19) != nil)
         await small.settle()
         #expect(try place.records.count == 20)
-        try await small.save(bulk(4000), param: 20)
-        await small.settle()
+        try await save(bulk(4000), 20, in: small)
         #expect(try await Set(small.keys() ?? []) == Set(12...20))
     }
 
@@ -241,8 +236,7 @@ struct FileSweepTests {
     @Test func `F8: a record of nearly the limit survives the sweep of its own save`() async throws {
         let small = cacher(limit: 8_192)
         for key in 0..<5 {
-            try await small.save(bulk(8_000), param: key)
-            await small.settle()
+            try await save(bulk(8_000), key, in: small)
             #expect(try await small.load(param: key) != nil)
         }
         #expect(try total <= 8_192)
@@ -257,11 +251,7 @@ struct FileSweepTests {
     @Test func `F8: saves that outpace the sweep still end below the limit`() async throws {
         let small = cacher(limit: 204_800)
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for worker in 0..<8 {
-                group.addTask {
-                    for key in 0..<60 { try await small.save(bulk(4000), param: worker * 1000 + key) }
-                }
-            }
+            for worker in 0..<8 { group.addTask { for key in 0..<60 { try await small.save(bulk(4000), param: worker * 1000 + key) } } }
             try await group.waitForAll()
         }
         await small.settle()
@@ -278,8 +268,7 @@ struct FileSweepTests {
             for _ in 0..<count { counter.record(FileCacherFault(.damaged, file: URL(filePath: "/"), error: StoreError(.fileSystem, ""))) }
         }
         try await fill(small, 10)
-        try await small.save(bulk(4000), param: 10)
-        await small.settle()
+        try await save(bulk(4000), 10, in: small)
         #expect(counter.faults.count == 2)
     }
 
@@ -384,9 +373,7 @@ struct FileSweepTests {
     @Test func `a sweep without an eviction is not reported to the store`() async throws {
         let notices = Lock(0)
         let cacher = cacher()
-        cacher.observeNotices { notice in
-            if case .evicted = notice { notices.withLock { $0 += 1 } }
-        }
+        cacher.observeNotices { notice in if case .evicted = notice { notices.withLock { $0 += 1 } } }
         try await fill(cacher, 2)
         #expect(notices.withLock { $0 } == 0)
     }

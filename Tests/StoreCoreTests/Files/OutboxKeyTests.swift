@@ -19,15 +19,10 @@ struct OutboxKeyTests {
 
     init() throws { place = try TemporaryDirectory() }
 
-    private func outbox<Way: TagCoding>(
-        _ way: Way.Type, _ name: String
-    ) async throws -> (Outbox, Store<FileKeyTests.Tagged<Way>, Int>) {
+    private func outbox<Way: TagCoding>(_ way: Way.Type, _ name: String) async throws -> (Outbox, Store<FileKeyTests.Tagged<Way>, Int>) {
         let store = Store<FileKeyTests.Tagged<Way>, Int>(cacher: MemoryCacher()) { _ in 0 }
         let outbox = try Outbox(directory: place.file(name), time: ManualTime())
-        await outbox.register(Tag<Way>.self, patching: store, at: \.key) {
-            $1 += 1
-        } perform: { _, _ in
-        }
+        await outbox.register(Tag<Way>.self, patching: store, at: \.key, patch: { $1 += 1 }, perform: { _, _ in })
         return (outbox, store)
     }
 

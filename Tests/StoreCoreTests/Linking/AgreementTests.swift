@@ -27,15 +27,7 @@ struct AgreementTests {
         let search = RecordingObserver(world.search["swift"].publish())
         try await feed.next { $0.isCompleted }
         try await search.next { $0.isCompleted }
-        let request = HeldRequest()
-        let articles = world.articles
-        let task = Task {
-            try await articles[7].mutate {
-                $0.isLiked = true
-            } perform: {
-                try await request.run()
-            }
-        }
+        let (request, task) = world.like(7)
         try await feed.next { $0.content?.last?.isLiked == true }
         try await search.next { $0.content?.last?.isLiked == true }
         #expect(try await world.liked() == [7])
@@ -50,10 +42,7 @@ struct AgreementTests {
     @Test func `E1: a confirmed mutation is in the accepted content of every list`() async throws {
         try await world.loadFeed([Article(id: 7)])
         await world.articles[7].update(Article(id: 7))
-        try await world.articles[7].mutate {
-            $0.isLiked = true
-        } perform: {
-        }
+        try await world.articles[7].mutate(optimistically: { $0.isLiked = true }) {}
         #expect(try await world.liked() == [7])
         #expect(try await world.feed.lists.acceptedContent(of: "home") == [Article(id: 7, isLiked: true)])
         #expect(try await world.feed["home"].requireData(from: .cache) == [Article(id: 7, isLiked: true)])
@@ -64,10 +53,7 @@ struct AgreementTests {
         world.feedOrigin.hold()
         let load = Task { [world] in try await world.loadFeed([Article(id: 7)]) }
         try await world.feedOrigin.started(count: 1)
-        try await world.articles[7].mutate {
-            $0.isLiked = true
-        } perform: {
-        }
+        try await world.articles[7].mutate(optimistically: { $0.isLiked = true }) {}
         world.feedOrigin.release()
         try await load.value
         #expect(try await world.liked() == [7])
@@ -212,8 +198,7 @@ struct AgreementTests {
 
     @Test func `E3: merging changes no freshness and makes no request`() async throws {
         let time = ManualTime()
-        let articles = Store(
-            cacher: MemoryCacher<Int, Article>(expiry: .after(.seconds(60))), fetcher: world.origin, time: time)
+        let articles = Store(cacher: MemoryCacher<Int, Article>(expiry: .after(.seconds(60))), fetcher: world.origin, time: time)
         let feed = PaginationStore(
             cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, links: [.elements(of: articles)], time: time)
         await articles[7].update(Article(id: 7))
@@ -334,9 +319,7 @@ struct AgreementTests {
     }
 
     @Test func `E1: a list that changes an entity shows the newer entity inside it at once`() async throws {
-        let writers = Store(cacher: MemoryCacher<String, Writer>(), time: world.time) { Writer(id: $0) }
-        let articles = Store(
-            cacher: MemoryCacher<Int, Article>(), fetcher: world.origin, links: [.value(at: \.author, of: writers)], time: world.time)
+        let (writers, articles) = world.storesOfWriters()
         let feed = PaginationStore(
             cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, links: [.elements(of: articles)], time: world.time)
         await writers["ada"].update(Writer(id: "ada"))
@@ -353,17 +336,14 @@ struct AgreementTests {
     }
 
     @Test func `E1, E9: values inside content agree across two levels of links`() async throws {
-        let writers = Store(cacher: MemoryCacher<String, Writer>(), time: world.time) { Writer(id: $0) }
-        let articles = Store(
-            cacher: MemoryCacher<Int, Article>(), fetcher: world.origin, links: [.value(at: \.author, of: writers)], time: world.time)
+        let (writers, articles) = world.storesOfWriters()
         let feed = PaginationStore(
             cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, links: [.elements(of: articles)], time: world.time)
         await writers["ada"].update(Writer(id: "ada"))
         await articles[7].update(Article(id: 7))
         world.feedOrigin.enqueue(.page([Article(id: 7)]))
         _ = try await feed["home"].requireData()
-        let observer = RecordingObserver(feed["home"].publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(feed["home"].publish())
         await writers["ada"].update { $0.name = "Countess" }
         #expect(try await articles[7].requireData().author.name == "Countess")
         #expect(try await feed["home"].requireData().map(\.author.name) == ["Countess"])

@@ -19,9 +19,7 @@ struct LinkPairTests {
         /// The newest stamp of each field among everything that was accepted while the entity had content.
         var newest: [Stamp] = [0, 0]
 
-        mutating func settle() {
-            for _ in 0..<3 { for place in places.indices { reconcile(place) } }
-        }
+        mutating func settle() { for _ in 0..<3 { for place in places.indices { reconcile(place) } } }
 
         /// Carries out the decision about one place, as the layer does.
         private mutating func reconcile(_ number: Int) {

@@ -86,8 +86,7 @@ private struct LinkedHistory {
             feedFetch = (key, now, Task { await feed[key].refresh() })
             feedFetches += 1
             try await world.feedOrigin.started(count: feedFetches)
-        case 3:
-            try await endFeedFetch()
+        case 3: try await endFeedFetch()
         case 4:
             guard entityFetch == nil else { return }
             note("begin entity \(id)")
@@ -96,8 +95,7 @@ private struct LinkedHistory {
             entityFetch = (id, now, Task { await articles[id].refresh() })
             entityFetches += 1
             try await world.origin.started(count: entityFetches)
-        case 5:
-            try await endEntityFetch()
+        case 5: try await endEntityFetch()
         case 6:
             note("search")
             world.searchOrigin.enqueue(.page((0..<3).map { Finding(articleID: $0, title: "t\(now).\($0)") }))
@@ -114,19 +112,12 @@ private struct LinkedHistory {
             guard entityFetch?.id != id, known.contains(id) else { return }
             note("mutate \(id)")
             let title = "t\(now)"
-            try await world.articles[id].mutate {
-                $0.title = title
-            } perform: {
-            }
+            try await world.articles[id].mutate(optimistically: { $0.title = title }) {}
             accept(id, title: title, text: texts[id]?.text, at: now)
         default:
             guard entityFetch?.id != id, known.contains(id) else { return }
             note("failed mutation of \(id)")
-            try? await world.articles[id].mutate {
-                $0.title = "failed"
-            } perform: {
-                throw Offline()
-            }
+            try? await world.articles[id].mutate(optimistically: { $0.title = "failed" }) { throw Offline() }
         }
     }
 

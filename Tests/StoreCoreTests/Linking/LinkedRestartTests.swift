@@ -75,8 +75,7 @@ struct LinkedRestartTests {
         await second.articles[7].update(Article(id: 7, isLiked: true))
         try await save(second)
         let third = launch(after: .seconds(2))
-        let observer = RecordingObserver(third.feed["home"].publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(third.feed["home"].publish())
         #expect(observer.states.map { $0.content?.first?.isLiked } == [true])
     }
 
@@ -103,8 +102,7 @@ struct LinkedRestartTests {
         _ = await world.articles[1].getData(from: .cache)
         await world.articles[7].update(Article(id: 7))
         try await world.loadFeed([Article(id: 7)])
-        let list = RecordingObserver(world.feed["home"].publish())
-        try await list.next { $0.isCompleted }
+        let list = try await observeCompleted(world.feed["home"].publish())
         try await world.articles.waitUntilSaved()
         let other = Store(cacher: shared(), time: time) { Article(id: $0) }
         for time in [world.time, time] { time.advance(by: .seconds(10)) }

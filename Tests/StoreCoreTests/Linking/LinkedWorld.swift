@@ -77,6 +77,29 @@ final class LinkedWorld: Sendable {
         #expect(try await search["swift"].requireData().map(\.id) == rows.map(\.id))
     }
 
+    /// Likes an article, with a request that the test ends.
+    func like(_ id: Int) -> (request: HeldRequest, task: Task<Void, any Error>) {
+        let request = HeldRequest()
+        let task = Task { [articles] in try await articles[id].mutate(optimistically: { $0.isLiked = true }) { try await request.run() } }
+        return (request, task)
+    }
+
+    /// Likes a row of the feed, with a request that the test ends.
+    func like(row id: Int) -> (request: HeldRequest, task: Task<Void, any Error>) {
+        let request = HeldRequest()
+        let task = Task { [feed] in
+            try await feed["home"].mutate(element: id, optimistically: { $0.isLiked = true }) { try await request.run() }
+        }
+        return (request, task)
+    }
+
+    /// Makes a store of writers, and one of articles that are linked to it.
+    func storesOfWriters() -> (writers: Store<String, Writer>, articles: Store<Int, Article>) {
+        let writers = Store(cacher: MemoryCacher<String, Writer>(), time: time) { Writer(id: $0) }
+        let articles = Store(cacher: MemoryCacher<Int, Article>(), fetcher: origin, links: [.value(at: \.author, of: writers)], time: time)
+        return (writers, articles)
+    }
+
     func liked() async throws -> [Int] { try await feed["home"].requireData().filter(\.isLiked).map(\.id) }
     func found() async throws -> [Int] { try await search["swift"].requireData().filter(\.isLiked).map(\.id) }
 }

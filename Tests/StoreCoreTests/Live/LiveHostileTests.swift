@@ -109,8 +109,7 @@ struct LiveHostileTests {
             case .plain: Store(cacher: cacher, fetcher: meddler, policy: policy, time: time)
             }
         let caller = Self.$span.withValue("caller") { Task { try await store[1].requireData() } }
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(1))
+        try await time.advance(by: .seconds(1), sleepers: 1)
         #expect(await caller.outcome == "1")
         #expect(seen.current == ["caller", "none"])
         #expect(store.engine.state.withLock { $0.starters.isEmpty })
@@ -124,8 +123,7 @@ struct LiveHostileTests {
         let observer = bench.observe()
         for number in 1...5 {
             try await bench.feed.cancelled(count: number)
-            try await bench.time.sleepers(atLeast: 1)
-            bench.time.advance(by: StorePolicy.shortestInterval - .nanoseconds(1))
+            try await bench.time.advance(by: StorePolicy.shortestInterval - .nanoseconds(1), sleepers: 1)
             for _ in 0..<100 { await Task.yield() }
             #expect(bench.feed.connections.count == number)
             bench.time.advance(by: .nanoseconds(1))
@@ -139,8 +137,7 @@ struct LiveHostileTests {
         let store = Store(cacher: cacher, fetcher: feed, policy: StorePolicy(idleTimeout: .seconds(5)), time: time)
         let observer = RecordingObserver(store[1].publish())
         try await feed.send(.content("a"))
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .seconds(5))
+        try await time.advance(by: .seconds(5), sleepers: 1)
         try await feed.cancelled(count: 1)
         try await observer.next { $0.error != nil }
         try await feed.send(.change { $0 += "late" }, on: 1)
@@ -206,8 +203,7 @@ struct LiveHostileTests {
         try await bench.feed.send(.content("a"))
         try await bench.events.first("fault save")
         try await bench.feed.send(.content("b"))
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(1))
+        try await bench.time.advance(by: .seconds(1), sleepers: 1)
         try await bench.events.first("fault save", count: 2)
         bench.cacher.recover()
         try await bench.feed.send(.content("c"))

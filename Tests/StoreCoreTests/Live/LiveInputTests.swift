@@ -163,8 +163,7 @@ struct LiveInputTests {
         let bench = LiveBench(policy: StorePolicy(idleTimeout: .seconds(5)))
         let caller = Task { try await bench.store[1].requireData() }
         try await bench.feed.connected(count: 1)
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(5))
+        try await bench.time.advance(by: .seconds(5), sleepers: 1)
         #expect(await caller.outcome == "StoreError")
         try await bench.feed.cancelled(count: 1)
     }

@@ -12,8 +12,7 @@ struct LiveLifetimeTests {
         try await bench.feed.send(.content("a"))
         bench.time.advance(by: .seconds(3_600))
         try await observer.stopAndLeave()
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(1) - .nanoseconds(1))
+        try await bench.time.advance(by: .seconds(1) - .nanoseconds(1), sleepers: 1)
         #expect(bench.feed.cancelledCount == 0)
         let second = bench.observe()
         try await second.sees("completed(a)")
@@ -38,8 +37,7 @@ struct LiveLifetimeTests {
         try await bench.feed.send(.content("b", Validator("2")))
         try await bench.feed.end(throwing: Lost())
         try await observer.sees("error(\(Lost()),b)")
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(1) - .nanoseconds(1))
+        try await bench.time.advance(by: .seconds(1) - .nanoseconds(1), sleepers: 1)
         #expect(bench.feed.connections.count == 1)
         bench.time.advance(by: .nanoseconds(1))
         try await observer.sees("loading(b)")
@@ -59,8 +57,7 @@ struct LiveLifetimeTests {
         try await observer.next { $0.error != nil && $0.content == "a" }
         // A timer at the deadline would fire again and again, because the stream itself serves the expired content.
         #expect(bench.nextWake == bench.time.now.advanced(by: .seconds(10)))
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(10) - .nanoseconds(1))
+        try await bench.time.advance(by: .seconds(10) - .nanoseconds(1), sleepers: 1)
         #expect(bench.nextWake == bench.time.now.advanced(by: .nanoseconds(1)))
         #expect(bench.feed.connections.count == 1)
         bench.time.advance(by: .nanoseconds(1))
@@ -79,8 +76,7 @@ struct LiveLifetimeTests {
         try await reports("began")
         try await bench.feed.end(throwing: Lost())
         try await reports("began", "failed")
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(1))
+        try await bench.time.advance(by: .seconds(1), sleepers: 1)
         try await bench.feed.send(.content("b"), on: 2)
         try await observer.stopAndLeave()
         try await until("the stream is canceled") {
@@ -168,8 +164,7 @@ struct LiveLifetimeTests {
         #expect(try await bench.store[1].requireData(from: .cache) == "a")
         try await bench.feed.end()
         try await bench.feed.ended(count: 1)
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(10) - .nanoseconds(1))
+        try await bench.time.advance(by: .seconds(10) - .nanoseconds(1), sleepers: 1)
         #expect(try await bench.store[1].requireData(from: .cache) == "a")
         #expect(bench.feed.connections.count == 1)
         bench.time.advance(by: .nanoseconds(1))
@@ -184,8 +179,7 @@ struct LiveLifetimeTests {
         try await bench.feed.send(.content("a"))
         bench.time.advance(by: .seconds(60))
         try await observer.stopAndLeave()
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(1))
+        try await bench.time.advance(by: .seconds(1), sleepers: 1)
         try await until("the stream is canceled") { bench.feed.cancelledCount == 1 }
         try await bench.idle()
         bench.time.advance(by: .seconds(9))
@@ -228,8 +222,7 @@ struct LiveLifetimeTests {
             try await bench.feed.send(.current)
         }
         #expect(observer.summary == "loading(nil) completed(a)")
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(30))
+        try await bench.time.advance(by: .seconds(30), sleepers: 1)
         try await bench.feed.cancelled(count: 1)
         try await observer.next { $0.error != nil && $0.content == "a" }
         try await until("the stream connects again") {
@@ -249,8 +242,7 @@ struct LiveLifetimeTests {
         let lost = Lost(retryAfter: .seconds(60))
         try await bench.feed.end(throwing: lost)
         try await observer.sees("error(\(lost),a)")
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(2))
+        try await bench.time.advance(by: .seconds(2), sleepers: 1)
         let answer = WatchedState<String?>(nil)
         let caller = Task {
             let data = try await bench.store[1].requireData()

@@ -13,8 +13,7 @@ struct LiveSavingTests {
         let observer = bench.observe()
         for value in 0..<100 { try await bench.feed.send(.content("\(value)")) }
         try await until("the first value is saved") { bench.cacher.record(of: 1)?.content == "0" }
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(1) - .nanoseconds(1))
+        try await bench.time.advance(by: .seconds(1) - .nanoseconds(1), sleepers: 1)
         #expect(contents(bench) == ["0"])
         bench.time.advance(by: .nanoseconds(1))
         try await until("the last value is saved") { bench.cacher.record(of: 1)?.content == "99" }
@@ -89,9 +88,7 @@ struct LiveSavingTests {
         try await cacher.releaseNext(.save, failing: true)
         try await until("the fault is reported") { events.names.contains("fault save") }
         cacher.release()
-        try await until("one record is dated") {
-            [1, 2].count { cacher.record(of: $0)?.fetchedAt == time.date } == 1
-        }
+        try await until("one record is dated") { [1, 2].count { cacher.record(of: $0)?.fetchedAt == time.date } == 1 }
         // Each event is delivered after its transition.
         try await until("the events have no gap") {
             let numbers = events.all.map(\.number)

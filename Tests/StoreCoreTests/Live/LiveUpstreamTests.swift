@@ -45,8 +45,7 @@ struct LiveUpstreamTests {
         let caller = Task { try await bench.store[1].requireData() }
         try await bench.feed.send(.content("a"))
         #expect(try await caller.value == "a")
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(1))
+        try await bench.time.advance(by: .seconds(1), sleepers: 1)
         try await bench.feed.cancelled(count: 1)
         try await bench.idle()
         #expect(try await bench.store[1].requireData() == "a")
@@ -70,8 +69,7 @@ struct LiveUpstreamTests {
         let caller = Task { try await bench.store[1].requireData() }
         try await bench.feed.connected(count: 1)
         try await bench.callers(1)
-        caller.cancel()
-        _ = await caller.result
+        await caller.cancelAndWait()
         try await bench.feed.send(.content("a"))
         try await bench.feed.ended(count: 1)
         try await bench.idle()

@@ -127,13 +127,10 @@ struct CombinatorTests {
 
     @Test func `contents delivers the content of completed states only`() async throws {
         let seen = WatchedState<[Int]>([])
-        let observer = Task {
-            for await content in states.sequence.contents() { seen.update { $0.append(content) } }
-        }
+        let observer = Task { for await content in states.sequence.contents() { seen.update { $0.append(content) } } }
         try await send([.completed(1), .loading(content: 1), .error(rawError: Offline(), content: 1), .completed(2)])
         #expect(seen.current == [1, 2])
-        observer.cancel()
-        await observer.value
+        await observer.cancelAndWait()
         #expect(states.observerCount == 0)
     }
 
@@ -168,8 +165,7 @@ struct CombinatorTests {
         }
         try await send([.completed(content: 1, next: .loading, prev: .none), .error(rawError: Offline(), content: 1)])
         #expect(log == ["loading nothing", "completed 1 true false", "error Offline() 1"])
-        observer.cancel()
-        await observer.value
+        await observer.cancelAndWait()
         #expect(states.observerCount == 0)
     }
 

@@ -79,8 +79,7 @@ struct CombineStateLeavingTests {
             _ = await iterator.next()
         }
         try await words.taken(by: 1)
-        observer.cancel()
-        await observer.value
+        await observer.cancelAndWait()
         try await numbers.observers(count: 0)
         try await words.observers(count: 0)
     }
@@ -90,8 +89,7 @@ struct CombineStateLeavingTests {
     @Test func `an ended input keeps its last state, and the combination ends when all inputs have`() async throws {
         numbers.send(.completed(1))
         words.send(.completed("a"))
-        let recorder = RecordingObserver(numbers.sequence.combineState(words.sequence))
-        _ = try await recorder.states(count: 1)
+        let recorder = try await observeFirst(numbers.sequence.combineState(words.sequence))
         numbers.finish()
         try await numbers.observers(count: 0)
         words.send(.completed("b"))
@@ -150,12 +148,9 @@ struct CombineStateLeavingTests {
             }
         }
         for _ in 0..<300 {
-            let leaver = Task.detached {
-                for await _ in left.sequence.combineState(right.sequence) {}
-            }
+            let leaver = Task.detached { for await _ in left.sequence.combineState(right.sequence) {} }
             await Task.yield()
-            leaver.cancel()
-            await leaver.value
+            await leaver.cancelAndWait()
         }
         for sender in senders { await sender.value }
         for stayer in stayers { #expect(await stayer.value) }
@@ -167,12 +162,8 @@ struct CombineStateLeavingTests {
     private final class StubbornSource: LoadingStateSource {
         private let gate: ManualStates<Int>
 
-        init(_ gate: ManualStates<Int>) {
-            self.gate = gate
-        }
+        init(_ gate: ManualStates<Int>) { self.gate = gate }
 
-        func next() async -> LoadingState<Int>? {
-            await Task { [gate] in await gate.sequence.first { _ in true } }.value
-        }
+        func next() async -> LoadingState<Int>? { await Task { [gate] in await gate.sequence.first { _ in true } }.value }
     }
 }

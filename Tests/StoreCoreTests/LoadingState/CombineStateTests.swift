@@ -9,9 +9,7 @@ struct CombineStateTests {
     let words = ManualStates<String>()
     let flags = ManualStates<Bool>()
 
-    var combined: LoadingStateSequence<(Int, String, Bool)> {
-        numbers.sequence.combineState(words.sequence, flags.sequence)
-    }
+    var combined: LoadingStateSequence<(Int, String, Bool)> { numbers.sequence.combineState(words.sequence, flags.sequence) }
 
     // MARK: The combined state
 
@@ -228,18 +226,14 @@ struct CombineStateTests {
         }
     }
 
-    struct Named: Error, CustomStringConvertible {
-        let description: String
-    }
+    struct Named: Error, CustomStringConvertible { let description: String }
 
     /// A source that records the priority of each call and ends after one state.
     private final class PrioritySource: LoadingStateSource {
         private let seen: WatchedState<[TaskPriority]>
         private var isDone = false
 
-        init(_ seen: WatchedState<[TaskPriority]>) {
-            self.seen = seen
-        }
+        init(_ seen: WatchedState<[TaskPriority]>) { self.seen = seen }
 
         func next() async -> LoadingState<Int>? {
             seen.update { $0.append(Task.currentPriority) }

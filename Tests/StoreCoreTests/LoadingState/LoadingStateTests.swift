@@ -110,9 +110,7 @@ import Trials
 
     struct Refused: Error { var code: Int }
     /// An error with the description of another type's error.
-    struct Disguised: Error, CustomDebugStringConvertible {
-        var debugDescription: String { String(reflecting: Refused(code: 1)) }
-    }
+    struct Disguised: Error, CustomDebugStringConvertible { var debugDescription: String { String(reflecting: Refused(code: 1)) } }
     /// An error with a description that omits its detail.
     struct Named: Error, CustomDebugStringConvertible {
         var name: String

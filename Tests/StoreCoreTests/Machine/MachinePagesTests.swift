@@ -161,9 +161,7 @@ struct MachinePagesTests {
         late.run(.table(isList: true) { $0.minimumInterval = .zero })
     }
 
-    @Test(arguments: [
-        (StorePolicy.RefreshScope.firstPage, PageCounts()), (.loadedPages, PageCounts(next: 1, prev: 1)),
-    ])
+    @Test(arguments: [(StorePolicy.RefreshScope.firstPage, PageCounts()), (.loadedPages, PageCounts(next: 1, prev: 1))])
     func `C13: a refresh fetches the pages that its scope selects`(scope: StorePolicy.RefreshScope, pages: PageCounts) {
         let setting = ModelSetting.table(isList: true) { $0.refreshScope = scope }
         var world = ModelWorld.origins(setting)[1]

@@ -37,9 +37,7 @@ struct MachineTimeTests {
         play.run(.table { $0.unwantedFetch = .complete })
     }
 
-    @Test(arguments: [
-        MachinePlay(name: "without grace", events: [.force, .read, .leave], shows: "no state", cancels: 1)
-    ])
+    @Test(arguments: [MachinePlay(name: "without grace", events: [.force, .read, .leave], shows: "no state", cancels: 1)])
     func `C9: an unwanted fetch is canceled at once without a grace period`(play: MachinePlay) {
         play.run(.table { $0.unwantedFetch = .cancel(after: .zero) })
     }

@@ -40,8 +40,7 @@ struct ObservedElementTests {
         await list.update([Row(id: 1)])
         try await until("the element is gone") { (model.error as? StoreError)?.code == .removed }
         #expect(model.content == nil && !model.isLoading)
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
     }
 
     @Test func `V1: an element of a list that is loading is loading, and its error is that of the list`() async throws {
@@ -57,8 +56,7 @@ struct ObservedElementTests {
         await list.refresh()
         try await until("the error is shown") { model.error is Missing }
         #expect(model.content == Row(id: 3))
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
     }
 
     @Test func `E1: a row shows its entity's changes and removal`() async throws {
@@ -72,8 +70,7 @@ struct ObservedElementTests {
         try await until("the change is shown") { model.content?.likes == 9 }
         try await entities.remove(2) {}
         try await until("the element is gone") { (model.error as? StoreError)?.code == .removed }
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
     }
 
     private struct Missing: Error {}

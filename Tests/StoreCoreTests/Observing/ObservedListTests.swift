@@ -3,9 +3,7 @@ import StoreCoreTesting
 import Testing
 import Trials
 
-private struct Row: Identifiable, Hashable {
-    let id: Int
-}
+private struct Row: Identifiable, Hashable { let id: Int }
 
 @MainActor
 @Suite(.timeLimit(.minutes(hangMinutes)))
@@ -37,8 +35,7 @@ struct ObservedListTests {
         try await until("both pages are shown") { list.content?.map(\.id) == Array(0...11) }
         #expect(!list.next.canRequestAdditionalData && !list.isLoadingNext && !list.isLoadingPrevious)
         #expect(await list.loadNext() == .noPage)
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
         #expect(await list.loadNext() == .notLoadedYet)
     }
 
@@ -66,8 +63,7 @@ struct ObservedListTests {
         #expect(await list.loadNext() == .loaded)
         try await until("the page is shown") { list.content?.count == 11 }
         #expect(asking(.next) == [] && asking(.prev) == [1, 2, 3, 4, 5])
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
     }
 
     @Test func `C9, V3: a row that disappears while its page loads does not stop the page`() async throws {
@@ -80,8 +76,7 @@ struct ObservedListTests {
         try await script.answerNext(with: .page([Row(id: 11)]))
         try await until("the page is shown") { list.content?.count == 11 }
         #expect(script.cancelledCount == 0)
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
     }
 
     @Test func `V2, V3: a list in memory is shown at once with its pages`() async throws {
@@ -103,8 +98,7 @@ struct ObservedListTests {
         let task = Task { await list.follow(states.sequence, as: "a") }
         try await states.taken(by: 1)
         #expect(await list.loadNext() == .noPage)
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
     }
 
     /// A list with empty pages before a number, in one direction.
@@ -130,8 +124,7 @@ struct ObservedListTests {
         try await until("a row is shown") { list.content?.map(\.id) == [number] }
         #expect((direction == .next ? list.next : list.previous).canRequestAdditionalData)
         #expect(fetcher.startedCount == number + 1)
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
     }
 
     @Test func `V3: an empty list requests at most twenty pages, and again after a refresh`() async throws {
@@ -148,8 +141,7 @@ struct ObservedListTests {
         fetcher.release()
         await refresh.value
         try await until("the bound is reached again") { fetcher.startedCount == 62 && list.next.canRequestAdditionalData }
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
     }
 
     @Test func `V3: an empty list does not repeat a page that has failed`() async throws {
@@ -157,8 +149,7 @@ struct ObservedListTests {
         let (list, task) = follow(fetcher)
         try await until("the page has failed") { list.next.error != nil }
         #expect(fetcher.startedCount == 2 && list.content == [])
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
     }
 
     @Test func `V4: a page that loads does not invalidate the rows`() async throws {
@@ -175,8 +166,7 @@ struct ObservedListTests {
         #expect(await next.value == .loaded)
         try await until("the page is shown") { list.content?.count == 11 }
         #expect(rows.invalidations == 1 && header.invalidations == 0)
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
     }
 
     @Test func `V4: the state of a page invalidates only the views that read it`() async throws {
@@ -204,8 +194,7 @@ struct ObservedListTests {
                 #expect(view.invalidations == (changed.contains(reader.name) ? 1 : 0), "\(reader.name) at \(next), \(prev)")
             }
         }
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
     }
 
     @Test(arguments: PageDirection.allCases)
@@ -222,8 +211,7 @@ struct ObservedListTests {
         #expect(script.requests.map(\.pageKey) == [nil, direction == .next ? "n" : "p", "a", "b"])
         #expect(await load() == .noPage, "the last page is empty, and there is none after it")
         #expect(script.startedCount == 5)
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
     }
 
     @Test(arguments: [nil, 1, 3])
@@ -240,8 +228,7 @@ struct ObservedListTests {
         #expect(fetcher.startedCount == 21)
         #expect(await list.loadNext() == .loaded, "the next call continues")
         #expect(fetcher.startedCount == 41)
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
     }
 
     @Test func `V3: loading ends at a page that fails`() async throws {
@@ -249,8 +236,7 @@ struct ObservedListTests {
         script.enqueue(.page([], nextKey: "a"), .failure(Offline()))
         #expect(await list.loadNext() == .failed(Offline()))
         #expect(script.startedCount == 3)
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
     }
 
     @Test func `V3: a list of plain keys loads at its end, and contains each key once`() async throws {
@@ -264,8 +250,7 @@ struct ObservedListTests {
         #expect(await list.loadNext() == .loaded)
         try await until("the page is added") { list.content == [1, 2, 3, 4] }
         #expect(!list.shouldLoadNext(at: 4))
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
     }
 
     @Test func `C18, V3: a list with a window loads its pages in both directions`() async throws {
@@ -281,7 +266,6 @@ struct ObservedListTests {
         try await until("the window has moved") { list.content == [2, 3] && list.previous == .fixed(canRequestAdditionalData: true) }
         for _ in 0..<2 { #expect(await list.loadPrevious() == .loaded) }
         try await until("the window is back") { list.content == [0, 1] && list.previous == .fixed(canRequestAdditionalData: false) }
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
     }
 }

@@ -18,11 +18,7 @@ final class ReadingView {
     }
 
     /// Reads as SwiftUI evaluates a body.
-    func draw() {
-        withObservationTracking(read) { [weak self] in
-            MainActor.assumeIsolated { self?.invalidations += 1 }
-        }
-    }
+    func draw() { withObservationTracking(read) { [weak self] in MainActor.assumeIsolated { self?.invalidations += 1 } } }
 }
 
 @MainActor
@@ -48,8 +44,7 @@ struct ObservedTests {
             let task = Task { await observed.follow(bench.store[1]) }
             try await until("the content is shown") { observed.content == round }
             #expect(bench.observers() == 1)
-            task.cancel()
-            await task.value
+            await task.cancelAndWait()
             try await bench.idle()
             #expect(observed.state == .completed(round))
             await bench.store[1].invalidate()
@@ -69,8 +64,7 @@ struct ObservedTests {
         let bench = Bench()
         let observed = Observed<Int>()
         let task = Task { await observed.follow(bench.store[1]) }
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
         #expect(bench.fetcher.startedCount == 0)
         #expect(observed.state(for: 2) == .loading(content: nil) && !observed.isContent(of: 1))
     }
@@ -92,8 +86,7 @@ struct ObservedTests {
         for round in 0..<Cycles.count {
             let task = Task { await observed.follow(store[round % 7]) }
             if !round.isMultiple(of: 3) { await Task.yield() }
-            task.cancel()
-            await task.value
+            await task.cancelAndWait()
         }
         Memory.expectFlat(since: settled)
         try await until("the engine is idle") { store.engineIsIdle }
@@ -110,8 +103,7 @@ struct ObservedTests {
         store = nil
         try await until("the content is shown") { observed.content == 10 }
         #expect(engine != nil)
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
         try await until("the store is released") { engine == nil }
         #expect(observed.state(for: 1) == .completed(10))
     }
@@ -122,8 +114,7 @@ struct ObservedTests {
         weak let released = observed
         let task = Task { [observed] in await observed?.follow(states.sequence, as: 1) }
         try await states.taken(by: 1)
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
         observed = nil
         try await until("the model is released") { released == nil }
     }
@@ -141,8 +132,7 @@ struct ObservedTests {
         try await until("the model observes") { bench.observers() == 1 }
         view.draw()
         #expect(seen == [.loading(content: nil), .completed(1)])
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
         bench.time.advance(by: .seconds(60) - .nanoseconds(1))
         #expect(Observed<Int>().state(for: bench.store[1]) == .completed(1))
         bench.time.advance(by: .nanoseconds(1))
@@ -160,8 +150,7 @@ struct ObservedTests {
         #expect(observed.state(for: 2) == waiting && observed.state(for: bench.store[2]) == waiting)
         #expect(observed.isContent(of: 1) && !observed.isContent(of: 2))
         bench.fetcher.hold()
-        first.cancel()
-        await first.value
+        await first.cancelAndWait()
         let second = Task { await observed.follow(bench.store[2]) }
         try await bench.fetcher.started(count: 2)
         try await until("the model has switched") { observed.state(for: 1) == waiting && observed.state(for: 2) == waiting }
@@ -169,8 +158,7 @@ struct ObservedTests {
         bench.fetcher.release()
         try await until("the content is shown") { observed.state(for: 2) == .completed(2) }
         #expect(observed.isContent(of: 2) && observed.state(for: 1) != .completed(1))
-        second.cancel()
-        await second.value
+        await second.cancelAndWait()
     }
 
     @Test(arguments: [Observed<Int>.Switching.clearing, .keepingContent])
@@ -189,10 +177,7 @@ struct ObservedTests {
         #expect(observed.state == waiting && observed.state(for: 2) == waiting && observed.isContent(of: 1) == (waiting.content == 1))
         cacher.release()
         try await until("the new content is shown") { observed.state == .completed(2) }
-        for task in [first, second] {
-            task.cancel()
-            await task.value
-        }
+        for task in [first, second] { await task.cancelAndWait() }
     }
 
     @Test func `V2: with keepingContent, a failure of the new key shows no other key's content, nor does a cleared key its own`()
@@ -211,10 +196,7 @@ struct ObservedTests {
         two.send(.error(rawError: Offline(), content: nil))
         try await two.taken(by: 1)
         #expect(observed.state(for: 2) == .error(rawError: Offline(), content: nil) && observed.content == nil)
-        for task in [first, second] {
-            task.cancel()
-            await task.value
-        }
+        for task in [first, second] { await task.cancelAndWait() }
     }
 
     @Test func `V2: the newest of two follows is shown, and the older one again after it`() async throws {
@@ -226,14 +208,12 @@ struct ObservedTests {
         one.send(.completed(10))
         try await one.taken(by: 1)
         #expect(observed.state == .completed(2))
-        second.cancel()
-        await second.value
+        await second.cancelAndWait()
         #expect(observed.state(for: 1) == .completed(10) && observed.state(for: 2) == .loading(content: nil))
         one.send(.completed(11))
         try await one.taken(by: 1)
         #expect(observed.state == .completed(11))
-        first.cancel()
-        await first.value
+        await first.cancelAndWait()
     }
 
     @Test(arguments: [Observed<Int>.Switching.clearing, .keepingContent])
@@ -255,10 +235,7 @@ struct ObservedTests {
         second.fetcher.release()
         try await until("the second content is shown") { observed.state(for: second.store[1]) == .completed(1) }
         #expect(observed.isContent(of: 1))
-        for task in [task, other] {
-            task.cancel()
-            await task.value
-        }
+        for task in [task, other] { await task.cancelAndWait() }
     }
 
     @Test func `V2: a store that takes the place of a released one does not show its content`() async throws {
@@ -271,8 +248,7 @@ struct ObservedTests {
             let task = Task { await observed.follow(store[7]) }
             try await until("the content is shown") { observed.state == .completed(content) }
             #expect(observed.state(for: store[7]) == .completed(content))
-            task.cancel()
-            await task.value
+            await task.cancelAndWait()
         }
     }
 
@@ -319,8 +295,7 @@ struct ObservedTests {
                 #expect(view.invalidations == (changed.contains(reader.name) ? 1 : 0), "\(reader.name) at \(state)")
             }
         }
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
     }
 
     @Test func `V2, V4: with keepingContent, a view that asks for the content's key is invalidated by the new key's content`() async throws
@@ -333,10 +308,7 @@ struct ObservedTests {
         two.send(.completed(2))
         try await two.taken(by: 1)
         #expect(view.invalidations == 1 && observed.isContent(of: 2))
-        for task in tasks {
-            task.cancel()
-            await task.value
-        }
+        for task in tasks { await task.cancelAndWait() }
     }
 
     @Test func `V4: the same object is unchanged content, and another object or content without equality always changes`() async throws {
@@ -358,8 +330,7 @@ struct ObservedTests {
         states.send(.loading(content: next))
         try await states.taken(by: 1)
         #expect(observed.isLoading)
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
         return view.invalidations
     }
 
@@ -413,7 +384,6 @@ struct ObservedTests {
         states.send(.completed(try await UserFetcher().fetch(param: 7)))
         try await states.taken(by: 1)
         #expect(model.shown == ["…", "user 7"])
-        following.cancel()
-        await following.value
+        await following.cancelAndWait()
     }
 }

@@ -26,9 +26,7 @@ final class SharedUser: Sendable {
     var changes: [CacherChange<Int>] { recorded.withLock { $0 } }
 
     /// The keys of the changes, in order.
-    var keys: [Int] {
-        changes.compactMap { if case .changed(let key, _) = $0 { key } else { nil } }
-    }
+    var keys: [Int] { changes.compactMap { if case .changed(let key, _) = $0 { key } else { nil } } }
 
     var gaps: Int { changes.count { $0 == .gap } }
 

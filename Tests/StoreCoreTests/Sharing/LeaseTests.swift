@@ -49,9 +49,7 @@ struct LeaseTests {
     }
 
     @Test(arguments: [LeaseKind.locked, .dated])
-    func `D5: a failure of the holder fails its waiters with its advice, and no later caller`(
-        kind: LeaseKind
-    ) async throws {
+    func `D5: a failure of the holder fails its waiters with its advice, and no later caller`(kind: LeaseKind) async throws {
         let failure = FetchFailedElsewhere(
             failureKind: .permanent, retryAfter: .seconds(7), allowsStale: false, message: "out of \"order\"\n")
         let holder = directory(kind)

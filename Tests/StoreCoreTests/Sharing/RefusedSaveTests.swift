@@ -70,12 +70,7 @@ struct RefusedSaveTests {
         let observer = try await observed()
         cacher.hold()
         fetcher.hold()
-        let mutation = Task { [handle = store[1]] in
-            try await handle.mutate {
-                $0 += 1
-            } perform: {
-            }
-        }
+        let mutation = Task { [handle = store[1]] in try await handle.mutate(optimistically: { $0 += 1 }) {} }
         try await cacher.saves(begun: 1)
         cacher.change(1, to: 200)
         let started = fetcher.startedCount

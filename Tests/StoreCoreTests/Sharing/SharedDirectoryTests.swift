@@ -43,9 +43,7 @@ struct SharedDirectoryTests {
         let writer = FileCacher<String, Int>(directory: place.url, sharing: .processes)
         let reader = FileCacher<String, Int>(directory: place.url, sharing: .processes)
         let seen = Lock<[String]>([])
-        let observation = reader.observeChanges { change in
-            if case .changed(let key, _) = change { seen.withLock { $0.append(key) } }
-        }
+        let observation = reader.observeChanges { change in if case .changed(let key, _) = change { seen.withLock { $0.append(key) } } }
         let key = String(repeating: "long ", count: 400)
         _ = try await reader.load(param: key)
         try await writer.save(record(1), param: key)

@@ -179,8 +179,7 @@ struct SharedHostilityTests {
         }
         defer { try? FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: directory.path(percentEncoded: false)) }
         defer { try? FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: place.directory.path) }
-        let child = try ChildProcess(
-            ChildProcess.path(of: "CrashWriter"), ["share", directory.path(percentEncoded: false), "nobody"])
+        let child = try ChildProcess(ChildProcess.path(of: "CrashWriter"), ["share", directory.path(percentEncoded: false), "nobody"])
         for line in ["fetched 2", "updated 3", "follow 1"] { #expect(try await child.nextLine() == line) }
     }
 

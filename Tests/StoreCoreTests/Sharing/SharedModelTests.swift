@@ -378,9 +378,7 @@ final class SharedModel {
         if let began, record.map({ $0.content % 1_000 == 0 && !$0.isInvalidated }) == true {
             // A change before this store's own last change has been overwritten by that.
             let others = server.updates.reversed().prefix { $0.writer != user.writer }
-            if others.contains(where: { $0.time > began }) {
-                violation = "the result of an older fetch was saved over a newer change"
-            }
+            if others.contains(where: { $0.time > began }) { violation = "the result of an older fetch was saved over a newer change" }
         } else {
             server.updates.append((time, user.writer))
         }
@@ -412,8 +410,7 @@ final class SharedModel {
         case .save(_, _, .superseded(let newer, let revision)?):
             transition(user) { [self] in $0.saveSuperseded(by: newer.map { held($0) }, revision, &$1) }
             user.queue.callEnded(0)
-        case .removeAll:
-            _ = user.queue.clearingEnded(began: clock.date, fails: false)
+        case .removeAll: _ = user.queue.clearingEnded(began: clock.date, fails: false)
         case .save(_, _, nil): break
         }
         startCalls(user)

@@ -148,8 +148,7 @@ struct SharedObstacleTests {
         let folder = try #require(try DirectoryHandle(opening: Directory(path: place.directory.path(of: ".sharing"))))
         let lock = try WritableFile("lock", in: folder)
         try await until("the lock is free") { try lock.lock() }
-        try place.write(
-            LogFormat.changes.encode([SharedChange.began(.beginning(5_000_000))], at: 0), ".sharing/changes")
+        try place.write(LogFormat.changes.encode([SharedChange.began(.beginning(5_000_000))], at: 0), ".sharing/changes")
         lock.unlock()
         try await until("the follower has seen the new ring") {
             let head = try changeNumbers(in: place)?.head ?? 0

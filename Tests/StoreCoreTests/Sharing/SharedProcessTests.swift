@@ -95,9 +95,7 @@ struct SharedProcessTests {
         #expect(try await reader.nextLine() == "changed 77777")
     }
 
-    private func headOfRing() throws -> UInt64 {
-        try changeNumbers(in: place)?.head ?? 0
-    }
+    private func headOfRing() throws -> UInt64 { try changeNumbers(in: place)?.head ?? 0 }
 
     // MARK: Leases
 

@@ -171,9 +171,7 @@ struct SharedStoreTests {
         let processes = (0..<3).map { _ in process() }
         await processes[0].store[1].update(0)
         await withTaskGroup { group in
-            for process in processes {
-                for _ in 0..<30 { group.addTask { await process.store[1].update { $0 += 1 } } }
-            }
+            for process in processes { for _ in 0..<30 { group.addTask { await process.store[1].update { $0 += 1 } } } }
         }
         for process in processes { try await process.store.waitUntilSaved() }
         #expect(try await processes[0].cacher.load(param: 1)?.content == 90)
@@ -224,9 +222,7 @@ struct SharedStoreTests {
         }
         for key in 1...rounds(10) {
             await withTaskGroup { group in
-                for store in processes {
-                    for _ in 0..<20 { group.addTask { #expect(await store[key].getData() == key) } }
-                }
+                for store in processes { for _ in 0..<20 { group.addTask { #expect(await store[key].getData() == key) } } }
             }
             #expect(log.withLock { $0 } == key)
         }
@@ -390,9 +386,7 @@ private final class LoadCounter: SharedCacher {
     func removeAll() async throws { try await files.removeAll() }
     func keys() async throws -> [Int]? { try await files.keys() }
 
-    func observeChanges(_ observer: @escaping @Sendable (CacherChange<Int>) -> Void) -> ChangeObservation {
-        files.observeChanges(observer)
-    }
+    func observeChanges(_ observer: @escaping @Sendable (CacherChange<Int>) -> Void) -> ChangeObservation { files.observeChanges(observer) }
 
     func save(_ record: CacheRecord<Int>, param: Int, over base: Revision) async throws -> SaveOutcome<Int> {
         try await files.save(record, param: param, over: base)

@@ -19,9 +19,7 @@ struct UnsavedChangeTests {
 
     struct Unavailable: Error {}
 
-    struct Refused: Error, FailureAdvising {
-        var failureKind: FailureKind { .permanent }
-    }
+    struct Refused: Error, FailureAdvising { var failureKind: FailureKind { .permanent } }
 
     private func observe(from content: Int = 1) async throws -> RecordingObserver<Int> {
         let observer = RecordingObserver(store[1].publish())
@@ -156,9 +154,7 @@ struct UnsavedChangeTests {
         let observer = RecordingObserver(store[1].publish())
         try await cacher.saves(begun: 1)
         let caller = Task { await store[1].update { $0 += 49 } }
-        try await until("the caller waits for the next save") {
-            observer.states.last?.content == 50 && store.waiting(1) == 1
-        }
+        try await until("the caller waits for the next save") { observer.states.last?.content == 50 && store.waiting(1) == 1 }
         caller.cancel()
         #expect(await caller.value)
         cacher.release()

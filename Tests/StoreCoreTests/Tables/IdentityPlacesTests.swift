@@ -81,9 +81,7 @@ struct IdentityPlacesTests {
     }
 
     @Test(arguments: [false, true])
-    func `C13: a store merges random pages in the order of the requests, with and without an observer`(
-        _ isObserved: Bool
-    ) async throws {
+    func `C13: a store merges random pages in the order of the requests, with and without an observer`(_ isObserved: Bool) async throws {
         for seed in UInt64(1)...8 {
             let dice = WatchedState(SplitMix(seed: seed))
             let pages = WatchedState<[[Element]]>([])

@@ -115,10 +115,7 @@ struct LoadedPagesTests {
         #expect(cacher.record(of: 1)?.content == [3, 4, 5, 6, 7, 8] && cacher.record(of: 1)?.pages == pages)
         await list.update { $0.removeAll { $0 == 5 } }
         #expect(cacher.record(of: 1)?.pages.map(\.count) == [2, 1, 2])
-        try await list.mutate {
-            $0.append(9)
-        } perform: {
-        }
+        try await list.mutate(optimistically: { $0.append(9) }) {}
         #expect(cacher.record(of: 1)?.pages.map(\.count) == [2, 1, 3])
         #expect(cacher.record(of: 1)?.pages.map(\.key) == ["p1", nil, "n1"])
     }

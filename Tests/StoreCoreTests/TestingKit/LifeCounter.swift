@@ -9,9 +9,7 @@ final class LifeCounter: Sendable {
     func make() -> Life { Life(self) }
 
     /// Waits until no object is alive.
-    func none() async throws {
-        try await count.wait { $0 == 0 ? () : nil }
-    }
+    func none() async throws { try await count.wait { $0 == 0 ? () : nil } }
 
     /// A counted object.
     final class Life: Sendable {
@@ -22,8 +20,6 @@ final class LifeCounter: Sendable {
             counter.count.update { $0 += 1 }
         }
 
-        deinit {
-            counter.count.update { $0 -= 1 }
-        }
+        deinit { counter.count.update { $0 -= 1 } }
     }
 }

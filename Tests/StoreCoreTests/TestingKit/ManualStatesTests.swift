@@ -96,12 +96,8 @@ struct ManualStatesTests {
     private final class Reentrant: Sendable {
         private let states: ManualStates<Reentrant>
 
-        init(_ states: ManualStates<Reentrant>) {
-            self.states = states
-        }
+        init(_ states: ManualStates<Reentrant>) { self.states = states }
 
-        deinit {
-            _ = states.observerCount
-        }
+        deinit { _ = states.observerCount }
     }
 }

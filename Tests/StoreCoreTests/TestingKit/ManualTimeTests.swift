@@ -54,8 +54,7 @@ struct ManualTimeTests {
 
     @Test func `a sleeper sleeps exactly until its deadline`() async throws {
         let napper = nap(.seconds(2))
-        try await time.sleepers(atLeast: 1)
-        time.advance(by: .nanoseconds(1_999_999_999))
+        try await time.advance(by: .nanoseconds(1_999_999_999), sleepers: 1)
         #expect(time.sleeperCount == 1)
         time.advance(by: .nanoseconds(1))
         #expect(time.sleeperCount == 0)
@@ -186,8 +185,7 @@ struct ManualTimeTests {
         try await time?.sleepers(atLeast: 1)
         time = nil
         #expect(released != nil)
-        napper.cancel()
-        _ = await napper.result
+        await napper.cancelAndWait()
         #expect(released == nil)
     }
 
@@ -198,9 +196,7 @@ struct ManualTimeTests {
             async let moved: Void = Self.concurrently { for _ in 0..<4 { time.advance(by: .nanoseconds(1)) } }
             async let canceled: Void = Self.concurrently { for napper in nappers { napper.cancel() } }
             _ = await (moved, canceled)
-            for napper in nappers {
-                if case .failure(let error) = await napper.result { #expect(error is CancellationError) }
-            }
+            for napper in nappers { if case .failure(let error) = await napper.result { #expect(error is CancellationError) } }
             #expect(time.sleeperCount == 0)
         }
     }
@@ -232,8 +228,7 @@ struct ManualTimeTests {
             let woken = await napper.value
             if !number.isMultiple(of: 3) { #expect(woken == 10) }
         }
-        mover.cancel()
-        await mover.value
+        await mover.cancelAndWait()
         #expect(time.sleeperCount == 0)
     }
 
@@ -254,7 +249,5 @@ extension CountingActor {
         return jobCount - before
     }
 
-    fileprivate func advance(_ time: ManualTime, bySeconds seconds: Int) {
-        time.advance(by: .seconds(seconds))
-    }
+    fileprivate func advance(_ time: ManualTime, bySeconds seconds: Int) { time.advance(by: .seconds(seconds)) }
 }

@@ -55,9 +55,7 @@ struct WatchedStateTests {
     }
 
     @Test func `the condition of a waiter for the whole state is checked after each change`() async throws {
-        let waiter = Task { [state] in
-            try await state.wait { $0.values["a"] == 1 && $0.values["b"] == 1 ? $0.values.count : nil }
-        }
+        let waiter = Task { [state] in try await state.wait { $0.values["a"] == 1 && $0.values["b"] == 1 ? $0.values.count : nil } }
         for name in ["a", "c", "b"] { state.update { $0.raise(name) } }
         #expect(try await waiter.value == 3)
     }

@@ -155,9 +155,7 @@ struct OutboxLogProcessTests {
     // MARK: Disks
 
     /// The size of a log of single records with these lengths.
-    private func size(_ lengths: Int...) -> Int {
-        LogFormat.headerSize + lengths.reduce(0) { $0 + LogFormat.entryHeaderSize + $1 }
-    }
+    private func size(_ lengths: Int...) -> Int { LogFormat.headerSize + lengths.reduce(0) { $0 + LogFormat.entryHeaderSize + $1 } }
 
     @Test func `O14: an append beyond the file size limit fails with its reason and changes nothing, as does a compaction`() throws {
         let child = try start("limited", "4096")

@@ -29,8 +29,7 @@ enum CrashWriter {
         case "loop": try await loop(directory, from: number(), keys: number())
         case "many": try await many(directory, count: number(), keys: number(), writer: number())
         case "die": try await die(directory, at: FileWriteOptions.Step(rawValue: arguments.next() ?? "") ?? .created, serial: number())
-        case "full":
-            await tryToSave(directory, lengths: [1000, 40_000, 500_000, 1000])
+        case "full": await tryToSave(directory, lengths: [1000, 40_000, 500_000, 1000])
         case "nobody":
             becomeNobody()
             await tryToSave(directory, lengths: [100])
@@ -46,8 +45,7 @@ enum CrashWriter {
         case "life":
             let mode = arguments.next() ?? ""
             try await OutboxLife.run(mode, directory, Array(arguments))
-        default:
-            say("unknown mode \(mode)")
+        default: say("unknown mode \(mode)")
         }
     }
 

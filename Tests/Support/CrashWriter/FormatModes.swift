@@ -33,8 +33,7 @@ enum FormatModes {
             }
             let found = try await format.read(directory)
             say("found \(found.values) \(found.isDamaged ? "damaged" : "whole")")
-        default:
-            say("unknown mode \(mode)")
+        default: say("unknown mode \(mode)")
         }
     }
 }

@@ -85,9 +85,7 @@ enum SharedModes {
 
     static func fill(_ cacher: FileCacher<Int, Int>, count: Int) async throws {
         // Many saves of several processes wait for one lock, on a busy disk for longer than their patience.
-        for key in 0..<count {
-            try await until("key \(key) is saved") { (try? await cacher.save(record(key), param: key)) != nil }
-        }
+        for key in 0..<count { try await until("key \(key) is saved") { (try? await cacher.save(record(key), param: key)) != nil } }
         say("done")
     }
 
@@ -152,16 +150,14 @@ enum SharedModes {
         case .granted(let lease):
             say("granted")
             switch ending {
-            case "hold":
-                try await untilCanceled()
+            case "hold": try await untilCanceled()
             case "fail":
                 // The test writes a line when another process waits.
                 _ = readLine()
                 let failure = FetchFailedElsewhere(
                     failureKind: .permanent, retryAfter: .seconds(7), allowsStale: false, message: "out of order")
                 lease.end(.failed(failure))
-            default:
-                lease.end(.saved)
+            default: lease.end(.saved)
             }
             // Ending is asynchronous: the process lives until the test ends it.
             try await untilCanceled()

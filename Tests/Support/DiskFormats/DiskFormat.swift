@@ -86,9 +86,7 @@ public struct DiskFormat: Sendable, CustomStringConvertible {
 
     private static func readRecord(_ url: URL) async throws -> Found {
         let isDamaged = Lock(false)
-        let cacher = FileCacher<Int, String>(directory: url) { fault in
-            if fault.kind == .damaged { isDamaged.withLock { $0 = true } }
-        }
+        let cacher = FileCacher<Int, String>(directory: url) { fault in if fault.kind == .damaged { isDamaged.withLock { $0 = true } } }
         let text = try await cacher.load(param: 0)?.content
         return Found(values: text.map { [Value(text: $0).number] } ?? [], isDamaged: isDamaged.withLock { $0 })
     }
@@ -127,8 +125,7 @@ public struct DiskFormat: Sendable, CustomStringConvertible {
             case .sealed(let format, let directory):
                 try directory.create()
                 try format.write(Array(Value(number).text.utf8), as: "sealed", in: directory)
-            case .record(let cacher):
-                try await cacher.save(CacheRecord(content: Value(number).text, fetchedAt: Date()), param: 0)
+            case .record(let cacher): try await cacher.save(CacheRecord(content: Value(number).text, fetchedAt: Date()), param: 0)
             }
         }
     }

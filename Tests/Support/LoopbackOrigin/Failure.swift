@@ -15,9 +15,7 @@ extension LoopbackOrigin {
             public let rawValue: String
 
             /// Makes a kind from its name.
-            public init(rawValue: String) {
-                self.rawValue = rawValue
-            }
+            public init(rawValue: String) { self.rawValue = rawValue }
 
             /// The system refused a call.
             public static let system = Code(rawValue: "system")

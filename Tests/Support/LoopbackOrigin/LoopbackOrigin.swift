@@ -42,9 +42,7 @@ public final class LoopbackOrigin: Sendable {
     ///   - limits: The limits on the size of a request.
     ///   - handler: Responds to requests without a route; by default with 404.
     /// - Throws: `Failure` if the port is taken, or the system refuses a socket or a thread.
-    public init(
-        port: UInt16 = 0, limits: Limits = Limits(), handler: @escaping Handler = { .notFound(for: $0) }
-    ) throws(Failure) {
+    public init(port: UInt16 = 0, limits: Limits = Limits(), handler: @escaping Handler = { .notFound(for: $0) }) throws(Failure) {
         let listener = try Socket.bound(to: port)
         do throws(Failure) {
             try listener.startListening()
@@ -54,9 +52,7 @@ public final class LoopbackOrigin: Sendable {
             }
             let service = Service(fallback: handler, limits: limits)
             let mailbox = try Mailbox()
-            thread = try JoinableThread {
-                Reactor(listener: listener, port: port, service: service, mailbox: mailbox).run()
-            }
+            thread = try JoinableThread { Reactor(listener: listener, port: port, service: service, mailbox: mailbox).run() }
             self.port = port
             self.url = url
             self.service = service
@@ -67,9 +63,7 @@ public final class LoopbackOrigin: Sendable {
         }
     }
 
-    deinit {
-        stop()
-    }
+    deinit { stop() }
 
     /// Closes the port and all connections, cancels the handlers, and waits for the thread to end; further calls do nothing.
     public func stop() {
@@ -93,9 +87,7 @@ public final class LoopbackOrigin: Sendable {
     /// Ends an outage: the same port accepts connections again when this method returns.
     ///
     /// - Throws: `Failure` if the origin has been stopped, or if the port was lost.
-    public func comeBack() throws(Failure) {
-        try ask(Mailbox.Letter.comeBack)
-    }
+    public func comeBack() throws(Failure) { try ask(Mailbox.Letter.comeBack) }
 
     /// Posts a letter to the origin's thread and waits for the reply, except on that thread itself.
     func ask(_ letter: (Mailbox.Reply) -> Mailbox.Letter) throws(Failure) {

@@ -31,9 +31,7 @@ struct SnippetPlugin: BuildToolPlugin {
                 let code = try template.code(with: Documentation.blocks)
                 let file = output.appending(path: template.outputName)
                 // An unchanged file keeps its date, so the compiler does not read it again.
-                if (try? String(contentsOf: file, encoding: .utf8)) != code {
-                    try code.write(to: file, atomically: false, encoding: .utf8)
-                }
+                if (try? String(contentsOf: file, encoding: .utf8)) != code { try code.write(to: file, atomically: false, encoding: .utf8) }
             } catch {
                 print(error)
                 isFaulty = true

@@ -28,9 +28,7 @@ enum MovedFiles {
     }
 
     /// Runs a pass over the list of a generation; prints each transfer, and the generation from which changes are requested.
-    static func synchronize(
-        _ count: Int, generation: Int, in directory: URL, durability: Durability, asChanges: Bool
-    ) async throws {
+    static func synchronize(_ count: Int, generation: Int, in directory: URL, durability: Durability, asChanges: Bool) async throws {
         let state = directory.appending(path: ".storehouse/list")
         let target = DirectoryTarget(directory: directory, transfer: Transfer(), durability: durability) {
             DeltaSource(saving: state, fullEvery: asChanges ? .max : 0) {

@@ -65,9 +65,7 @@ public final class ChildProcess {
     public func kill() { send(SIGKILL) }
 
     /// Sends a signal to the process if it runs.
-    public func send(_ signal: Int32) {
-        if isRunning { Foundation.kill(id, signal) }
-    }
+    public func send(_ signal: Int32) { if isRunning { Foundation.kill(id, signal) } }
 
     /// Writes a line to the input of the process.
     public func write(_ line: String) throws { try input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8)) }
@@ -134,9 +132,7 @@ public final class ChildProcess {
     ///   - input: The bytes of its standard input.
     ///   - showsErrors: Whether its error output appears in that of the tests.
     /// - Returns: The output; `nil` if the program failed.
-    public static func output(
-        of program: String, _ arguments: [String], input: Data = Data(), showsErrors: Bool = true
-    ) throws -> Data? {
+    public static func output(of program: String, _ arguments: [String], input: Data = Data(), showsErrors: Bool = true) throws -> Data? {
         // A file takes any number of bytes before the program reads the first; a pipe does not.
         let file = temporaryURL()
         try input.write(to: file)

@@ -66,9 +66,7 @@ package final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: 
     /// Waits until a call of the operation is held, and releases the oldest one.
     package func releaseNext(_ operation: Operation, failing: Bool = false) async throws {
         let desk = desk
-        let number = try await desk.wait { desk in
-            desk.held.keys.sorted().first { desk.calls[$0 - 1].operation == operation }
-        }
+        let number = try await desk.wait { desk in desk.held.keys.sorted().first { desk.calls[$0 - 1].operation == operation } }
         release(number, failing: failing)
     }
 
@@ -88,21 +86,15 @@ package final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: 
 
     // MARK: Cacher
 
-    package func load(param: Param) async throws -> Record? {
-        try await run(.load, param) { $0.records[param] }
-    }
+    package func load(param: Param) async throws -> Record? { try await run(.load, param) { $0.records[param] } }
 
     package func save(_ record: Record, param: Param) async throws {
         try await run(.save, param, record.content) { $0.records[param] = record }
     }
 
-    package func remove(param: Param) async throws {
-        try await run(.remove, param) { $0.records[param] = nil }
-    }
+    package func remove(param: Param) async throws { try await run(.remove, param) { $0.records[param] = nil } }
 
-    package func removeAll() async throws {
-        try await run(.removeAll, nil) { $0.records = [:] }
-    }
+    package func removeAll() async throws { try await run(.removeAll, nil) { $0.records = [:] } }
 
     package func keys() async throws -> [Param]? {
         desk.update { desk -> [Param]? in

@@ -25,9 +25,7 @@ public enum Mutations {
     ].map { Array($0.utf8) }
 
     /// Returns the response of a number: first every truncation of every response, then an endless sequence of mutations.
-    public static func response(_ number: Int) -> [UInt8] {
-        number < cuts.count ? cuts[number] : mutated(SplitMix(seed: number))
-    }
+    public static func response(_ number: Int) -> [UInt8] { number < cuts.count ? cuts[number] : mutated(SplitMix(seed: number)) }
 
     /// Each response, truncated after each of its bytes.
     public static let cuts: [[UInt8]] = corpus.flatMap { text in (0...text.utf8.count).map { Array(Array(text.utf8)[..<$0]) } }

@@ -58,7 +58,5 @@ public func exhaustWatchers() -> [Int32] {
 }
 
 /// Closes file watchers.
-public func closeWatchers(_ watchers: [Int32]) {
-    for watcher in watchers { close(watcher) }
-}
+public func closeWatchers(_ watchers: [Int32]) { for watcher in watchers { close(watcher) } }
 #endif

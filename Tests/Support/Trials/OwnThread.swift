@@ -7,7 +7,5 @@ internal import Foundation
 /// - Parameter work: The work.
 /// - Returns: The result of the work.
 public func onOwnThread<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
-    try await withCheckedThrowingContinuation { continuation in
-        Thread { continuation.resume(with: Result { try work() }) }.start()
-    }
+    try await withCheckedThrowingContinuation { continuation in Thread { continuation.resume(with: Result { try work() }) }.start() }
 }

@@ -89,9 +89,6 @@ public final class PostgresServer: Sendable {
     /// The URL of the database over TCP.
     public var url: String { "postgresql://cache@127.0.0.1:\(port)/postgres" }
 
-    /// The URL of the database over the server's socket.
-    public var socketURL: String { "postgresql:///postgres?host=\(directory)&port=\(port)&user=cache" }
-
     /// Appends lines to a file of the server's configuration, which it reads when it starts.
     public func append(_ lines: [String], to file: String) throws {
         let url = URL(filePath: "\(directory)/data/\(file)")
@@ -196,9 +193,7 @@ public final class PostgresServer: Sendable {
         address.sin_port = port.bigEndian
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
         return withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0 }
         }
     }
 }

@@ -5,9 +5,7 @@ internal import Foundation
 /// - Parameters:
 ///   - whole: The number of a whole run.
 ///   - quick: The number without either, for tests that otherwise take long; by default the whole number.
-public func rounds(_ whole: Int, quick: Int? = nil) -> Int {
-    environment("STOREHOUSE_SEEDS") ?? (isWholeRun ? whole : quick ?? whole)
-}
+public func rounds(_ whole: Int, quick: Int? = nil) -> Int { environment("STOREHOUSE_SEEDS") ?? (isWholeRun ? whole : quick ?? whole) }
 
 /// Returns the largest number of states that a search visits: a part of a whole run, all of it, or `STOREHOUSE_SEEDS` times as many.
 ///

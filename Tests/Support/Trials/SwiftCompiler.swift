@@ -31,9 +31,7 @@ public struct SwiftCompiler: Sendable {
     /// Type-checks a source text, without blocking a thread of the pool.
     ///
     /// - Returns: The errors and warnings with their lines, which count from 1; without notes.
-    public func diagnostics(of source: String) async throws -> [(line: Int, text: String)] {
-        try await onOwnThread { try check(source) }
-    }
+    public func diagnostics(of source: String) async throws -> [(line: Int, text: String)] { try await onOwnThread { try check(source) } }
 
     private func check(_ source: String) throws -> [(line: Int, text: String)] {
         let directory = temporaryURL()

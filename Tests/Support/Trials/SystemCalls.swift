@@ -22,13 +22,9 @@ package func setModified(_ path: String, seconds: Int) throws {
     guard utimensat(AT_FDCWD, path, [time, time], AT_SYMLINK_NOFOLLOW) == 0 else { throw CallFailed(errno: errno) }
 }
 
-package struct CallFailed: Error {
-    var errno: Int32
-}
+package struct CallFailed: Error { var errno: Int32 }
 
-package func makePipe(_ path: String) throws {
-    guard mkfifo(path, 0o600) == 0 else { throw CallFailed(errno: errno) }
-}
+package func makePipe(_ path: String) throws { guard mkfifo(path, 0o600) == 0 else { throw CallFailed(errno: errno) } }
 
 /// Truncates or extends a file in place, as a faulty disk might.
 package func truncateFile(_ path: String, to size: Int) throws {

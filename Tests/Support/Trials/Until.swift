@@ -35,19 +35,13 @@ public func until(
 /// Suspends until the task is canceled, for work that never ends by itself.
 ///
 /// - Throws: `CancellationError`.
-public func untilCanceled() async throws {
-    _ = try await WatchedState(()).wait { _ -> Bool? in nil }
-}
+public func untilCanceled() async throws { _ = try await WatchedState(()).wait { _ -> Bool? in nil } }
 
 /// Lets other tasks run for a while, which depends on no clock: for tests that nothing more happens, and for work that takes a moment.
-public func otherTasksRun(turns: Int = 2_000) async {
-    for _ in 0..<turns { await Task.yield() }
-}
+public func otherTasksRun(turns: Int = 2_000) async { for _ in 0..<turns { await Task.yield() } }
 
 /// Waits in real time, for measurements of an idle program: nothing else may depend on the time that has passed.
-public func leaveIdle(seconds: Int) async throws {
-    try await Task.sleep(for: .seconds(seconds))
-}
+public func leaveIdle(seconds: Int) async throws { try await Task.sleep(for: .seconds(seconds)) }
 
 extension Task where Failure == any Error {
     /// Waits for the result of a task that may never end, for example because it waits for a lock.

@@ -7,9 +7,7 @@ import Testing
 struct DigestTests {
     private let bench: DirectoryBench
 
-    init() throws {
-        bench = try DirectoryBench()
-    }
+    init() throws { bench = try DirectoryBench() }
 
     /// A transfer given by a closure.
     private struct Custom: FileTransfer {

@@ -89,8 +89,7 @@ struct DirectoryAttackTests {
 
     @Test(arguments: ["d/mine", "d/e/mine", "d/empty"])
     func `S5: a directory that contains anything outside the plan's removals stays unchanged`(own: String) async throws {
-        let bench = try DirectoryBench(["d/x": "1", "d/e/y": "2", "same": "s"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["d/x": "1", "d/e/y": "2", "same": "s"]).synced()
         let isDirectory = own == "d/empty"
         if isDirectory {
             try FileManager.default.createDirectory(at: bench.url.appending(path: own), withIntermediateDirectories: true)
@@ -120,9 +119,7 @@ struct DirectoryAttackTests {
         bench.origin.withLock { [url = bench.url] origin in
             origin.contents = ["README": "changed", "d/cafe\u{301}": "new", "same": "s"]
             guard how == "edited" else { return }
-            origin.onTransfer = { path in
-                if path == "README" { try Data("edited".utf8).write(to: url.appending(path: "readme")) }
-            }
+            origin.onTransfer = { path in if path == "README" { try Data("edited".utf8).write(to: url.appending(path: "readme")) } }
         }
         let error = await syncError { try await bench.sync(folding: .all, durability: durability) }
         if how == "edited" {
@@ -152,8 +149,7 @@ struct DirectoryAttackTests {
 
     @Test func `S4: many files replace one file, which is removed once`() async throws {
         for round in 0..<20 {
-            let bench = try DirectoryBench(["a": "file", "b": "file"])
-            try await bench.sync()
+            let bench = try await DirectoryBench(["a": "file", "b": "file"]).synced()
             bench.origin.withLock { origin in
                 origin.contents = [:]
                 for number in 0..<24 { origin.contents["\(number % 2 == 0 ? "a" : "b")/\(number)/x"] = "\(number)" }
@@ -170,10 +166,8 @@ struct DirectoryAttackTests {
     func `S5, S9: a failed pass leaves no directory in the way of the next pass`(durability: Durability) async throws {
         let bench = try DirectoryBench(["d/e/x": "1", "own/y": "2", "own/new/y": "3"])
         try FileManager.default.createDirectory(at: bench.url.appending(path: "own"), withIntermediateDirectories: true)
-        bench.probe.withLock {
-            $0 = { step in
-                if case .renames = step { throw StoreError.fileSystem("renaming", path: "/", errno: POSIXErrorCode.EIO.rawValue) }
-            }
+        bench.onStep { step in
+            if case .renames = step { throw StoreError.fileSystem("renaming", path: "/", errno: POSIXErrorCode.EIO.rawValue) }
         }
         #expect(await syncError { try await bench.sync(durability: durability) }?.code == .incomplete)
         #expect(!bench.exists("d") && !bench.exists("own/new"))
@@ -185,21 +179,18 @@ struct DirectoryAttackTests {
     }
 
     @Test func `S4: removing an obstacle keeps a directory that another file needs`() async throws {
-        let bench = try DirectoryBench(["p/d/x": "1", "same": "s"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["p/d/x": "1", "same": "s"]).synced()
         let (isReady, hasMadeWay) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         bench.origin.withLock { origin in
             origin.contents = ["p/d": "file", "p/new": "2", "same": "s"]
             // Waits until the other file has opened its directory; the second thread transfers that file.
             origin.onTransfer = { path in if path == "p/d" { _ = isReady.wait(timeout: .now() + 10) } }
         }
-        bench.probe.withLock {
-            $0 = { step in
-                if step == .renames("p/d") { hasMadeWay.signal() }
-                guard step == .renames("p/new") else { return }
-                isReady.signal()
-                _ = hasMadeWay.wait(timeout: .now() + 10)
-            }
+        bench.onStep { step in
+            if step == .renames("p/d") { hasMadeWay.signal() }
+            guard step == .renames("p/new") else { return }
+            isReady.signal()
+            _ = hasMadeWay.wait(timeout: .now() + 10)
         }
         try await bench.sync(concurrency: 2)
         #expect(try bench.files == ["p/d": "file", "p/new": "2", "same": "s"])
@@ -212,8 +203,7 @@ struct DirectoryAttackTests {
     }
 
     @Test func `S9: a foreign file that a killed process was about to replace is not removed`() async throws {
-        let bench = try DirectoryBench(["a": "one"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "one"]).synced()
         try bench.write("the user's own", "mine")
         let record = FileRecord(version: "1", digest: SHA256.digest(of: [1]), stamp: FileStamp(size: 1, modified: 1, inode: 1))
         try append(.put("mine", record), to: bench)
@@ -225,8 +215,7 @@ struct DirectoryAttackTests {
 
     @Test(arguments: ["offline", "refused", "cancelled"])
     func `S9: a pass that fails before its changes does not end the protection of files without a record`(how: String) async throws {
-        let bench = try DirectoryBench(["a": "one", "b": "two"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "one", "b": "two"]).synced()
         try bench.write("unknown", "mine")
         try Data("damaged".utf8).write(to: bench.url.appending(path: ".storehouse/journal"))
         let target = DirectoryTarget(
@@ -245,8 +234,7 @@ struct DirectoryAttackTests {
 
     @Test(arguments: [false, true])
     func `S9: a directory that a killed process emptied does not block a file of its name after another pass`(isEmpty: Bool) async throws {
-        let bench = try DirectoryBench(["a": "one", "d/e/x": "x"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "one", "d/e/x": "x"]).synced()
         // The process was killed after it removed the file.
         try FileManager.default.removeItem(at: bench.url.appending(path: "d/e/x"))
         bench["d/e/x"] = nil
@@ -259,8 +247,7 @@ struct DirectoryAttackTests {
     }
 
     @Test func `S9: a pass that fails before its changes does not forget a directory that a killed process emptied`() async throws {
-        let bench = try DirectoryBench(["a": "one", "d/x": "x"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "one", "d/x": "x"]).synced()
         try FileManager.default.removeItem(at: bench.url.appending(path: "d/x"))
         bench.origin.withLock { $0.listed = [] }
         #expect(await syncError { try await bench.sync() }?.code == .emptySource)
@@ -271,8 +258,7 @@ struct DirectoryAttackTests {
     }
 
     @Test func `S9: a directory left by a killed process does not block a file of its name`() async throws {
-        let bench = try DirectoryBench(["a": "one"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "one"]).synced()
         let file = bench.url.appending(path: ".storehouse/journal")
         let record = FileRecord(version: "1", digest: SHA256.digest(of: [1]), stamp: FileStamp(size: 1, modified: 1, inode: 1))
         try TargetJournal.write(TargetJournal.changes(in: file) + [.put("d/e/x", record)], to: file)
@@ -290,10 +276,8 @@ struct DirectoryAttackTests {
         let bench = try DirectoryBench(isNew ? ["z": "z"] : ["a": "one", "z": "z"])
         try await bench.sync(durability: .power)
         bench["a"] = "two"
-        bench.probe.withLock {
-            $0 = { [url = bench.url] step in
-                if step == .flushEnds || step == .synchronizes("a") { try Data("edited".utf8).write(to: url.appending(path: "a")) }
-            }
+        bench.onStep { [url = bench.url] step in
+            if step == .flushEnds || step == .synchronizes("a") { try Data("edited".utf8).write(to: url.appending(path: "a")) }
         }
         let error = await syncError { try await bench.sync(durability: .power) }
         #expect(codes(error) == [.changedLocally])

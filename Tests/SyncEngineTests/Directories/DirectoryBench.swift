@@ -22,7 +22,7 @@ final class DirectoryBench: Sendable {
     private let directory: TemporaryDirectory
     var url: URL { directory.url }
     let origin = Lock(Origin())
-    /// Receives each step of a pass just before it happens; an error makes the step fail.
+    /// The closure of `onStep`.
     let probe = Lock<(@Sendable (TargetStep) throws -> Void)?>(nil)
 
     /// Creates the directory in the system's temporary directory, or in another one, such as a small disk.
@@ -37,6 +37,9 @@ final class DirectoryBench: Sendable {
     }
 
     var transferred: Int { origin.withLock { $0.transferred } }
+
+    /// Calls a closure just before each step of the next passes; an error makes the step fail.
+    func onStep(_ body: @escaping @Sendable (TargetStep) throws -> Void) { probe.withLock { $0 = body } }
 
     func target(
         foreignFiles: ForeignFiles = .keep, layers: MirrorLayers = MirrorLayers(), folding: NameFolding? = nil,
@@ -56,6 +59,12 @@ final class DirectoryBench: Sendable {
                         }.sorted { $0.path < $1.path }
                 })
         }
+    }
+
+    /// Synchronizes the directory with its first contents.
+    func synced() async throws -> DirectoryBench {
+        try await sync()
+        return self
     }
 
     @discardableResult
@@ -110,9 +119,7 @@ final class DirectoryBench: Sendable {
         }
     }
 
-    func exists(_ path: String) -> Bool {
-        FileManager.default.fileExists(atPath: url.appending(path: path).path(percentEncoded: false))
-    }
+    func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: url.appending(path: path).path(percentEncoded: false)) }
 }
 
 func digest(_ text: String) -> String { SHA256.digest(of: Array(text.utf8)).hex }

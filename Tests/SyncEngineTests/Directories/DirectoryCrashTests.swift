@@ -12,9 +12,7 @@ import Trials
 struct DirectoryCrashTests {
     private let bench: DirectoryBench
 
-    init() throws {
-        bench = try DirectoryBench()
-    }
+    init() throws { bench = try DirectoryBench() }
 
     private static let fileCount = isSanitized ? 8 : 24
 
@@ -67,9 +65,7 @@ struct DirectoryCrashTests {
             next.wait()
             #expect(last == "done", context)
             // Each worker may repeat a small piece that was sent but not yet stored in a resumable part.
-            #expect(
-                transferred <= total - given + 16 * 2 * 20_000, "\(given) of \(total) were sent, then \(transferred); \(context)"
-            )
+            #expect(transferred <= total - given + 16 * 2 * 20_000, "\(given) of \(total) were sent, then \(transferred); \(context)")
             for number in 0..<Self.fileCount { #expect(try bytes(number) == content(number, generation: round), context) }
         }
     }

@@ -11,9 +11,7 @@ import Glibc
 struct DirectoryForeignNameTests {
     private let bench: DirectoryBench
 
-    init() throws {
-        bench = try DirectoryBench(["a": "one", "d/x": "1", "d/y": "2"])
-    }
+    init() throws { bench = try DirectoryBench(["a": "one", "d/x": "1", "d/y": "2"]) }
 
     /// Creates a file or a directory with a name of the given bytes.
     private func make(_ name: [UInt8], in directory: String = "", isDirectory: Bool = false, text: String = "mine") throws {

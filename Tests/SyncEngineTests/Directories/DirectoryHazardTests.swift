@@ -11,9 +11,7 @@ import Trials
 struct DirectoryHazardTests {
     private let bench: DirectoryBench
 
-    init() throws {
-        bench = try DirectoryBench(["a": "one", "d/b": "two"])
-    }
+    init() throws { bench = try DirectoryBench(["a": "one", "d/b": "two"]) }
 
     private func codes(_ error: SyncError?) -> [SyncError.Code?] { error?.report?.failures.map { ($0.error as? SyncError)?.code } ?? [] }
 
@@ -131,9 +129,7 @@ struct DirectoryHazardTests {
         bench["lost+found/x"] = nil
         if !isDirectory { bench["a"] = nil }
         bench["new"] = "new"
-        bench.probe.withLock {
-            $0 = { step in if step == failing { throw StoreError.fileSystem("opening", path: "p", errno: code.rawValue) } }
-        }
+        bench.onStep { step in if step == failing { throw StoreError.fileSystem("opening", path: "p", errno: code.rawValue) } }
         let name = isDirectory ? "lost+found" : "a"
         guard code != .EIO else {
             #expect(await syncError { try await bench.sync() }?.code == .stageFailed)
@@ -163,8 +159,8 @@ struct DirectoryHazardTests {
     @Test func `S4: a file that disappears with its directory during the comparison does not count as unchanged`() async throws {
         try bench.write("one", "a")
         try bench.write("two", "d/b")
-        bench.probe.withLock { [url = bench.url] in
-            $0 = { step in if step == .reads("a") { try FileManager.default.removeItem(at: url.appending(path: "d")) } }
+        bench.onStep { [url = bench.url] step in
+            if step == .reads("a") { try FileManager.default.removeItem(at: url.appending(path: "d")) }
         }
         #expect(codes(await syncError { try await bench.sync() }) == [.changedLocally])
         bench.probe.withLock { $0 = nil }
@@ -191,10 +187,8 @@ struct DirectoryHazardTests {
     @Test func `S9: a target moved after its last file ends the pass with a fatal error`() async throws {
         let other = bench.url.path(percentEncoded: false) + "-moved"
         defer { try? FileManager.default.removeItem(atPath: other) }
-        bench.probe.withLock { [url = bench.url] in
-            $0 = { step in
-                if step == .renamed("d/b") { try FileManager.default.moveItem(atPath: url.path(percentEncoded: false), toPath: other) }
-            }
+        bench.onStep { [url = bench.url] step in
+            if step == .renamed("d/b") { try FileManager.default.moveItem(atPath: url.path(percentEncoded: false), toPath: other) }
         }
         let error = await syncError { try await bench.sync(concurrency: 1) }
         #expect(error?.code == .targetVanished || codes(error) == [.targetVanished])
@@ -205,10 +199,8 @@ struct DirectoryHazardTests {
         let other = bench.url.path(percentEncoded: false) + "-moved"
         defer { try? FileManager.default.removeItem(atPath: other) }
         bench.origin.withLock { $0.contents = ["c": "new"] }
-        bench.probe.withLock { [url = bench.url] in
-            $0 = { step in
-                if step == .renamed("c") { try FileManager.default.moveItem(atPath: url.path(percentEncoded: false), toPath: other) }
-            }
+        bench.onStep { [url = bench.url] step in
+            if step == .renamed("c") { try FileManager.default.moveItem(atPath: url.path(percentEncoded: false), toPath: other) }
         }
         let error = await syncError { try await bench.sync([.everythingChanged], concurrency: 1) }
         #expect(error?.code == .targetVanished || codes(error) == [.targetVanished])
@@ -267,9 +259,7 @@ struct DirectoryHazardTests {
     // MARK: Hard links
 
     @Test(arguments: ["journal", "lock"], [Durability.crash, .power])
-    func `S9: a journal or lock with a second hard link is replaced, not written`(
-        name: String, durability: Durability
-    ) async throws {
+    func `S9: a journal or lock with a second hard link is replaced, not written`(name: String, durability: Durability) async throws {
         try await bench.sync(durability: durability)
         let backup = bench.url.path(percentEncoded: false) + "-backup"
         defer { try? FileManager.default.removeItem(atPath: backup) }

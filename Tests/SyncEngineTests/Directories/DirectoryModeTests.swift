@@ -53,8 +53,7 @@ struct DirectoryModeTests {
         func sync(breaking: Int? = nil) async throws {
             bench.origin.withLock { $0.breaks["d/large"] = breaking }
             let target = DirectoryTarget(directory: root, transfer: Either(bench: bench), durability: .crash, modes: modes) {
-                ListedSource(
-                    bench.origin.withLock { $0.contents.map { ListedFile(path: $0, sha256: digest($1)) } })
+                ListedSource(bench.origin.withLock { $0.contents.map { ListedFile(path: $0, sha256: digest($1)) } })
             }
             try await OneWaySynchronizer(processor: target, options: SyncOptions(stopsOnError: false, retry: .never)).sync()
         }

@@ -9,9 +9,7 @@ import Trials
 struct DirectoryNameTests {
     private let bench: DirectoryBench
 
-    init() throws {
-        bench = try DirectoryBench(["a": "one", "d/b": "two"])
-    }
+    init() throws { bench = try DirectoryBench(["a": "one", "d/b": "two"]) }
 
     private func codes(_ error: SyncError?) -> [SyncError.Code?] { error?.report?.failures.map { ($0.error as? SyncError)?.code } ?? [] }
 
@@ -101,8 +99,7 @@ struct DirectoryNameTests {
         let target = DirectoryTarget(
             directory: bench.url, transfer: BytesOfPath(content: content), durability: durability, foreignFiles: .keep, folding: folding
         ) { ListedSource(items.sorted { $0.key < $1.key }, order: order) }
-        let options = SyncOptions(
-            stopsOnError: false, removalLimit: .unlimited, updateLimit: .unlimited, retry: .never)
+        let options = SyncOptions(stopsOnError: false, removalLimit: .unlimited, updateLimit: .unlimited, retry: .never)
         return try await OneWaySynchronizer(processor: target, options: options).sync(overriding: .everythingChanged)
     }
 
@@ -157,9 +154,7 @@ struct DirectoryNameTests {
     ) async throws {
         let paths = [pair.0, pair.1].map { PathKey($0) }.sorted().map(\.path)
         for pass in 1...2 {
-            let error = await syncError {
-                try await sync(paths + ["other"], order: order, folding: .normalization)
-            }
+            let error = await syncError { try await sync(paths + ["other"], order: order, folding: .normalization) }
             #expect(error?.code == .incomplete, "pass \(pass)")
             #expect(codes(error) == [.nameClash], "pass \(pass)")
             #expect(try bench.keys.count == 2, "pass \(pass)")

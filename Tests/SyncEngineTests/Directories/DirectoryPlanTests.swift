@@ -9,9 +9,7 @@ struct DirectoryPlanTests {
     private let isArriving = WatchedState(false)
     private let mayArrive = WatchedState(false)
 
-    init() throws {
-        bench = try DirectoryBench(["kept": "kept", "gone": "gone", "old": "old"])
-    }
+    init() throws { bench = try DirectoryBench(["kept": "kept", "gone": "gone", "old": "old"]) }
 
     /// Sends contents like the bench, but holds the file `new` until the test releases it.
     private struct Gated: FileTransfer {

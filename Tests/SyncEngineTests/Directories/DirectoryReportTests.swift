@@ -8,8 +8,7 @@ import Trials
 /// Files of a directory that a pass leaves alone, in its report.
 struct DirectoryReportTests {
     @Test func `S9: after the loss of a journal, files that have left the list are counted`() async throws {
-        let bench = try DirectoryBench(["a": "one", "b": "two", "c": "three", "d": "four"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "one", "b": "two", "c": "three", "d": "four"]).synced()
         bench["c"] = nil
         bench["d"] = nil
         try Data("damaged".utf8).write(to: bench.url.appending(path: ".storehouse/journal"))
@@ -25,8 +24,7 @@ struct DirectoryReportTests {
 
     @Test(arguments: [ForeignFiles.keep, .remove])
     func `S15: foreign objects that no pass can remove are reported`(foreignFiles: ForeignFiles) async throws {
-        let bench = try DirectoryBench(["a": "one"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "one"]).synced()
         let directory = bench.url.path(percentEncoded: false)
         try FileManager.default.createSymbolicLink(atPath: directory + "/link", withDestinationPath: "a")
         #if os(Linux)
@@ -45,10 +43,8 @@ struct DirectoryReportTests {
 
     @Test func `S5: the error of a disk says its reason once`() async throws {
         let bench = try DirectoryBench(["a": "one"])
-        bench.probe.withLock {
-            $0 = { step in
-                if case .writes = step { throw StoreError.fileSystem("writing", path: "/disk/file", errno: POSIXErrorCode.ENOSPC.rawValue) }
-            }
+        bench.onStep { step in
+            if case .writes = step { throw StoreError.fileSystem("writing", path: "/disk/file", errno: POSIXErrorCode.ENOSPC.rawValue) }
         }
         let error = try #require(await syncError { try await bench.sync() })
         #expect(error.description.components(separatedBy: "No space left").count == 2, "\(error)")

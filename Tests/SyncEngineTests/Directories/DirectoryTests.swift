@@ -9,9 +9,7 @@ import Testing
 struct DirectoryTests {
     let bench: DirectoryBench
 
-    init() throws {
-        bench = try DirectoryBench(["a": "one", "d/b": "two", "d/e/c": "three"])
-    }
+    init() throws { bench = try DirectoryBench(["a": "one", "d/b": "two", "d/e/c": "three"]) }
 
     @Test func `S9: a pass makes a directory equal to the list, and a second pass transfers nothing`() async throws {
         try await bench.sync()

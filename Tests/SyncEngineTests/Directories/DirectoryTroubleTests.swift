@@ -10,8 +10,7 @@ struct DirectoryTroubleTests {
 
     @Test(arguments: RemovalTimings.allCases)
     func `a sync replaces a file with a directory, and a directory with a file`(timing: RemovalTimings) async throws {
-        let bench = try DirectoryBench(["a": "file", "d/x": "1", "d/e/y": "2", "same": "s"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "file", "d/x": "1", "d/e/y": "2", "same": "s"]).synced()
         bench.origin.withLock { $0.contents = ["a/inner/x": "below", "d": "file now", "same": "s"] }
         let report = try await bench.sync(removalTiming: timing.value)
         #expect(try bench.files == ["a/inner/x": "below", "d": "file now", "same": "s"])
@@ -27,8 +26,7 @@ struct DirectoryTroubleTests {
 
     @Test(arguments: ["edited", "foreign", "failing"])
     func `S4, S15: an obstacle is removed only if the plan removes it, and only after the download`(why: String) async throws {
-        let bench = try DirectoryBench(["a": "file", "d/x": "1"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "file", "d/x": "1"]).synced()
         bench.origin.withLock { $0.contents = ["a/x": "below", "d": "file now"] }
         switch why {
         case "edited":
@@ -55,8 +53,7 @@ struct DirectoryTroubleTests {
     }
 
     @Test func `S5: a target that vanishes during a transfer ends the pass, and the next pass creates it again`() async throws {
-        let bench = try DirectoryBench(["a": "one", "b": "two"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "one", "b": "two"]).synced()
         bench["c"] = "three"
         bench.origin.withLock { [url = bench.url] in $0.onTransfer = { _ in try FileManager.default.removeItem(at: url) } }
         let error = await syncError { try await bench.sync() }
@@ -91,8 +88,7 @@ struct DirectoryTroubleTests {
     }
 
     @Test func `S5: a directory on another disk fails its items with otherDisk`() async throws {
-        let bench = try DirectoryBench(["a": "one", "d/b": "two"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "one", "d/b": "two"]).synced()
         guard let disk = SmallDisk(kilobytes: 200, at: bench.url.appending(path: "d").path(percentEncoded: false)) else { return }
         defer { disk.unmount() }
         let error = await syncError { try await bench.sync() }
@@ -127,8 +123,7 @@ struct DirectoryTroubleTests {
     }
 
     @Test func `S8: a plan detects name clashes of a folding disk without writing`() async throws {
-        let bench = try DirectoryBench(["a": "one"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "one"]).synced()
         // A folding disk finds the probe file under its other spelling too.
         try bench.write("", ".storehouse/PROBE-K")
         bench["B"] = "1"

@@ -139,16 +139,14 @@ struct FilterTests {
     }
 
     @Test func `S21: excluded foreign files stay where foreign files are removed`() async throws {
-        let bench = try DirectoryBench(["a": "1"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "1"]).synced()
         for path in ["mine", "mine.log", "cache/mine"] { try bench.write("mine", path) }
         try await bench.sync(foreignFiles: .remove, layers: layers(filter))
         #expect(try bench.files == ["a": "1", "mine.log": "mine", "cache/mine": "mine"])
     }
 
     @Test func `S20, S21: no file moves across a filter`() async throws {
-        let bench = try DirectoryBench(["a": "1", "b.log": "2", "z": "z"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "1", "b.log": "2", "z": "z"]).synced()
         bench.origin.withLock { origin in
             origin.contents = ["a.log": "1", "b": "2", "z": "z"]
             origin.transfers = []

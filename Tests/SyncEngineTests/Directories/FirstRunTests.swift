@@ -10,8 +10,7 @@ struct FirstRunTests {
     private func synchronizer(
         _ bench: DirectoryBench, _ edits: LocalEdits = .overwrite, foreignFiles: ForeignFiles = .keep
     ) -> OneWaySynchronizer<DirectoryTarget<ListedSource<ListedFile>, BenchTransfer>> {
-        OneWaySynchronizer(
-            processor: bench.target(foreignFiles: foreignFiles), options: SyncOptions(retry: .never, localEdits: edits))
+        OneWaySynchronizer(processor: bench.target(foreignFiles: foreignFiles), options: SyncOptions(retry: .never, localEdits: edits))
     }
 
     private func bench(own: Int, listed: Int, equal: Int = 0, hasDigests: Bool = true) throws -> DirectoryBench {

@@ -93,7 +93,5 @@ struct FlushSharingTests {
         }
     }
 
-    private func record(_ history: Int, _ complaint: String) {
-        Issue.record("history \(history): \(complaint)")
-    }
+    private func record(_ history: Int, _ complaint: String) { Issue.record("history \(history): \(complaint)") }
 }

@@ -53,8 +53,7 @@ struct InsideTargetTests {
             default: bench.url.appending(path: ".storehouse")
             }
         let working = workingDirectory(bench).path(percentEncoded: false).dropFirst(exchanged.path(percentEncoded: false).count)
-        try FileManager.default.createDirectory(
-            at: outside.url.appending(path: String(working)), withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(at: outside.url.appending(path: String(working)), withIntermediateDirectories: true)
         let target = target(bench) { [outside = outside.url, moved = bench.url.appending(path: "moved")] _ in
             try FileManager.default.moveItem(at: exchanged, to: moved)
             try FileManager.default.createSymbolicLink(at: exchanged, withDestinationURL: outside)
@@ -108,8 +107,7 @@ struct InsideTargetTests {
 
     @Test(.enabled(if: isRoot(), "only root can give a directory to another user"), arguments: [".storehouse", ".storehouse/parts"])
     func `S19: a directory of the target that belongs to another user is refused`(name: String) async throws {
-        let bench = try DirectoryBench(["a": "one", "b": "two"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "one", "b": "two"]).synced()
         bench["a"] = "three"
         let path = bench.url.appending(path: name).path(percentEncoded: false)
         try FileManager.default.setAttributes([.ownerAccountID: 65534], ofItemAtPath: path)

@@ -45,8 +45,7 @@ struct LateEditTests {
 
     @Test(arguments: [LocalEdits.overwrite, .keepLocal], [false, true])
     func `S4, S15: a file saved after the check of a batch is not removed with it`(edits: LocalEdits, stops: Bool) async throws {
-        let bench = try DirectoryBench(files(40).merging(["same": "s"]) { first, _ in first })
-        try await bench.sync()
+        let bench = try await DirectoryBench(files(40).merging(["same": "s"]) { first, _ in first }).synced()
         bench.origin.withLock { $0.contents = ["same": "s"] }
         let hasSaved = Lock(false)
         let processor = Interrupted(base: bench.target()) { [url = bench.url] _ in
@@ -67,17 +66,14 @@ struct LateEditTests {
     }
 
     @Test func `S4: a file saved anew after its removal is not removed when the batch is repeated`() async throws {
-        let bench = try DirectoryBench(files(3).merging(["same": "s"]) { first, _ in first })
-        try await bench.sync()
+        let bench = try await DirectoryBench(files(3).merging(["same": "s"]) { first, _ in first }).synced()
         bench.origin.withLock { $0.contents = ["same": "s"] }
-        bench.probe.withLock {
-            $0 = { [url = bench.url] step in
-                // The first file is gone, and the second one fails, so that the engine repeats the removals one by one.
-                guard step == .removes("d/1") else { return }
-                if !FileManager.default.fileExists(atPath: url.appending(path: "d/0").path) {
-                    try Data("anew".utf8).write(to: url.appending(path: "d/0"))
-                    throw StoreError.fileSystem("removing", path: "/", errno: POSIXErrorCode.ETXTBSY.rawValue)
-                }
+        bench.onStep { [url = bench.url] step in
+            // The first file is gone, and the second one fails, so that the engine repeats the removals one by one.
+            guard step == .removes("d/1") else { return }
+            if !FileManager.default.fileExists(atPath: url.appending(path: "d/0").path) {
+                try Data("anew".utf8).write(to: url.appending(path: "d/0"))
+                throw StoreError.fileSystem("removing", path: "/", errno: POSIXErrorCode.ETXTBSY.rawValue)
             }
         }
         let error = await syncError { try await bench.sync() }
@@ -87,13 +83,10 @@ struct LateEditTests {
 
     @Test(arguments: [0, 1, 2])
     func `S4: the stamp of each file is checked right before its removal`(number: Int) async throws {
-        let bench = try DirectoryBench(files(3).merging(["same": "s"]) { first, _ in first })
-        try await bench.sync()
+        let bench = try await DirectoryBench(files(3).merging(["same": "s"]) { first, _ in first }).synced()
         bench.origin.withLock { $0.contents = ["same": "s"] }
-        bench.probe.withLock {
-            $0 = { [url = bench.url] step in
-                if step == .removes("d/\(number)") { try Data("saved".utf8).write(to: url.appending(path: "d/\(number)")) }
-            }
+        bench.onStep { [url = bench.url] step in
+            if step == .removes("d/\(number)") { try Data("saved".utf8).write(to: url.appending(path: "d/\(number)")) }
         }
         let error = await syncError { try await bench.sync() }
         #expect(codes(error) == [.changedLocally])
@@ -102,12 +95,9 @@ struct LateEditTests {
 
     @Test(arguments: [false, true])
     func `S4: the stamp of a file is checked right before a download replaces it`(isNew: Bool) async throws {
-        let bench = try DirectoryBench(isNew ? ["z": "z"] : ["d/a": "one", "z": "z"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(isNew ? ["z": "z"] : ["d/a": "one", "z": "z"]).synced()
         bench["d/a"] = "two"
-        bench.probe.withLock {
-            $0 = { [bench = bench] step in if step == .renames("d/a") { try bench.write("saved", "d/a") } }
-        }
+        bench.onStep { [bench = bench] step in if step == .renames("d/a") { try bench.write("saved", "d/a") } }
         let error = await syncError { try await bench.sync() }
         #expect(codes(error) == [.changedLocally])
         #expect(try bench.files == ["d/a": "saved", "z": "z"])
@@ -128,7 +118,7 @@ struct LateEditTests {
         list("1")
         try await bench.sync()
         list("2")
-        bench.probe.withLock { $0 = { [bench = bench] step in if step == .renames("a") { try bench.write("saved", "a") } } }
+        bench.onStep { [bench = bench] step in if step == .renames("a") { try bench.write("saved", "a") } }
         let error = await syncError { try await bench.sync() }
         #expect(codes(error) == [.changedLocally])
         #expect(try bench.files == ["a": "saved", "b": "b 2"])
@@ -137,11 +127,10 @@ struct LateEditTests {
     @Test(arguments: ["a file in place of a directory", "a directory in place of a file"])
     func `S4: the stamp of a file is checked right before another file takes its place`(what: String) async throws {
         let isFile = what.hasPrefix("a file")
-        let bench = try DirectoryBench(isFile ? ["d/x": "1", "z": "z"] : ["d": "1", "z": "z"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(isFile ? ["d/x": "1", "z": "z"] : ["d": "1", "z": "z"]).synced()
         bench.origin.withLock { $0.contents = isFile ? ["d": "2", "z": "z"] : ["d/x": "2", "z": "z"] }
         let old = isFile ? "d/x" : "d"
-        bench.probe.withLock { $0 = { [bench = bench] step in if step == .removes(old) { try bench.write("saved", old) } } }
+        bench.onStep { [bench = bench] step in if step == .removes(old) { try bench.write("saved", old) } }
         let error = await syncError { try await bench.sync() }
         #expect(codes(error) == [.changedLocally])
         #expect(try bench.files == [old: "saved", "z": "z"])

@@ -29,8 +29,7 @@ struct LayerTests {
     // MARK: Space
 
     @Test func `S23: a pass that does not fit is refused before it changes anything`() async throws {
-        let bench = try DirectoryBench(["a": "1", "b": "2"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "1", "b": "2"]).synced()
         bench.origin.withLock { origin in
             origin.listed = [
                 ListedFile(path: "a", sha256: digest("1"), byteCount: 1), ListedFile(path: "c", sha256: digest("3"), byteCount: 1 << 60),
@@ -71,8 +70,7 @@ struct LayerTests {
 
     @Test(arguments: ["", "d", "new"])
     func `S23, S24: files with a backup on the same disk free no space`(backup: String) async throws {
-        let bench = try DirectoryBench(["a": "1", "d/z": "z"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "1", "d/z": "z"]).synced()
         let target = bench.target(
             layers: layers { ($0.freeSpace, $0.backup) = (0, backup.isEmpty ? nil : bench.url.appending(path: backup)) })
         let huge = Int64(1) << 42
@@ -82,9 +80,7 @@ struct LayerTests {
             SyncPlan.Download(item: ListedFile(path: $0.key.path, version: "2", byteCount: $1), local: $0, reason: .changed)
         }
         var removing = SyncPlan<ListedFile>()
-        removing.additions = [
-            SyncPlan.Download(item: ListedFile(path: "c", version: "1", byteCount: huge), local: nil, reason: .missing)
-        ]
+        removing.additions = [SyncPlan.Download(item: ListedFile(path: "c", version: "1", byteCount: huge), local: nil, reason: .missing)]
         removing.removals = old.map { SyncPlan.Removal(local: $0, reason: .notInSource) }
         removing.removesFirst = true
         for plan in [smaller, removing] { #expect(try await target.refusal(of: plan)?.code == (backup.isEmpty ? nil : .noSpace)) }
@@ -139,9 +135,7 @@ struct LayerTests {
         try await bench.sync(layers: layers { $0.backup = backup.url }, durability: durability)
         #expect(try bench.files == ["z": "z"])
         #expect(
-            try files(in: backup.url) == [
-                "p~1": "the user's", "p~2": "1", "p~3/x": "3", "p": "5", "q~1/r": "2", "q~2": "4", "q/r": "6",
-            ])
+            try files(in: backup.url) == ["p~1": "the user's", "p~2": "1", "p~3/x": "3", "p": "5", "q~1/r": "2", "q~2": "4", "q/r": "6"])
     }
 
     @Test(arguments: [false, true], [false, true])
@@ -150,14 +144,12 @@ struct LayerTests {
         let backup = try TemporaryDirectory()
         try await bench.sync()
         bench.origin.withLock { $0.contents = isShaped ? ["a/b": "2", "z": "z"] : isRemoved ? ["z": "z"] : ["a": "2", "z": "z"] }
-        bench.probe.withLock {
-            $0 = { [url = bench.url] step in
-                guard step == .backsUp("a") else { return }
-                // As programs save: a new file takes the name.
-                try Data("saved".utf8).write(to: url.appending(path: "new"))
-                try FileManager.default.removeItem(at: url.appending(path: "a"))
-                try FileManager.default.moveItem(at: url.appending(path: "new"), to: url.appending(path: "a"))
-            }
+        bench.onStep { [url = bench.url] step in
+            guard step == .backsUp("a") else { return }
+            // As programs save: a new file takes the name.
+            try Data("saved".utf8).write(to: url.appending(path: "new"))
+            try FileManager.default.removeItem(at: url.appending(path: "a"))
+            try FileManager.default.moveItem(at: url.appending(path: "new"), to: url.appending(path: "a"))
         }
         let error = await syncError { try await bench.sync(layers: layers { $0.backup = backup.url }) }
         #expect(codes(error) == [.changedLocally])
@@ -172,8 +164,8 @@ struct LayerTests {
         let backup = try TemporaryDirectory(in: "/dev/shm")
         try await bench.sync()
         bench["d/a"] = "2"
-        bench.probe.withLock {
-            $0 = { if $0 == .backsUp("d/a") { throw StoreError.fileSystem("writing", path: "/", errno: POSIXErrorCode.ENOSPC.rawValue) } }
+        bench.onStep {
+            if $0 == .backsUp("d/a") { throw StoreError.fileSystem("writing", path: "/", errno: POSIXErrorCode.ENOSPC.rawValue) }
         }
         #expect(await syncError { try await bench.sync(layers: layers { $0.backup = backup.url }, durability: durability) } != nil)
         #expect(try bench.files == ["d/a": "1", "z": "z"])
@@ -201,8 +193,7 @@ struct LayerTests {
 
     @Test(arguments: ["", "..", "../..", ".storehouse", ".storehouse/parts", ".storehouse/backup"])
     func `S24: a backup in a directory that passes change themselves is refused`(path: String) async throws {
-        let bench = try DirectoryBench(["a": "1"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "1"]).synced()
         bench["a"] = "2"
         let backup = path.isEmpty ? bench.url : bench.url.appending(path: path)
         let error = await syncError { try await bench.sync(layers: layers { $0.backup = backup }) }
@@ -216,8 +207,7 @@ struct LayerTests {
     private func damage(_ file: URL) throws {
         let reference = file.deletingLastPathComponent().appending(path: "reference-\(file.lastPathComponent)")
         func touch(_ file: URL, like other: URL) throws {
-            let child = try ChildProcess(
-                "/usr/bin/touch", ["-r", other.path(percentEncoded: false), file.path(percentEncoded: false)])
+            let child = try ChildProcess("/usr/bin/touch", ["-r", other.path(percentEncoded: false), file.path(percentEncoded: false)])
             #expect(child.wait())
         }
         try touch(reference, like: file)
@@ -230,8 +220,7 @@ struct LayerTests {
 
     @Test(arguments: [LocalEdits.overwrite, .keepLocal])
     func `S25: a damaged file is found by its digest, and repaired by a pass`(edits: LocalEdits) async throws {
-        let bench = try DirectoryBench(["a": "1 one", "d/b": "2 two", "c": "3 three"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "1 one", "d/b": "2 two", "c": "3 three"]).synced()
         try damage(bench.url.appending(path: "d/b"))
         #expect(try await bench.sync().unchangedCount == 3, "the stamp does not show the damage")
         let check = layers { $0.verification = .digests(at: nil) }
@@ -246,8 +235,7 @@ struct LayerTests {
     }
 
     @Test func `S22, S25: a check of contents keeps to its rate, and excluded files are not read`() async throws {
-        let bench = try DirectoryBench(["a": "12345", "b.log": "67890"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "12345", "b.log": "67890"]).synced()
         try damage(bench.url.appending(path: "b.log"))
         let rate = try TransferRate(bytesPerSecond: 1_000_000)
         let check = layers { layers in
@@ -260,19 +248,15 @@ struct LayerTests {
 
     @Test(arguments: [LocalEdits.overwrite, .keepLocal])
     func `S25: a file that the disk cannot read is repaired`(edits: LocalEdits) async throws {
-        let bench = try DirectoryBench(["a": "1", "d/b": "2", "z": "z"])
-        try await bench.sync()
-        bench.probe.withLock {
-            $0 = { if $0 == .reads("d/b") { throw StoreError.fileSystem("reading", path: "/", errno: POSIXErrorCode.EIO.rawValue) } }
-        }
+        let bench = try await DirectoryBench(["a": "1", "d/b": "2", "z": "z"]).synced()
+        bench.onStep { if $0 == .reads("d/b") { throw StoreError.fileSystem("reading", path: "/", errno: POSIXErrorCode.EIO.rawValue) } }
         let report = try await bench.sync(localEdits: edits, layers: layers { $0.verification = .digests(at: nil) })
         #expect((report.updatedCount, report.unchangedCount) == (1, 2))
         #expect(try bench.files == bench.origin.withLock { $0.contents })
     }
 
     @Test func `S20, S25: a damaged file is no source of a move`() async throws {
-        let bench = try DirectoryBench(["a": "1 one", "z": "z"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "1 one", "z": "z"]).synced()
         try damage(bench.url.appending(path: "a"))
         bench.origin.withLock { $0.contents = ["b": "1 one", "z": "z"] }
         let report = try await bench.sync(layers: layers { $0.verification = .digests(at: nil) })

@@ -11,8 +11,7 @@ struct MoveTests {
 
     /// Synchronizes one set of files, then another, and returns the second report.
     private func change(_ before: [String: String], _ after: [String: String]) async throws -> (DirectoryBench, SyncReport) {
-        let bench = try DirectoryBench(before)
-        try await bench.sync()
+        let bench = try await DirectoryBench(before).synced()
         bench.origin.withLock { origin in
             origin.contents = after
             origin.transfers = []
@@ -61,8 +60,7 @@ struct MoveTests {
 
     @Test func `S20: 300 renames download nothing and pass the safety gate`() async throws {
         let before = Dictionary(uniqueKeysWithValues: (0..<300).map { ("old/\($0 % 7)/\($0)", "content \($0)") })
-        let bench = try DirectoryBench(before)
-        try await bench.sync()
+        let bench = try await DirectoryBench(before).synced()
         bench.origin.withLock { origin in
             origin.contents = Dictionary(uniqueKeysWithValues: (0..<300).map { ("new/\($0 % 5)/n\($0)", "content \($0)") })
             origin.transferred = 0
@@ -82,8 +80,7 @@ struct MoveTests {
 
     @Test func `S3, S20: a move is neither a removal nor an update unless it replaces content that is then nowhere`() async throws {
         func refusal(_ after: @escaping (Int) -> (String, String)) async throws -> SyncError.Code? {
-            let bench = try DirectoryBench(Dictionary(uniqueKeysWithValues: (0..<30).map { ("\($0)", "content \($0)") }))
-            try await bench.sync()
+            let bench = try await DirectoryBench(Dictionary(uniqueKeysWithValues: (0..<30).map { ("\($0)", "content \($0)") })).synced()
             bench.origin.withLock { $0.contents = Dictionary(uniqueKeysWithValues: (0..<30).map(after)) }
             return try await OneWaySynchronizer(processor: bench.target()).plan().gateRefusal?.code
         }
@@ -95,8 +92,7 @@ struct MoveTests {
     }
 
     @Test func `S4, S20: a file edited before its move stays, and the new file is downloaded`() async throws {
-        let bench = try DirectoryBench(["a": "1", "z": "z"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "1", "z": "z"]).synced()
         bench.origin.withLock { $0.contents = ["b": "1", "z": "z"] }
         bench.origin.withLock { $0.transfers = [] }
         let processor = Saving(base: bench.target()) { [bench = bench] in try bench.write("saved", "a") }
@@ -110,16 +106,13 @@ struct MoveTests {
 
     @Test(arguments: [false, true])
     func `S4, S20: a file edited while it is held is neither moved nor removed`(replaces: Bool) async throws {
-        let bench = try DirectoryBench(["a": "1", "z": "z"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "1", "z": "z"]).synced()
         bench.origin.withLock { $0.contents = ["b": "1", "z": "z"] }
-        bench.probe.withLock {
-            $0 = { [bench = bench] step in
-                guard step == .renames("b") else { return }
-                // A new file leaves the held one as it was; a write in place changes both of its names.
-                if replaces { try FileManager.default.removeItem(at: bench.url.appending(path: "a")) }
-                try bench.write("saved", "a")
-            }
+        bench.onStep { [bench = bench] step in
+            guard step == .renames("b") else { return }
+            // A new file leaves the held one as it was; a write in place changes both of its names.
+            if replaces { try FileManager.default.removeItem(at: bench.url.appending(path: "a")) }
+            try bench.write("saved", "a")
         }
         let error = await syncError { try await bench.sync() }
         #expect(codes(error) == [.changedLocally])
@@ -133,12 +126,9 @@ struct MoveTests {
 
     @Test(arguments: [POSIXErrorCode.EPERM, .EOPNOTSUPP, .EMLINK, .EXDEV])
     func `S20: where a file cannot have two names, it is downloaded`(code: POSIXErrorCode) async throws {
-        let bench = try DirectoryBench(["a": "1", "b": "2", "z": "z"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "1", "b": "2", "z": "z"]).synced()
         bench.origin.withLock { $0.contents = ["b": "1", "a": "2", "z": "z"] }
-        bench.probe.withLock {
-            $0 = { if case .holds = $0 { throw StoreError.fileSystem("linking a file to", path: "/", errno: code.rawValue) } }
-        }
+        bench.onStep { if case .holds = $0 { throw StoreError.fileSystem("linking a file to", path: "/", errno: code.rawValue) } }
         let report = try await bench.sync()
         #expect((report.movedCount, report.updatedCount) == (0, 2))
         #expect(try bench.files == ["b": "1", "a": "2", "z": "z"])
@@ -146,12 +136,9 @@ struct MoveTests {
     }
 
     @Test func `S20: a disk that is full before a move ends the pass, and the next pass moves`() async throws {
-        let bench = try DirectoryBench(["a": "1", "b": "2", "z": "z"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "1", "b": "2", "z": "z"]).synced()
         bench.origin.withLock { ($0.contents, $0.transfers) = (["b": "1", "a": "2", "z": "z"], []) }
-        bench.probe.withLock {
-            $0 = { if $0 == .holds("b") { throw StoreError.fileSystem("linking", path: "/", errno: POSIXErrorCode.ENOSPC.rawValue) } }
-        }
+        bench.onStep { if $0 == .holds("b") { throw StoreError.fileSystem("linking", path: "/", errno: POSIXErrorCode.ENOSPC.rawValue) } }
         #expect(await syncError { try await bench.sync() }?.stage == .moves)
         #expect(try bench.files == ["a": "1", "b": "2", "z": "z"])
         #expect(try parts(bench).isEmpty)
@@ -167,9 +154,7 @@ struct MoveTests {
         let (bench, backup) = (try DirectoryBench(["a": "1", "b": "2", "z": "z"]), try TemporaryDirectory())
         try await bench.sync()
         bench.origin.withLock { ($0.contents, $0.transfers) = (["b": "1", "a": "2", "z": "z"], []) }
-        bench.probe.withLock {
-            $0 = { if $0 == .renames("b") { throw StoreError.fileSystem("renaming", path: "/", errno: POSIXErrorCode.EBUSY.rawValue) } }
-        }
+        bench.onStep { if $0 == .renames("b") { throw StoreError.fileSystem("renaming", path: "/", errno: POSIXErrorCode.EBUSY.rawValue) } }
         var layers = MirrorLayers()
         if hasBackup { layers.backup = backup.url }
         #expect(await syncError { try await bench.sync(layers: layers, concurrency: 1) }?.code == .incomplete)
@@ -186,18 +171,16 @@ struct MoveTests {
 
     @Test(arguments: [false, true])
     func `S4, S20: a file saved under the new name is not replaced by a move`(exists: Bool) async throws {
-        let bench = try DirectoryBench(exists ? ["a": "1", "b": "2", "z": "z"] : ["a": "1", "z": "z"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(exists ? ["a": "1", "b": "2", "z": "z"] : ["a": "1", "z": "z"]).synced()
         bench.origin.withLock { $0.contents = ["b": "1", "z": "z"] }
-        bench.probe.withLock { $0 = { [bench = bench] step in if step == .renames("b") { try bench.write("saved", "b") } } }
+        bench.onStep { [bench = bench] step in if step == .renames("b") { try bench.write("saved", "b") } }
         let error = await syncError { try await bench.sync() }
         #expect(codes(error) == [.changedLocally])
         #expect(try bench.files == ["a": "1", "b": "saved", "z": "z"])
     }
 
     @Test func `S15, S20: an edited file is no source of a move, and an edit under the new name is kept by option`() async throws {
-        let bench = try DirectoryBench(["a": "1", "b": "2", "z": "z"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "1", "b": "2", "z": "z"]).synced()
         try bench.write("edited", "b")
         bench.origin.withLock { $0.contents = ["b": "1", "z": "z"] }
         let report = try await bench.sync(localEdits: .keepLocal)
@@ -210,8 +193,7 @@ struct MoveTests {
     }
 
     @Test func `S20: an edit under the new name is replaced by a move, and reported`() async throws {
-        let bench = try DirectoryBench(["a": "1", "b": "2", "z": "z"])
-        try await bench.sync()
+        let bench = try await DirectoryBench(["a": "1", "b": "2", "z": "z"]).synced()
         try bench.write("edited", "b")
         bench.origin.withLock { $0.contents = ["b": "1", "z": "z"] }
         let report = try await bench.sync()

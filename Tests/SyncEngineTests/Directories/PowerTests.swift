@@ -55,7 +55,7 @@ struct PowerTests {
         let bench = try Self.bench(120)
         bench["large"] = String(repeating: "large", count: 210_000)
         let log = Log()
-        bench.probe.withLock { $0 = { log.addKeepingTheFirstFlush($0) } }
+        bench.onStep { log.addKeepingTheFirstFlush($0) }
         let report = try await bench.sync(durability: .power, concurrency: concurrency)
         #expect(report.addedCount == 121)
         #expect(log.early == [])
@@ -70,7 +70,7 @@ struct PowerTests {
     @Test func `S9: with durability crash, nothing is flushed`() async throws {
         let bench = try Self.bench(20)
         let log = Log()
-        bench.probe.withLock { $0 = { log.add($0) } }
+        bench.onStep { log.add($0) }
         try await bench.sync(durability: .crash)
         let steps = log.steps.withLock { $0 }
         #expect(!steps.contains(.flushBegins))
@@ -82,17 +82,15 @@ struct PowerTests {
         let bench = try Self.bench(40)
         let (written, gate) = (WatchedState<Set<String>>([]), DispatchSemaphore(value: 0))
         let begun = Lock(0)
-        bench.probe.withLock {
-            $0 = { step in
-                if case .writes(let path) = step { written.update { _ = $0.insert(path) } }
-                // Blocks only the flush's own thread.
-                guard step == .flushBegins else { return }
-                let number = begun.withLock { begun in
-                    begun += 1
-                    return begun
-                }
-                if number == 1 { gate.wait() }
+        bench.onStep { step in
+            if case .writes(let path) = step { written.update { _ = $0.insert(path) } }
+            // Blocks only the flush's own thread.
+            guard step == .flushBegins else { return }
+            let number = begun.withLock { begun in
+                begun += 1
+                return begun
             }
+            if number == 1 { gate.wait() }
         }
         let run = Task { try await bench.sync(durability: .power, concurrency: 1) }
         try await written.wait { $0.count == 40 ? () : nil }
@@ -132,15 +130,11 @@ struct PowerTests {
     }
 
     @Test(arguments: [POSIXErrorCode.EIO, .ENOSPC])
-    func `S5, S9: a failed flush fails its items, ends the pass, and discards their parts`(
-        code: POSIXErrorCode
-    ) async throws {
+    func `S5, S9: a failed flush fails its items, ends the pass, and discards their parts`(code: POSIXErrorCode) async throws {
         guard DirectoryHandle.synchronizesFileSystems else { return }
         let bench = try Self.bench(40)
-        bench.probe.withLock {
-            $0 = { step in
-                if step == .flushEnds { throw StoreError.fileSystem("synchronizing the file system of", path: "/", errno: code.rawValue) }
-            }
+        bench.onStep { step in
+            if step == .flushEnds { throw StoreError.fileSystem("synchronizing the file system of", path: "/", errno: code.rawValue) }
         }
         let error = await syncError { try await bench.sync(durability: .power) }
         #expect(error?.code == .incomplete)
@@ -169,11 +163,9 @@ struct PowerTests {
         try await bench.sync(durability: .power)
         bench[removed] = nil
         // A pass without downloads flushes once, at its end.
-        bench.probe.withLock {
-            $0 = { step in
-                if step == .flushEnds {
-                    throw StoreError.fileSystem("synchronizing the file system of", path: "/", errno: POSIXErrorCode.EIO.rawValue)
-                }
+        bench.onStep { step in
+            if step == .flushEnds {
+                throw StoreError.fileSystem("synchronizing the file system of", path: "/", errno: POSIXErrorCode.EIO.rawValue)
             }
         }
         let error = await syncError { try await bench.sync(durability: .power) }
@@ -190,7 +182,7 @@ struct PowerTests {
         let bench = try Self.bench(3)
         try await bench.sync(durability: .power)
         let flushes = Lock(0)
-        bench.probe.withLock { $0 = { step in if step == .flushBegins { flushes.withLock { $0 += 1 } } } }
+        bench.onStep { step in if step == .flushBegins { flushes.withLock { $0 += 1 } } }
         try await bench.sync(durability: .power)
         #expect(flushes.withLock { $0 } == 1)
     }
@@ -199,12 +191,10 @@ struct PowerTests {
         guard DirectoryHandle.synchronizesFileSystems else { return }
         let bench = try Self.bench(12)
         let (began, gate) = (WatchedState(false), DispatchSemaphore(value: 0))
-        bench.probe.withLock {
-            $0 = { step in
-                guard step == .flushBegins else { return }
-                began.update { $0 = true }
-                gate.wait()
-            }
+        bench.onStep { step in
+            guard step == .flushBegins else { return }
+            began.update { $0 = true }
+            gate.wait()
         }
         let target = bench.target(durability: .power)
         try await target.syncWillBegin()
@@ -284,19 +274,17 @@ struct PowerTests {
         let wrong = Lock<[String]>([])
         let vouched = Lock(0)
         let mayVouch = Lock<Set<String>>([])
-        bench.probe.withLock {
-            $0 = { step in
-                switch step {
-                case .renamed(let path): renamed.withLock { _ = $0.now.insert(path) }
-                case .flushBegins:
-                    let journal = try TargetJournal.read(from: file).journal
-                    let settled = Set(journal.records.paths.filter { journal.isSettled($0) }.map(\.path))
-                    vouched.withLock { $0 = max($0, settled.count) }
-                    wrong.withLock { $0 += settled.subtracting(mayVouch.withLock { $0 }) }
-                    renamed.withLock { $0.atBegin = $0.now }
-                case .flushEnds: mayVouch.withLock { $0 = renamed.withLock { $0.atBegin } }
-                default: break
-                }
+        bench.onStep { step in
+            switch step {
+            case .renamed(let path): renamed.withLock { _ = $0.now.insert(path) }
+            case .flushBegins:
+                let journal = try TargetJournal.read(from: file).journal
+                let settled = Set(journal.records.paths.filter { journal.isSettled($0) }.map(\.path))
+                vouched.withLock { $0 = max($0, settled.count) }
+                wrong.withLock { $0 += settled.subtracting(mayVouch.withLock { $0 }) }
+                renamed.withLock { $0.atBegin = $0.now }
+            case .flushEnds: mayVouch.withLock { $0 = renamed.withLock { $0.atBegin } }
+            default: break
             }
         }
         try await bench.sync(durability: .power, concurrency: 8)

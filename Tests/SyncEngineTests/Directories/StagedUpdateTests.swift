@@ -72,11 +72,7 @@ struct StagedUpdateTests {
         try await bench.sync()
         bench["f1"] = "new"
         bench.origin.withLock { $0.listed?[1] = ListedFile(path: "f1", version: "2") }
-        bench.probe.withLock {
-            $0 = { step in
-                if step == .reads("f1") { throw StoreError.fileSystem("opening", path: "f1", errno: code.rawValue) }
-            }
-        }
+        bench.onStep { step in if step == .reads("f1") { throw StoreError.fileSystem("opening", path: "f1", errno: code.rawValue) } }
         let error = await syncError { try await bench.sync() }
         #expect((error == nil) == (code != .EIO), "\(error as Any)")
         #expect(try bench.files["f1"] == (code == .EIO ? "content 1" : "new"))

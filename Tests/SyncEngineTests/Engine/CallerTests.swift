@@ -28,9 +28,7 @@ struct CallerTests {
         let bench = Bench(source: [Thing(1)])
         let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
         let passes = try await withThrowingTaskGroup(of: (Int, Int).self) { group in
-            for _ in 0..<1000 {
-                group.addTask { (bench.state.read { $0.begun }, try await synchronizer.sync().pass) }
-            }
+            for _ in 0..<1000 { group.addTask { (bench.state.read { $0.begun }, try await synchronizer.sync().pass) } }
             return try await group.reduce(into: []) { $0.append($1) }
         }
         #expect(passes.count == 1000)

@@ -20,8 +20,7 @@ struct RemovalConditionTests {
     private static func options(
         _ condition: RemovalCondition, stops: Bool = false, timing: RemovalTiming = .afterDownloads, limit: ChangeLimit = .share(0.5)
     ) -> SyncOptions {
-        SyncOptions(
-            stopsOnError: stops, removalTiming: timing, removalCondition: condition, removalLimit: limit, retry: .never)
+        SyncOptions(stopsOnError: stops, removalTiming: timing, removalCondition: condition, removalLimit: limit, retry: .never)
     }
 
     @Test(arguments: [RemovalTiming.afterDownloads, .beforeDownloads])

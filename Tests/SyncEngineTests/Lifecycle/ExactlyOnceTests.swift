@@ -36,8 +36,7 @@ struct ExactlyOnceTests {
             var hasCancelled = false
             for _ in 0..<Int.random(in: 3...14, using: &chance) {
                 switch Int.random(in: 0..<10, using: &chance) {
-                case 0..<5:
-                    calls.append(Call(task: Task { try await Self.call(synchronizer, bench, seed) }))
+                case 0..<5: calls.append(Call(task: Task { try await Self.call(synchronizer, bench, seed) }))
                 case 5..<7:
                     guard let index = calls.indices.randomElement(using: &chance) else { continue }
                     calls[index].isCancelled = true
@@ -45,10 +44,8 @@ struct ExactlyOnceTests {
                 case 7:
                     hasCancelled = true
                     synchronizer.cancel()
-                case 8:
-                    observers.append(RecordingObserver(synchronizer.publish()))
-                default:
-                    observers.popLast()?.stop()
+                case 8: observers.append(RecordingObserver(synchronizer.publish()))
+                default: observers.popLast()?.stop()
                 }
                 for _ in 0..<Int.random(in: 0...8, using: &chance) { await Task.yield() }
             }

@@ -5,19 +5,14 @@ import Testing
 
 /// Lists that never end.
 struct ListLimitTests {
-    private func synchronizer(
-        _ list: some SourceList<Thing>, limit: Int = 1000
-    ) -> OneWaySynchronizer<some SyncProcessor> {
-        OneWaySynchronizer(
-            processor: Endless(list: list), options: SyncOptions(listLimit: limit, retry: .never))
+    private func synchronizer(_ list: some SourceList<Thing>, limit: Int = 1000) -> OneWaySynchronizer<some SyncProcessor> {
+        OneWaySynchronizer(processor: Endless(list: list), options: SyncOptions(listLimit: limit, retry: .never))
     }
 
     private struct Endless<List: SourceList<Thing>>: SyncProcessor {
         let list: List
         func sourceList() async throws -> List { list }
-        func localInventory() async throws -> LocalInventory<Thing> {
-            LocalInventory([LocalEntry(-1, version: 1)], order: list.order)
-        }
+        func localInventory() async throws -> LocalInventory<Thing> { LocalInventory([LocalEntry(-1, version: 1)], order: list.order) }
         func downloadContent(of thing: Thing) async throws {}
         func remove(_ keys: Set<Int>) async throws { Issue.record("an endless list removed something") }
     }

@@ -21,8 +21,7 @@ struct MirrorListTests {
 
     init() throws {
         bench = try DirectoryBench()
-        let files = WatchedState(
-            Dictionary(uniqueKeysWithValues: (0..<Self.count).map { ("/f\($0)", Data("content of \($0)".utf8)) }))
+        let files = WatchedState(Dictionary(uniqueKeysWithValues: (0..<Self.count).map { ("/f\($0)", Data("content of \($0)".utf8)) }))
         self.files = files
         origin = try LoopbackOrigin { [list, page] request in
             if request.path == "/list" { return list.current }

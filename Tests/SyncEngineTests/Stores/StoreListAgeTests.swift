@@ -253,8 +253,7 @@ struct StoreListAgeTests {
     @Test(arguments: [true, false])
     func `S4: a change through a linked list while the list is read is not undone`(hasContent: Bool) async throws {
         let store = store()
-        let feed = PaginationStore(
-            cacher: MemoryCacher<String, [Photo]>(), fetcher: Feed(origin: origin), links: [.elements(of: store)])
+        let feed = PaginationStore(cacher: MemoryCacher<String, [Photo]>(), fetcher: Feed(origin: origin), links: [.elements(of: store)])
         let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: list, store: store))
         if hasContent { try await synchronizer.sync() }
         #expect(try await feed["home"].requireData().count == 5)
@@ -283,8 +282,7 @@ struct StoreListAgeTests {
         async throws
     {
         let store = store()
-        let feed = PaginationStore(
-            cacher: MemoryCacher<String, [Photo]>(), fetcher: Feed(origin: origin), links: [.elements(of: store)])
+        let feed = PaginationStore(cacher: MemoryCacher<String, [Photo]>(), fetcher: Feed(origin: origin), links: [.elements(of: store)])
         let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: list, store: store))
         if hasContent { try await synchronizer.sync() }
         #expect(try await feed["home"].requireData().count == 5)
@@ -366,15 +364,10 @@ struct StoreListAgeTests {
         origin.update { $0.photos = (0..<25).map { Photo(key: "p\($0)", version: 1) } }
         let store = store()
         let outbox = try Outbox(directory: temporaryURL())
-        await outbox.register(Create.self, creating: store, at: \.id) {
-            Photo(key: $0.id, version: 0)
-        } perform: { command, _ in
-            Created("real-\(command.id)")
-        }
-        await outbox.register(Raise.self, patching: store, at: \.id) {
-            $1.version = 9
-        } perform: { _, _ in
-        }
+        await outbox.register(
+            Create.self, creating: store, at: \.id, content: { Photo(key: $0.id, version: 0) },
+            perform: { command, _ in Created("real-\(command.id)") })
+        await outbox.register(Raise.self, patching: store, at: \.id, patch: { $1.version = 9 }, perform: { _, _ in })
         let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: list, store: store))
         try await synchronizer.sync()
         for number in 0..<30 { try await outbox.submit(Create(id: "t\(number)")) }
@@ -389,15 +382,9 @@ struct StoreListAgeTests {
     @Test func `S4: a command that the origin performs while the list is read is not undone`() async throws {
         let store = store()
         let outbox = try Outbox(directory: temporaryURL())
-        await outbox.register(Raise.self, patching: store, at: \.id) {
-            $1.version = 9
-        } perform: { _, _ in
-        }
-        await outbox.register(Create.self, creating: store, at: \.id) {
-            Photo(key: $0.id, version: 0)
-        } perform: { _, _ in
-            Created("new")
-        }
+        await outbox.register(Raise.self, patching: store, at: \.id, patch: { $1.version = 9 }, perform: { _, _ in })
+        await outbox.register(
+            Create.self, creating: store, at: \.id, content: { Photo(key: $0.id, version: 0) }, perform: { _, _ in Created("new") })
         let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: list, store: store))
         try await synchronizer.sync()
         try await outbox.submit(Raise(id: "p1"))

@@ -26,9 +26,7 @@ struct StoreSyncTests {
     private let origin = WatchedState(
         Listing(photos: [Photo(key: "a", version: 1), Photo(key: "b", version: 1), Photo(key: "c", version: 1)]))
 
-    private var whole: OriginSource<Photo, UnitParam> {
-        OriginSource(ClosureFetcher { [origin] (_: UnitParam) in origin.current.photos })
-    }
+    private var whole: OriginSource<Photo, UnitParam> { OriginSource(ClosureFetcher { [origin] (_: UnitParam) in origin.current.photos }) }
 
     /// The list in pages of two items.
     private var paged: OriginSource<Photo, UnitParam> {

@@ -11,8 +11,7 @@ struct TextDifferenceTests {
             switch line {
             case .same(let text), .removed(let text): text
             case .added: nil
-            case .changed(let words):
-                words.map { if case .added = $0 { "" } else { word($0) } }.joined()
+            case .changed(let words): words.map { if case .added = $0 { "" } else { word($0) } }.joined()
             }
         }.joined(separator: "\n")
     }
@@ -22,8 +21,7 @@ struct TextDifferenceTests {
             switch line {
             case .same(let text), .added(let text): text
             case .removed: nil
-            case .changed(let words):
-                words.map { if case .removed = $0 { "" } else { word($0) } }.joined()
+            case .changed(let words): words.map { if case .removed = $0 { "" } else { word($0) } }.joined()
             }
         }.joined(separator: "\n")
     }

@@ -12,9 +12,7 @@ struct FetchOrderTests {
     private let origin: LoopbackOrigin
     private let fetcher = HTTPTextFetcher(deadline: hangLimit)
 
-    init() throws {
-        origin = try LoopbackOrigin { _ in .text("x").misbehaving(.neverAnswer) }
-    }
+    init() throws { origin = try LoopbackOrigin { _ in .text("x").misbehaving(.neverAnswer) } }
 
     private func fetch(_ path: String) -> Task<Void, any Error> {
         Task { [fetcher, url = origin.url] in

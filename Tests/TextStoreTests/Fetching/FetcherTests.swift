@@ -23,9 +23,7 @@ struct FetcherTests {
         try #require(await #expect(throws: TextStoreError.self) { _ = try await fetch() })
     }
 
-    private func text(_ result: FetchResult<RemoteText>) -> RemoteText? {
-        if case .modified(let text, _, _) = result { text } else { nil }
-    }
+    private func text(_ result: FetchResult<RemoteText>) -> RemoteText? { if case .modified(let text, _, _) = result { text } else { nil } }
 
     // MARK: Time
 
@@ -39,8 +37,7 @@ struct FetcherTests {
         let fetcher = try transport.fetcher(deadline: .seconds(5), time: bench.time)
         async let late = error { try await fetcher.fetch(param: file(redirects == 0 ? "slow" : "2"), revalidating: nil) }
         try await bench.origin.waitUntil { $0.requests(to: "/slow").count == 1 }
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(5))
+        try await bench.time.advance(by: .seconds(5), sleepers: 1)
         #expect(try await late.code == .timedOut)
         try await bench.origin.waitUntil { $0.requests(to: "/slow").first?.ending == .clientLeft }
     }
@@ -96,8 +93,7 @@ struct FetcherTests {
         let value = wish.string(from: date)
         bench.origin.on(.get, "/versions.json") { _ in .text("busy", status: 503).setting("Retry-After", to: value) }
         let store = try bench.store(fetcher: HTTPTextFetcher(time: bench.time))
-        try await store.register(bench.source("eula"))
-        await store.setVersionSource(bench.versions)
+        try await bench.start(store)
         _ = try await bench.events.waitForRefusal(.unexpectedStatus)
         for (minutes, count) in [(59, 1), (1, 2), (59, 2), (1, 3)] {
             bench.time.advance(by: .seconds(minutes * 60))
@@ -242,8 +238,7 @@ struct FetcherTests {
             made.update { $0 += 1 }
             return SystemTransport.shared
         }
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2)
         let bundled = TextSource(identifier: "eula", bundleFile: BundleFile(fileName: "eula", fileExtension: "txt"))
         let store = try bench.store(fetcher: fetcher)
         try await store.register(bundled)

@@ -123,9 +123,7 @@ struct PublicationTests {
         let recovered = try publish(["eula@2.0.0.txt": "two"], after: high) { $0.recovers = true }
         #expect(recovered.manifest.epoch == 1 && recovered.manifest.revision == 1)
         #expect(recovered.notes.first?.contains("acceptedEpoch = 1") == true)
-        let signed = try publish(["eula@2.0.0.txt": "two"], after: recovered.manifest) {
-            ($0.recovers, $0.isSigned) = (true, true)
-        }
+        let signed = try publish(["eula@2.0.0.txt": "two"], after: recovered.manifest) { ($0.recovers, $0.isSigned) = (true, true) }
         #expect(signed.manifest.epoch == 2 && signed.notes.first?.contains("verifier") == true)
         #expect(try publish(["eula@2.0.0.txt": "two"], after: signed.manifest).manifest.epoch == 2)
     }

@@ -43,16 +43,14 @@ struct ExpiryTests {
         defer { observing.cancel() }
         try await seen.wait { $0 == ["Notes 1"] ? () : nil }
         for (number, expected) in [[200, 304], [200, 304, 304]].enumerated() {
-            try await bench.time.sleepers(atLeast: 1)
-            bench.time.advance(by: .seconds(3599))
+            try await bench.time.advance(by: .seconds(3599), sleepers: 1)
             #expect(statuses.count == number + 1)
             bench.time.advance(by: .seconds(1))
             try await seen.wait { $0.count == number + 2 ? () : nil }
             #expect(statuses == expected)
         }
         bench.serve("notes", "Notes 2")
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(3600))
+        try await bench.time.advance(by: .seconds(3600), sleepers: 1)
         try await seen.wait { $0.last == "Notes 2" ? () : nil }
         #expect(seen.current == ["Notes 1", "Notes 1", "Notes 1", "Notes 2"])
     }
@@ -66,12 +64,10 @@ struct ExpiryTests {
         defer { observing.cancel() }
         try await seen.wait { $0 == ["Notes 1"] ? () : nil }
         bench.origin.on(.get, "/notes.txt", inTurn: .status(503), .text("Notes 2"))
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(3600))
+        try await bench.time.advance(by: .seconds(3600), sleepers: 1)
         try await seen.wait { $0.last == "unexpectedStatus" ? () : nil }
         #expect(try await store.text(for: notes).text == "Notes 1")
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(5))
+        try await bench.time.advance(by: .seconds(5), sleepers: 1)
         try await seen.wait { $0.last == "Notes 2" ? () : nil }
     }
 

@@ -17,15 +17,12 @@ struct ForgettingTests {
     private var directory: Directory { Directory(path: bench.place.url.path(percentEncoded: false)) }
 
     private func shelf() -> Shelf {
-        Shelf(
-            directory: directory, options: FileWriteOptions(), session: WatchedState(SessionState()), patience: .seconds(600))
+        Shelf(directory: directory, options: FileWriteOptions(), session: WatchedState(SessionState()), patience: .seconds(600))
     }
 
     @Test func `T3: clearing keeps the floor even if both copies were damaged since the start`() async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
-        let store = try await bench.started()
-        try await store.refresh()
+        bench.serve(eula: 2)
+        let store = try await bench.started().refreshed()
         let copies = bench.place.files.filter { $0.contains("floor.") }
         #expect(copies.count == 2)
         for name in copies { try Data("damaged".utf8).write(to: bench.place.file(name)) }
@@ -136,9 +133,7 @@ struct ForgettingTests {
     @Test func `T8: waiting for the session's lock ends with the patience, and leaves no lock behind`() async throws {
         var holder = try SessionLock(directory: directory).take()
         #expect(holder != nil)
-        let error = #expect(throws: TextStoreError.self) {
-            try SessionLock(directory: directory, patience: .milliseconds(20)).take()
-        }
+        let error = #expect(throws: TextStoreError.self) { try SessionLock(directory: directory, patience: .milliseconds(20)).take() }
         #expect(error?.code == .fileSystem)
         withExtendedLifetime(holder) {}
         holder = nil

@@ -24,8 +24,7 @@ struct GateTests {
     /// Starts a store of one text, with the bundle of an app version.
     private func started(_ version: String) async throws -> TextStore {
         let store = try bench.store(bundle: bundle(version))
-        try await store.register(bench.source("eula"))
-        await store.setVersionSource(bench.versions)
+        try await bench.start(store)
         // A later refresh must not join the request that this start has begun.
         _ = try await store.text(for: "eula", awaiting: patient)
         return store
@@ -39,8 +38,7 @@ struct GateTests {
         bench.serve(manifest: #"{"eula":"1.0.0"}"#)
         let first = try await started("1.0.0")
         try await first.accept(first.text(for: eula))
-        bench.serve(manifest: #"{"eula":"3.0.0"}"#)
-        bench.serve("eula", "Remote terms 3")
+        bench.serve(eula: 3)
         try await first.refresh()
         switch loss {
         case .cleared: try await first.clear()
@@ -61,8 +59,7 @@ struct GateTests {
 
     @Test func `T13: an accepted text below a floor needs no acceptance`() async throws {
         let eula = bench.source("eula")
-        bench.serve(manifest: #"{"eula":"3.0.0"}"#)
-        bench.serve("eula", "Remote terms 3")
+        bench.serve(eula: 3)
         let first = try await started("1.0.0")
         try await first.refresh()
         try await first.accept(first.text(for: eula))
@@ -80,8 +77,7 @@ struct GateTests {
         bench.serve(manifest: #"{"eula":"1.0.0"}"#)
         let slow = try await started("1.0.0")
         let old = try await slow.text(for: eula)
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2)
         let fast = try await started("1.0.0")
         try await fast.refresh()
         let new = try await fast.text(for: eula)
@@ -100,8 +96,7 @@ struct GateTests {
         let store = try await started("1.0.0")
         let shown = try await store.text(for: eula)
         #expect(await store.needsAcceptance(of: shown, granularity: .major))
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2)
         try await store.refresh()
         try await store.accept(shown)
         #expect(await !store.needsAcceptance(of: shown, granularity: .digest))
@@ -160,9 +155,7 @@ struct GateTests {
         switch loss {
         case .damaged: #expect(try bench.place.damage("accepted") == 2)
         case .cleared:
-            for name in bench.place.files where name.contains("accepted") {
-                try FileManager.default.removeItem(at: bench.place.file(name))
-            }
+            for name in bench.place.files where name.contains("accepted") { try FileManager.default.removeItem(at: bench.place.file(name)) }
         }
         #expect(await !store.needsAcceptance(of: shown))
         try await store.accept(store.text(for: bench.source("other")))
@@ -172,8 +165,7 @@ struct GateTests {
     }
 
     @Test func `a plain identifier reads, observes, and gates a text`() async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2)
         let store = try await started("1.0.0")
         let newest = try await store.text(for: "eula", awaiting: patient)
         #expect(line(newest) == "2.0.0 remote: Remote terms 2")

@@ -59,8 +59,7 @@ struct GroupOrderTests {
 
     @Test(arguments: permutations)
     func `T3, T7: a set that a manifest defined stays whole until the next manifest arrives`(steps: [Step]) async throws {
-        bench.serve(
-            manifest: #"{"texts":{"eula":{"version":"2.0.0","group":"legal"},"privacy":{"version":"2.0.0","group":"legal"}}}"#)
+        bench.serve(manifest: #"{"texts":{"eula":{"version":"2.0.0","group":"legal"},"privacy":{"version":"2.0.0","group":"legal"}}}"#)
         bench.serve("eula", "Remote terms 2")
         bench.serve("privacy", "Remote privacy 2")
         try await bench.started().refresh()
@@ -94,16 +93,12 @@ struct GroupOrderTests {
         pointer.take(
             .switched(dropped: ["group/g", "group/h"], activated: pointer.pending.values.reduce(into: [:]) { $0.merge($1) { $1 } }))
         pointer.take(.switched(dropped: ["text/d"], activated: ["d": place("d", "1.0.0")]))
-        let read = try Pointer.Change.whole(pointer).bytes.withUnsafeBytes { bytes in
-            try Pointer.Change(reading: bytes)
-        }
+        let read = try Pointer.Change.whole(pointer).bytes.withUnsafeBytes { bytes in try Pointer.Change(reading: bytes) }
         guard case .whole(let whole) = read else {
             Issue.record("\(read)")
             return
         }
-        let expected = [
-            "group/g": ["a": "2.0.0", "b": "1.0.0"], "group/h": ["c": "2.0.0"],
-        ]
+        let expected = ["group/g": ["a": "2.0.0", "b": "1.0.0"], "group/h": ["c": "2.0.0"]]
         for pointer in [pointer, whole] {
             #expect(pointer.groups.mapValues { $0.mapValues { $0.version?.description ?? "-" } } == expected)
         }
@@ -113,12 +108,9 @@ struct GroupOrderTests {
 
     @Test func `T7: a text that waits alone does not tear a newer waiting set`() async throws {
         let policy = TextStorePolicy(activation: .manually)
-        bench.serve(manifest: #"{"eula":"3.0.0"}"#)
-        bench.serve("eula", "Remote terms 3")
-        let store = try await bench.started(policy: policy)
-        try await store.refresh()
-        bench.serve(
-            manifest: #"{"texts":{"eula":{"version":"4.0.0","group":"legal"},"privacy":{"version":"4.0.0","group":"legal"}}}"#)
+        bench.serve(eula: 3)
+        let store = try await bench.started(policy: policy).refreshed()
+        bench.serve(manifest: #"{"texts":{"eula":{"version":"4.0.0","group":"legal"},"privacy":{"version":"4.0.0","group":"legal"}}}"#)
         bench.serve("eula", "Remote terms 4")
         bench.serve("privacy", "Remote privacy 4")
         try await store.refresh()

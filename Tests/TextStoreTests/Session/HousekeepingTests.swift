@@ -72,8 +72,7 @@ struct HousekeepingTests {
 
     @Test func `T14: setting the version source removes leftovers`() async throws {
         let bench = try Bench()
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2)
         try await bench.started().refresh()
         let saved = try #require(bench.place.files.first { $0.hasSuffix(".text") })
         let left = (saved as NSString).deletingLastPathComponent + "/" + RecordName(of: "eula").text

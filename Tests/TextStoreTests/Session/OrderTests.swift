@@ -48,8 +48,7 @@ struct OrderTests {
     }
 
     @Test func `T2: concurrent registration ends in the same state`() async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2)
         let store = try bench.store()
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<20 {
@@ -215,8 +214,7 @@ struct OrderTests {
     }
 
     @Test func `T7: manual activation returns whether it switched a text, and launch activation waits for a start`() async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2)
         let store = try await bench.started(policy: TextStorePolicy(activation: .manually))
         #expect(try await store.activate() == false)
         try await store.refresh()
@@ -225,10 +223,8 @@ struct OrderTests {
         #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 remote: Remote terms 2")
         #expect(try await store.activate() == false)
 
-        bench.serve(manifest: #"{"eula":"3.0.0"}"#)
-        bench.serve("eula", "Remote terms 3")
-        let waiting = try await bench.started(policy: TextStorePolicy(activation: .atNextLaunch))
-        try await waiting.refresh()
+        bench.serve(eula: 3)
+        let waiting = try await bench.started(policy: TextStorePolicy(activation: .atNextLaunch)).refreshed()
         #expect(try await waiting.text(for: bench.source("eula")).version == SemanticVersion("2.0.0"))
         bench.origin.goDown()
         let next = try await bench.started(policy: TextStorePolicy(activation: .atNextLaunch))

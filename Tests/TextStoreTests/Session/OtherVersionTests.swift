@@ -37,10 +37,8 @@ struct OtherVersionTests {
 
     /// Leaves a session with a fetched and accepted text, and no store.
     private func prepare(_ policy: TextStorePolicy = TextStorePolicy()) async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
-        let store = try await bench.started(policy: policy)
-        try await store.refresh()
+        bench.serve(eula: 2)
+        let store = try await bench.started(policy: policy).refreshed()
         try await store.accept(store.text(for: "eula"))
     }
 
@@ -66,9 +64,7 @@ struct OtherVersionTests {
         let error = await #expect(throws: TextStoreError.self) { try await store.accept(text, account: "ada") }
         #expect(error?.code == .damagedFile)
         #expect(error?.message.contains("/\(names[0]) has version \(version), and this program reads version 1") == true)
-        if names.count == 2 {
-            await #expect(throws: TextStoreError.self) { try await store.withdrawAcceptances(of: "eula") }
-        }
+        if names.count == 2 { await #expect(throws: TextStoreError.self) { try await store.withdrawAcceptances(of: "eula") } }
         try expectUnchanged(files)
         // The remedy.
         for path in files.keys { try FileManager.default.removeItem(at: bench.place.file(path)) }
@@ -91,16 +87,15 @@ struct OtherVersionTests {
         try expectUnchanged(files)
     }
 
-    @Test func `T4: a manifest of another version stays, and the fetched one counts without being saved`() async throws {
+    @Test(arguments: [["manifest.0"], ["floor.0", "floor.1"]])
+    func `T4: a manifest or floors of another version stay, are reported, and prevent no new text`(names: [String]) async throws {
         try await prepare()
-        let files = try replace(["manifest.0"])
-        bench.serve(manifest: #"{"eula":"3.0.0"}"#)
-        bench.serve("eula", "Remote terms 3")
-        let store = try await bench.started()
-        try await store.refresh()
+        let files = try replace(names)
+        bench.serve(eula: 3)
+        let store = try await bench.started().refreshed()
         #expect(try await line(store.text(for: "eula")) == "3.0.0 remote: Remote terms 3")
         try await bench.events.waitForFault { $0.isOfOtherVersion && $0.message.hasPrefix("cannot save") }
-        try await waitForReport(of: "manifest.0")
+        for name in names { try await waitForReport(of: name) }
         try expectUnchanged(files)
     }
 
@@ -113,8 +108,7 @@ struct OtherVersionTests {
         #expect(!records.isEmpty)
         let files = try replace(names)
         for path in records { try bench.place.age(path, minutes: 600) }
-        bench.serve(manifest: #"{"eula":"3.0.0"}"#)
-        bench.serve("eula", "Remote terms 3")
+        bench.serve(eula: 3)
         let store = try await bench.started()
         // With one copy left, the text is known; without any, the bundled one is shown.
         let expected = names.count == 2 ? "Bundled terms 1" : "Remote terms 2"
@@ -132,18 +126,5 @@ struct OtherVersionTests {
         for path in files.keys { try FileManager.default.removeItem(at: bench.place.file(path)) }
         try await store.refresh()
         #expect(try await line(store.text(for: "eula")) == "3.0.0 remote: Remote terms 3")
-    }
-
-    @Test func `T4: floors of another version stay, are reported, and prevent no new text`() async throws {
-        try await prepare()
-        let files = try replace(["floor.0", "floor.1"])
-        bench.serve(manifest: #"{"eula":"3.0.0"}"#)
-        bench.serve("eula", "Remote terms 3")
-        let store = try await bench.started()
-        try await store.refresh()
-        #expect(try await line(store.text(for: "eula")) == "3.0.0 remote: Remote terms 3")
-        try await bench.events.waitForFault { $0.isOfOtherVersion && $0.message.hasPrefix("cannot save") }
-        for name in ["floor.0", "floor.1"] { try await waitForReport(of: name) }
-        try expectUnchanged(files)
     }
 }

@@ -37,10 +37,8 @@ struct PlaceTests {
 
     /// Starts a store whose text is cached and accepted, and returns the session's files.
     private func prepared() async throws -> [String] {
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
-        let store = try await bench.started()
-        try await store.refresh()
+        bench.serve(eula: 2)
+        let store = try await bench.started().refreshed()
         try await store.accept(store.text(for: "eula"))
         return bench.place.files.filter { $0.hasPrefix("state/") }
     }
@@ -58,8 +56,7 @@ struct PlaceTests {
     func `T4, T13: sockets in place of a session's files are damage, and the next save replaces them`(names: [String]) async throws {
         for name in try await prepared() where names.contains(where: { name.hasSuffix($0) }) { try replaceWithSocket(name) }
         let store = try await bench.started()
-        bench.serve(manifest: #"{"eula":"3.0.0"}"#)
-        bench.serve("eula", "Remote terms 3")
+        bench.serve(eula: 3)
         try await store.refresh()
         let text = try await store.text(for: "eula")
         #expect(line(text) == "3.0.0 remote: Remote terms 3")
@@ -74,8 +71,7 @@ struct PlaceTests {
     @Test func `T3: a socket in place of the lock is an error, and not a disk without locks`() async throws {
         for name in try await prepared() where name.hasSuffix("/lock") { try replaceWithSocket(name) }
         let store = try await bench.started()
-        bench.serve(manifest: #"{"eula":"3.0.0"}"#)
-        bench.serve("eula", "Remote terms 3")
+        bench.serve(eula: 3)
         let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
         #expect(error?.code == .fileSystem)
         #expect(try await store.text(for: "eula").text == "Remote terms 2")
@@ -83,8 +79,7 @@ struct PlaceTests {
 
     @Test func `an error of the disk states its cause once`() async throws {
         try Data("in the way".utf8).write(to: bench.place.file("state"))
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2)
         for group in [nil, "legal"] {
             let store = try await bench.started(bundle: bench.bundle(["eula.txt": "Terms"]), group: group)
             let error = try #require(await #expect(throws: TextStoreError.self) { try await store.refresh() })

@@ -37,8 +37,7 @@ struct QuietTests {
 
     @Test func `T9: a read notices at once that the clock was set past the next check, or before the last one`() async throws {
         bench.serve(manifest: #"{"eula":"1.0.0"}"#)
-        let store = try await bench.started()
-        try await store.refresh()
+        let store = try await bench.started().refreshed()
         for (count, shift) in [(2, 901), (3, -2000)] {
             for _ in 0..<3 { _ = try await store.text(for: bench.source("eula")) }
             bench.time.shiftDate(by: .seconds(shift))
@@ -53,8 +52,7 @@ struct QuietTests {
         let store = try TextStore(
             session: "legal", directory: bench.place.file("state"), bundle: try bench.bundle(),
             fetcher: ClosureFetcher { _ in try await bench.time.sleep(until: .distantFuture) }, policy: TextStorePolicy(), time: time)
-        try await store.register(bench.source("eula"))
-        await store.setVersionSource(bench.versions)
+        try await bench.start(store)
         let session = store.engine.session
         let ticket = try #require(session.read { $0.manifestFlight })
         await withCheckedContinuation { continuation in

@@ -28,8 +28,7 @@ struct RefreshTests {
         await store.setVersionSource(
             VersionSource(bundleFile: bundled, remoteFile: RemoteFile(url: bench.origin.url.appending(path: path))))
         async let waiting = store.text(for: bench.source("eula"), awaiting: .remote(timeout: .seconds(2)))
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(2))
+        try await bench.time.advance(by: .seconds(2), sleepers: 1)
         let text = try await waiting
         #expect(text.text == "Bundled terms 1" && text.fallbackReason?.code == .timedOut)
         gate.update { $0 = true }
@@ -106,13 +105,11 @@ struct RefreshTests {
         }
         defer { observing.cancel() }
         try await seen.wait { $0 == ["1.0.0"] ? () : nil }
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(600))
+        try await bench.time.advance(by: .seconds(600), sleepers: 1)
         try await seen.wait { $0 == ["1.0.0", "1.0.0 stale"] ? () : nil }
         bench.serve(manifest: #"{"texts":{"eula":"2.0.0"}}"#)
         bench.serve("eula", "Remote terms 2")
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(300))
+        try await bench.time.advance(by: .seconds(300), sleepers: 1)
         try await seen.wait { $0.last == "2.0.0" ? () : nil }
     }
 
@@ -140,8 +137,7 @@ struct RefreshTests {
         bench.serve("eula", "Bundled terms 1")
         let store = try bench.store()
         var increases = store.versionIncreases.makeAsyncIterator()
-        try await store.register(bench.source("eula"))
-        await store.setVersionSource(bench.versions)
+        try await bench.start(store)
         let first = try #require(await increases.next())
         #expect(first.isFirstInstallation && first.from == nil && first.to == SemanticVersion("1.0.0"))
         let second = try #require(await increases.next())
@@ -152,8 +148,7 @@ struct RefreshTests {
         let updated = try bench.bundle(["eula.txt": "Bundled terms 3", "versions.json": #"{"eula":"3.0.0"}"#])
         let next = try bench.store(bundle: updated)
         var later = next.versionIncreases.makeAsyncIterator()
-        try await next.register(bench.source("eula"))
-        await next.setVersionSource(bench.versions)
+        try await bench.start(next)
         let third = try #require(await later.next())
         #expect(third.from == SemanticVersion("2.0.0") && third.to == SemanticVersion("3.0.0") && third.textChanged)
         #expect(line(try await next.text(for: bench.source("eula"))) == "3.0.0 bundle: Bundled terms 3")
@@ -182,8 +177,7 @@ struct RefreshTests {
 
     @Test func `T14: active and previous records stay, other records are removed, and foreign files stay`() async throws {
         for version in 2...5 {
-            bench.serve(manifest: #"{"eula":"\#(version).0.0"}"#)
-            bench.serve("eula", "Remote terms \(version)")
+            bench.serve(eula: version)
             try await bench.started().refresh()
         }
         let records = bench.place.files.filter { $0.hasSuffix(".text") }
@@ -198,10 +192,8 @@ struct RefreshTests {
     }
 
     @Test func `T14: clearing fetches observed texts again`() async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
-        let store = try await bench.started()
-        try await store.refresh()
+        bench.serve(eula: 2)
+        let store = try await bench.started().refreshed()
         var states = store.publish(bench.source("eula")).makeAsyncIterator()
         #expect(await states.next()?.content?.version == SemanticVersion("2.0.0"))
         try await store.clear()
@@ -220,9 +212,7 @@ struct RefreshTests {
             }
         }
         struct Unsigned: Error {}
-        let store = try bench.store(fetcher: Shelf()) { verification in
-            if verification.identifier == "privacy" { throw Unsigned() }
-        }
+        let store = try bench.store(fetcher: Shelf()) { verification in if verification.identifier == "privacy" { throw Unsigned() } }
         try await store.register([bench.source("eula"), bench.source("privacy")])
         await store.setVersionSource(bench.versions)
         let eula = try await store.text(for: bench.source("eula"), awaiting: patient)
@@ -232,9 +222,7 @@ struct RefreshTests {
     }
 
     @Test(arguments: [false, true])
-    func `T9: a refresh waits for the newest manifest's text, even while an older text is being fetched`(
-        oldFails: Bool
-    ) async throws {
+    func `T9: a refresh waits for the newest manifest's text, even while an older text is being fetched`(oldFails: Bool) async throws {
         let events = bench.events
         let manifests = Lock(1)
         let store = try bench.store(

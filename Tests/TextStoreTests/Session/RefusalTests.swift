@@ -96,10 +96,8 @@ struct RefusalTests {
     }
 
     @Test func `T4: a stale response for a new version is refused if the manifest has a digest`() async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
-        let store = try await bench.started()
-        try await store.refresh()
+        bench.serve(eula: 2)
+        let store = try await bench.started().refreshed()
         bench.serve(manifest: #"{"texts":{"eula":{"version":"3.0.0","sha256":"\#(sha256("Remote terms 3"))"}}}"#)
         _ = await #expect(throws: TextStoreError.self) { try await store.refresh() }
         #expect(bench.origin.requests(to: "/eula.txt").last?.status == 304)
@@ -186,8 +184,7 @@ struct RefusalTests {
     }
 
     @Test func `T11: two sessions are independent`() async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2)
         try await bench.started("one").refresh()
         bench.origin.goDown()
         #expect(line(try await bench.started("two").text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1")
@@ -197,8 +194,7 @@ struct RefusalTests {
     @Test func `T5: nothing is switched if nothing can be saved, and bundled texts are available`() async throws {
         // A file in place of the directory prevents saves even for the superuser.
         try Data("in the way".utf8).write(to: bench.place.file("state"))
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2)
         let store = try await bench.started()
         let text = try await store.text(for: bench.source("eula"), awaiting: patient)
         #expect(text.text == "Bundled terms 1" && text.fallbackReason?.code == .fileSystem)
@@ -207,8 +203,7 @@ struct RefusalTests {
     }
 
     @Test func `T3: a store whose text is refused shows the newer text that another store has saved`() async throws {
-        bench.serve(manifest: #"{"eula":"3.0.0"}"#)
-        bench.serve("eula", "Remote terms 3")
+        bench.serve(eula: 3)
         let faster = try await bench.started()
         let slow = try TextStore(
             session: "legal", directory: bench.place.file("state"), bundle: try bench.bundle(),
@@ -219,8 +214,7 @@ struct RefusalTests {
                 try await faster.refresh()
                 return .modified(RemoteText(bytes: Data("Remote terms 2".utf8), contentType: "text/plain"))
             }, time: bench.time)
-        try await slow.register(bench.source("eula"))
-        await slow.setVersionSource(bench.versions)
+        try await bench.start(slow)
         let error = await #expect(throws: TextStoreError.self) { try await slow.refresh() }
         #expect(error?.code == .belowFloor)
         #expect(try await line(slow.text(for: bench.source("eula"))) == "3.0.0 cache: Remote terms 3")

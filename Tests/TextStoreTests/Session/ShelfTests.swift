@@ -100,9 +100,7 @@ struct ShelfTests {
         _ = try journal.add([1]) { [1] }
         _ = try journal.add([2]) { [1, 2] }
         let backups = (0..<2).map { place.file("backup.\($0)") }
-        for (number, backup) in backups.enumerated() {
-            try FileManager.default.linkItem(at: place.file("floor.\(number)"), to: backup)
-        }
+        for (number, backup) in backups.enumerated() { try FileManager.default.linkItem(at: place.file("floor.\(number)"), to: backup) }
         let before = try backups.map { try Data(contentsOf: $0) }
         _ = try journal.add([3]) { [1, 2, 3] }
         #expect(try backups.map { try Data(contentsOf: $0) } == before)

@@ -14,9 +14,7 @@ struct SignatureTests {
     init() throws { bench = try Bench() }
 
     @Test(arguments: ["", "\u{FEFF}"])
-    func `T15: bytes confirmed for another version are verified for that version, including a byte order mark`(
-        mark: String
-    ) async throws {
+    func `T15: bytes confirmed for another version are verified for that version, including a byte order mark`(mark: String) async throws {
         struct Refused: Error {}
         let seen = WatchedState<[String]>([])
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
@@ -26,8 +24,7 @@ struct SignatureTests {
             seen.update { $0.append("\(version) \(String(decoding: verification.bytes, as: UTF8.self))") }
             if version == SemanticVersion("2.2.0") { throw Refused() }
         })
-        try await store.register(bench.source("eula"))
-        await store.setVersionSource(bench.versions)
+        try await bench.start(store)
         try await store.refresh()
         bench.serve(manifest: #"{"eula":"2.1.0"}"#)
         try await store.refresh()
@@ -44,15 +41,13 @@ struct SignatureTests {
     private struct Refused: Error {}
 
     @Test func `T15: a trailing closure of a store receives events and verifies nothing`() async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2)
         let received = WatchedState(0)
         let fetcher = HTTPTextFetcher(deadline: hangLimit), directory = bench.place.file("state")
         let store = try TextStore(session: "legal", directory: directory, bundle: bench.bundle(), fetcher: fetcher, time: bench.time) { _ in
             received.update { $0 += 1 }
         }
-        try await store.register(bench.source("eula"))
-        await store.setVersionSource(bench.versions)
+        try await bench.start(store)
         try await store.refresh()
         let text = try await store.text(for: bench.source("eula"))
         #expect(text.text == "Remote terms 2" && !text.isVerified)
@@ -60,8 +55,7 @@ struct SignatureTests {
     }
 
     @Test func `T15: a text and a manifest saved without verification are verified before they are shown`() async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2)
         try await bench.started().refresh()
         bench.origin.goDown()
         let seen = WatchedState<[String]>([])
@@ -69,8 +63,7 @@ struct SignatureTests {
             seen.update { $0.append(String(decoding: verification.bytes, as: UTF8.self)) }
             throw Refused()
         })
-        try await store.register(bench.source("eula"))
-        await store.setVersionSource(bench.versions)
+        try await bench.start(store)
         let text = try await store.text(for: bench.source("eula"))
         #expect(line(text) == "1.0.0 bundle: Bundled terms 1 (below floor)" && text.staleSince == nil)
         #expect(Set(seen.current) == ["Remote terms 2", #"{"eula":"2.0.0"}"#])
@@ -88,8 +81,7 @@ struct SignatureTests {
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.origin.on(.get, "/eula.txt") { _ in .data(body, type: "text/plain") }
         let store = try bench.store(verify: { if $0.identifier != nil, Data($0.bytes) == body { throw Refused() } })
-        try await store.register(bench.source("eula"))
-        await store.setVersionSource(bench.versions)
+        try await bench.start(store)
         let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
         #expect(error?.code == .verificationFailed)
     }
@@ -97,8 +89,7 @@ struct SignatureTests {
     @Test func `T15: the verifier sees the bytes of a manifest before they are parsed`() async throws {
         bench.serve(manifest: "no JSON")
         let store = try bench.store(verify: { _ in throw Refused() })
-        try await store.register(bench.source("eula"))
-        await store.setVersionSource(bench.versions)
+        try await bench.start(store)
         let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
         #expect(error?.code == .verificationFailed)
     }
@@ -181,11 +172,9 @@ struct SignatureTests {
         let opening = Task { [bench] in
             try await started { _ in await Task { try? await gate.wait { $0 ? () : nil } }.value }.text(for: bench.source("eula"))
         }
-        try await bench.time.sleepers(atLeast: 2)
-        bench.time.advance(by: .seconds(30))
+        try await bench.time.advance(by: .seconds(30), sleepers: 2)
         // The manifest is verified next.
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(30))
+        try await bench.time.advance(by: .seconds(30), sleepers: 1)
         #expect(line(try await opening.value) == "1.0.0 bundle: Bundled terms 1 (below floor)")
         #expect(bench.events.refusals.filter { $0.code == .verificationFailed }.count == 3)
         gate.update { $0 = true }
@@ -254,8 +243,7 @@ struct SignatureTests {
                 guard verification.headers["x-signature"] == expected, verification.headers["set-cookie"] == nil else { throw Refused() }
                 seen.update { $0.append(String(decoding: verification.bytes, as: UTF8.self)) }
             })
-            try await store.register(bench.source("eula"))
-            await store.setVersionSource(bench.versions)
+            try await bench.start(store)
             if seen.current.count < 2 { _ = try await store.text(for: bench.source("eula"), awaiting: patient) }
             let text = try await store.text(for: bench.source("eula"))
             #expect(text.text == "Remote terms 2" && text.version == SemanticVersion("2.0.0") && text.isVerified)

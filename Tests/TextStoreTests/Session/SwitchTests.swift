@@ -18,8 +18,7 @@ struct SwitchTests {
             try? await gate.wait { $0 ? () : nil }
             return .json(literal: #"{"eula":"9.0.0"}"#)
         }
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2)
         let store = try bench.store()
         try await store.register(bench.source("eula"))
         await store.setVersionSource(VersionSource(remoteFile: RemoteFile(url: bench.origin.url.appending(path: "old.json"))))
@@ -56,8 +55,7 @@ struct SwitchTests {
 
     @Test(arguments: [TextStorePolicy.Activation.immediately, .atNextLaunch])
     func `T7: a set that waited in an earlier process is activated at the next start`(later: TextStorePolicy.Activation) async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2)
         try await bench.started(policy: TextStorePolicy(activation: .atNextLaunch)).refresh()
         bench.origin.goDown()
         let store = try await bench.started(policy: TextStorePolicy(activation: later))
@@ -65,8 +63,7 @@ struct SwitchTests {
     }
 
     @Test func `T1: a missing bundled file is reported by name, and the origin's text is used`() async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2)
         let store = try await bench.started(bundle: try bench.bundle([:]))
         let missing = await #expect(throws: TextStoreError.self) { try await store.text(for: bench.source("privacy")) }
         #expect(missing?.code == .notAvailable && missing?.identifier == "privacy")

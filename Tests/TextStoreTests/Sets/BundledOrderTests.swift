@@ -21,8 +21,7 @@ struct BundledOrderTests {
     }
 
     private func serve(_ version: String, epoch: UInt64 = 0, revision: UInt64) {
-        bench.serve(
-            manifest: #"{"epoch":\#(epoch),"revision":\#(revision),"texts":{"eula":"\#(version)","privacy":"\#(version)"}}"#)
+        bench.serve(manifest: #"{"epoch":\#(epoch),"revision":\#(revision),"texts":{"eula":"\#(version)","privacy":"\#(version)"}}"#)
         for name in ["eula", "privacy"] { bench.serve(name, "Remote \(name) \(version)") }
     }
 
@@ -31,8 +30,7 @@ struct BundledOrderTests {
     /// Starts a store whose texts were published with a version and a revision that are too high.
     private func lockOut(group: String?, epoch: UInt64 = 0, revision: UInt64 = .max) async throws {
         serve("99.0.0", revision: revision)
-        let store = try await bench.started(bundle: bundle("1.0.0", revision: 1, isRollback: false), group: group)
-        try await store.refresh()
+        let store = try await bench.started(bundle: bundle("1.0.0", revision: 1, isRollback: false), group: group).refreshed()
         #expect(try await line(store) == "99.0.0 remote: Remote eula 99.0.0")
         bench.origin.goDown()
     }
@@ -127,8 +125,7 @@ struct BundledOrderTests {
     @Test func `T16: the first manifest of an epoch with a revision that leaves no room is reported`() async throws {
         serve("2.0.0", revision: 3)
         let store = try bench.store(policy: TextStorePolicy(acceptedEpoch: 1))
-        try await store.register(bench.source("eula"))
-        await store.setVersionSource(bench.versions)
+        try await bench.start(store)
         try await store.refresh()
         serve("3.0.0", epoch: 1, revision: .max)
         try await store.refresh()
@@ -138,16 +135,14 @@ struct BundledOrderTests {
     @Test func `T16: a waiting set that the bundle's order withdraws is not activated`() async throws {
         serve("99.0.0", revision: .max)
         let store = try bench.store(bundle: bundle("1.0.0", revision: 1, isRollback: false), policy: TextStorePolicy(activation: .manually))
-        try await store.register(bench.source("eula"))
-        await store.setVersionSource(bench.versions)
+        try await bench.start(store)
         try await store.refresh()
         #expect(try await store.activate())
         serve("100.0.0", revision: .max)
         try await store.refresh()
         bench.origin.goDown()
         let next = try bench.store(bundle: bundle("2.0.0", epoch: 1, revision: 1), policy: TextStorePolicy(activation: .manually))
-        try await next.register(bench.source("eula"))
-        await next.setVersionSource(bench.versions)
+        try await bench.start(next)
         #expect(try await line(next) == "2.0.0 bundle: Bundled eula 2.0.0")
         _ = try await next.activate()
         #expect(try await line(next) == "2.0.0 bundle: Bundled eula 2.0.0")
@@ -160,8 +155,7 @@ struct BundledOrderTests {
         let bundle = try bench.bundle(["eula.txt": "Bundled terms 1", "versions.json": #"{"eula":"1.0.0",\#(others)}"#])
         bench.origin.goDown()
         let store = try bench.store(bundle: bundle)
-        try await store.register(bench.source("eula"))
-        await store.setVersionSource(bench.versions)
+        try await bench.start(store)
         #expect(try await line(store) == "1.0.0 bundle: Bundled terms 1")
     }
 

@@ -33,8 +33,7 @@ struct ConfirmationTests {
     @Test(arguments: bad, [nil, "legal"])
     func `T17: a malformed, refused, or lower entry is reported by refresh, states, and texts`(bad: Bad, group: String?) async throws {
         bench.serve(manifest: #"{"texts":{"eula":"1.0.0","privacy":"1.0.0"}}"#)
-        let store = try await bench.started(group: group)
-        try await store.refresh()
+        let store = try await bench.started(group: group).refreshed()
         let confirmed = try await store.text(for: bench.source("eula"), awaiting: soon)
         #expect(confirmed.staleSince == nil && confirmed.fallbackReason == nil)
 
@@ -82,8 +81,7 @@ struct ConfirmationTests {
 
     @Test func `T17: a text that the newest manifest does not list is not confirmed`() async throws {
         bench.serve(manifest: #"{"privacy":"1.0.0"}"#)
-        let store = try await bench.started()
-        try await store.refresh()
+        let store = try await bench.started().refreshed()
         let text = try await store.text(for: bench.source("eula"), awaiting: soon)
         #expect(text.staleSince != nil && text.fallbackReason?.code.rawValue == "unconfirmed")
         let privacy = try await store.text(for: bench.source("privacy"), awaiting: soon)
@@ -102,10 +100,8 @@ struct ConfirmationTests {
     }
 
     @Test func `T17: a text whose newer version waits for its activation is not confirmed`() async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
-        let store = try await bench.started(policy: TextStorePolicy(activation: .manually))
-        try await store.refresh()
+        bench.serve(eula: 2)
+        let store = try await bench.started(policy: TextStorePolicy(activation: .manually)).refreshed()
         let text = try await store.text(for: bench.source("eula"), awaiting: soon)
         #expect(text.text == "Bundled terms 1" && text.staleSince != nil && text.fallbackReason?.code.rawValue == "notActivated")
         #expect(try await store.activate())

@@ -35,8 +35,7 @@ struct FreshnessTests {
         bench.serve(manifest: #"{"expires":"2030-01-01T00:00:00Z","texts":{"eula":"2.0.0"}}"#)
         bench.serve("eula", "Remote terms 2")
         let store = try bench.store(bundle: bench.bundle([:]))
-        try await store.register(bench.source("eula"))
-        await store.setVersionSource(bench.versions)
+        try await bench.start(store)
         try await store.refresh()
         let text = try await store.text(for: bench.source("eula"), awaiting: soon)
         #expect(text.text == "Remote terms 2" && text.staleSince != nil && text.fallbackReason?.code.rawValue == "expiredManifest")
@@ -50,8 +49,7 @@ struct FreshnessTests {
         // A check that is not older than the timeout counts as the response.
         bench.time.shiftDate(by: .seconds(2))
         #expect(try await store.text(for: bench.source("eula"), awaiting: soon).fallbackReason == nil)
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2)
         bench.time.shiftDate(by: .seconds(60))
         let text = try await store.text(for: bench.source("eula"), awaiting: soon)
         #expect(text.text == "Bundled terms 1" && text.fallbackReason?.code.rawValue == "checkedRecently")
@@ -82,8 +80,7 @@ struct FreshnessTests {
         }
         bench.serve(manifest: #"{"eula":"2.0.0","privacy":"2.0.0"}"#)
         for name in ["eula", "privacy"] { serve(name, "Old \(name)") }
-        let store = try await bench.started(group: group)
-        try await store.refresh()
+        let store = try await bench.started(group: group).refreshed()
         // The manifest is published before its texts.
         bench.serve(manifest: #"{"eula":"3.0.0","privacy":"3.0.0"}"#)
         bench.time.shiftDate(by: .seconds(1))

@@ -18,8 +18,7 @@ struct LeftoverTests {
     func `T3: after a rollback, a bundle with a manifest no older than the rollback counts as newer`(revision: Int?) async throws {
         bench.serve(manifest: #"{"revision":5,"texts":{"eula":"99.0.0"}}"#)
         bench.serve("eula", "Remote terms 99")
-        let store = try await bench.started()
-        try await store.refresh()
+        let store = try await bench.started().refreshed()
         bench.serve(manifest: #"{"revision":6,"texts":{"eula":{"version":"1.1.0","rollback":true}}}"#)
         bench.serve("eula", "Remote terms 1.1")
         try await store.refresh()
@@ -127,9 +126,7 @@ struct LeftoverTests {
         session.load(["eula", "privacy"], ["eula": .success(bundled), "privacy": .success(bundled)])
         session.replaceManifest(nil)
         _ = session.resolve()
-        func isDue(_ identifier: String) -> Bool? {
-            session.see(identifier, at: SessionMoment(bench.time))?.isDue
-        }
+        func isDue(_ identifier: String) -> Bool? { session.see(identifier, at: SessionMoment(bench.time))?.isDue }
         #expect(isDue("eula") == true && isDue("privacy") == true)
         session.setFlight(1, of: "text/eula")
         #expect(isDue("eula") == false && isDue("privacy") == true)

@@ -29,9 +29,7 @@ struct VerifiedSetTests {
         }
     }
 
-    private func store(
-        _ activation: TextStorePolicy.Activation, refusing refused: Int? = nil, verifies: Bool = true
-    ) throws -> TextStore {
+    private func store(_ activation: TextStorePolicy.Activation, refusing refused: Int? = nil, verifies: Bool = true) throws -> TextStore {
         guard verifies else { return try bench.store(policy: TextStorePolicy(activation: activation)) }
         return try bench.store(
             policy: TextStorePolicy(activation: activation),
@@ -71,9 +69,7 @@ struct VerifiedSetTests {
     }
 
     @Test(arguments: [true, false])
-    func `T2, T7, T15: a waiting set with a copy of a bundled text is activated in any registration order`(
-        isTogether: Bool
-    ) async throws {
+    func `T2, T7, T15: a waiting set with a copy of a bundled text is activated in any registration order`(isTogether: Bool) async throws {
         let first = try store(.atNextLaunch)
         try await first.register(sources())
         await first.setVersionSource(bench.versions)
@@ -81,11 +77,7 @@ struct VerifiedSetTests {
         try await first.refresh()
         bench.origin.goDown()
         let next = try store(.atNextLaunch)
-        if isTogether {
-            try await next.register(sources())
-        } else {
-            for source in sources() { try await next.register(source) }
-        }
+        if isTogether { try await next.register(sources()) } else { for source in sources() { try await next.register(source) } }
         #expect(try await shown(next) == ["2.0.0 cache: Remote eula 2", "1.0.0 cache: Bundled privacy 1"])
         #expect(bench.events.refusals.allSatisfy { $0.code != .verificationFailed })
     }
@@ -109,8 +101,7 @@ struct VerifiedSetTests {
         if isDamaged { #expect(try bench.place.damage(#require(files.first)) == 1) }
         let next = try store(.immediately, refusing: isDamaged ? nil : 3)
         for name in order { try await next.register(sources([name])) }
-        #expect(
-            try await shown(next) == ["2.0.0 cache: Remote eula 2 (below floor)", "1.0.0 cache: Bundled privacy 1 (below floor)"])
+        #expect(try await shown(next) == ["2.0.0 cache: Remote eula 2 (below floor)", "1.0.0 cache: Bundled privacy 1 (below floor)"])
     }
 
     @Test func `T4, T7: bytes that change under their version wait for activation, and are fetched once`() async throws {
@@ -146,8 +137,7 @@ struct VerifiedSetTests {
                 let manifest = isFirst ? #"{"revision":9,"texts":{"eula":"2.0.0"}}"# : #"{"revision":3,"texts":{"eula":"3.0.0"}}"#
                 return .modified(RemoteText(bytes: Data(manifest.utf8), contentType: "application/json"))
             })
-        try await store.register(bench.source("eula"))
-        await store.setVersionSource(bench.versions)
+        try await bench.start(store)
         let abandoned = store.engine.tasks.withLock { Array($0.values) }
         #expect(abandoned.count == 1)
         if isCleared {

@@ -187,8 +187,7 @@ struct WithdrawnSetTests {
                 let version = manifests.withLock { $0.count > 1 ? $0.removeFirst() : $0[0] }
                 return .modified(RemoteText(bytes: Data(#"{"eula":"\#(version)"}"#.utf8), contentType: "application/json"))
             })
-        try await store.register(bench.source("eula"))
-        await store.setVersionSource(bench.versions)
+        try await bench.start(store)
         try await events.waitForChecks(1)
         try await store.refresh()
         #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1")

@@ -95,9 +95,7 @@ final class Events: Sendable {
     }
 
     func waitForChecks(_ count: Int) async throws {
-        try await all.wait { events in
-            events.reduce(0) { if case .checked = $1 { $0 + 1 } else { $0 } } >= count ? () : nil
-        }
+        try await all.wait { events in events.reduce(0) { if case .checked = $1 { $0 + 1 } else { $0 } } >= count ? () : nil }
     }
 }
 
@@ -151,6 +149,12 @@ struct Bench {
         return store
     }
 
+    /// Registers the terms with a store, and sets its versions.
+    func start(_ store: TextStore) async throws {
+        try await store.register(source("eula"))
+        await store.setVersionSource(versions)
+    }
+
     func source(_ identifier: String, group: String? = nil) -> TextSource {
         TextSource(
             identifier: identifier, bundleFile: BundleFile(fileName: identifier, fileExtension: "txt"),
@@ -165,15 +169,27 @@ struct Bench {
 
     func serve(manifest: String) { origin.on(.get, "/versions.json") { .json(literal: manifest).tagged().revalidated(by: $0) } }
 
-    func serve(_ identifier: String, _ text: String) {
-        origin.on(.get, "/\(identifier).txt") { .text(text).tagged().revalidated(by: $0) }
+    /// Serves a version of the terms, and a manifest of it alone.
+    func serve(eula version: Int) {
+        serve(manifest: #"{"eula":"\#(version).0.0"}"#)
+        serve("eula", "Remote terms \(version)")
     }
+
+    func serve(_ identifier: String, _ text: String) { origin.on(.get, "/\(identifier).txt") { .text(text).tagged().revalidated(by: $0) } }
 }
 
 /// Returns a text as one line: version, origin, text.
 func line(_ text: VersionedText) -> String {
     "\(text.version?.description ?? "-") \(text.origin.rawValue): \(text.text)" + (text.isBelowFloor ? " (below floor)" : "")
         + (text.fallbackReason.map { " (\($0))" } ?? "")
+}
+
+extension TextStore {
+    /// Refreshes the store.
+    func refreshed() async throws -> TextStore {
+        try await refresh()
+        return self
+    }
 }
 
 extension TemporaryDirectory {
@@ -219,4 +235,12 @@ extension Shelf {
 extension SessionMoment {
     /// The current moment under the default policy.
     init(_ time: some TimeSource) { self.init(date: time.date, instant: time.now, policy: TextStorePolicy()) }
+}
+
+extension ManualTime {
+    /// Waits for sleepers, and advances the clocks.
+    func advance(by duration: Duration, sleepers count: Int, fileID: String = #fileID, line: Int = #line) async throws {
+        try await sleepers(atLeast: count, fileID: fileID, line: line)
+        advance(by: duration)
+    }
 }

@@ -27,9 +27,7 @@ struct GeneratedVersionTests {
             if lenient, let first = rest.first, first == "v" || first == "V" { rest = rest.dropFirst() }
             var numbers = rest.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
             guard lenient ? (1...3).contains(numbers.count) : numbers.count == 3 else { return nil }
-            for number in numbers {
-                guard Self.isNumber(number), lenient || number == "0" || !number.hasPrefix("0") else { return nil }
-            }
+            for number in numbers { guard Self.isNumber(number), lenient || number == "0" || !number.hasPrefix("0") else { return nil } }
             while numbers.count < 3 { numbers.append("0") }
             self.numbers = numbers.map(Self.canonical)
             let identifiers = pre.map { $0.split(separator: ".", omittingEmptySubsequences: false).map(String.init) } ?? []

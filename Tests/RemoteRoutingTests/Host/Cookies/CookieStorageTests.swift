@@ -124,9 +124,7 @@ struct CookieStorageTests {
         #expect(try bench.sent(to: "http://localhost/") == "e=f")
     }
 
-    @Test(arguments: [
-        ("a=evil", "/", false), ("a=evil; Path=/x", "/x/y", false), ("a=evil; Path=/", "/", true), ("b=fine", "/", true),
-    ])
+    @Test(arguments: [("a=evil", "/", false), ("a=evil; Path=/x", "/x/y", false), ("a=evil; Path=/", "/", true), ("b=fine", "/", true)])
     func `W12: a cookie from an insecure connection does not shadow a Secure cookie`(line: String, path: String, isSet: Bool) throws {
         var bench = CookieBench(shared: ["example"])
         let secure = line.contains("Path=/;") || line.hasSuffix("Path=/") ? "/x" : "/"

@@ -29,9 +29,7 @@ struct OwnedConnectionTests {
             return try bench.host(tls, over: transport)
         }
         let owner = try host(key: certificates.encryptedKey, password: "geheim")
-        let others = [
-            try host(key: certificates.key(.good)), try host(key: certificates.encryptedKey, password: "wrong"),
-        ]
+        let others = [try host(key: certificates.key(.good)), try host(key: certificates.encryptedKey, password: "wrong")]
         for round in 1...3 {
             #expect(try await owner.data(for: Self.get) == Data("GET /x 0".utf8))
             for other in others {

@@ -44,8 +44,7 @@ struct SystemTrustTests {
         }
         #expect(error.code == .certificateUntrusted && !error.mayHaveArrived)
         // Without an own authority, the system's are trusted.
-        let system = try await remoteError { _ = try await body(of: server) { $0.authorities = nil } }
-        #expect(system.code == .certificateUntrusted)
+        #expect(try await remoteError { _ = try await body(of: server) { $0.authorities = nil } }.code == .certificateUntrusted)
     }
 
     @Test func `W8: a pinned key is accepted, and another is refused`() async throws {
@@ -56,9 +55,7 @@ struct SystemTrustTests {
         #expect(error.code == .pinMismatch && !error.mayHaveArrived)
     }
 
-    @Test(arguments: [
-        (TestCertificates.Name.misnamed, RemoteError.Code.certificateNameMismatch), (.selfSigned, .certificateUntrusted),
-    ])
+    @Test(arguments: [(TestCertificates.Name.misnamed, RemoteError.Code.certificateNameMismatch), (.selfSigned, .certificateUntrusted)])
     func `W8: a pin does not replace a valid certificate of an own authority`(
         _ name: TestCertificates.Name, _ code: RemoteError.Code
     ) async throws {

@@ -240,9 +240,7 @@ struct TLSOptionsTests {
         (0x081700, "BoringSSL", [true, true, true, true]), (0x075801, "GnuTLS/3.7.9", [false, false, false, false]),
         (0x075801, "(SecureTransport) OpenSSL/3.0.17", [false, false, false, false]), (0x075801, "", [false, false, false, false]),
     ])
-    func `H14: a libcurl without support for an option names the reason`(
-        _ version: UInt32, _ backend: String, _ can: [Bool]
-    ) throws {
+    func `H14: a libcurl without support for an option names the reason`(_ version: UInt32, _ backend: String, _ can: [Bool]) throws {
         var all = [TLSOptions(), TLSOptions(), TLSOptions(), TLSOptions()]
         all[0].authorities = try TLSOptions.Authorities(pem: Data(Self.certificate.utf8))
         all[1].pins = [try TLSOptions.Pin(Self.digest)]

@@ -122,9 +122,7 @@ struct TrustTests {
         #expect(bench.origin.requests.isEmpty)
     }
 
-    @Test(arguments: [
-        (TestCertificates.Name.selfSigned, RemoteError.Code.certificateUntrusted), (.foreign, .certificateUntrusted),
-    ])
+    @Test(arguments: [(TestCertificates.Name.selfSigned, RemoteError.Code.certificateUntrusted), (.foreign, .certificateUntrusted)])
     func `W8: a pin does not replace a valid certificate`(_ certificate: TestCertificates.Name, _ code: RemoteError.Code) async throws {
         let bench = try TrustBench(certificate)
         let host = try bench.host(bench.options { $0.pins = [try bench.certificates.pin(certificate)] })
@@ -214,9 +212,7 @@ struct TrustTests {
         let bench = try demanding(version)
         let plain = try bench.host(client(bench))
         let encrypted = try bench.host(client(bench, key: bench.certificates.encryptedKey, password: "geheim"))
-        for host in [plain, encrypted] {
-            for _ in 0..<2 { #expect(try await host.data(for: Self.post) == Data("POST /x 3".utf8)) }
-        }
+        for host in [plain, encrypted] { for _ in 0..<2 { #expect(try await host.data(for: Self.post) == Data("POST /x 3".utf8)) } }
     }
 
     @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13], [TestCertificates.Name.foreignClient, .expiredClient, .selfSigned])
@@ -280,8 +276,7 @@ struct TrustTests {
         let transport = try RealTransport.curl.make()
         let host = try bench.host(client(bench), over: transport)
         #expect(try await host.data(for: Route(path: "/here")) == Data("here".utf8))
-        let error = try await remoteError { try await host.send("/there") }
-        #expect(error.code == .clientCertificateRefused)
+        #expect(try await remoteError { try await host.send("/there") }.code == .clientCertificateRefused)
         #expect(target.origin.requests.isEmpty)
         // With the certificate, the other origin responds.
         _ = try await target.host(client(target), over: transport).data(for: Route(path: "/x"))
@@ -294,8 +289,7 @@ struct TrustTests {
         let host = try bench.host(bench.options { $0.pins = [try bench.certificates.pin(.good)] })
         #expect(try await remoteError { try await host.send("/there") }.code == .pinMismatch)
         #expect(target.origin.requests.isEmpty)
-        let both = try bench.host(
-            bench.options { $0.pins = [try bench.certificates.pin(.good), try bench.certificates.pin(.rotated)] })
+        let both = try bench.host(bench.options { $0.pins = [try bench.certificates.pin(.good), try bench.certificates.pin(.rotated)] })
         #expect(try await both.data(for: Route(path: "/there")) == Data("GET /x 0".utf8))
     }
 

@@ -281,9 +281,7 @@ struct FlowTests {
     }
 
     @Test(arguments: libraries)
-    func `W15: a stream that finds no connection names the limit, although no other deadline ends its wait`(
-        _ isOld: Bool
-    ) async throws {
+    func `W15: a stream that finds no connection names the limit, although no other deadline ends its wait`(_ isOld: Bool) async throws {
         let origin = try LoopbackOrigin { _ in .text("xy").misbehaving(.stall(afterBodyBytes: 1)) }
         let client = try WireClient(path: try await path(isOld: isOld), width: 1, connections: 2)
         func begin(head: Duration?) throws -> Exchange {

@@ -13,9 +13,7 @@ struct HostileResponseTests {
     /// `STOREHOUSE_SEEDS=20000` tests that many mutations after the truncations.
     @Test func `W1: a truncated or mutated response yields a response or a typed error`() async throws {
         let total = Mutations.cuts.count + rounds(8_000, quick: 800)
-        let origin = try LoopbackOrigin { request in
-            .verbatim(Data(Mutations.response(Int(request.path.dropFirst()) ?? 0)))
-        }
+        let origin = try LoopbackOrigin { request in .verbatim(Data(Mutations.response(Int(request.path.dropFirst()) ?? 0))) }
         let transport = try RealTransport.curl.make()
         // The deadlines only detect hangs, because every response ends with its connection.
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport).with {
@@ -56,8 +54,7 @@ struct HostileResponseTests {
         let head = "HTTP/1.1 200 OK\r\n" + String(repeating: field, count: width > 1000 ? 3 : 20_000) + "Content-Length: 0\r\n\r\n"
         let origin = try LoopbackOrigin { _ in .verbatim(head) }
         let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
-        let error = try await remoteError { _ = try await host.data(for: Route(path: "/x")) }
-        #expect(error.code == .protocolViolation)
+        #expect(try await remoteError { _ = try await host.data(for: Route(path: "/x")) }.code == .protocolViolation)
     }
 
     @Test(arguments: [302, 307])

@@ -70,8 +70,7 @@ struct LookupTests {
             mount --bind \(settings.path()) /etc/resolv.conf && ip link set lo up || exit 9
             exec "$0" "$@"
             """
-        let lines = try await client(
-            "/usr/bin/env", Network.words + ["sh", "-c", script, program, "unanswered", "1", "silent.example"])
+        let lines = try await client("/usr/bin/env", Network.words + ["sh", "-c", script, program, "unanswered", "1", "silent.example"])
         #expect(lines == Array(repeating: "overallTimedOut", count: 3) + ["connectionRefused", "cancelled", "connectionRefused"])
     }
 }

@@ -100,9 +100,7 @@ struct ReuseTests {
     @Test func `W2: unsafe requests reuse connections`() async throws {
         let origin = try LoopbackOrigin { .text("\($0.body.count)") }
         let host = try RealTransport.curl.host(origin.port)
-        for form in ReuseTests.unsafe + ReuseTests.unsafe {
-            try await host.send(Route(path: "/x", method: form.method, body: form.body))
-        }
+        for form in ReuseTests.unsafe + ReuseTests.unsafe { try await host.send(Route(path: "/x", method: form.method, body: form.body)) }
         #expect(origin.acceptedConnections == 1)
     }
 }

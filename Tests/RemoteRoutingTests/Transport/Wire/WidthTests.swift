@@ -16,9 +16,7 @@ struct WidthTests {
     /// Sends requests to each host at once.
     private func send(_ count: Int, to hosts: [RemoteHost]) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for host in hosts {
-                for _ in 0..<count { group.addTask { try await host.send("/x") } }
-            }
+            for host in hosts { for _ in 0..<count { group.addTask { try await host.send("/x") } } }
             try await group.waitForAll()
         }
     }

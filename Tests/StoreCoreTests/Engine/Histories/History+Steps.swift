@@ -48,9 +48,7 @@ extension History {
         world.bell.end()
     }
 
-    mutating func serveCacher() async throws {
-        while !model.cacherCalls.isEmpty { try await releaseCall(fails: false) }
-    }
+    mutating func serveCacher() async throws { while !model.cacherCalls.isEmpty { try await releaseCall(fails: false) } }
 
     // MARK: Observers
 
@@ -70,8 +68,7 @@ extension History {
     private mutating func leave(_ id: Int) async throws {
         guard let (key, task) = observers.removeValue(forKey: id) else { return }
         model.leave(key)
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
         try await settle("observer \(id) leaves \(key)")
     }
 
@@ -143,9 +140,7 @@ extension History {
     }
 
     /// Whether a change may wait for the cache read: after other changes or a trigger the order would be undefined.
-    private func mayWaitForRead(_ key: Int) -> Bool {
-        model[key].isRead || !(model[key].isTriggered || model.isReadAwaited(key))
-    }
+    private func mayWaitForRead(_ key: Int) -> Bool { model[key].isRead || !(model[key].isTriggered || model.isReadAwaited(key)) }
 
     private mutating func replace(_ key: Int) async throws {
         let (id, content) = (nextID(), [nextContent()])
@@ -181,11 +176,7 @@ extension History {
                     return [response]
                 }
             } else {
-                try await list.mutate {
-                    $0.append(number)
-                } perform: {
-                    try await world.perform(id)
-                }
+                try await list.mutate(optimistically: { $0.append(number) }) { try await world.perform(id) }
             }
             return "done"
         }
@@ -302,8 +293,7 @@ extension History {
             world.origin.answer(key, direction, with: .failure(Offline()))
         } else {
             let (element, further) = (nextContent(), dice.below(2) == 0 ? "k\(lastID)" : nil)
-            model.flightFetched(
-                key, HistoryModel.Record(content: [element], nextKey: further, prevKey: further, fetchedAt: model.now))
+            model.flightFetched(key, HistoryModel.Record(content: [element], nextKey: further, prevKey: further, fetchedAt: model.now))
             world.origin.answer(key, direction, with: .success(OriginResponse(.modified([element]), nextKey: further, prevKey: further)))
         }
         try await settle("page \(direction) of the fetch of \(key) \(fails ? "fails" : "arrives")")

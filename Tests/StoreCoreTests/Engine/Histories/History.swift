@@ -50,9 +50,7 @@ struct History {
         steps.append("\(rules), \(isCacherFast ? "fast" : "slow") cacher")
     }
 
-    struct Difference: Error, CustomStringConvertible {
-        var description: String
-    }
+    struct Difference: Error, CustomStringConvertible { var description: String }
 
     /// Runs the history, and leaves no task waiting, however it ends.
     mutating func run() async throws {

@@ -48,11 +48,7 @@ extension HistoryModel {
         case .acceptedContent(let change): resumed.append((id, change, key))
         case .allSaved: admitSaver(id, key)
         case .saved(let revision, let result):
-            if self[key].settled >= revision {
-                results[id] = result
-            } else {
-                self[key].callers.append(Caller(id: id, need: need))
-            }
+            if self[key].settled >= revision { results[id] = result } else { self[key].callers.append(Caller(id: id, need: need)) }
         case .joined, .pageAfterFetch, .kept: self[key].callers.append(Caller(id: id, need: need))
         }
     }
@@ -81,9 +77,7 @@ extension HistoryModel {
         if one.flight == nil, one.heldOffUntil != nil, !continues { return results[id] = "failed" }
         guard one.flight == nil, one.heldOffUntil == nil, let accepted = one.accepted,
             one.observers > 0 || isValid(key) || (accepted.isNeverValid && !accepted.isInvalidated)
-        else {
-            return wait(id, key, .pageAfterFetch, explicit: false)
-        }
+        else { return wait(id, key, .pageAfterFetch, explicit: false) }
         if side.isLoading { return self[key].callers.append(Caller(id: id, need: .joined(direction))) }
         guard pageKey(direction, one) != nil else { return results[id] = "noPage" }
         if side.hasFailed, !continues { return results[id] = "failed" }
@@ -94,9 +88,7 @@ extension HistoryModel {
 
     func text(_ key: Int) -> String { self[key].content.map { "\($0)" } ?? "nil" }
 
-    func textAfterFailure(_ key: Int) -> String {
-        isValid(key) || isUsable(key, within: rules.staleIfError) ? text(key) : "Offline"
-    }
+    func textAfterFailure(_ key: Int) -> String { isValid(key) || isUsable(key, within: rules.staleIfError) ? text(key) : "Offline" }
 
     mutating func answer(_ key: Int, _ choose: (Need) -> String?) {
         let callers = self[key].callers

@@ -83,9 +83,7 @@ extension HistoryModel {
     }
 
     /// Returns the stored record of a key, unless a failed clear() should have removed it.
-    private func found(_ key: Int) -> Record? {
-        savedSince?.contains(key) == false ? nil : stored[key]
-    }
+    private func found(_ key: Int) -> Record? { savedSince?.contains(key) == false ? nil : stored[key] }
 
     /// Retries the failed save of another key after a successful one.
     private mutating func recover(_ key: Int) {

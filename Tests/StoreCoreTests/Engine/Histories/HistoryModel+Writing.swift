@@ -32,8 +32,7 @@ extension HistoryModel {
             self[key].patches.append(Patch(id: id, number: number, began: self[key].changes))
             restart(key, dropOlderFetches(key))
             endTransition(key)
-        case .invalidate:
-            arrive(id, key, .saved(self[key].revision, result: "done"))
+        case .invalidate: arrive(id, key, .saved(self[key].revision, result: "done"))
         }
     }
 

@@ -197,14 +197,10 @@ struct HistoryModel: Sendable {
         return .fixed(canRequestAdditionalData: pageKey(direction, key) != nil)
     }
 
-    func pageKey(_ direction: PageDirection, _ key: Key) -> String? {
-        direction == .next ? key.accepted?.nextKey : key.accepted?.prevKey
-    }
+    func pageKey(_ direction: PageDirection, _ key: Key) -> String? { direction == .next ? key.accepted?.nextKey : key.accepted?.prevKey }
 
     /// Whether a caller waits for the accepted content to be known.
-    func isReadAwaited(_ key: Int) -> Bool {
-        self[key].callers.contains { if case .acceptedContent = $0.need { true } else { false } }
-    }
+    func isReadAwaited(_ key: Int) -> Bool { self[key].callers.contains { if case .acceptedContent = $0.need { true } else { false } } }
 
     // MARK: The end of each step
 
@@ -228,9 +224,7 @@ struct HistoryModel: Sendable {
         return max(deadline, allowed)
     }
 
-    private func isDue(_ key: Int) -> Bool {
-        (self[key].graceEnds ?? .max) <= now || (automaticFetchDue(key) ?? .max) <= now
-    }
+    private func isDue(_ key: Int) -> Bool { (self[key].graceEnds ?? .max) <= now || (automaticFetchDue(key) ?? .max) <= now }
 
     private mutating func fire(_ key: Int) {
         if (self[key].graceEnds ?? .max) <= now {

@@ -75,9 +75,7 @@ struct LiveHistory {
         steps.append("\(rules)")
     }
 
-    struct Difference: Error, CustomStringConvertible {
-        var description: String
-    }
+    struct Difference: Error, CustomStringConvertible { var description: String }
 
     /// Runs the history, and leaves no task waiting, however it ends.
     mutating func run() async throws {
@@ -105,9 +103,7 @@ struct LiveHistory {
     private mutating func windUp() async throws {
         while let id = observers.keys.min() { try await leave(id) }
         while let id = model.performing.keys.min() { try await endMutation(id) }
-        for key in 0..<Self.keyCount {
-            while let id = model[key].callers.first?.id { try await cancel(id) }
-        }
+        for key in 0..<Self.keyCount { while let id = model[key].callers.first?.id { try await cancel(id) } }
         while let (key, one) = model.keys.first(where: { $0.value.stream != nil }) {
             if one.stream?.isOpen == true { try await endConnection(key, fails: false) } else { try await advance(1) }
         }
@@ -202,8 +198,7 @@ struct LiveHistory {
     private mutating func leave(_ id: Int) async throws {
         guard let (key, task) = observers.removeValue(forKey: id) else { return }
         model.leave(key)
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
         try await settle("observer \(id) leaves \(key)")
     }
 
@@ -217,9 +212,7 @@ struct LiveHistory {
         try await settle("\(id): \(name) of \(key)")
     }
 
-    private mutating func call(
-        _ id: Int, _ key: Int, _ body: @escaping @Sendable (StoreFlowable<Int, [Int]>) async throws -> String
-    ) {
+    private mutating func call(_ id: Int, _ key: Int, _ body: @escaping @Sendable (StoreFlowable<Int, [Int]>) async throws -> String) {
         inside.update { $0.open += 1 }
         let task = Task { [inside, handle = store[key]] in
             let result: String
@@ -237,8 +230,7 @@ struct LiveHistory {
         let isVoid = model[key].callers.contains { $0.id == id && ($0.need == .freshness || $0.need == .refresh) }
         model.cancel(id, key)
         if isVoid { model.results[id] = "done" }
-        task.cancel()
-        await task.value
+        await task.cancelAndWait()
         try await settle("caller \(id) is canceled")
     }
 
@@ -283,9 +275,7 @@ struct LiveHistory {
 
     /// The open connection of a key that the store has not canceled.
     private func connection(_ key: Int) -> Int? {
-        feed.state.read { state in
-            state.connections.last { $0.param == key && state.lines[$0.number]?.isCancelled == false }?.number
-        }
+        feed.state.read { state in state.connections.last { $0.param == key && state.lines[$0.number]?.isCancelled == false }?.number }
     }
 
     private mutating func push(_ key: Int) async throws {
@@ -383,9 +373,7 @@ struct LiveHistory {
         let inside = inside.current
         let live = store.engine.state.withLock { Set($0.live.values.map { $0.value.param.value(as: Int.self) }) }
         try same("live keys", live, model.liveKeys)
-        for (id, observer) in observers {
-            try same("observer \(id) of \(observer.key)", inside.seen[id], model.state(observer.key))
-        }
+        for (id, observer) in observers { try same("observer \(id) of \(observer.key)", inside.seen[id], model.state(observer.key)) }
         for id in 1...max(1, lastID) {
             // A failure that holds off fetches reaches callers as it was.
             if model.results[id] == "Failed" {

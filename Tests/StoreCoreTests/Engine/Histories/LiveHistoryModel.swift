@@ -146,9 +146,7 @@ struct LiveHistoryModel: Sendable {
     /// The store ends the stream of a key.
     mutating func end(_ key: Int) {
         guard let stream = self[key].stream else { return }
-        if stream.isOpen {
-            close(key)
-        }
+        if stream.isOpen { close(key) }
         self[key].stream = nil
         flush(key)
     }
@@ -288,11 +286,7 @@ struct LiveHistoryModel: Sendable {
         }
     }
 
-    mutating func flush(_ key: Int) {
-        if self[key].isUnsaved { save(key) }
-    }
+    mutating func flush(_ key: Int) { if self[key].isUnsaved { save(key) } }
 
-    mutating func waitUntilSaved() {
-        for key in keys.keys { flush(key) }
-    }
+    mutating func waitUntilSaved() { for key in keys.keys { flush(key) } }
 }

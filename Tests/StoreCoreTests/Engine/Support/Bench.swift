@@ -40,10 +40,8 @@ final class Bench: Sendable {
             store = Store(
                 cacher: MemoryCacher(expiry: expiry), fetcher: fetcher, policy: policy, time: time, scope: scope, onEvent: onEvent)
         case .tiered:
-            store = Store(
-                cacher: TieredCacher(over: cacher), fetcher: fetcher, policy: policy, time: time, scope: scope, onEvent: onEvent)
-        case .plain:
-            store = Store(cacher: cacher, fetcher: fetcher, policy: policy, time: time, scope: scope, onEvent: onEvent)
+            store = Store(cacher: TieredCacher(over: cacher), fetcher: fetcher, policy: policy, time: time, scope: scope, onEvent: onEvent)
+        case .plain: store = Store(cacher: cacher, fetcher: fetcher, policy: policy, time: time, scope: scope, onEvent: onEvent)
         }
     }
 
@@ -54,19 +52,13 @@ final class Bench: Sendable {
     func waiting(_ param: Int = 1) -> Int { store.waiting(param) }
 
     /// Waits until the given number of callers wait for a key.
-    func callers(_ count: Int, of param: Int = 1) async throws {
-        try await until("\(count) callers wait") { self.waiting(param) == count }
-    }
+    func callers(_ count: Int, of param: Int = 1) async throws { try await until("\(count) callers wait") { self.waiting(param) == count } }
 
     /// Waits until the events so far are delivered, which callers and observers may precede.
-    func allEvents() async throws {
-        try await until("all events are delivered") { self.events.all.count == Int(self.store.eventCount) }
-    }
+    func allEvents() async throws { try await until("all events are delivered") { self.events.all.count == Int(self.store.eventCount) } }
 
     /// Waits until no key is live and nothing is left to prefetch.
-    func idle() async throws {
-        try await until("no live keys") { self.store.isPrefetchQueueEmpty && self.liveKeys == 0 }
-    }
+    func idle() async throws { try await until("no live keys") { self.store.isPrefetchQueueEmpty && self.liveKeys == 0 } }
 
     func record(fetchedAgo age: Duration = .zero, _ content: Int, validator: Validator? = nil) -> CacheRecord<Int> {
         CacheRecord(content: content, fetchedAt: time.date.addingTimeInterval(-age.timeInterval), validator: validator)
@@ -216,9 +208,7 @@ extension Bench {
 
     /// The number of callers for which a key's machine has allocated space.
     func callerCapacity(_ param: Int = 1) -> Int {
-        store.engine.state.withLock {
-            $0.live[BoxedKey(param)]?.value.machine.desk.callers.capacity ?? 0
-        }
+        store.engine.state.withLock { $0.live[BoxedKey(param)]?.value.machine.desk.callers.capacity ?? 0 }
     }
 }
 

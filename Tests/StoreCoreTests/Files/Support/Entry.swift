@@ -5,7 +5,5 @@ struct Entry: Codable, Sendable, Equatable {
     var filler: String
 
     /// Whether key, serial number and filler belong together.
-    var isWhole: Bool {
-        filler.utf8.count == serial &* 7919 % 6000 && filler.utf8.allSatisfy { $0 == UInt8(97 + serial % 26) }
-    }
+    var isWhole: Bool { filler.utf8.count == serial &* 7919 % 6000 && filler.utf8.allSatisfy { $0 == UInt8(97 + serial % 26) } }
 }

@@ -59,9 +59,7 @@ struct ModelOracle {
         /// The commands that the record names.
         var names: [UUID] = []
 
-        var loaded: PageCounts {
-            PageCounts(next: pages.count { $0.direction == .next }, prev: pages.count { $0.direction == .prev })
-        }
+        var loaded: PageCounts { PageCounts(next: pages.count { $0.direction == .next }, prev: pages.count { $0.direction == .prev }) }
 
         /// The pages that a fetch loads again: from the initial page, or else from the first page with its key (C18).
         func refetched(_ window: Int?) -> PageCounts {
@@ -297,9 +295,7 @@ extension ModelOracle {
     }
 
     /// Whether the response to a mutation becomes the accepted content (C14).
-    func accepts(_ patch: Patch, whole: Bool) -> Bool {
-        patch.began == changes && (whole ? !patch.isBeforePage : accepted != nil)
-    }
+    func accepts(_ patch: Patch, whole: Bool) -> Bool { patch.began == changes && (whole ? !patch.isBeforePage : accepted != nil) }
 
     /// Accepts the response to a mutation that no other change followed.
     mutating func takeIn(_ content: [Int], whole: Bool, _ setting: ModelSetting) {

@@ -14,9 +14,7 @@ struct ModelSearch {
     private(set) var failure: String?
 
     /// A summary of the search in one line.
-    var summary: String {
-        "\(setting.name): \(states) states, \(transitions) transitions, \(depth) deep\(isComplete ? ", complete" : "")"
-    }
+    var summary: String { "\(setting.name): \(states) states, \(transitions) transitions, \(depth) deep\(isComplete ? ", complete" : "")" }
 
     private var seen: Set<ModelFingerprint> = []
     private var steps: [Step] = []
@@ -113,9 +111,7 @@ extension ModelWorld {
     ///
     /// - Returns: A description of them, with the state after each.
     mutating func history(of events: [ModelEvent]) -> String {
-        var lines = [
-            "\(setting.name): the cacher holds \((stored ?? front?.record).map { "\(ModelOracle.Accepted($0))" } ?? "nothing")"
-        ]
+        var lines = ["\(setting.name): the cacher holds \((stored ?? front?.record).map { "\(ModelOracle.Accepted($0))" } ?? "nothing")"]
         for event in events {
             apply(event)
             let actions = moment.begun.isEmpty ? "" : ", a fetch begins"
@@ -145,14 +141,10 @@ extension ModelWorld {
         if events.count > 60 { violate("C15", "the key never becomes idle") }
     }
 
-    private mutating func runOut(_ events: inout [ModelEvent]) {
-        while violations.isEmpty, let event = nextEnd { run(event, &events) }
-    }
+    private mutating func runOut(_ events: inout [ModelEvent]) { while violations.isEmpty, let event = nextEnd { run(event, &events) } }
 
     /// The timer if it is due, otherwise the next second.
-    private var wakeOrTick: ModelEvent {
-        if let wake = machine.nextWake, wake <= instant(oracle.now) { .timer } else { .tick }
-    }
+    private var wakeOrTick: ModelEvent { if let wake = machine.nextWake, wake <= instant(oracle.now) { .timer } else { .tick } }
 
     private var nextEnd: ModelEvent? {
         if let call, !call.isDeferred { return call.kind == .read ? .read(succeeds: true) : .saved(succeeds: true) }

@@ -77,18 +77,14 @@ final class ModelSetting: Sendable, CustomStringConvertible {
     var description: String { name }
 
     /// The grace period of an unwanted fetch; `nil` for an unlimited one.
-    var grace: Int? {
-        if case .cancel(let grace) = rules.policy.unwantedFetch { whole(grace) } else { nil }
-    }
+    var grace: Int? { if case .cancel(let grace) = rules.policy.unwantedFetch { whole(grace) } else { nil } }
 }
 
 /// Converts a duration to whole seconds.
 func whole(_ duration: Duration) -> Int { Int(duration.components.seconds) }
 
 /// Converts a second of the model's clock, which starts at 100. A negative second is the distant past.
-func instant(_ second: Int) -> MonotonicInstant {
-    second < 0 ? .distantPast : MonotonicInstant(nanoseconds: Int64(second) * 1_000_000_000)
-}
+func instant(_ second: Int) -> MonotonicInstant { second < 0 ? .distantPast : MonotonicInstant(nanoseconds: Int64(second) * 1_000_000_000) }
 
 /// A clock that does not move during a transition.
 struct StandingTime: TimeSource {

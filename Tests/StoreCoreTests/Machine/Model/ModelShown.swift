@@ -26,8 +26,7 @@ extension ModelShown {
         switch state {
         case nil: return nil
         case .loading(let content): self.init(kind: .loading, content: content)
-        case .completed(let content, let next, let prev):
-            self.init(kind: .completed, content: content, next: Side(next), prev: Side(prev))
+        case .completed(let content, let next, let prev): self.init(kind: .completed, content: content, next: Side(next), prev: Side(prev))
         case .error(let error, let content): self.init(kind: .error, content: content, error: number(of: error))
         }
     }
@@ -83,22 +82,14 @@ struct ModelFetch {
     /// The validator of a stream's connection.
     var last: Validator? { if case .values(let last) = order { last } else { nil } }
 
-    var direction: PageDirection? {
-        if case .page(let direction, key: _) = order { direction } else { nil }
-    }
+    var direction: PageDirection? { if case .page(let direction, key: _) = order { direction } else { nil } }
 
-    var tag: Int? {
-        if case .content(let validator?, pages: _) = order { validator.entityTag.flatMap { Int($0) } } else { nil }
-    }
+    var tag: Int? { if case .content(let validator?, pages: _) = order { validator.entityTag.flatMap { Int($0) } } else { nil } }
 
-    var pages: PageCounts {
-        if case .content(_, let pages) = order { pages } else { PageCounts() }
-    }
+    var pages: PageCounts { if case .content(_, let pages) = order { pages } else { PageCounts() } }
 
     /// The key of the page that it requests.
-    var key: String? {
-        if case .page(_, let key) = order { key } else { nil }
-    }
+    var key: String? { if case .page(_, let key) = order { key } else { nil } }
 
     /// The pages of the list that it returns; `storage` is that of the page with which it begins.
     func loaded(_ storage: Freshness.Storage) -> [LoadedPage] {

@@ -97,9 +97,7 @@ extension ModelWorld {
         moment.goesOn = goesOn
     }
 
-    private func validator(_ number: Int) -> Validator? {
-        setting.world.contains(.validators) ? Validator(entityTag: "\(number)") : nil
-    }
+    private func validator(_ number: Int) -> Validator? { setting.world.contains(.validators) ? Validator(entityTag: "\(number)") : nil }
 
     private mutating func accept(_ content: [Int], _ number: Int) {
         connect()

@@ -111,8 +111,7 @@ extension ModelWorld {
             .streamEnds:
             check(moment.hasBecomeKnown, "C1", "an event that must not begin a fetch begins one")
         case .command, .begin, .confirm, .retire, .kill: violate("C1", "an event that must not begin a fetch begins one")
-        case .patch:
-            check(moment.hadFlight && !setting.rules.isLive, "C1", "an event that must not begin a fetch begins one")
+        case .patch: check(moment.hadFlight && !setting.rules.isLive, "C1", "an event that must not begin a fetch begins one")
         case .join(forces: false), .arrive(.content), .arrive(.freshness):
             let isAsked = moment.hasBecomeKnown
             check(isAsked || !oracle.isHeldOff, "C12", "an automatic fetch although a failure holds it off")
@@ -125,8 +124,7 @@ extension ModelWorld {
             check(
                 moment.hasBecomeKnown || oracle.failure == nil, "C13",
                 "fetches a failed list although the caller does not continue after errors")
-        case .timer:
-            check(moment.dueBefore.map { $0 <= oracle.now } ?? false, "C10", "an automatic fetch before its time")
+        case .timer: check(moment.dueBefore.map { $0 <= oracle.now } ?? false, "C10", "an automatic fetch before its time")
         case .trigger:
             check(moment.dueBefore != nil || (oracle.due(setting).map { $0 <= oracle.now } ?? false), "C16", "a fetch before its time")
         default: break

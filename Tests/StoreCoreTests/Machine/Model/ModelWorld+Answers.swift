@@ -11,11 +11,7 @@ extension ModelWorld {
         if log.names != nil { moment.answers.append(described(answer)) }
         if caller.isAnswered { violate("C9", "resumes a caller twice") }
         if !isRight(answer, for: caller) { violate(law(of: caller.need), "a caller for \(caller.need) gets \(answer)") }
-        if caller.need == .acceptedContent {
-            callers[place].isAnswered = true
-        } else {
-            callers.remove(at: place)
-        }
+        if caller.need == .acceptedContent { callers[place].isAnswered = true } else { callers.remove(at: place) }
     }
 
     private func law(of need: CallerNeed) -> String {
@@ -90,8 +86,7 @@ extension ModelWorld {
         case (.failed(let error), .asked), (.failed(let error), .joined):
             // A failed fetch of the list also fails the page requests that it interrupted.
             return (hasEnded && moment.pageFailedWith == number(of: error)) || moment.failedWith == number(of: error)
-        case (.superseded, .asked), (.superseded, .joined):
-            return moment.isCleared || moment.event == .updateWithKeys || isAskedByName
+        case (.superseded, .asked), (.superseded, .joined): return moment.isCleared || moment.event == .updateWithKeys || isAskedByName
         case (.noPage, .asked), (.noPage, .joined):
             return oracle.accepted != nil && (direction == .next ? oracle.accepted?.nextKey : oracle.accepted?.prevKey) == nil
         case (.notLoadedYet, .afterFetch): return moment.isFetchEnded || moment.isUpdated

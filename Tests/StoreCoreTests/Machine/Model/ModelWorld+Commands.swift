@@ -63,8 +63,7 @@ extension ModelWorld {
         switch event {
         case .begin(let place): begin(place, &transition)
         case .deliver(let place, let responds): deliver(place, responds: responds, &transition)
-        case .confirm(let place):
-            settles(place, machine.commandSucceeded(oracle.delivered[place].id, .none, &transition))
+        case .confirm(let place): settles(place, machine.commandSucceeded(oracle.delivered[place].id, .none, &transition))
         case .refuse(let place):
             guard let command = oracle.patches[place].command else { return }
             if oracle.isKnown {

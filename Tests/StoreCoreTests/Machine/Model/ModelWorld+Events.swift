@@ -69,9 +69,7 @@ extension ModelWorld {
         }
     }
 
-    private mutating func endEpochIfStreaming() {
-        if oracle.stream != nil { endEpoch() }
-    }
+    private mutating func endEpochIfStreaming() { if oracle.stream != nil { endEpoch() } }
 
     private mutating func arrive(_ need: CallerNeed, awaits: Int? = nil, _ transition: inout Transition) {
         let id = CallerID(nextNumber())

@@ -7,11 +7,7 @@ extension ModelWorld {
         guard let place = running.firstIndex(where: { $0.direction == direction }) else { return }
         let fetch = running.remove(at: place)
         check(fetch.epoch == oracle.epoch, "C5", "accepts the result of a fetch of an older epoch")
-        if let direction {
-            pageEnds(fetch, direction, outcome, &transition)
-        } else {
-            contentEnds(fetch, outcome, &transition)
-        }
+        if let direction { pageEnds(fetch, direction, outcome, &transition) } else { contentEnds(fetch, outcome, &transition) }
     }
 
     private mutating func contentEnds(_ fetch: ModelFetch, _ outcome: ModelEvent.Outcome, _ transition: inout Transition) {
@@ -45,8 +41,7 @@ extension ModelWorld {
             machine.fetchFinished(fetch.ticket, .success(fetched), &transition)
         case .notModified:
             if fetch.tag != nil, var confirmed = oracle.accepted {
-                check(
-                    confirmed.tag == fetch.tag, "C5", "accepts not modified for a record other than the one with the validator sent")
+                check(confirmed.tag == fetch.tag, "C5", "accepts not modified for a record other than the one with the validator sent")
                 confirmed.fetchedAt = oracle.now
                 if confirmed.pages.count > 1 { oracle.failedSides = [:] }
                 confirmed.keepInitialPage()

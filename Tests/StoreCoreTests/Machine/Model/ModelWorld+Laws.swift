@@ -127,9 +127,7 @@ extension ModelWorld {
         let saved = withoutRetired(stored).map { ModelOracle.Accepted($0) }
         expected?.names.removeAll { name in !oracle.delivered.contains { $0.id == name } }
         if setting.rules.hasBacking, !isEmptying, !oracle.isUnread {
-            check(
-                saved == expected, "C6", "the cacher holds \(stored?.content as Any), not \(expected as Any)"
-            )
+            check(saved == expected, "C6", "the cacher holds \(stored?.content as Any), not \(expected as Any)")
         } else if !setting.rules.hasBacking, !wasEvicted {
             check(front.map { ModelOracle.Accepted($0.record) } == expected, "C6", "memory holds \(front?.record.content as Any)")
         }
@@ -137,7 +135,5 @@ extension ModelWorld {
 }
 
 extension CallerNeed {
-    func isPage(_ direction: PageDirection) -> Bool {
-        if case .page(direction, continueWhenError: _) = self { true } else { false }
-    }
+    func isPage(_ direction: PageDirection) -> Bool { if case .page(direction, continueWhenError: _) = self { true } else { false } }
 }

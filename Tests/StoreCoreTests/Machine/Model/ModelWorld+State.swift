@@ -38,9 +38,7 @@ extension ModelWorld {
         }
         for fetch in running where !fetch.isStream {
             check(fetch.epoch == oracle.epoch, fetch.isOfContent ? "C5" : "C13", "a fetch of an older epoch keeps running")
-            if let tag = fetch.tag {
-                check(tag == oracle.accepted?.tag, "C5", "a fetch with an outdated validator keeps running")
-            }
+            if let tag = fetch.tag { check(tag == oracle.accepted?.tag, "C5", "a fetch with an outdated validator keeps running") }
         }
     }
 

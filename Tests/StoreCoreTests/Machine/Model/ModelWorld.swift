@@ -145,9 +145,7 @@ struct ModelWorld {
 
     func violate(_ law: String, _ what: String) { log.violations.append("\(law): \(what)") }
 
-    func check(_ holds: Bool, _ law: String, _ what: @autoclosure () -> String) {
-        if !holds { violate(law, what()) }
-    }
+    func check(_ holds: Bool, _ law: String, _ what: @autoclosure () -> String) { if !holds { violate(law, what()) } }
 }
 
 extension CallerNeed {

@@ -48,20 +48,15 @@ struct AnswerPlan {
         case (nil, .verbatim(let bytes)):
             status = Self.status(in: bytes)
             send(WireBody([.init(bytes: [UInt8](bytes))]), end: ending(closes: closes(response)))
-        case (nil, .data(let data)):
-            sendMessage(response, WireBody([.init(bytes: [UInt8](data))]))
-        case (nil, .repeated(let data, let times)):
-            sendMessage(response, WireBody([.init(bytes: [UInt8](data), times: times)]))
-        case (nil, .gzippedZeros(let count)):
-            sendMessage(response, Gzip.zeros(count: count))
+        case (nil, .data(let data)): sendMessage(response, WireBody([.init(bytes: [UInt8](data))]))
+        case (nil, .repeated(let data, let times)): sendMessage(response, WireBody([.init(bytes: [UInt8](data), times: times)]))
+        case (nil, .gzippedZeros(let count)): sendMessage(response, Gzip.zeros(count: count))
         }
         steps.reverse()
     }
 
     /// Removes and returns the next step.
-    mutating func next() -> Step? {
-        steps.popLast()
-    }
+    mutating func next() -> Step? { steps.popLast() }
 
     /// Inserts a step before the others, after an optional pause.
     mutating func putBack(_ step: Step, after pause: Duration?) {
@@ -85,8 +80,7 @@ struct AnswerPlan {
             if let place = misbehavior.chunkBreak { body.cut(to: place) }
             body = body.chunked(by: max(1, size))
             body.append(Array((misbehavior.chunkBreak == nil ? "0\r\n\r\n" : "not a size\r\n").utf8))
-        case .untilClosed:
-            closes = true
+        case .untilClosed: closes = true
         }
         if closes, headers["Connection"] == nil { headers.add("Connection", "close") }
         let lines = headers.fields.map { "\($0.name): \($0.value)\r\n" }.joined()
@@ -118,9 +112,7 @@ struct AnswerPlan {
         return wanted
     }
 
-    private func ending(closes: Bool) -> End {
-        misbehavior.connection ?? (closes ? .close : .keepAlive)
-    }
+    private func ending(closes: Bool) -> End { misbehavior.connection ?? (closes ? .close : .keepAlive) }
 
     /// Returns whether the client or the handler wants the connection to end (RFC 9112, section 9.3).
     private func closes(_ response: LoopbackOrigin.Response) -> Bool {
@@ -129,9 +121,7 @@ struct AnswerPlan {
         return isLast || response.headers.listedTokens("Connection").contains("close")
     }
 
-    private static func mayHaveBody(_ status: Int) -> Bool {
-        status >= 200 && status != 204 && status != 304
-    }
+    private static func mayHaveBody(_ status: Int) -> Bool { status >= 200 && status != 204 && status != 304 }
 
     /// Returns the status in verbatim bytes if they begin like a response.
     private static func status(in bytes: some Collection<UInt8>) -> Int? {

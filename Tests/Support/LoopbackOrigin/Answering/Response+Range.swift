@@ -47,10 +47,8 @@ private enum ByteRange {
         switch (bounds[0], bounds[1]) {
         case (.number(let first), .number(let last)) where first <= last:
             self = first < size ? .part(first..<min(last, size - 1) + 1) : .unsatisfiable
-        case (.number(let first), .empty):
-            self = first < size ? .part(first..<size) : .unsatisfiable
-        case (.empty, .number(let count)):
-            self = count > 0 && size > 0 ? .part(max(0, size - count)..<size) : .unsatisfiable
+        case (.number(let first), .empty): self = first < size ? .part(first..<size) : .unsatisfiable
+        case (.empty, .number(let count)): self = count > 0 && size > 0 ? .part(max(0, size - count)..<size) : .unsatisfiable
         default: return
         }
     }

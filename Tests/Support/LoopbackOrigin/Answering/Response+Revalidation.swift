@@ -7,16 +7,12 @@ extension LoopbackOrigin.Response {
     /// Returns the same response with an `ETag`. The default tag is a hash of the body, so equal bodies have equal tags.
     ///
     /// - Parameter tag: The opaque tag without quotation marks.
-    public func tagged(_ tag: String? = nil) -> Self {
-        setting("ETag", to: "\"\(tag ?? Self.fingerprint(of: data ?? Data()))\"")
-    }
+    public func tagged(_ tag: String? = nil) -> Self { setting("ETag", to: "\"\(tag ?? Self.fingerprint(of: data ?? Data()))\"") }
 
     /// Returns the same response with a weak `ETag`.
     ///
     /// - Parameter tag: The opaque tag without quotation marks.
-    public func weaklyTagged(_ tag: String) -> Self {
-        setting("ETag", to: "W/\"\(tag)\"")
-    }
+    public func weaklyTagged(_ tag: String) -> Self { setting("ETag", to: "W/\"\(tag)\"") }
 
     /// Returns a `304` response instead if the request has a matching validator (RFC 9110, section 13).
     ///
@@ -26,9 +22,7 @@ extension LoopbackOrigin.Response {
         // A 304 must or should carry these fields (RFC 9110, section 15.4.5).
         let kept = ["cache-control", "content-location", "date", "etag", "expires", "last-modified", "vary", "age"]
         var response = Self.notModified
-        for field in headers.fields where kept.contains(field.name.lowercased()) {
-            response.headers.add(field.name, field.value)
-        }
+        for field in headers.fields where kept.contains(field.name.lowercased()) { response.headers.add(field.name, field.value) }
         response.misbehaviors = misbehaviors
         return response
     }

@@ -1,8 +1,6 @@
 /// The first line of a response.
 enum StatusLine {
-    static func bytes(status: Int) -> [UInt8] {
-        Array("HTTP/1.1 \(status) \(reasons[status] ?? "")\r\n".utf8)
-    }
+    static func bytes(status: Int) -> [UInt8] { Array("HTTP/1.1 \(status) \(reasons[status] ?? "")\r\n".utf8) }
 
     /// Reason phrases of RFC 9110 and RFC 6585; any other status has an empty one, which RFC 9112 allows.
     private static let reasons: [Int: String] = [

@@ -25,9 +25,7 @@ extension LoopbackOrigin {
         public private(set) var fields: [Field]
 
         /// Makes headers from fields in order.
-        public init(_ fields: [Field] = []) {
-            self.fields = fields
-        }
+        public init(_ fields: [Field] = []) { self.fields = fields }
 
         /// The values of a field, joined with commas (RFC 9110, section 5.3); `nil` if it is missing.
         public subscript(name: String) -> String? {
@@ -36,14 +34,10 @@ extension LoopbackOrigin {
         }
 
         /// Returns the values of a field, one per line.
-        public func values(of name: String) -> [String] {
-            fields.filter { Self.areSame($0.name, name) }.map(\.value)
-        }
+        public func values(of name: String) -> [String] { fields.filter { Self.areSame($0.name, name) }.map(\.value) }
 
         /// Appends a field, even if the name already exists.
-        public mutating func add(_ name: String, _ value: String) {
-            fields.append(Field(name: name, value: value))
-        }
+        public mutating func add(_ name: String, _ value: String) { fields.append(Field(name: name, value: value)) }
 
         /// Replaces all fields of a name by one.
         public mutating func set(_ name: String, to value: String) {
@@ -52,9 +46,7 @@ extension LoopbackOrigin {
         }
 
         /// Removes all fields of a name.
-        public mutating func remove(_ name: String) {
-            fields.removeAll { Self.areSame($0.name, name) }
-        }
+        public mutating func remove(_ name: String) { fields.removeAll { Self.areSame($0.name, name) } }
 
         /// Returns the members of a comma-separated list field over all its lines, trimmed and in lowercase.
         func listedTokens(_ name: String) -> [String] {
@@ -71,12 +63,8 @@ extension LoopbackOrigin {
 
 extension LoopbackOrigin.Headers: ExpressibleByDictionaryLiteral, CustomStringConvertible {
     /// Makes headers from fields in order, duplicates included.
-    public init(dictionaryLiteral elements: (String, String)...) {
-        self.init(elements.map { Field(name: $0.0, value: $0.1) })
-    }
+    public init(dictionaryLiteral elements: (String, String)...) { self.init(elements.map { Field(name: $0.0, value: $0.1) }) }
 
     /// The fields as lines of text.
-    public var description: String {
-        fields.map { "\($0.name): \($0.value)" }.joined(separator: "\n")
-    }
+    public var description: String { fields.map { "\($0.name): \($0.value)" }.joined(separator: "\n") }
 }

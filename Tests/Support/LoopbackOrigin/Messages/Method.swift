@@ -10,9 +10,7 @@ extension LoopbackOrigin {
             self.rawValue = rawValue
         }
 
-        private init(known: String) {
-            rawValue = known
-        }
+        private init(known: String) { rawValue = known }
 
         /// `GET`
         public static let get = Method(known: "GET")
@@ -36,9 +34,7 @@ extension LoopbackOrigin {
 
 /// The `token` of RFC 9110, section 5.6.2: the grammar of methods and field names.
 enum Token {
-    static func isValid(_ bytes: some Collection<UInt8>) -> Bool {
-        !bytes.isEmpty && bytes.allSatisfy(isTokenByte)
-    }
+    static func isValid(_ bytes: some Collection<UInt8>) -> Bool { !bytes.isEmpty && bytes.allSatisfy(isTokenByte) }
 
     private static func isTokenByte(_ byte: UInt8) -> Bool {
         switch byte {

@@ -37,9 +37,7 @@ extension LoopbackOrigin {
         public internal(set) var parameters: [String: String] = [:]
 
         /// Returns the first value of a query item; `nil` without the item, and empty without a value.
-        public func query(_ name: String) -> String? {
-            queryItems.first { $0.name == name }.map { $0.value ?? "" }
-        }
+        public func query(_ name: String) -> String? { queryItems.first { $0.name == name }.map { $0.value ?? "" } }
 
         /// Returns the value of a parameter of the route's pattern; a name that the pattern lacks is a programming error.
         public func parameter(_ name: String) -> String {
@@ -99,7 +97,5 @@ extension LoopbackOrigin.Request {
 
 /// Lenient percent-decoding: an invalid escape stays unchanged.
 enum PercentCoding {
-    static func decode(_ text: some StringProtocol) -> String {
-        String(text).removingPercentEncoding ?? String(text)
-    }
+    static func decode(_ text: some StringProtocol) -> String { String(text).removingPercentEncoding ?? String(text) }
 }

@@ -2,9 +2,7 @@ public import Foundation
 
 extension LoopbackOrigin.Response {
     /// Makes a response with an empty body.
-    public static func status(_ status: Int) -> Self {
-        Self(status: status)
-    }
+    public static func status(_ status: Int) -> Self { Self(status: status) }
 
     /// Makes a response with plain text in UTF-8.
     public static func text(_ text: String, status: Int = 200) -> Self {
@@ -57,9 +55,7 @@ extension LoopbackOrigin.Response {
     }
 
     /// Makes a redirect with an unchecked `Location`: relative, foreign, or malformed.
-    public static func redirect(to location: String, status: Int = 302) -> Self {
-        Self(status: status, headers: ["Location": location])
-    }
+    public static func redirect(to location: String, status: Int = 302) -> Self { Self(status: status, headers: ["Location": location]) }
 
     /// Makes a gzip stream that inflates to `count` zero bytes, with about a thousandth of them on the wire and none in memory.
     public static func gzipBomb(inflatingTo count: Int, type: String = "application/octet-stream") -> Self {

@@ -55,9 +55,7 @@ extension LoopbackOrigin {
         }
 
         /// The bytes of the body if they are in memory.
-        public var data: Data? {
-            if case .data(let data) = body { data } else { nil }
-        }
+        public var data: Data? { if case .data(let data) = body { data } else { nil } }
     }
 }
 

@@ -3,9 +3,7 @@ enum CRC32 {
     private static let polynomial: UInt32 = 0xEDB8_8320
 
     static func checksum(_ bytes: [UInt8]) -> UInt32 {
-        ~bytes.reduce(~0) { checksum, byte in
-            (0..<8).reduce(checksum ^ UInt32(byte)) { value, _ in shifted(value) }
-        }
+        ~bytes.reduce(~0) { checksum, byte in (0..<8).reduce(checksum ^ UInt32(byte)) { value, _ in shifted(value) } }
     }
 
     /// Returns the checksum of `count` zero bytes in logarithmic time.
@@ -35,7 +33,5 @@ enum CRC32 {
         return sum
     }
 
-    private static func shifted(_ value: UInt32) -> UInt32 {
-        value & 1 == 1 ? value >> 1 ^ polynomial : value >> 1
-    }
+    private static func shifted(_ value: UInt32) -> UInt32 { value & 1 == 1 ? value >> 1 ^ polynomial : value >> 1 }
 }

@@ -68,9 +68,7 @@ enum Gzip {
         bits.write(code: one.code, length: one.length)  // distance 1
     }
 
-    private static func littleEndian(_ value: some FixedWidthInteger) -> [UInt8] {
-        withUnsafeBytes(of: value.littleEndian) { Array($0) }
-    }
+    private static func littleEndian(_ value: some FixedWidthInteger) -> [UInt8] { withUnsafeBytes(of: value.littleEndian) { Array($0) } }
 }
 
 /// Packs bits into bytes as deflate does, the lowest bit first.
@@ -81,14 +79,10 @@ private struct BitWriter {
     var isAligned: Bool { used % 8 == 0 }
 
     /// Writes a number, lowest bit first.
-    mutating func write(number: Int, bits: Int) {
-        for index in 0..<bits { write(bit: number >> index & 1) }
-    }
+    mutating func write(number: Int, bits: Int) { for index in 0..<bits { write(bit: number >> index & 1) } }
 
     /// Writes a Huffman code, highest bit first.
-    mutating func write(code: Int, length: Int) {
-        for index in (0..<length).reversed() { write(bit: code >> index & 1) }
-    }
+    mutating func write(code: Int, length: Int) { for index in (0..<length).reversed() { write(bit: code >> index & 1) } }
 
     /// Removes and returns the bytes so far; zero bits fill up the last one.
     mutating func flush() -> [UInt8] {

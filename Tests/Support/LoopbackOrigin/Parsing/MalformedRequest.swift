@@ -3,9 +3,7 @@ struct MalformedRequest: Error {
     let status: Int
     let reason: String
 
-    init(_ reason: String) {
-        self.init(400, reason)
-    }
+    init(_ reason: String) { self.init(400, reason) }
 
     init(_ status: Int, _ reason: String) {
         self.status = status

@@ -58,9 +58,7 @@ struct RequestHead {
     }
 
     /// Whether the client waits for `100 Continue` before it sends the body.
-    var expectsContinue: Bool {
-        headers["Expect"] != nil && minorVersion == 1
-    }
+    var expectsContinue: Bool { headers["Expect"] != nil && minorVersion == 1 }
 
     /// Parses a field line; `nil` for the empty line.
     static func field(_ line: ArraySlice<UInt8>) throws(MalformedRequest) -> LoopbackOrigin.Headers.Field? {
@@ -89,8 +87,7 @@ struct RequestHead {
         switch version {
         case "HTTP/1.1": return 1
         case "HTTP/1.0": return 0
-        default:
-            throw version.hasPrefix("HTTP/") ? MalformedRequest(505, "only HTTP/1 is supported") : MalformedRequest("not HTTP")
+        default: throw version.hasPrefix("HTTP/") ? MalformedRequest(505, "only HTTP/1 is supported") : MalformedRequest("not HTTP")
         }
     }
 

@@ -30,13 +30,9 @@ struct RequestParser {
     private var draft: ParsedRequest?
     private var trailerBytes = 0
 
-    init(limits: LoopbackOrigin.Limits) {
-        self.limits = limits
-    }
+    init(limits: LoopbackOrigin.Limits) { self.limits = limits }
 
-    mutating func append(_ bytes: some Collection<UInt8>) {
-        queue.append(bytes)
-    }
+    mutating func append(_ bytes: some Collection<UInt8>) { queue.append(bytes) }
 
     /// Returns the next complete output; `nil` until more bytes arrive.
     ///

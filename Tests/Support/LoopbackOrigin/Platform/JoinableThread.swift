@@ -55,9 +55,7 @@ struct JoinableThread: Sendable {
     private final class Work: Sendable {
         let body: @Sendable () -> Void
 
-        init(_ body: @escaping @Sendable () -> Void) {
-            self.body = body
-        }
+        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
 
         static func run(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
             guard let argument else { return nil }

@@ -43,9 +43,7 @@ struct Socket: Sendable {
     }
 
     /// Starts queueing connections.
-    func startListening() throws(LoopbackOrigin.Failure) {
-        guard listen(descriptor, 4096) == 0 else { throw .system("listen", errno) }
-    }
+    func startListening() throws(LoopbackOrigin.Failure) { guard listen(descriptor, 4096) == 0 else { throw .system("listen", errno) } }
 
     /// The port of the socket.
     var localPort: UInt16 {
@@ -60,9 +58,7 @@ struct Socket: Sendable {
     /// Accepts the next connection from the queue.
     func acceptConnection() -> Acceptance {
         let accepted = accept(descriptor, nil, nil)
-        guard accepted >= 0 else {
-            return errno == EMFILE || errno == ENFILE ? .exhausted : .noConnection
-        }
+        guard accepted >= 0 else { return errno == EMFILE || errno == ENFILE ? .exhausted : .noConnection }
         let connection = Socket(descriptor: accepted)
         connection.prepare()
         // Otherwise Nagle's algorithm would gather a drip of single bytes into one packet.
@@ -90,9 +86,7 @@ struct Socket: Sendable {
     }
 
     /// Closes the sending side; the socket can still read.
-    func finishSending() {
-        _ = shutdown(descriptor, Int32(SHUT_WR))
-    }
+    func finishSending() { _ = shutdown(descriptor, Int32(SHUT_WR)) }
 
     /// Stops accepting and closes, even if a child process that is being started still holds a copy of the descriptor.
     func stopListening() {
@@ -150,7 +144,5 @@ extension Socket {
         return address
     }
 
-    private static func isTemporary(_ code: Int32) -> Bool {
-        code == EAGAIN || code == EWOULDBLOCK || code == EINTR
-    }
+    private static func isTemporary(_ code: Int32) -> Bool { code == EAGAIN || code == EWOULDBLOCK || code == EINTR }
 }

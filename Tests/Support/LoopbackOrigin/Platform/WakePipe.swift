@@ -34,11 +34,7 @@ struct WakePipe: Sendable {
         while read(readingEnd, &bytes, bytes.count) == bytes.count {}
     }
 
-    func close() {
-        for end in [readingEnd, writingEnd] { closeDescriptor(end) }
-    }
+    func close() { for end in [readingEnd, writingEnd] { closeDescriptor(end) } }
 }
 
-private func closeDescriptor(_ descriptor: Int32) {
-    _ = close(descriptor)
-}
+private func closeDescriptor(_ descriptor: Int32) { _ = close(descriptor) }

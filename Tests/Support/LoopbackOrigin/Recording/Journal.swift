@@ -21,9 +21,7 @@ final class Journal: Sendable {
 
     init(limit: Int = .max) { self.limit = limit }
 
-    var snapshot: (record: LoopbackOrigin.Record, version: Int) {
-        state.withLock { ($0.record, $0.version) }
-    }
+    var snapshot: (record: LoopbackOrigin.Record, version: Int) { state.withLock { ($0.record, $0.version) } }
 
     /// Counts a new connection, and returns its number.
     func connectionOpened() -> Int {
@@ -34,9 +32,7 @@ final class Journal: Sendable {
         }
     }
 
-    func connectionClosed() {
-        change { $0.record.openConnections -= 1 }
-    }
+    func connectionClosed() { change { $0.record.openConnections -= 1 } }
 
     /// Records a complete request, and returns it with its number.
     func requestArrived(_ parsed: ParsedRequest, on connection: Int) -> LoopbackOrigin.Request {
@@ -77,9 +73,7 @@ final class Journal: Sendable {
     }
 
     /// Wakes every waiter without a change, because a deadline may have passed.
-    func nudge() {
-        change { _ in }
-    }
+    func nudge() { change { _ in } }
 
     /// Ends all current and future waits.
     func close() {

@@ -11,9 +11,7 @@ extension LoopbackOrigin {
     public var requests: [RecordedRequest] { record.requests }
 
     /// Returns the recorded requests to a path, with any query.
-    public func requests(to path: String) -> [RecordedRequest] {
-        record.requests(to: path)
-    }
+    public func requests(to path: String) -> [RecordedRequest] { record.requests(to: path) }
 
     /// The number of open connections.
     public var openConnections: Int { record.openConnections }
@@ -22,9 +20,7 @@ extension LoopbackOrigin {
     public var acceptedConnections: Int { record.acceptedConnections }
 
     /// Forgets the recorded requests; their numbers and the connection counters continue.
-    public func forget() {
-        service.journal.forget()
-    }
+    public func forget() { service.journal.forget() }
 
     /// Waits until a number of requests have arrived, including earlier ones.
     ///
@@ -75,9 +71,7 @@ extension LoopbackOrigin {
     /// ```
     ///
     /// - Parameter hook: Runs on the origin's own thread and must not block.
-    public func onExchange(_ hook: @escaping @Sendable (RecordedRequest) -> Void) {
-        service.setHook(hook)
-    }
+    public func onExchange(_ hook: @escaping @Sendable (RecordedRequest) -> Void) { service.setHook(hook) }
 }
 
 extension LoopbackOrigin.Failure {

@@ -11,8 +11,6 @@ extension LoopbackOrigin {
         public internal(set) var acceptedConnections = 0
 
         /// Returns the requests to a path, with any query.
-        public func requests(to path: String) -> [RecordedRequest] {
-            requests.filter { $0.path == path }
-        }
+        public func requests(to path: String) -> [RecordedRequest] { requests.filter { $0.path == path } }
     }
 }

@@ -30,20 +30,14 @@ extension LoopbackOrigin {
     }
 
     /// Removes the route of a method and a path pattern.
-    public func off(_ method: Method, _ pattern: String) {
-        service.routes.set(method, RoutePattern(pattern), nil)
-    }
+    public func off(_ method: Method, _ pattern: String) { service.routes.set(method, RoutePattern(pattern), nil) }
 
     private final class ResponseSequence: Sendable {
         /// Guards the remaining responses; the last one stays.
         private let waiting: Lock<[Response]>
 
-        init(_ responses: [Response]) {
-            waiting = Lock(responses.reversed())
-        }
+        init(_ responses: [Response]) { waiting = Lock(responses.reversed()) }
 
-        func next() -> Response? {
-            waiting.withLock { $0.count > 1 ? $0.removeLast() : $0.last }
-        }
+        func next() -> Response? { waiting.withLock { $0.count > 1 ? $0.removeLast() : $0.last } }
     }
 }

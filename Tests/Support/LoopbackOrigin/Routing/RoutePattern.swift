@@ -36,9 +36,7 @@ struct RoutePattern: Hashable {
     }
 
     /// Returns whether this pattern takes precedence over another one: words over parameters, and parameters over the rest.
-    func isMoreSpecific(than other: RoutePattern) -> Bool {
-        other.weights.lexicographicallyPrecedes(weights)
-    }
+    func isMoreSpecific(than other: RoutePattern) -> Bool { other.weights.lexicographicallyPrecedes(weights) }
 
     private var weights: [Int] {
         segments.map { segment in

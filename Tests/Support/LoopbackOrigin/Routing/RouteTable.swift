@@ -12,9 +12,7 @@ final class RouteTable: Sendable {
     private let routes = Lock<[Route]>([])
     private let fallback: LoopbackOrigin.Handler
 
-    init(fallback: @escaping LoopbackOrigin.Handler) {
-        self.fallback = fallback
-    }
+    init(fallback: @escaping LoopbackOrigin.Handler) { self.fallback = fallback }
 
     /// Sets or removes the handler of a method and a pattern.
     func set(_ method: LoopbackOrigin.Method, _ pattern: RoutePattern, _ handler: LoopbackOrigin.Handler?) {

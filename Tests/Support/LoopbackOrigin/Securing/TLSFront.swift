@@ -205,9 +205,7 @@ extension TLSFront {
         private func exchange(_ connection: OpaquePointer?, _ server: Int32) {
             var buffer = [UInt8](repeating: 0, count: 65_536)
             while true {
-                var looks = [
-                    pollfd(fd: client, events: Int16(POLLIN), revents: 0), pollfd(fd: server, events: Int16(POLLIN), revents: 0),
-                ]
+                var looks = [pollfd(fd: client, events: Int16(POLLIN), revents: 0), pollfd(fd: server, events: Int16(POLLIN), revents: 0)]
                 let isPending = openSSL.pending(connection) > 0
                 if poll(&looks, 2, isPending ? 0 : -1) < 0, errno != EINTR { return }
                 if looks[1].revents != 0 {

@@ -89,9 +89,7 @@ extension Connection {
     }
 
     /// Closes the connection because the origin goes down or is stopped.
-    func cut(by closing: (Socket) -> Void) {
-        leave(.originLeft, by: closing)
-    }
+    func cut(by closing: (Socket) -> Void) { leave(.originLeft, by: closing) }
 }
 
 // MARK: Reading
@@ -169,8 +167,7 @@ extension Connection {
 
     private func take(_ step: AnswerPlan.Step) {
         switch step {
-        case .pause(let duration):
-            deadline = .now + duration
+        case .pause(let duration): deadline = .now + duration
         case .head(let bytes):
             noteStatus()
             outbound = (bytes[...], false)
@@ -178,8 +175,7 @@ extension Connection {
             noteStatus()
             outbound = (body.take(upTo: pace.bytes)[...], true)
             if body.count > 0 { exchange?.plan?.putBack(.body(body, pace: pace), after: pace.pause) }
-        case .end(let end):
-            finish(end)
+        case .end(let end): finish(end)
         }
     }
 
@@ -196,8 +192,7 @@ extension Connection {
                 outbound.bytes = outbound.bytes.dropFirst(count)
                 noteProgress()
                 if outbound.isBody { exchange?.record.bodyBytesSent += count }
-            case .wouldBlock:
-                return false
+            case .wouldBlock: return false
             case .ended:
                 leave(.clientLeft)
                 return false

@@ -41,14 +41,10 @@ final class Mailbox: TaskExecutor {
     /// Guards the letters. The pipe is written outside the lock, because its reader would otherwise wake only to wait for the lock.
     private let state = Lock(State())
 
-    init() throws(LoopbackOrigin.Failure) {
-        pipe = try WakePipe()
-    }
+    init() throws(LoopbackOrigin.Failure) { pipe = try WakePipe() }
 
     // Every poster retains the mailbox, so no write follows the close.
-    deinit {
-        pipe.close()
-    }
+    deinit { pipe.close() }
 
     /// The descriptor that becomes readable when a letter arrives.
     var descriptor: Int32 { pipe.readingEnd }
@@ -90,11 +86,7 @@ final class Mailbox: TaskExecutor {
         if !post(.job(job)) { runElsewhere(job) }
     }
 
-    func run(_ job: UnownedJob) {
-        job.runSynchronously(on: asUnownedTaskExecutor())
-    }
+    func run(_ job: UnownedJob) { job.runSynchronously(on: asUnownedTaskExecutor()) }
 
-    func runElsewhere(_ job: UnownedJob) {
-        DispatchQueue.global().async { self.run(job) }
-    }
+    func runElsewhere(_ job: UnownedJob) { DispatchQueue.global().async { self.run(job) } }
 }

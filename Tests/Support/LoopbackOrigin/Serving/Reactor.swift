@@ -113,8 +113,7 @@ extension Reactor {
         for letter in mailbox.empty() {
             switch letter {
             case .job(let job): mailbox.run(job)
-            case .answer(let response, let number, let connection):
-                serve(connection) { $0.answered(response, number: number) }
+            case .answer(let response, let number, let connection): serve(connection) { $0.answered(response, number: number) }
             case .nudge(let moment): nudges.append(moment)
             case .goDown(let reply):
                 goDown()
@@ -159,7 +158,5 @@ extension Reactor {
         }
     }
 
-    private func cutConnections(by closing: (Socket) -> Void) {
-        for number in connections.keys { serve(number) { $0.cut(by: closing) } }
-    }
+    private func cutConnections(by closing: (Socket) -> Void) { for number in connections.keys { serve(number) { $0.cut(by: closing) } } }
 }

@@ -14,9 +14,7 @@ final class Service: Sendable {
         journal = Journal(limit: limits.records)
     }
 
-    func setHook(_ hook: @escaping @Sendable (LoopbackOrigin.RecordedRequest) -> Void) {
-        self.hook.withLock { $0 = hook }
-    }
+    func setHook(_ hook: @escaping @Sendable (LoopbackOrigin.RecordedRequest) -> Void) { self.hook.withLock { $0 = hook } }
 
     func exchangeEnded(_ exchange: LoopbackOrigin.RecordedRequest) {
         journal.exchangeEnded(exchange)
