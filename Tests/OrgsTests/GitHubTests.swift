@@ -106,7 +106,8 @@ struct GitHubTests {
     @Test func `requests to a busy server are retried with growing delays`()
         async throws
     {
-        let transport = MemoryTransport(inTurn: .status(503), .status(503), .json(Self.ada))
+        let transport = MemoryTransport(
+            inTurn: .status(503), .status(503), .json(Self.ada))
         let repository = app(over: transport)
         async let user = repository.users["ada"].requireData()
         for bound in [Duration.milliseconds(200), .milliseconds(400)] {
@@ -137,7 +138,9 @@ struct GitHubTests {
 
     @Test func `an expired token is refreshed without an error`() async throws {
         let transport = MemoryTransport { request in
-            if request.url.path() == "/token" { return .json(#"{"accessToken": "new"}"#) }
+            if request.url.path() == "/token" {
+                return .json(#"{"accessToken": "new"}"#)
+            }
             return request.fields["Authorization"] == "Bearer new"
                 ? .json(Self.ada) : .status(401)
         }
@@ -153,4 +156,6 @@ struct GitHubTests {
     }
 }
 
-struct Token: BearerToken, Codable { var accessToken: String }
+struct Token: BearerToken, Codable {
+    var accessToken: String
+}

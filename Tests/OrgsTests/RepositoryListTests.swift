@@ -11,7 +11,9 @@ struct RepositoryListTests {
     let origin = ScriptedPaginationFetcher<String, Repository>()
     let list: PaginationStoreFlowable<String, Repository>
 
-    init() { list = GitHubRepository.scripted(repositories: origin).repositories["swiftlang"] }
+    init() {
+        list = GitHubRepository.scripted(repositories: origin).repositories["swiftlang"]
+    }
 
     @Test func `pages load in order to the end of the list`() async throws {
         origin.enqueue(.page([.swift], nextKey: "2"), .page([.docc], nextKey: "3"), .page([.syntax]))
@@ -33,7 +35,8 @@ struct RepositoryListTests {
         try await screen.next { $0.isCompleted }
 
         #expect(await list.requestNextData() == .failed(Offline()))
-        let failed = LoadingState<[Repository]>.completed(content: [.swift], next: .error(rawError: Offline()), prev: .none)
+        let failed = LoadingState<[Repository]>.completed(
+            content: [.swift], next: .error(rawError: Offline()), prev: .none)
         try await screen.next { $0 == failed }
         #expect(await list.requestNextData() == .loaded)
         try await screen.next { $0 == .completed([.swift, .docc]) }

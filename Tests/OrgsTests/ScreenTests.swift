@@ -12,7 +12,9 @@ struct ScreenTests {
     @Test func `a screen returns after its content is saved`() async throws {
         let directory = temporaryURL()
         let origin = ScriptedFetcher<String, User> { .success(User(id: 1, login: $0.param, name: nil, company: nil, followers: 0)) }
-        func start() -> GitHubRepository { GitHubRepository.scripted(users: origin, directory: directory) }
+        func start() -> GitHubRepository {
+            GitHubRepository.scripted(users: origin, directory: directory)
+        }
         let screens = Screens(repository: start(), terminal: Terminal(isPlain: true))
         for number in 1...20 {
             #expect(try await screens.user("user\(number)"))

@@ -139,7 +139,9 @@ final class StarsTests {
         if place == "repositories" {
             let files = try FileManager.default.contentsOfDirectory(at: path, includingPropertiesForKeys: nil)
             #expect(files.contains { $0.pathExtension == "record" })
-            for file in files where file.pathExtension == "record" { try Data("garbage".utf8).write(to: file) }
+            for file in files where file.pathExtension == "record" {
+                try Data("garbage".utf8).write(to: file)
+            }
         } else {
             try? FileManager.default.removeItem(at: path)
             try Data(repeating: 0x41, count: 1_000).write(to: path)

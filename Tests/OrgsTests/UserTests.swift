@@ -13,7 +13,9 @@ struct UserTests {
     let origin = ScriptedFetcher<String, User>()
     let users: Store<String, User>
 
-    init() { users = GitHubRepository.scripted(users: origin, time: time).users }
+    init() {
+        users = GitHubRepository.scripted(users: origin, time: time).users
+    }
 
     @Test func `the first load shows progress and then the user`() async throws {
         origin.hold()
@@ -70,7 +72,9 @@ struct UserTests {
 
     @Test func `stored content is shown at once after a restart and revalidated in the background`() async throws {
         let directory = temporaryURL()
-        func start() -> Store<String, User> { GitHubRepository.scripted(users: origin, directory: directory, time: time).users }
+        func start() -> Store<String, User> {
+            GitHubRepository.scripted(users: origin, directory: directory, time: time).users
+        }
         // An update is on the disk when it returns.
         await start()["ada"].update(.ada)
 

@@ -151,10 +151,10 @@ struct FileCrashTests {
 
     @Test(.enabled(if: canMountSmallDisks()))
     func `F6: a save to a read-only disk fails with its reason`() async throws {
-        let script = "mount -t tmpfs -o ro none '\(path)' && exec '\(program)' limited '\(path)' 4096"
+        let script = "mount -t tmpfs -o ro none '\(path)' && exec '\(program)' full '\(path)'"
         let child = try ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script])
         let failure = try #require(try await child.nextLine())
-        #expect(failure.hasPrefix("failed 100 fileSystem \(EROFS) creating \(path)/"))
+        #expect(failure.hasPrefix("failed 1000 fileSystem \(EROFS) creating \(path)/"))
         #expect(try await child.nextLine() == "loaded nothing")
     }
 
