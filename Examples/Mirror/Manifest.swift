@@ -63,7 +63,7 @@ struct Origin: FileTransfer {
     /// Resolves an address of the manifest (RFC 3986 §5.2), and returns its host and the route that requests it as it is.
     private func reach(_ address: String) throws -> (RemoteHost, Route) {
         guard !address.isEmpty, !address.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else { throw Self.invalid(address) }
-        // Escaped later, byte by byte. Foundation would escape existing escapes again beside a character that a URL cannot contain.
+        // The route escapes the address later, byte by byte. Foundation would escape existing escapes again if it has an illegal character.
         var reference = URIReference(address)
         // Both spellings of a dot are equal (RFC 3986 §6.2.2.2).
         reference.path = reference.path.replacing("%2e", with: ".").replacing("%2E", with: ".")

@@ -54,7 +54,7 @@ public struct TextStoreError: LocalizedError, Sendable, Equatable, CustomStringC
         case let error as TextStoreError: return message.contains(error.message) ? error.cause : "\(error)"
         case let error as TransportFailure: return message.contains(error.message) ? nil : "\(error)"
         case let error as StoreError where error.fileSystemErrno != nil || error.underlyingError == nil || error.isOfOtherVersion:
-            // The message of a failed operation of the disk ends with the system's reason, and one about a version states both.
+            // The message of a failed operation of the disk ends with the system's reason, and one about a version names both versions.
             return message.contains(error.message) ? nil : "StoreError.\(error.code.rawValue): \(error.message)"
         case let error?: return "\(error)"
         }

@@ -134,7 +134,7 @@ struct OutboxMachine: Sendable {
     /// The commands that this process must not deliver now, so that their lanes wait.
     var held: Set<UUID> = []
     var ready: ArraySlice<OutboxLane> = []
-    /// The earliest is first.
+    /// The lanes that wait for a time, the earliest first.
     var timers = Heap<LaneTimer>()
     var actions: [Action] = []
 

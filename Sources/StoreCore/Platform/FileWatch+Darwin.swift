@@ -22,7 +22,7 @@ final class SystemWatch: Sendable {
         let location: DispatchSource.FileSystemEvent = [.delete, .rename]
         let events = interest == .location ? location : location.union([.write, .extend, .attrib])
         let source = DispatchSource.makeFileSystemObjectSource(fileDescriptor: descriptor, eventMask: events, queue: .global())
-        // The handler retains its source until the watch ends, which cancels it.
+        // The handler retains its source until the end of the watch cancels the source.
         source.setEventHandler {
             // A removed file has no further events.
             if source.data.contains(.delete) { source.cancel() }

@@ -4,7 +4,7 @@ internal import Synchronization
 ///
 /// On Linux the slow path of `Mutex` is in a library without the sanitizer's instrumentation, so the sanitizer reports each contended mutex
 /// as a race. The acquiring load and the releasing store of `order` repeat what the mutex guarantees anyway. Use a plain `Mutex` when the
-/// toolchain's library is instrumented. PostgresCacher links to this file, because both targets use only the public API of StoreCore.
+/// toolchain's library is instrumented. PostgresCacher has a link to this file, because both targets use only the public API of StoreCore.
 struct VisibleMutex<Value: ~Copyable>: ~Copyable {
     private let mutex: Mutex<Value>
     private let order = Atomic<UInt8>(0)

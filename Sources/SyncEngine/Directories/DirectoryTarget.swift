@@ -335,7 +335,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             }
             try part.cleanUp()
             try session.places.verify()
-            // Last, because a download that fails here is repeated.
+            // Counts last: if an earlier step fails, the download is repeated and must not count twice.
             session.hasInstalled()
         } catch {
             // If the directory is missing, any error may occur; report the missing directory as the reason.

@@ -74,7 +74,7 @@ extension DirectoryTarget {
             stage: .safetyGate)
     }
 
-    /// Returns the space of a file on the disk, in whole blocks of the usual file systems: many small files need far more than their bytes.
+    /// Returns the space of a file on the disk, in whole blocks of the usual size. Many small files need far more than their bytes.
     private static func space(of byteCount: Int64?) -> Int64 { max(0, byteCount ?? 0).saturatingAdd(4_095) & ~4_095 }
 
     /// Whether replaced and removed files keep their space, because they get second names in a backup on the same disk.

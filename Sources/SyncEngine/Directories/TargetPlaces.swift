@@ -80,7 +80,7 @@ final class TargetPlaces: Sendable {
         {
             throw SyncError.denied(directory.path, underlyingError: error)
         }
-        // The files of a directory below the root have one failure, too, and those of other directories none.
+        // Below the root, all files of such a directory share one failure, and files of other directories do not fail.
         if let error, error.isDenial, let path, let place = deniedDirectory(of: path) {
             let denial = SyncError.denied(place, underlyingError: error)
             denials.withLock { $0[path.directory(path.parts.count - 1)] = denial }
@@ -88,7 +88,7 @@ final class TargetPlaces: Sendable {
         }
     }
 
-    /// Throws if the process may not change names in the directory of a path, as far as an earlier operation has shown.
+    /// Throws if an earlier operation has shown that the process may not change names in the directory of a path.
     func verifyAccess(to path: RelativePath) throws {
         if let denial = denials.withLock({ $0.isEmpty ? nil : $0[path.directory(path.parts.count - 1)] }) { throw denial }
     }

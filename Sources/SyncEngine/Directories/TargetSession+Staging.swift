@@ -91,7 +91,7 @@ extension TargetSession {
                         try update.part.cleanUp(in: places)
                         return nil
                     } catch {
-                        // Names a directory that the process may not change, for all of its files.
+                        // The failure names the directory if the process may not change it, because all of its files fail.
                         do { try places.verify(after: error, at: try? RelativePath(existing: key)) } catch {
                             return SyncRefusal(key, because: error)
                         }

@@ -44,7 +44,7 @@ final class TargetSession: Sendable {
         var moved: Set<PathKey> = []
         /// Whether a moved file has a new name that may not be on the disk yet.
         var hasUnflushedMoves = false
-        /// The number of planned downloads and moves that have not succeeded, such as those of a pass that downloads no contents.
+        /// The number of planned downloads and moves that have not succeeded. In a pass that downloads no contents, no download succeeds.
         var openCount = 0
         /// Whether the journal records everything that the pass has done as flushed.
         var isSettled = false
@@ -331,14 +331,14 @@ final class TargetSession: Sendable {
 
     /// Flushes everything that the pass has done and records it in the journal; a second call does nothing.
     ///
-    /// - Parameter isComplete: Whether the pass has no failure.
+    /// - Parameter isComplete: Whether the pass has ended without a failure.
     /// - Throws: `StoreError` if the disk fails; the journal then relies on no unflushed file.
     func settle(isComplete: Bool) async throws {
         guard !state.withLock({ $0.isSettled }) else { return }
         if isComplete {
             try forgetVanished()
-            // A pass over an empty list has recorded nothing, and one without downloads has not made the directory equal to the source, so
-            // the files that are here keep their protection.
+            // A pass over an empty list has recorded nothing, and a pass without downloads has not made the directory equal to the source.
+            // After both, the existing files keep their protection.
             let isEqual = state.withLock { state in
                 (state.journal.isRebuilding || state.journal.isBeginning) && !state.journal.records.isEmpty && state.openCount <= 0
             }

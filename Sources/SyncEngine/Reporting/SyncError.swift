@@ -22,7 +22,7 @@ public struct SyncError: LocalizedError, Sendable, CustomStringConvertible {
     public var underlyingError: (any Error)?
     /// Whether another attempt may succeed, although errors of this code normally persist.
     var isWorthRetrying = false
-    /// The file or directory that prevents the item, and perhaps others, which a report names only once; otherwise `nil`.
+    /// The file or directory that causes the failure, perhaps also that of other items; `nil` without one. A report names it only once.
     var place: PathKey?
 
     /// Creates an error.

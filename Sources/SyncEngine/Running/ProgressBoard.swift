@@ -11,7 +11,7 @@ final class ProgressBoard: Sendable {
         /// Whether a failure ends the pass.
         var mustStop = false
         var hasFailedFatally = false
-        /// The files and directories that the report names as the reason of a failure.
+        /// The files and directories that the report names as the cause of a failure.
         var failedPlaces: Set<PathKey> = []
         /// The order of publications, because two tasks may leave the lock in one order and publish in the other.
         var serial = 0

@@ -19,8 +19,8 @@ public import StoreCore
 /// The list is as old as the beginning of its request. A change that the store accepts after that, such as an update, a removal or a
 /// command that the origin has performed, is newer than the list. So is a change through a linked store, and one by another user of a
 /// shared cacher once it has arrived. The pass leaves such keys alone and lists them in ``SyncReport/leftOut`` if the list would have
-/// changed them; the next pass compares them. Complete items of the list do not replace content that a younger request has brought either,
-/// also one of a linked store, nor content that the origin has pushed.
+/// changed them; the next pass compares them. Complete items of the list do not replace content from a younger request either, including
+/// that of a linked store, nor content that the origin has pushed.
 ///
 /// A pass compares accepted content only. Pending mutations and commands are applied on top of it, and the temporary keys of entities that
 /// commands create are no local items.
@@ -144,7 +144,7 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
             switch change(of: download.item.key) {
             case nil: return true
             case .fetched: return !isComplete
-            // A linked store may show values of an item without content here.
+            // Without content here, the item has only values from linked stores.
             case .linked: return !isComplete || download.local == nil
             case .byUser, .elsewhere: return false
             }

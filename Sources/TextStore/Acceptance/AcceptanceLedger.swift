@@ -86,8 +86,8 @@ actor AcceptanceLedger {
         known?.statuses = []
         var state: State = ([:], 0, 0)
         do throws(TextStoreError) { state = try load(keepsUnreadable: true) } catch {
-            // A damaged file must not prevent acceptance, so it is replaced. An unreadable file may be intact and stays, and a file of
-            // another version is intact.
+            // A damaged file must not prevent acceptance, so it is replaced. An unreadable file may be intact, and a file of another
+            // version is, so both stay.
             if error.isOfOtherVersion, let cause = error.underlyingError as? StoreError { throw .saving(cause) }
             guard error.code == .damagedFile else { throw error }
         }

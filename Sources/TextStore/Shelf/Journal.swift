@@ -153,7 +153,7 @@ struct Journal: Sendable {
     }
 
     private mutating func save(_ content: [UInt8], isWhole: Bool) throws(TextStoreError) -> [TextStoreError] {
-        // Another build of the framework can read the copy, so it is never overwritten.
+        // Another version of the framework can read the copy, so it is never overwritten.
         if let refusal = copies.lazy.compactMap(\.refusal).first { throw .saving(refusal) }
         let entry = Entry(serial: serial + 1, content: content)
         var faults: [TextStoreError] = []

@@ -69,7 +69,7 @@ struct KeptValue<Value: Codable & Sendable>: Sendable {
 
     func file(_ number: Int) -> String { "\(name).\(number)" }
 
-    /// Checks that no copy is of another version: another build of the framework can read such a copy, so it is never overwritten.
+    /// Checks that no copy is of another version: another version of the framework can read such a copy, so it is never overwritten.
     private func checkVersions() throws(TextStoreError) {
         do throws(StoreError) {
             guard let folder = try DirectoryHandle(opening: directory) else { return }

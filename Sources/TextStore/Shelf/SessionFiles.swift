@@ -35,7 +35,7 @@ extension TextStoreError {
             underlyingError: error)
     }
 
-    /// Whether the file of the error is intact, and another build of the framework has written it.
+    /// Whether the file of the error is intact, and another version of the framework has written it.
     var isOfOtherVersion: Bool { (underlyingError as? StoreError)?.isOfOtherVersion == true }
 
     static func reading(_ error: StoreError) -> TextStoreError {

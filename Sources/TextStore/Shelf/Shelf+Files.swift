@@ -276,7 +276,7 @@ extension Shelf {
     /// Keeps files younger than an hour, because another process may be about to reference them.
     func sweep(evenYoung: Bool = false) {
         let files = pointer.files
-        // The records of a pointer that another version of the framework has written are unknown, so that none is unreferenced.
+        // Another version of the framework has written the pointer, so its records are unknown, and any record may be referenced.
         let removesRecords = !pointerJournal.isRefused
         do throws(StoreError) {
             guard var listing = try directory.list() else { return }

@@ -162,7 +162,7 @@ extension RemoteError: FailureAdvising {
     /// A request that was sent with an idempotency key may be repeated at any time, so its failure is permanent only if repeating it is of no
     /// use. The article on errors and retries has the table.
     public var failureKind: FailureKind {
-        // The closed scope of the credentials says nothing about the request, which a later host may send.
+        // The request itself has not failed: a host with new credentials may send it later.
         if code == .refreshFailed, (underlyingError as? StoreError)?.code == .closed { return .cancelled }
         if let changeKind { return changeKind }
         if stage == .cancelled { return .cancelled }

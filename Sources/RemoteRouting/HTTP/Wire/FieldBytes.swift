@@ -16,7 +16,7 @@ enum FieldBytes {
         }
     }
 
-    /// Whether the value of a response field contains an address, to which a request may go.
+    /// Whether the value of a response field contains the address of a later request.
     static func haveAddress(_ name: String) -> Bool {
         switch name.utf8.count {
         case 4: name.lowercased() == "link"
@@ -25,7 +25,7 @@ enum FieldBytes {
         }
     }
 
-    /// Returns bytes as the text of an address. Escapes each byte beyond ASCII if they are not UTF-8, so that a request has the same bytes.
+    /// Returns bytes as the text of an address. Escapes bytes outside ASCII if they are not UTF-8, so that a request has the same bytes.
     static func address(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
         if let text = String(validating: bytes, as: UTF8.self) { return text }
         return bytes.reduce(into: "") { text, byte in

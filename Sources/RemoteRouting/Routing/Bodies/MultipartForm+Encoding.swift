@@ -115,7 +115,7 @@ private final class PieceReader: Sendable {
 
     private let place: Lock<Place>
 
-    /// Creates a reader that has read nothing.
+    /// Creates a reader, and checks that no file has changed.
     ///
     /// - Throws: ``RouteFault/Code/changedFile`` if a file changed since the request was built. A file that grows later is sent up to its
     ///   announced length.

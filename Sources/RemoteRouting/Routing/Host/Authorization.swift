@@ -27,13 +27,13 @@ public struct Authorization: Sendable {
     /// Fetches the successor of a generation.
     let renew: @Sendable (_ generation: Int, RemoteHost) async throws -> Renewal
 
-    /// The successor of a rejected credential.
+    /// The result of renewing a rejected credential.
     enum Renewal: Sendable {
-        /// There is none.
+        /// The credential has no successor.
         case impossible
-        /// The result of a refresh.
+        /// A refresh has returned the successor.
         case refreshed
-        /// The credential of another process. It may be old, so the server may reject it as well.
+        /// Another process has saved the successor. It may be old, so the server may reject it as well.
         case taken
     }
 
@@ -89,7 +89,7 @@ public struct Authorization: Sendable {
     ///
     /// - Parameters:
     ///   - token: The initial token.
-    ///   - scope: A group that closes the token together with stores; see ``RefreshingTokens``.
+    ///   - scope: A group of stores. Closing it ends the use of the token; see ``RefreshingTokens``.
     ///   - onRefresh: Called with each new token, to save it.
     ///   - refresh: Fetches a successor of the current token, through the same host without credentials.
     public static func bearer<Token: BearerToken>(
@@ -124,7 +124,7 @@ public struct RefreshingTokens<Token: BearerToken>: Sendable {
     ///
     /// - Parameters:
     ///   - token: The initial token.
-    ///   - scope: A group that closes the token together with stores.
+    ///   - scope: A group of stores. Closing it ends the use of the token.
     ///   - onRefresh: Called with each new token, to save it.
     ///   - refresh: Fetches a successor of the current token, through the same host without credentials.
     public init(
@@ -155,7 +155,7 @@ public struct RefreshingTokens<Token: BearerToken>: Sendable {
     ///   - place: The shared place; each process has a cacher of its own. Tokens are secrets, so restrict access to the place.
     ///   - name: The name of the token in the place.
     ///   - leaseDuration: The time after which another process may refresh if this one has not finished; longer than a refresh takes.
-    ///   - scope: A group that closes the token together with stores.
+    ///   - scope: A group of stores. Closing it ends the use of the token.
     ///   - refresh: Fetches a successor of the current token, through the same host without credentials.
     public init(
         _ token: Token, keptIn place: some SharedCacher<String, Token>, as name: String = "token", leaseDuration: Duration = .seconds(180),

@@ -16,16 +16,16 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
 
     private enum Opening: Sendable { case needed, running, complete }
 
-    /// The number of sign-ins, and the last one that the place has. If they differ, the credential of the place may be another user's.
+    /// The number of sign-ins, and that of the last one saved in the place. If they differ, the place may have another user's credential.
     private let signIns = Lock((count: 0, kept: 0))
 
-    /// The running refreshes by generation; there are several after a replacement.
+    /// The running refreshes by generation. After a replacement, several may run.
     private let refreshes = Lock<[Int: Task<Void, Never>]>([:])
-    /// The number of running refreshes and calls of the place, which a call that closes the scope waits for.
+    /// The number of running refreshes and calls of the place. Closing the scope waits until it is zero.
     private let running = WatchedState(0)
-    /// The right to pass a new credential to the app, or to change the place.
+    /// The permit to pass a new credential to the app, or to change the place.
     private let saves: Permits
-    /// Whether the credential was removed from the place, which may belong to the next user since.
+    /// Whether the credential was removed. It is removed only once, because the place may contain the next user's credential by then.
     private let isRemoved = Lock(false)
 
     init(
@@ -44,7 +44,7 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
 
     var current: Credential { machine.read { $0.current } }
 
-    /// Whether the credential of a generation is that of another process, and no result of a refresh.
+    /// Whether the credential of a generation comes from another process instead of a refresh.
     func isTaken(_ generation: Int) -> Bool { machine.read { $0.isTaken(generation) } }
 
     /// Replaces the credential in this process only, and returns the number of the sign-in.
@@ -64,7 +64,7 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
         let generation = machine.read { $0.generation }
         // A refresh for the former user must not save its result over this credential.
         cancelRefreshes(before: generation)
-        // A task of its own, because a sign-in that is canceled now has replaced the credential already.
+        // A task of its own, because the credential is already replaced, even if the sign-in is canceled now.
         try await Task { [self] in
             try await counted {
                 let permit = try await saves.take()
@@ -123,7 +123,7 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
     /// Starts a refresh in a task of its own, because all waiters share it.
     private func begin(_ refresh: @escaping Refresh, of old: Credential, _ generation: Int, at host: RemoteHost) {
         refreshes.withLock { tasks in
-            // Refused if the refresh was dropped meanwhile: only the tasks in this list are canceled.
+            // Starts no refresh that was dropped meanwhile, because only the tasks in this list are canceled.
             guard machine.read({ $0.awaits(generation) }) else { return }
             tasks[generation] = Task { [self] in
                 await counted {
@@ -150,7 +150,7 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
         } catch {
             result = .failure(error)
         }
-        // Only a call that has dropped the refresh cancels its task. Such a call may wait until nothing more is saved.
+        // The task is canceled only by a call that has dropped the refresh. That call may wait for the end of all saves.
         guard let permit = try? await saves.take() else { return }
         defer { permit.release() }
         // Saves the token before any request uses it, unless the user signed in meanwhile: the old token must not replace the new one.
@@ -180,13 +180,13 @@ extension CredentialKeeper: CacheScopeMember {
             machine.dropRefresh()
             return machine.generation
         }
-        // Not the refresh that a request with the credential may have begun since: nothing has dropped it.
+        // Keeps a refresh that a request has begun since, because nothing has dropped it.
         cancelRefreshes(before: generation)
     }
 
     /// Waits until no result of a dropped refresh is being saved.
     ///
-    /// The credential stays: it is no cached content, and requests go on.
+    /// The credential stays, because it is not cached content and requests continue.
     func clear() async throws { try await waitUntilSaved() }
 
     func waitUntilSaved() async throws { try await saves.take().release() }
@@ -208,7 +208,7 @@ extension CredentialKeeper: CacheScopeMember {
 
     private func shut() {
         machine.update { $0.close(StoreError.closedCredential) }
-        // The requests that wait for the first read of the place fail at once.
+        // Requests that wait for the first read of the place now fail at once.
         opening.update { $0 = .complete }
         cancelRefreshes()
     }
@@ -242,7 +242,7 @@ extension CredentialKeeper: CacheScopeMember {
         try await ended.wait { $0 }.get()
     }
 
-    /// Does work that a call that closes the scope waits for, unless the work itself makes the call.
+    /// Does work that closing the scope waits for, unless the work itself closes it.
     private func counted<Value: Sendable>(_ body: () async throws -> Value) async rethrows -> Value {
         let work = WorkScope(running)
         defer { work.end() }

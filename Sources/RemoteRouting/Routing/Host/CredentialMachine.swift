@@ -107,7 +107,7 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
         refreshEnded(.failure(CancellationError()), of: generation, passes: true)
     }
 
-    /// Ends the use of the credential for good, with the error of each later request.
+    /// Ends the use of the credential for good. Each later request fails with the error.
     mutating func close(_ error: any Error) {
         isClosed = true
         lapse = nil

@@ -8,7 +8,7 @@ struct CredentialPlace<Credential: Sendable>: Sendable {
     let leaseDuration: Duration
     /// Whether two credentials are the same for the server.
     let isSame: @Sendable (Credential, Credential) -> Bool
-    /// The right to change the place, so that a call that drops a refresh can wait for its save.
+    /// The permit to change the place. A call that drops a refresh takes it to wait for a running save.
     let saves = Permits(1)
 
     /// Returns the kept credential; `nil` if the place has none.
@@ -66,7 +66,7 @@ struct CredentialPlace<Credential: Sendable>: Sendable {
             throw error
         }
         do {
-            // Refused if the refresh was dropped, which cancels the task.
+            // Throws if the refresh was dropped, because dropping it cancels the task.
             let permit = try await saves.take()
             defer { permit.release() }
             switch try await cacher.save(CacheRecord(content: new, fetchedAt: time.date), param: name, over: base) {

@@ -20,8 +20,8 @@ extension RouteCall {
         return response
     }
 
-    /// Whether the response is less than the content of a request without a range. Some APIs use 206 with units of their own, or to confirm
-    /// a part of an upload.
+    /// Whether the response has only a part of the content, although the request had no range. Some APIs use 206 with units of their own,
+    /// or to confirm a part of an upload.
     private func isUnrequestedPart(_ status: Int, _ fields: HTTPFields) -> Bool {
         guard status == 206, sentRequest.fields["Range"] == nil else { return false }
         guard let range = ContentRange(fields["Content-Range"]), let last = range.last, let total = range.total else { return true }

@@ -251,7 +251,7 @@ final class RouteCall: Sendable {
 
     @inline(never)
     private func attempt(authorizedBy authorization: Authorization) async throws -> HTTPResponse {
-        // The credential of another process may be rejected as well, and is then renewed once. The result of a refresh is tried once.
+        // If the server also rejects the credential of another process, it is refreshed once. The result of a refresh is tried once.
         var (renewals, mayRenew) = (0, true)
         while true {
             var request = self.request

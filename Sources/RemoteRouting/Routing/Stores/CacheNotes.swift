@@ -82,8 +82,8 @@ extension Validator {
 }
 
 extension CachedExchange {
-    /// The names, in lower case, of the request fields that `Vary` nominates, and `*` for any field; without codings, because bodies are
-    /// decoded. `nil` if there are too many.
+    /// The lower-case names of the request fields that `Vary` nominates, with `*` for any field; `nil` if there are too many. Omits
+    /// `Accept-Encoding`, because bodies are decoded.
     private var variedNames: Set<String>? {
         let lines = response.values(of: "Vary") + redirects.flatMap(\.vary)
         guard lines.byteCount <= CacheNotes.textLimit else { return nil }
@@ -121,7 +121,7 @@ extension CachedExchange {
 }
 
 extension HTTPFields {
-    /// The fields of a request as one text, without those that a store, a stream or a transport adds to a request of the same content.
+    /// The fields of a request as one text, without those that a store, a stream or a transport adds to a request for the same content.
     fileprivate var allSelecting: String {
         let others: Set<String> = [
             "if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range", "cache-control", "accept-encoding",

@@ -56,7 +56,7 @@ public struct RouteFetcher<Param: Hashable & Sendable, Content: Sendable>: Reval
     private func response(_ param: Param, _ validator: Validator?) async throws -> OriginResponse<Content> {
         switch try await exchange.send(route(param), revalidating: validator) {
         case .modified(let response):
-            // A 206 with a range of bytes is the whole, because any other was refused.
+            // A 206 with a range of bytes has the whole content, because any other was refused.
             let isPart = response.status == 206 && ContentRange(response.fields["Content-Range"]) == nil
             return OriginResponse(
                 .modified(response.value, Freshness(of: response), Validator(of: response)),

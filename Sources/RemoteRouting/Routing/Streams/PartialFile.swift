@@ -41,7 +41,7 @@ final class PartialFile: Sendable {
 
     private static func open(_ name: String, in folder: DirectoryHandle) throws(StoreError) -> WritableFile {
         while true {
-            // Without a lock, another download has renamed the file to its target between opening and locking.
+            // No lock means that another download has renamed the file to its target between opening and locking.
             guard let file = try FileLock(name, in: folder, patience: .zero).take() else { continue }
             if try file.status().linkCount <= 1 { return file }
             // The file has another hard link, such as a backup. Writing in place would change the backup too.

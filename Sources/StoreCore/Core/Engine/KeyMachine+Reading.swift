@@ -248,7 +248,7 @@ extension KeyMachine {
         }
     }
 
-    // MARK: Answers
+    // MARK: Results
 
     /// Resumes each caller for which `choose` returns a result.
     mutating func resumeCallers(_ transition: inout Transition, _ choose: (CallerNeed) -> CallerResult<Content>?) {

@@ -101,7 +101,7 @@ struct LiveKey {
         return callerGroup.reply
     }
 
-    /// A caller of a temporary key. Its reply is `nil` if it has its result and only keeps the key live.
+    /// A caller of a temporary key; `reply` is `nil` if the caller has its result and only keeps the key live.
     typealias MovedCaller = (id: CallerID, need: CallerNeed, reply: SharedResult<CallerResult<BoxedContent>>?, isCallerGroup: Bool)
 
     /// Ends the work for this key, because another one has replaced it, and removes the callers that the other key can serve.

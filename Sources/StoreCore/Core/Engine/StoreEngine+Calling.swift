@@ -52,7 +52,7 @@ extension StoreEngine {
         } ?? .answered(.failure(StoreError.closedStore))
     }
 
-    /// A result at once, or a reply to wait for.
+    /// A result, or a shared result to wait for.
     enum Asked: Sendable {
         case answered(CallerResult<BoxedContent>)
         case waiting(SharedResult<CallerResult<BoxedContent>>)

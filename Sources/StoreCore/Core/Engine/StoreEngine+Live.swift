@@ -61,7 +61,7 @@ extension StoreEngine {
         return goesOn
     }
 
-    /// Notes a pushed value for the watches: it is younger than each of them, although its connection may be older.
+    /// Notes a pushed value in all watches. It is younger than each of them, even if its connection is older.
     private func notePush(_ value: LiveValue<BoxedContent>, _ ticket: Ticket, to key: Cell<Key>, _ state: inout EngineState) {
         guard key.value.machine.origin.stream?.ticket == ticket else { return }
         if case .current = value { return }

@@ -6,9 +6,9 @@ package enum WatchedChange: Hashable, Sendable {
     case byUser
     /// Another user of a shared cacher has changed the key.
     case elsewhere
-    /// A request that began after the watch has brought the content.
+    /// A request that began after the watch has fetched the content.
     case fetched
-    /// A request of a linked store that began after the watch has brought values of the content.
+    /// A request of a linked store that began after the watch has fetched values of the content.
     case linked
 }
 
@@ -16,7 +16,7 @@ package enum WatchedChange: Hashable, Sendable {
 struct ChangedKeys: Sendable {
     /// The number of the last event before the watch.
     var start: UInt64
-    /// The moment of the watch, for the requests of linked stores.
+    /// The time at which the watch began, for comparisons with requests of linked stores.
     var stamp: Stamp
     /// Whether every key was changed, including those not in `byUser`.
     var all = false
@@ -55,7 +55,7 @@ extension EngineState {
         for id in Array(watches.keys) where watches[id].map({ $0.start < ticket.number }) ?? false { watches[id]?.fetched.insert(param) }
     }
 
-    /// A request of a linked store has brought values of a key.
+    /// Notes that a request of a linked store has fetched values of a key.
     @inline(never)
     fileprivate mutating func noteFetch(at stamp: Stamp, of param: BoxedKey) {
         for id in Array(watches.keys) where watches[id].map({ $0.stamp < stamp }) ?? false { watches[id]?.linked.insert(param) }
@@ -142,7 +142,7 @@ extension StoreEngine {
         }
     }
 
-    /// A request for linked content has brought the places with its stamp.
+    /// Notes that a request for linked content has fetched the places with its stamp.
     func noteFetch(of places: LinkedPlaces, at stamp: Stamp) {
         state.withLock { state in
             guard !state.watches.isEmpty else { return }
@@ -152,7 +152,7 @@ extension StoreEngine {
         }
     }
 
-    /// A request has brought the content of a key. Noted before the content is accepted.
+    /// Notes that a request has fetched the content of a key, before the content is accepted.
     func noteFetch(_ ticket: Ticket, of param: BoxedKey) {
         state.withLock { state in if !state.watches.isEmpty { state.noteFetch(ticket, of: state.resolve(param)) } }
     }
@@ -167,7 +167,7 @@ extension StoreEngine {
             guard state.mayReplace(param, byContent: content != nil, watch), let key = liveKey(param, &state, &effects) else { return nil }
             let isLinked = content != nil && state.watches[watch]?.change(of: param) == .linked
             let asked = take(key, &state, &effects) { key, transition -> Asked? in
-                // Values that only linked stores show keep no content away.
+                // Values that only linked stores show do not keep the item's first content away.
                 if isLinked, key.machine.book.held != nil { return nil }
                 let revision = key.machine.updated(content, &transition)
                 if let answer = key.machine.callerArrived(id, needing: .saved(revision), &transition) { return .answered(answer) }

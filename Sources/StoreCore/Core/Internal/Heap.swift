@@ -21,7 +21,7 @@ package struct Heap<Element: Comparable> {
 
     /// Removes the least element.
     ///
-    /// - Precondition: There is one.
+    /// - Precondition: The heap is not empty.
     @inlinable
     package mutating func removeFirst() {
         elements.swapAt(0, elements.count - 1)

@@ -80,7 +80,7 @@ private struct Sleepers {
     }
 
     private var waiting = WaiterList<Void>()
-    /// The earliest deadline is first. The entry of a canceled sleeper stays until it is first, or until such entries prevail.
+    /// The earliest deadline is first. The entry of a canceled sleeper stays until it is first, or until most entries are such.
     private var entries = Heap<Entry>()
     /// The instants of the alarms, the earliest last. An alarm cannot be canceled, so it remains for later sleepers.
     private var alarms: [MonotonicInstant] = []

@@ -82,8 +82,8 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
     ///   - backup: Whether backups include the directory, on Apple's systems.
     ///   - sharing: The other users of the directory. A ``Store`` over a directory shared by processes shows their changes, and fetches a
     ///     missing key once for all of them.
-    ///   - onFault: Called for each damaged or unreadable file, once for records in the file format of another build of the framework, and
-    ///     for a failed sweep; runs on any thread.
+    ///   - onFault: Called for each damaged or unreadable file, for a failed sweep, and once if there are records in another version of the
+    ///     file format; runs on any thread.
     public convenience init(
         directory: URL, expiry: Expiry = .never, version: Int = 1, limit: Int = 256_000_000, durability: Durability = .crash,
         protection: FileProtection = .inherited, backup: FileBackup = .inherited, sharing: FileSharing = .none,
@@ -248,9 +248,9 @@ extension FileCacher {
         try decoder.decode(Param.self, from: Data(json))
     }
 
-    /// Returns whether a record has the format of this version, and reports the first one that has not.
+    /// Returns whether a record has this version of the file format, and reports the first record that does not.
     ///
-    /// A directory may be full of such records, so that one report for each would say the same thousands of times.
+    /// A directory may contain thousands of such records, and all reports would be the same.
     func isOfThisVersion(_ header: FileRecordFormat.Header, _ name: String, _ param: Param?) -> Bool {
         guard header.format != FileRecordFormat.version else { return true }
         let isFirst = state.withLock { state in

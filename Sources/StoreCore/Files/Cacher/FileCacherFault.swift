@@ -47,7 +47,7 @@ public struct FileCacherFault: Error, Sendable, CustomStringConvertible {
 
         /// The file's bytes were altered after they were written; the file was deleted.
         public static let damaged = Kind(rawValue: "damaged")
-        /// The file is intact, but its content cannot be decoded, or it has the file format of another build of the framework. It stays
+        /// The file is intact, but its content cannot be decoded, or it has another version of the file format. It stays
         /// until it is overwritten or evicted.
         public static let undecodable = Kind(rawValue: "undecodable")
         /// The file at a record's path is not a record of this key. The file stays, and a symbolic link is not followed.

@@ -116,7 +116,7 @@ enum FileRecordFormat {
 
     /// Reads the header and the key of a whole file, and checks the rest.
     ///
-    /// - Throws: ``Damage`` if any byte was altered. Of a record of another version, only the header and the key are known.
+    /// - Throws: ``Damage`` if any byte was altered. In a record of another version, only the header and the key are checked.
     static func readWhole(_ data: Data) throws(Damage) -> Header {
         let result = data.withUnsafeBytes { bytes in
             Result { () throws(Damage) in

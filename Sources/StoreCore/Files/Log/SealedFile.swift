@@ -82,7 +82,7 @@ package struct SealedFile: Sendable {
         } catch {
             guard error.code == .unreadableRecord else { throw error }
             guard let version = error.underlyingError as? OtherVersion else { return nil }
-            // The file belongs to a download, which can begin again. The user of an app could not move the file away.
+            // The file belongs to a download, which can begin again. The user of an app could not remove the file.
             try folder.remove(name)
             throw StoreError(version, of: folder.path(of: name), remedy: "it was removed; download again to start over")
         }
@@ -92,7 +92,7 @@ package struct SealedFile: Sendable {
     ///
     /// - Throws: ``StoreError/Code/unreadableRecord`` if the file has an intact header of another version.
     package func checkVersion(of name: String, in folder: DirectoryHandle) throws(StoreError) {
-        // A file that cannot be opened has no known version. The write that follows reports what prevents it.
+        // A file that cannot be opened has no known version. The following write reports the cause.
         guard let opened = try? OpenFile(reading: name, in: folder), let version = header.otherVersion(in: opened) else { return }
         throw StoreError(version, of: folder.path(of: name))
     }
@@ -219,7 +219,7 @@ struct FileHeader: Sendable {
 
 /// The cause of an error about a file that has an intact header of another version.
 ///
-/// Such a file is not damaged: another build of the framework has written it, and can read it.
+/// Such a file is not damaged: another version of the framework has written it, and can read it.
 package struct OtherVersion: Error, Hashable, CustomStringConvertible {
     /// The version of the file.
     let found: UInt32
@@ -235,8 +235,8 @@ extension StoreError {
     /// - Parameters:
     ///   - version: The version.
     ///   - path: The file's path.
-    ///   - noun: The kind of file in words; `nil` if its path tells it.
-    ///   - remedy: What to do about it; `nil` for a file that stays as it is.
+    ///   - noun: The kind of file in words; `nil` if its path shows the kind.
+    ///   - remedy: The remedy; `nil` for the usual one, if the file stays as it is.
     init(_ version: OtherVersion, of path: String, _ noun: String? = nil, remedy: String? = nil) {
         let subject = path.escapedForDisplay() + (noun.map { ", \($0)," } ?? "")
         let usual =
@@ -247,6 +247,6 @@ extension StoreError {
             underlyingError: version)
     }
 
-    /// Whether the file of the error is intact, and another build of the framework has written it.
+    /// Whether the file of the error is intact, and another version of the framework has written it.
     package var isOfOtherVersion: Bool { underlyingError is OtherVersion }
 }

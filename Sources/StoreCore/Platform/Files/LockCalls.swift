@@ -40,7 +40,7 @@ func waitForLock(
 
 /// A signal that one thread sends and another waits for, for a time on the monotonic clock.
 ///
-/// On Linux, a semaphore of Dispatch waits until a time on the wall clock: if that clock is set back, the wait takes as much longer.
+/// On Linux, a semaphore of Dispatch waits until a time on the wall clock: if that clock is set back, the wait becomes longer by as much.
 final class ThreadSignal: Sendable {
     private let reading: Int32
     private let writing: Int32

@@ -72,13 +72,13 @@ package final class WorkScope: CountedScope {
 
 /// A call of `close()`, possibly from inside the work that it ends.
 package enum ClosingCall {
-    /// The attempts and refreshes that this task belongs to: a delivery may cause a refresh.
+    /// The attempts and refreshes that this task belongs to. There may be several, because a delivery may cause a refresh.
     @TaskLocal package static var works: [any CountedScope] = []
 
     /// Runs the wait of a call.
     ///
     /// A fetcher, the `perform` of a command, or the refresh of a credential may find that the user is signed out, and close the scope. The
-    /// call cancels the work that it comes from, which must not end the wait.
+    /// call cancels the work that it comes from. That cancellation must not end the wait.
     package static func wait(_ body: @escaping @Sendable () async throws -> Void) async throws {
         let fetch: (any CountedScope)? = FetchScope.active
         let scopes = works + [fetch].compactMap { $0 }
