@@ -21,11 +21,13 @@ public func until(
     var rounds = 0
     while try await !holds() {
         rounds += 1
-        // Most conditions hold after a few task switches. For the others, sleeping leaves the threads to the tasks that they depend on.
-        if rounds < 256 {
+        let waited = ContinuousClock.now - start
+        // Most conditions hold after a few task switches. For the others, sleeping leaves the threads to the tasks that they depend on. The
+        // sleeps grow with the wait, because many tests wait at the same time.
+        if rounds < 64 {
             await Task.yield()
-        } else if ContinuousClock.now - start < patience {
-            try await Task.sleep(for: .milliseconds(1))
+        } else if waited < patience {
+            try await Task.sleep(for: min(max(waited / 8, .milliseconds(1)), .milliseconds(16)))
         } else {
             throw NeverHappened(description: "waited \(patience) until \(wish), without success (\(fileID):\(line))")
         }

@@ -50,7 +50,7 @@ struct HostileTrustTests {
         let host = try host(bench, at: server.port, over: transport)
         var successes = 0
         var unsent: [String] = []
-        for count in part(of: Array(stride(from: 0, through: 2500, by: 29)), each: 6) {
+        for count in part(of: Array(stride(from: 0, through: 2500, by: 29)), each: 11) {
             limit.withLock { $0 = count }
             do {
                 _ = try await host.data(for: Route(path: "/\(count)", method: .post, body: .data(Data("abc".utf8))))

@@ -339,7 +339,7 @@ struct TrustTests {
         }
     }
 
-    @Test(arguments: ReuseTests.unsafe, [0, 200, 1000, 5000])
+    @Test(arguments: ReuseTests.unsafe, part(of: [0, 200, 1000, 5000], each: 3))
     func `W2: over TLS, an unsafe request arrives at most once, whenever the server closes the connection`(
         _ form: ReuseTests.Form, _ microseconds: Int
     ) async throws {

@@ -11,7 +11,8 @@ import Trials
     .enabled(if: RealTransport.available.contains(.curl) && FrameServer.problem == nil, "libcurl, python3 or OpenSSL is missing"),
     .serialized, .timeLimit(.minutes(hangMinutes)))
 struct FloodTests {
-    private static let floods = ["empty data", "priority", "pings", "ping responses", "windows", "unknown types", "settings"]
+    private static let floods = part(
+        of: ["empty data", "priority", "pings", "ping responses", "windows", "unknown types", "settings"], each: 3)
 
     @Test(arguments: floods)
     func `W14: a flood of frames without content ends its connection, and delays no other exchange`(_ plan: String) async throws {
