@@ -41,7 +41,7 @@ struct DownloadDigestTests {
                 try write(bytes, offset, to: file)
                 content.replaceSubrange(offset..<min(content.count, offset + bytes.count), with: bytes)
             default:
-                let bytes = (0..<Int.random(in: 0..<5_000, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
+                let bytes = pseudorandomBytes(Int.random(in: 0..<5_000, using: &random), seed: content.count)
                 try write(bytes, content.count, to: file)
                 content += bytes
             }
