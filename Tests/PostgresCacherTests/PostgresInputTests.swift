@@ -12,15 +12,6 @@ struct PostgresInputTests {
 
     init() async throws { place = try await PostgresPlace() }
 
-    private func thrown(_ body: () async throws -> Void) async -> PostgresError? {
-        do {
-            try await body()
-            return nil
-        } catch {
-            return error as? PostgresError
-        }
-    }
-
     // MARK: Limits of a notice
 
     @Test(arguments: [3_497, 3_498, 3_499, 7_998, 8_001])

@@ -56,22 +56,17 @@ extension Task where Failure == any Error {
     public func value(
         of wish: String = "the task ends", within patience: Duration = hangLimit, fileID: String = #fileID, line: Int = #line
     ) async throws -> Success {
-        let ended = Ended<Success>()
-        Task<Void, Never> { ended.set(await result) }
+        let hasEnded = WatchedState(false)
+        Task<Void, Never> {
+            _ = await result
+            hasEnded.update { $0 = true }
+        }
         do {
-            try await until(wish, patience: patience, { ended.result != nil }, fileID: fileID, line: line)
+            try await until(wish, patience: patience, { hasEnded.current }, fileID: fileID, line: line)
         } catch {
             cancel()
             throw error
         }
         return try await value
     }
-}
-
-private final class Ended<Success: Sendable>: Sendable {
-    private let state = Lock<Result<Success, any Error>?>(nil)
-
-    var result: Result<Success, any Error>? { state.withLock { $0 } }
-
-    func set(_ result: Result<Success, any Error>) { state.withLock { $0 = result } }
 }

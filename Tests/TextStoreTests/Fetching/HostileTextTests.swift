@@ -22,8 +22,7 @@ struct HostileTextTests {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for worker in 0..<8 {
                 group.addTask {
-                    for place in stride(from: worker, to: numbers.count, by: 8) {
-                        let number = numbers[place]
+                    for number in stride(from: worker, to: numbers.count, by: 8).map({ numbers[$0] }) {
                         let file = RemoteFile(url: origin.url.appending(path: "\(number)"), limit: 10_000)
                         do {
                             let validator = number % 3 == 0 ? Validator(entityTag: "\"1\"") : nil

@@ -25,8 +25,7 @@ struct HostileResponseTests {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for worker in 0..<16 {
                 group.addTask {
-                    for place in stride(from: worker, to: numbers.count, by: 16) {
-                        let number = numbers[place]
+                    for number in stride(from: worker, to: numbers.count, by: 16).map({ numbers[$0] }) {
                         do {
                             let route = Route(path: "/\(number)", method: number % 7 == 0 ? .post : .get)
                             _ = try await host.data(for: route)

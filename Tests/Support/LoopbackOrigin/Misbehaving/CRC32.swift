@@ -1,8 +1,6 @@
 /// The checksum of gzip (RFC 1952, section 8).
 enum CRC32 {
     private static let polynomial: UInt32 = 0xEDB8_8320
-
-    /// The checksums of single bytes.
     private static let table: [UInt32] = (UInt32(0)..<256).map { (0..<8).reduce($0) { value, _ in shifted(value) } }
 
     static func checksum(_ bytes: [UInt8]) -> UInt32 {
