@@ -18,7 +18,7 @@ struct DownloadDigestTests {
         try bytes.withUnsafeBytes { try file.write($0, at: Int64(offset)) }
     }
 
-    @Test(arguments: part(of: seeds(40), each: 5))
+    @Test(arguments: part(of: seeds(40), each: 9))
     func `H11: a digest covers every byte of the file, in any order of writes`(seed: Int) throws {
         var random = SplitMix(seed: UInt64(seed))
         var content: [UInt8] = []

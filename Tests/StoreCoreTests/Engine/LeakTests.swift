@@ -13,7 +13,7 @@ struct LeakTests {
     }
 
     /// The cycles of each case: fewer than elsewhere by default, because there are many cases.
-    private static let cycles = isWholeRun || Cycles.isLongRun ? Cycles.count : 200
+    private static let cycles = isWholeRun || Cycles.isLongRun ? Cycles.count : 100
 
     private func perform(_ operation: Operation, _ store: Store<Int, Life>, _ counter: LifeCounter, _ round: Int) async throws {
         let handle = store[round % 7]

@@ -12,7 +12,7 @@ import Trials
 struct HostileResponseTests {
     /// `STOREHOUSE_SEEDS=20000` tests that many mutations after the truncations.
     @Test func `W1: a truncated or mutated response yields a response or a typed error`() async throws {
-        let numbers = Mutations.numbers(mutations: rounds(8_000, quick: 800))
+        let numbers = Mutations.numbers(mutations: rounds(8_000, quick: 400))
         let origin = try LoopbackOrigin { request in .verbatim(Data(Mutations.response(Int(request.path.dropFirst()) ?? 0))) }
         let transport = try RealTransport.curl.make()
         // The deadlines only detect hangs, because every response ends with its connection.
