@@ -44,7 +44,7 @@ struct SecretTests {
             host.limits.concurrentExchanges = 64
         }.logging(to: ExchangeLog(redactedQueryNames: ["session"]) { _ in })
         let host = inspector.attach(own, name: "leaky")
-        let count = rounds(10_000, quick: 1_000)
+        let count = rounds(10_000, quick: 300)
         for number in 0..<count {
             var route = Route(
                 path: "/things/\(number)", method: number % 3 == 0 ? .post : .get,

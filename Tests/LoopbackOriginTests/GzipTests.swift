@@ -10,9 +10,7 @@ struct GzipTests {
     func `a gzip bomb inflates to the stated number of zeros`(count: Int) throws {
         let bytes = try wireBytes(of: .gzipBomb(inflatingTo: count))
         #expect(bytes.count < 200 + count / 1000)
-        let inflated = try inflate(bytes)
-        #expect(inflated.count == count)
-        #expect(!inflated.contains { $0 != 0 })
+        #expect(try inflate(bytes) == Data(count: count))
     }
 
     @Test(arguments: [0, 1, 65_535, 65_536, 200_000])

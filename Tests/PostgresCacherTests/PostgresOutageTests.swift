@@ -8,15 +8,6 @@ import StoreCoreTesting
 /// Tests D8 and the errors of servers that refuse, each with a server of its own.
 @Suite(.enabled(if: PostgresServer.obstacle == nil, needsPostgres), .serialized)
 struct PostgresOutageTests {
-    private func thrown(_ body: () async throws -> Void) async -> PostgresError? {
-        do {
-            try await body()
-            return nil
-        } catch {
-            return error as? PostgresError
-        }
-    }
-
     // MARK: Without a server
 
     @Test func `without libpq the error names the library and how to install it`() throws {

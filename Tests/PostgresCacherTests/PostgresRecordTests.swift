@@ -101,7 +101,7 @@ struct PostgresRecordTests {
         let a = PostgresCacher<String, String>(database, table: place.table)
         let b = PostgresCacher<String, String>(try place.database(), table: place.table)
         let small = PostgresCacher<String, String>(database, table: place.table, limit: 1_000)
-        let length = isWholeRun || isLongRun ? 10_000_000 : 2_000_000
+        let length = isWholeRun || isLongRun ? 10_000_000 : 1_000_000
         let (key, content) = (String(repeating: "k", count: length), String(repeating: "c", count: length))
         let seen = Lock(0)
         let observation = b.observeChanges { change in if case .changed(key, _) = change { seen.withLock { $0 += 1 } } }

@@ -66,7 +66,7 @@ struct DiskFormatTests {
         }
     }
 
-    @Test(arguments: DiskFormat.all, seeds(40, quick: 8, sanitized: 8))
+    @Test(arguments: DiskFormat.all, seeds(40, quick: 4, sanitized: 4))
     func `F2, O14, S9, T4: random damage adds, changes and reorders no value`(format: DiskFormat, seed: UInt64) async throws {
         try await write(format, 1, 2, 3)
         let url = try file(format), whole = try Data(contentsOf: url)

@@ -57,7 +57,7 @@ struct OutboxInputTests {
         let contents = try bytes.withUnsafeBytes({ try LogFormat.outbox.read($0, from: 0) }).contents
         let entries = contents.compactMap { OutboxEntry(Data(bytes[$0])) }
         #expect(entries.count == ends.count)
-        let cuts = positions(0..<bytes.count + 1, every: 17, and: ends.flatMap { $0 - 1...$0 + 1 })
+        let cuts = positions(0..<bytes.count + 1, every: 41, and: ends.flatMap { $0 - 1...$0 + 1 })
         for (number, cut) in cuts.enumerated() {
             while next < ends.count, ends[next] <= cut {
                 expected.apply(entries[next], date: Date(timeIntervalSince1970: 1_000_000_000))
@@ -78,7 +78,7 @@ struct OutboxInputTests {
     @Test func `O14: a flipped bit in any entry costs at most its fact, is reported, and stops no other lane`() async throws {
         let (bytes, ends) = try history()
         // The header of the file and that of the first record are damaged at each byte.
-        let all = positions(bytes.indices, every: 17, and: Array(0..<64) + ends.flatMap { $0 - 1...$0 })
+        let all = positions(bytes.indices, every: 41, and: Array(0..<64) + ends.flatMap { $0 - 1...$0 })
         for (number, position) in all.enumerated() {
             var damaged = bytes
             damaged[position] ^= 1 << UInt8(position % 8)

@@ -55,7 +55,7 @@ struct OutboxModelTests {
 
     @Test(arguments: settings)
     func `O1-O14: long random histories keep the laws`(_ setting: Setting) async {
-        for seed in seeds(100 as UInt64, quick: 8) {
+        for seed in seeds(100 as UInt64, quick: 4) {
             var random = SplitMix(seed: seed)
             var world = OutboxWorld(setting.rules)
             var steps: [OutboxStep] = []

@@ -41,22 +41,18 @@ final class PostgresUser: Sendable {
     private let observation = Lock<ChangeObservation?>(nil)
 
     init(_ place: PostgresPlace, connections: Int = 4, timeout: Duration = .seconds(600)) throws {
-        let faults = FaultList()
-        cacher = PostgresCacher(try place.database(connections: connections, timeout: timeout), table: place.table) { faults.append($0) }
-        self.faultList = faults
+        let faults = WatchedState<[PostgresError]>([])
+        cacher = PostgresCacher(try place.database(connections: connections, timeout: timeout), table: place.table) { error in
+            faults.update { $0.append(error) }
+        }
+        recordedFaults = faults
         let observation = cacher.observeChanges { [weak self] change in self?.recorded.withLock { $0.append(change) } }
         self.observation.withLock { $0 = observation }
     }
 
-    private let faultList: FaultList
+    private let recordedFaults: WatchedState<[PostgresError]>
 
-    final class FaultList: Sendable {
-        private let all = Lock<[PostgresError]>([])
-        func append(_ error: PostgresError) { all.withLock { $0.append(error) } }
-        var errors: [PostgresError] { all.withLock { $0 } }
-    }
-
-    var faults: [PostgresError] { faultList.errors }
+    var faults: [PostgresError] { recordedFaults.current }
 
     var changes: [CacherChange<Int>] { recorded.withLock { $0 } }
 
@@ -79,6 +75,16 @@ extension SaveOutcome {
 
 /// Returns the lease; `nil` if it was not granted.
 func granted(_ outcome: LeaseOutcome) -> Lease? { if case .granted(let lease) = outcome { lease } else { nil } }
+
+/// Returns the error that a call throws.
+func thrown(_ body: () async throws -> Void) async -> PostgresError? {
+    do {
+        try await body()
+        return nil
+    } catch {
+        return error as? PostgresError
+    }
+}
 
 /// The suites run if PostgreSQL is installed.
 let needsPostgres: Comment = "PostgreSQL is not installed; run apt-get install postgresql"

@@ -41,7 +41,7 @@ struct HTTPDateTests {
     }
 
     @Test func `a formatted date parses to the same date, across four centuries`() {
-        for day in stride(from: -80_000, to: 80_000, by: 13) {
+        for day in stride(from: -80_000, to: 80_000, by: isWholeRun ? 13 : 61) {
             let date = Date(timeIntervalSince1970: Double(day) * 86_400 + 45_296)
             #expect(HTTPDate.parse(HTTPDate.format(date), now: now) == date)
         }

@@ -88,7 +88,7 @@ struct ClearingTests {
 
     @Test(arguments: Backing.allCases)
     func `C6, C9: clear() in a canceled task clears and always throws CancellationError`(_ backing: Backing) async throws {
-        for round in 1...rounds(50) {
+        for round in 1...rounds(50, quick: 20) {
             let scope = CacheScope()
             let bench = Bench(backing, scope: scope)
             await bench.store[1].update(round)

@@ -465,7 +465,7 @@ struct ClosingTests {
     }
 
     @Test func `C23: random calls against a store that is closed leave nothing behind`() async throws {
-        for seed in 1...rounds(200) {
+        for seed in 1...rounds(200, quick: 40) {
             var random = SplitMix(seed: seed)
             let bench = Bench([.tiered, .plain][Int(random.next() % 2)], expiry: .after(.zero))
             let tasks = (0..<20).map { _ in

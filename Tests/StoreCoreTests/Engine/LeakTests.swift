@@ -13,7 +13,7 @@ struct LeakTests {
     }
 
     /// The cycles of each case: fewer than elsewhere by default, because there are many cases.
-    private static let cycles = isWholeRun || Cycles.isLongRun ? Cycles.count : 200
+    private static let cycles = isWholeRun || Cycles.isLongRun ? Cycles.count : 100
 
     private func perform(_ operation: Operation, _ store: Store<Int, Life>, _ counter: LifeCounter, _ round: Int) async throws {
         let handle = store[round % 7]
@@ -88,7 +88,7 @@ struct LeakTests {
     @Test func `C15: keys that are no longer live cost nothing`() async throws {
         let counter = LifeCounter()
         let store = Store<Int, Life>(cacher: MemoryCacher(limit: 0)) { _ in counter.make() }
-        let callers = (0..<rounds(10_000, quick: 2_000)).map { key in Task { try await store[key].requireData() } }
+        let callers = (0..<rounds(10_000, quick: 1_000)).map { key in Task { try await store[key].requireData() } }
         for caller in callers { _ = try await caller.value }
         try await until("the engine is idle") { store.engineIsIdle }
         #expect(store.liveCapacity <= 64)

@@ -5,7 +5,7 @@ import Trials
 
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct SingleFlightTests {
-    @Test(arguments: Backing.allCases, isWholeRun || isLongRun ? [1_000, 10_000] : [2_000])
+    @Test(arguments: Backing.allCases, isWholeRun || isLongRun ? [1_000, 10_000] : [500])
     func `C1: any number of concurrent callers cause one fetch, even during a slow cache read`(
         _ backing: Backing, _ count: Int
     ) async throws {

@@ -118,7 +118,7 @@ struct StressTests {
     private static func wait(until wish: String, _ store: Store<Int, Stamp>, _ time: ManualTime, _ holds: () -> Bool) async throws {
         do {
             try await until(wish) {
-                if !holds() { time.advance(by: .microseconds(10)) }
+                if !holds() { time.advance(by: .microseconds(100)) }
                 return holds()
             }
         } catch {

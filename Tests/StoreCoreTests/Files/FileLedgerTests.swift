@@ -46,7 +46,7 @@ struct FileLedgerTests {
     }
 
     /// Interleaves saves, removals and scans, each in two steps. A scan reads each file at a separate moment.
-    @Test(arguments: 0..<rounds(300))
+    @Test(arguments: part(of: 0..<rounds(300), each: 8))
     func `F8: the sum is right after any interleaving of changes and scans`(seed: Int) {
         var random = SplitMix(seed: UInt64(seed))
         var ledger = FileLedger(limit: Int.random(in: 100...2000, using: &random))

@@ -10,7 +10,7 @@ import Trials
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct LinkedHistoryTests {
     @Test func `E1, E2, E3: random histories leave all stores with the newest value of each field`() async throws {
-        for seed in seeds(UInt64(2_000), quick: 30, sanitized: 20) {
+        for seed in seeds(UInt64(2_000), quick: 12, sanitized: 12) {
             var history = LinkedHistory(seed: seed)
             try await history.run(steps: 25)
         }

@@ -46,7 +46,7 @@ struct ModelCheckTests {
         ].flatMap(\.self))
     func `C1 to C25, L1 to L7, O2, O7: random histories of 60 events keep the laws`(setting: ModelSetting) async {
         let walk = ModelWalk(setting)
-        for seed in seeds(100 as UInt64, quick: 2) {
+        for seed in seeds(100 as UInt64, quick: 1) {
             await Task.yield()
             guard let failure = walk.failure(seed: seed) else { continue }
             Issue.record("seed \(seed), \(failure.law), \(walk.description(of: failure))")

@@ -426,7 +426,7 @@ struct SharedDirectoryTests {
     @Test func `D1: changes arrive however the log is replaced while a watch begins`() async throws {
         let a = try await user()
         let ring = place.file(".sharing/changes")
-        for round in 1...rounds(30) {
+        for round in 1...rounds(30, quick: 10) {
             let b = SharedUser(place.url)
             // Either may see the old ring, no ring, or the new one.
             async let removal: Void? = try? FileManager.default.removeItem(at: ring)

@@ -57,7 +57,7 @@ struct SharedModelTests {
         var choices: [(taken: Int, count: Int)] = []
         var runs = 0
         // A model runs on one thread, in which the thread sanitizer has little to find.
-        let limit = states(300, quick: 6)
+        let limit = states(300, quick: 4)
         repeat {
             let model = SharedModel(scenario, conditions)
             model.run(&choices)

@@ -80,7 +80,7 @@ struct SharedObstacleTests {
     @Test func `D4: a file without a name is never found by its old one, even while the system removes it`() throws {
         let folder = try #require(try DirectoryHandle(opening: Directory(path: place.url.path(percentEncoded: false))))
         var found = 0
-        for _ in 0..<rounds(20_000, quick: 4_000) {
+        for _ in 0..<rounds(20_000, quick: 1_000) {
             let file = try WritableFile("removed", in: folder)
             var isNamed = [true, true]
             isNamed.withUnsafeMutableBufferPointer { isNamed in

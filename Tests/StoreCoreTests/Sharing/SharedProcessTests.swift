@@ -110,7 +110,7 @@ struct SharedProcessTests {
     }
 
     @Test func `D5: when a holder is killed, another process takes over at once`() async throws {
-        for _ in 0..<rounds(5) {
+        for _ in 0..<rounds(5, quick: 2) {
             let holder = try start("lease", "1", "100000")
             #expect(try await holder.nextLine() == "granted")
             let cacher = FileCacher<Int, Int>(directory: place.url, sharing: .processes)

@@ -42,7 +42,7 @@ struct IdentityPlacesTests {
     func `C13: a list is its pages in order, with each identity once, at its first position`(_ spread: Int, _ identities: Int) {
         let merge = ElementIdentity<Element>.by { $0.id }.merge
         var dice = SplitMix(seed: UInt64(spread * 7 + identities))
-        for _ in 0..<30 {
+        for _ in 0..<rounds(30, quick: 6) {
             func page(_ limit: Int) -> [Element] {
                 (0..<dice.below(limit)).map { _ in Element(id: Clumsy(dice.below(identities), spread: spread), tag: dice.below(1_000)) }
             }

@@ -122,7 +122,7 @@ struct SleepQueueTests {
         await #expect(throws: CancellationError.self) { try await napper.value }
     }
 
-    @Test(arguments: 0..<20)
+    @Test(arguments: part(of: 0..<20, each: 6))
     func `each sleeper wakes at its deadline, however many others are canceled`(seed: Int) async throws {
         var random = SplitMix(seed: seed)
         var nappers: [(second: Int, task: Task<MonotonicInstant, any Error>)] = []

@@ -104,7 +104,7 @@ struct OutboxLogProcessTests {
     // MARK: Succession
 
     @Test func `O13: when the deliverer is killed, another process takes over`() throws {
-        for _ in 0..<rounds(5) {
+        for _ in 0..<rounds(5, quick: 2) {
             let first = try start("deliver")
             #expect(first.readLine() == "delivering")
             let second = try start("deliver")

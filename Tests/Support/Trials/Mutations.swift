@@ -30,6 +30,12 @@ public enum Mutations {
     /// Each response, truncated after each of its bytes.
     public static let cuts: [[UInt8]] = corpus.flatMap { text in (0...text.utf8.count).map { Array(Array(text.utf8)[..<$0]) } }
 
+    /// Returns the numbers of a part of the truncations, of the whole responses, and of some mutations.
+    public static func numbers(mutations: Int) -> [Int] {
+        let wholes = corpus.indices.map { corpus[...$0].reduce(-1) { $0 + $1.utf8.count + 1 } }
+        return positions(cuts.indices, every: 5, and: wholes) + (cuts.count..<cuts.count + mutations)
+    }
+
     private static func mutated(_ seeded: SplitMix) -> [UInt8] {
         var chance = seeded
         var bytes = Array(corpus[chance.below(corpus.count)].utf8)

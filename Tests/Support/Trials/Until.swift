@@ -21,11 +21,13 @@ public func until(
     var rounds = 0
     while try await !holds() {
         rounds += 1
-        // Most conditions hold after a few task switches. For the others, sleeping leaves the threads to the tasks that they depend on.
-        if rounds < 256 {
+        let waited = ContinuousClock.now - start
+        // Most conditions hold after a few task switches. For the others, sleeping leaves the threads to the tasks that they depend on. The
+        // sleeps grow with the wait, because many tests wait at the same time.
+        if rounds < 64 {
             await Task.yield()
-        } else if ContinuousClock.now - start < patience {
-            try await Task.sleep(for: .milliseconds(1))
+        } else if waited < patience {
+            try await Task.sleep(for: min(max(waited / 8, .milliseconds(1)), .milliseconds(16)))
         } else {
             throw NeverHappened(description: "waited \(patience) until \(wish), without success (\(fileID):\(line))")
         }
@@ -54,22 +56,17 @@ extension Task where Failure == any Error {
     public func value(
         of wish: String = "the task ends", within patience: Duration = hangLimit, fileID: String = #fileID, line: Int = #line
     ) async throws -> Success {
-        let ended = Ended<Success>()
-        Task<Void, Never> { ended.set(await result) }
+        let hasEnded = WatchedState(false)
+        Task<Void, Never> {
+            _ = await result
+            hasEnded.update { $0 = true }
+        }
         do {
-            try await until(wish, patience: patience, { ended.result != nil }, fileID: fileID, line: line)
+            try await until(wish, patience: patience, { hasEnded.current }, fileID: fileID, line: line)
         } catch {
             cancel()
             throw error
         }
         return try await value
     }
-}
-
-private final class Ended<Success: Sendable>: Sendable {
-    private let state = Lock<Result<Success, any Error>?>(nil)
-
-    var result: Result<Success, any Error>? { state.withLock { $0 } }
-
-    func set(_ result: Result<Success, any Error>) { state.withLock { $0 = result } }
 }

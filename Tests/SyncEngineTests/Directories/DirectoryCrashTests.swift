@@ -100,6 +100,7 @@ struct DirectoryCrashTests {
             let size = try journalSize
             while child.isRunning {
                 if growth < 0 ? try partNames.count > names : try journalSize > size + growth || journalSize < size { break }
+                try await Task.sleep(for: .microseconds(200))
             }
             if child.isRunning { killed += 1 }
             child.kill()

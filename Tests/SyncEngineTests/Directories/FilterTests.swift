@@ -83,7 +83,7 @@ struct FilePatternTests {
         #expect(try ChildProcess("/usr/bin/git", ["init", "-q", root]).wait())
         let first = UInt64.random(in: 1...1_000_000)
         var excluded = 0
-        for round in seeds(1_000 as UInt64, quick: 40, sanitized: 10) {
+        for round in seeds(1_000 as UInt64, quick: 20, sanitized: 10) {
             var chance = SplitMix(seed: first + round)
             let patterns = (0..<Int.random(in: 1...4, using: &chance)).map { _ in pattern(&chance) }
             let text = patterns.joined(separator: "\n") + "\n"

@@ -216,7 +216,7 @@ struct MoveTests {
 
     @Test func `S20: random lists are reached with every content that exists moved`() async throws {
         let first = UInt64.random(in: 1...1_000_000)
-        for round in seeds(40 as UInt64, quick: 8, sanitized: 2) {
+        for round in seeds(40 as UInt64, quick: 5, sanitized: 2) {
             var chance = SplitMix(seed: first + round)
             let bench = try DirectoryBench()
             var before: [String: String] = [:]

@@ -50,7 +50,7 @@ struct PowerTests {
         return bench
     }
 
-    @Test(arguments: isSanitized ? [4] : [1, 4, 16])
+    @Test(arguments: isSanitized ? [4] : part(of: [1, 4, 16], each: 3))
     func `F1, S9: with durability power, a file is renamed only after a flush of its bytes`(concurrency: Int) async throws {
         let bench = try Self.bench(120)
         bench["large"] = String(repeating: "large", count: 210_000)
@@ -223,7 +223,7 @@ struct PowerTests {
     }
 
     @Test func `S9: a journal settles exactly the files up to a given change, even after it is read again`() throws {
-        for seed in seeds(200, quick: 40, sanitized: 40) {
+        for seed in seeds(200, quick: 15, sanitized: 15) {
             var chance = SplitMix(seed: seed)
             var journal = TargetJournal()
             var changes: [TargetJournal.Change] = []

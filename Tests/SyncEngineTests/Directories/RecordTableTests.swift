@@ -8,7 +8,7 @@ import Trials
 /// S17: the journal's records in little memory, and their reading.
 struct RecordTableTests {
     @Test func `S17: a table of records behaves like a dictionary`() {
-        for seed in seeds(200, quick: 40, sanitized: 20) {
+        for seed in seeds(200, quick: 15, sanitized: 15) {
             var chance = SplitMix(seed: seed)
             var table = RecordTable()
             var expected: [PathKey: FileRecord] = [:]

@@ -173,7 +173,7 @@ struct HistoryTests {
     }
 
     @Test func `S1, S2, S3, S4, S5, S15: every random history has the same result as a dictionary and loses no item`() async throws {
-        for seed in seeds(300, quick: 60, sanitized: 30) {
+        for seed in seeds(300, quick: 30, sanitized: 30) {
             var history = History(seed: seed)
             for number in 1...8 {
                 history.change()

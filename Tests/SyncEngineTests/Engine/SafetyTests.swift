@@ -63,7 +63,7 @@ struct SafetyTests {
     }
 
     @Test func `S4: sync makes the changes that plan shows, and plan makes none`() async throws {
-        for seed in seeds(200, sanitized: 40) {
+        for seed in seeds(200, quick: 40, sanitized: 40) {
             var chance = SplitMix(seed: seed)
             let order: SourceOrder = Bool.random(using: &chance) ? .sortedByKey : .unsorted
             let keys = (1...40).filter { _ in Bool.random(using: &chance) }

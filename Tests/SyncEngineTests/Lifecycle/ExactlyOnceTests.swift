@@ -19,7 +19,7 @@ struct ExactlyOnceTests {
     }
 
     @Test func `S1, S6, S7: every caller gets one result of a pass that began after its call`() async throws {
-        for seed in seeds(400, sanitized: 100) {
+        for seed in seeds(400, quick: 100, sanitized: 100) {
             var chance = SplitMix(seed: seed)
             let failing = Int.random(in: 0..<4, using: &chance) == 0
             let slowness = Int.random(in: 0...6, using: &chance)

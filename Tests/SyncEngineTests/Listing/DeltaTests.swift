@@ -294,7 +294,7 @@ struct DeltaTests {
 
     @Test func `S26: random changes give the list that the origin has`() {
         let first = UInt64.random(in: 1...1_000_000)
-        for round in seeds(300 as UInt64) {
+        for round in seeds(300 as UInt64, quick: 60) {
             var chance = SplitMix(seed: first + round)
             var model: [String: String] = [:]
             var saved = SavedList<ListedFile>(token: "0", passes: 0, items: [])

@@ -121,7 +121,7 @@ struct LanguageTests {
 
     @Test func `T18, T2: setting languages before, between, or after the registrations ends in the same state`() async throws {
         serve(["eula/en": "3.0.0", "eula/de": "2.0.0", "privacy/en": "1.1.0", "privacy/de": "1.2.0"])
-        for seed in seeds(UInt64(24), quick: 8) {
+        for seed in seeds(UInt64(24), quick: 5) {
             var dice = SplitMix(seed: seed)
             let store = try bench.store("order-\(seed)", bundle: bundle())
             let sources = [source(), source("privacy")], versions = bench.versions
@@ -147,7 +147,7 @@ struct LanguageTests {
 
     @Test func `T18: the last of concurrent calls counts, for all texts`() async throws {
         bench.origin.goDown()
-        for seed in seeds(UInt64(20), quick: 5) {
+        for seed in seeds(UInt64(20), quick: 3) {
             let store = try bench.store("last-\(seed)", bundle: bundle())
             try await store.register([source(), source("privacy")])
             async let first: Void = store.setLanguages(["fr"])
@@ -257,7 +257,7 @@ struct LanguageTests {
     /// Observers, fetches, failures, restarts, and switches in random order. After each step that waits, the shown text is the best
     /// available language, in the highest version that its device has seen.
     @Test func `T18: random histories of languages, fetches, and restarts show the best language and no lower version`() async throws {
-        for seed in seeds(UInt64(40), quick: 6) {
+        for seed in seeds(UInt64(40), quick: 4) {
             var dice = SplitMix(seed: seed)
             let session = "history-\(seed)"
             var published: [String: Int] = [:], highest = ["en": 1, "de": 1, "fr": 1], preferred = ["de-AT"]
@@ -309,7 +309,7 @@ struct LanguageTests {
     /// A set of two texts in two languages: publications, some of them incomplete, switches, acceptances, and restarts in random order.
     @Test func `T18, T7, T13: random histories of a set never mix versions, and keep acceptances over languages and restarts`() async throws
     {
-        for seed in seeds(UInt64(30), quick: 5) {
+        for seed in seeds(UInt64(30), quick: 3) {
             var dice = SplitMix(seed: seed)
             let session = "set-\(seed)", members = ["eula/en", "eula/de", "privacy/en", "privacy/de"]
             var published = 1, accepted: UInt64 = 0, preferred = ["de"]

@@ -130,7 +130,7 @@ struct PublicationTests {
 
     /// Random directories and options, one publication after another, to a device that fetches each.
     @Test func `T22: a device accepts every manifest that the tool publishes, and never goes back without a rollback`() throws {
-        for seed in seeds(UInt64(300), quick: 60) {
+        for seed in seeds(UInt64(300), quick: 30) {
             var dice = SplitMix(seed: seed)
             var last: ManifestFile?, edition: Edition?, floor: Floor?
             for _ in 0..<12 {

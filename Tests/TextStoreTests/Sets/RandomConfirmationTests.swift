@@ -69,7 +69,7 @@ struct RandomConfirmationTests {
         }
     }
 
-    @Test(.timeLimit(.minutes(hangMinutes)), arguments: part(of: seeds(UInt64(40), sanitized: 10), each: 8), [nil, "group"])
+    @Test(.timeLimit(.minutes(hangMinutes)), arguments: part(of: seeds(UInt64(40), sanitized: 10), each: 13), [nil, "group"])
     func `T17: in every random history, exactly the confirmed texts look current`(seed: UInt64, group: String?) async throws {
         var random = SplitMix(seed: seed)
         let place = try TemporaryDirectory(), origin = Lock(Published()), time = ManualTime()

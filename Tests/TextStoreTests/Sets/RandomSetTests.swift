@@ -57,7 +57,7 @@ struct RandomSetTests {
 
     private struct Refused: Error {}
 
-    @Test(arguments: part(of: seeds(UInt64(48)), each: 5))
+    @Test(arguments: part(of: seeds(UInt64(48)), each: 8))
     func `T3, T7, T13, T16: in every random history, a visible set was published as a whole`(seed: UInt64) async throws {
         var random = SplitMix(seed: seed)
         let place = try TemporaryDirectory(), origin = Lock(Published()), time = ManualTime()

@@ -64,7 +64,7 @@ struct SetHistoryTests {
     }
 
     @Test func `T7: the visible versions of a set were always published or bundled together`() async throws {
-        for seed in seeds(UInt64(40), quick: 10) {
+        for seed in seeds(UInt64(40), quick: 6) {
             let history = try await run(seed)
             if let history { Issue.record("seed \(seed):\n\(history)") }
         }

@@ -147,7 +147,7 @@ struct CookieChainTests {
     {
         let ring = try Ring(transport.make())
         // `URLSession` takes ten times the processor time, which would delay all other tests.
-        let numbers = transport == .curl ? seeds(1_000, quick: 200, sanitized: 200) : seeds(100, quick: 20, sanitized: 20)
+        let numbers = transport == .curl ? seeds(1_000, quick: 64, sanitized: 200) : seeds(100, quick: 8, sanitized: 20)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for worker in 0..<8 { group.addTask { for number in numbers where number % 8 == worker { try await ring.follow(number) } } }
             try await group.waitForAll()

@@ -54,7 +54,7 @@ struct CookiePythonTests {
     @Test(.enabled(if: !ChildProcess.pythons.isEmpty, "python3 is not installed"))
     func `W12: cookies agree with Python's over generated histories`() async throws {
         var random = SplitMix(seed: 20_260_712)
-        let histories = (0..<rounds(300, quick: 60)).map { _ in random.history() }
+        let histories = (0..<rounds(300, quick: 30)).map { _ in random.history() }
         let python = try #require(ChildProcess.pythons.first)
         let input = try JSONEncoder().encode(histories)
         let output = try await onOwnThread { try ChildProcess.output(of: python, ["-c", Self.script], input: input) }

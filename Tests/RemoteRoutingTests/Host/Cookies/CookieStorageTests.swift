@@ -344,7 +344,7 @@ struct CookieStorageTests {
 
     // MARK: Histories
 
-    @Test(arguments: part(of: seeds(40), each: 5))
+    @Test(arguments: part(of: seeds(40), each: 9))
     func `W12: no history sends a cookie to a host, path or connection that it does not belong to`(seed: Int) throws {
         var random = SplitMix(seed: seed)
         var bench = CookieBench(shared: ["shop.example"], limits: .init(perDomain: 4, total: 9))

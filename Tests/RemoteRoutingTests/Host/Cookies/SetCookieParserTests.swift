@@ -73,7 +73,7 @@ struct SetCookieParserTests {
     }
 
     @Test func `W12: lines of megabytes are parsed in one pass`() {
-        let giant = String(repeating: "x", count: rounds(10_000_000, quick: 2_000_000))
+        let giant = String(repeating: "x", count: rounds(10_000_000, quick: 1_000_000))
         #expect(SetCookieParser.parse("a=" + giant) == nil)
         #expect(SetCookieParser.parse(giant) == nil)
         #expect(SetCookieParser.parse("a=b; Path=" + giant) == SetCookie(name: "a", value: "b"))

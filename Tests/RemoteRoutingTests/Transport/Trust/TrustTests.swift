@@ -231,7 +231,7 @@ struct TrustTests {
     func `W8: in TLS 1.3, a refused client certificate is reported whenever the server closes the connection`(_ count: Int) async throws {
         let bench = try demanding(.tls13)
         let host = try bench.host(client(bench, .foreignClient))
-        for _ in 0..<rounds(30, quick: 6) {
+        for _ in 0..<rounds(30, quick: 3) {
             let error = try await remoteError { try await host.send(Route(path: "/x", method: .post, body: .data(Data(count: count)))) }
             #expect(error.code == .clientCertificateRefused, "\(error) \(String(describing: error.underlyingError))")
             #expect(!error.allowsStale)
@@ -339,7 +339,7 @@ struct TrustTests {
         }
     }
 
-    @Test(arguments: ReuseTests.unsafe, [0, 200, 1000, 5000])
+    @Test(arguments: ReuseTests.unsafe, part(of: [0, 200, 1000, 5000], each: 3))
     func `W2: over TLS, an unsafe request arrives at most once, whenever the server closes the connection`(
         _ form: ReuseTests.Form, _ microseconds: Int
     ) async throws {

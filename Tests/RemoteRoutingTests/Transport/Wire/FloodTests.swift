@@ -13,7 +13,7 @@ import Trials
 struct FloodTests {
     private static let floods = ["empty data", "priority", "pings", "ping responses", "windows", "unknown types", "settings"]
 
-    @Test(arguments: floods)
+    @Test(arguments: part(of: floods, each: 3))
     func `W14: a flood of frames without content ends its connection, and delays no other exchange`(_ plan: String) async throws {
         let quiet = try LoopbackOrigin { _ in .text("well") }
         let server = try await FrameServer(plan)
@@ -37,7 +37,7 @@ struct FloodTests {
         #expect([.protocolViolation, .connectionLost, .cancelled].contains(error.code), "\(error)")
     }
 
-    @Test(.enabled(if: RealTransport.hasLibcurl7, "newer versions of libcurl read in small steps"), arguments: floods)
+    @Test(.enabled(if: RealTransport.hasLibcurl7, "newer versions of libcurl read in small steps"), arguments: part(of: floods, each: 3))
     func `W14: after a flood, exchanges with the origin use HTTP 1.1`(_ plan: String) async throws {
         let server = try await FrameServer(plan + "+")
         let host = try secureHost(server.port) { $0.retry = .never }
@@ -82,7 +82,7 @@ struct FloodTests {
             $0.limits.responseBytes = 64 << 20
         }
         let flood = Task { try await remoteError { try await hostile.send(Route(path: "/x")) } }
-        for _ in 0..<200 { _ = try await host.data(for: Route(path: "/x")) }
+        for _ in 0..<rounds(200, quick: 60) { _ = try await host.data(for: Route(path: "/x")) }
         flood.cancel()
         _ = try await flood.value
     }

@@ -376,7 +376,7 @@ struct FlowTests {
 
     /// `STOREHOUSE_SEEDS=20000` runs that many exchanges.
     @Test func `W13: canceling a third of all exchanges does not affect the others`() async throws {
-        let count = rounds(1500, quick: 300)
+        let count = rounds(1500, quick: 150)
         let body = Data((0..<6000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
         let origin = try LoopbackOrigin { .data($0.body) }
         origin.on(.get, "/quick") { _ in .text("0123456789") }

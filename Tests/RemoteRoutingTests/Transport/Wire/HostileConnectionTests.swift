@@ -170,6 +170,7 @@ struct HostileConnectionTests {
             }
         }
         #expect(origin.requests.isEmpty)
+        guard method == .get || isWholeRun else { return }
         let longest = try await host.data(for: Route(path: "/x", method: method, headers: ["X": value(999_000)]))
         #expect(longest == Data("999000".utf8))
     }

@@ -33,7 +33,7 @@ struct ReuseTests {
         let origin = try LoopbackOrigin { .text("\($0.body.count)") }
         origin.on(.get, "/warm") { _ in .text("warm").misbehaving(.closeSilently) }
         let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
-        for round in 1...rounds(50, quick: 12) {
+        for round in 1...rounds(50, quick: 6) {
             _ = try await host.data(for: Route(path: "/warm"))
             try await origin.waitUntil { $0.openConnections == 0 }
             origin.forget()
@@ -44,7 +44,7 @@ struct ReuseTests {
         }
     }
 
-    @Test(arguments: unsafe, [0, 50, 200, 1000, 2000, 5000, 20_000])
+    @Test(arguments: unsafe, part(of: [0, 50, 200, 1000, 2000, 5000, 20_000], each: 3))
     func `W2: an unsafe request arrives at most once, whenever the server closes the connection`(_ form: Form, _ microseconds: Int)
         async throws
     {
@@ -52,7 +52,7 @@ struct ReuseTests {
         origin.on(.get, "/warm") { _ in .text("warm").misbehaving(.closeLate(after: .microseconds(microseconds))) }
         let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
         var failures = 0
-        for round in 1...rounds(30, quick: 8) {
+        for round in 1...rounds(30, quick: 5) {
             _ = try await host.data(for: Route(path: "/warm"))
             do {
                 _ = try await host.data(for: Route(path: "/x", method: form.method, body: form.body))

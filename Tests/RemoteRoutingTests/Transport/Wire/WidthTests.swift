@@ -21,7 +21,7 @@ struct WidthTests {
         }
     }
 
-    @Test(arguments: part(of: [64, 128, 256], each: 3))
+    @Test(arguments: isWholeRun || isLongRun ? [64, 128, 256] : [64, 128])
     func `W16: at any width, exchanges reuse their connections`(_ width: Int) async throws {
         let bench = try TrustBench()
         let count = rounds(4_000, quick: 400)

@@ -6,7 +6,7 @@ import Trials
 /// `STOREHOUSE_SEEDS=100000` plays that many histories, `STOREHOUSE_SEED=7` a single one.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct HistoryTests {
-    private static let usual = seeds(500 as UInt64, quick: 10, sanitized: 50)
+    private static let usual = seeds(500 as UInt64, quick: 6, sanitized: 50)
 
     @Test(arguments: Backing.allCases)
     func `C1-C16, C18, C25: the store follows a simple model through random histories`(_ backing: Backing) async throws {

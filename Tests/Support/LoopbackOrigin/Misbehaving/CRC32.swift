@@ -1,9 +1,10 @@
 /// The checksum of gzip (RFC 1952, section 8).
 enum CRC32 {
     private static let polynomial: UInt32 = 0xEDB8_8320
+    private static let table: [UInt32] = (UInt32(0)..<256).map { (0..<8).reduce($0) { value, _ in shifted(value) } }
 
     static func checksum(_ bytes: [UInt8]) -> UInt32 {
-        ~bytes.reduce(~0) { checksum, byte in (0..<8).reduce(checksum ^ UInt32(byte)) { value, _ in shifted(value) } }
+        ~bytes.reduce(~0) { checksum, byte in table[Int(UInt8(truncatingIfNeeded: checksum) ^ byte)] ^ checksum >> 8 }
     }
 
     /// Returns the checksum of `count` zero bytes in logarithmic time.
