@@ -20,8 +20,6 @@ import Trials
 @main
 struct SyncCrashWriter {
     static func main() async throws {
-        // Hashes what takes far longer in Swift without optimization.
-        _ = dlopen("libcrypto.so.3", RTLD_LAZY)
         var arguments = CommandLine.arguments.dropFirst().makeIterator()
         let directory = URL(filePath: arguments.next() ?? "", directoryHint: .isDirectory)
         let generation = arguments.next().flatMap { Int($0) } ?? 0

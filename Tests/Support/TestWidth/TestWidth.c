@@ -1,5 +1,4 @@
 #include "TestWidth.h"
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,9 +13,3 @@ __attribute__((constructor)) static void limit_test_width(void) {
     snprintf(width, sizeof width, "%d", usual_test_width);
     setenv("SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH", width, /* overwrite: */ 0);
 }
-
-#ifdef __linux__
-// Hashing in Swift takes far longer without optimization. In a process that has loaded libcrypto before its first digest, that library
-// hashes messages of more than 1 KB.
-__attribute__((constructor)) static void load_libcrypto(void) { dlopen("libcrypto.so.3", RTLD_LAZY); }
-#endif
