@@ -62,7 +62,7 @@ struct ClosedTokenTests {
         isOpen.update { $0 = true }
         let error = try await remoteError { _ = try await request.value }
         #expect(error.code == .refreshFailed && (error.underlyingError as? StoreError)?.code == .closed)
-        let count = bench.asked.count
+        let count = bench.asked("/x").count
         tokens.replace(by: Token(accessToken: "new"))
         let keeping = await #expect(throws: StoreError.self) { try await tokens.keep(Token(accessToken: "new")) }
         #expect(keeping?.code == .closed)
@@ -70,7 +70,7 @@ struct ClosedTokenTests {
             let error = try await remoteError { try await host.send(Route(path: "/x", method: method)) }
             #expect(error.code == .refreshFailed && error.failureKind == .cancelled && !error.isRetryable)
         }
-        #expect(bench.asked.count == count)
+        #expect(bench.asked("/x").count == count)
         #expect(tokens.current.accessToken == "old")
         #expect(slow.saved.current.isEmpty)
     }

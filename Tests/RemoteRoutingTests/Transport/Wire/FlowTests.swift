@@ -77,7 +77,7 @@ struct FlowTests {
     private static func holdStreams() async throws {
         let room = LoopbackOrigin.allowOpenDescriptors(20_000)
         // Both ends of each connection are in this process, and streams may use half of the descriptors.
-        let width = min(rounds(600, quick: 120), room / 2 - 600)
+        let width = min(rounds(600, quick: 300), room / 2 - 600)
         let origin = try LoopbackOrigin { $0.path == "/quick" ? .text("quick") : .repeating(Data(count: 65_536), times: 64) }
         let transport = try RealTransport.curl.make()
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport).with {
