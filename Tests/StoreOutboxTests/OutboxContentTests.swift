@@ -107,9 +107,12 @@ struct OutboxContentTests {
         await outbox.register(Add.self, patching: store, at: \.key, patch: { $1 += $0.amount }, perform: { _, _ in })
         await store[1].update(10)
         _ = try await files.load(param: 1)
-        let id = try await isKnown ? outbox.submit(Add(key: 1, amount: 5)) : UUID()
-        // This process learns of the record before it learns of the delivery, and perhaps of the command.
+        // This process learns of the record before it learns of the delivery, and perhaps of the command. A look at the log that is under way
+        // would find the delivery earlier, and the store would fetch.
+        try await until("the log is followed") { await outbox.core.log.isWatched }
         await outbox.core.log.unfollow()
+        await otherTasksRun()
+        let id = try await isKnown ? outbox.submit(Add(key: 1, amount: 5)) : UUID()
         let submitted = OutboxEntry.Fact.submitted(try submission(Add(key: 1, amount: 5)))
         let facts = (isKnown ? [] : [submitted]) + [.attempted, .delivered(replacement: nil)]
         let log = try OutboxLog(directory: directory.file("outbox"))

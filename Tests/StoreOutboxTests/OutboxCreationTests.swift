@@ -284,6 +284,7 @@ struct OutboxCreationTests {
         _ = try await observer.next { $0.content == "ab" }
         // The other process learns of the creation and of the first attempt at once.
         await other.outbox.core.log.unfollow()
+        await otherTasksRun()
         notes.outbox.start()
         try await notes.events.first("attempt 1 failed")
         await other.outbox.core.refresh()
