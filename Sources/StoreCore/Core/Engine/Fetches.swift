@@ -29,6 +29,9 @@ final class Fetches: Sendable {
 
     // A task has little initial stack, and larger frames are allocated. Fetches that report events or fail use functions of their own.
 
+    /// The number of attempts that wait for a place.
+    var waitingCount: Int { places?.waiterCount ?? 0 }
+
     /// Runs one fetch, not before `start`; `report` gets its events.
     func run(_ order: FetchOrder, _ param: BoxedKey, _ report: Report?, at start: MonotonicInstant?) async -> Outcome {
         if let start, let error = await failure(ofWaitingUntil: start) { return .failure(error) }
