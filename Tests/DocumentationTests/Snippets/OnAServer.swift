@@ -46,6 +46,14 @@ private enum ServerSpan {
     @TaskLocal static var span = 0
 }
 
+/// Stands in for the function of a tracing library.
+private func withSpan(_ name: String, _ operation: (_ span: Int) async throws -> Price) async throws -> Price {
+    let span = ServerSpan.span * 10 + name.count
+    return try await ServerSpan.$span.withValue(span) { try await operation(span) }
+}
+
+//: OnAServer.md: struct TracedPriceFetcher
+
 //: OnAServer.md: /// Counts the events
 
 //: OnAServer.md: var health
@@ -166,6 +174,10 @@ struct OnAServerTests {
 
         let handler = ServerSpan.$span.withValue(7) { Task { try await prices["lamp"].requireData() } }
         #expect(try await handler.value.cents == 7)
+        let traced = Store(
+            cacher: MemoryCacher(), fetcher: TracedPriceFetcher(upstream: upstream), policy: StorePolicy(fetchContext: .firstCaller))
+        let second = ServerSpan.$span.withValue(7) { Task { try await traced["lamp"].requireData() } }
+        #expect(try await second.value.cents == 75)
     }
 
     /// A warning of the article: without an observer a failure is forgotten, regardless of the policy.
