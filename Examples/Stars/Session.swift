@@ -81,9 +81,10 @@ struct Session {
 
     private func summary(_ outbox: OutboxState, _ repositories: LoadingState<[Repository]>, _ isPatient: Bool) -> [String] {
         var lines: [String] = []
-        if let error = repositories.error {
-            let hasResponse = (error as? RemoteError)?.status != nil
-            lines.append("  ▲ " + (hasResponse ? "the list could not be fetched: \(error)" : "the origin cannot be reached"))
+        if let failure = repositories.error as? RemoteError, failure.status != nil {
+            lines.append("  ▲ the list could not be fetched: \(failure.notice)")
+        } else if repositories.error != nil {
+            lines.append("  ▲ the origin cannot be reached")
         } else if !isPatient {
             lines.append("  ▲ the origin has not responded yet")
         }

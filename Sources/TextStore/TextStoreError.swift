@@ -5,6 +5,8 @@ internal import StoreFiles
 internal import StorePlatform
 
 /// An error about a text, a manifest, or the files of a session: the operation that failed, the reason, and the remedy.
+///
+/// <doc:OfflineAndFallback> explains which text is shown after a failure.
 public struct TextStoreError: LocalizedError, Sendable, Equatable, CustomStringConvertible {
     /// The reason for the failure. The set of codes is open, so a `switch` needs a `default`.
     public var code: Code

@@ -14,7 +14,7 @@ struct DefaultsTests {
         #expect(policy.retry.attempts <= 1 && policy.unwantedFetch == .cancel(after: .seconds(1)) && policy.refreshScope == .firstPage)
         #expect(StorePolicy.shortestInterval == .milliseconds(100) && policy.prefetchWidth == 8)
         #expect(policy.revalidatesAfterMutation)
-        #expect(policy.fetchWidth == nil && policy.fetchTimeLimit == nil && policy.expiryJitter == 0)
+        #expect(policy.fetchWidth == nil && policy.fetchTimeLimit == nil && policy.staleAfter == nil && policy.expiryJitter == 0)
         #expect(policy.fetchContext == .detached && policy.leaseDuration == .seconds(30))
         #expect(policy.idleTimeout == nil && policy.saveInterval == .seconds(1))
         #expect(MemoryCacher<Int, Int>().expiry == .never)

@@ -141,6 +141,7 @@ struct Story {
         "README.md": readme,
         "Sources/StoreCore/Core/StoreCore.docc/StoreCore.md": landingPage,
         "Sources/StoreCore/Core/StoreCore.docc/GettingStarted.md": gettingStarted,
+        "Sources/StoreCore/Resilience/StoreResilience.docc/OnAServer.md": OnAServerTests.output,
         "Sources/StoreCore/Outbox/StoreOutbox.docc/ChangesThatSurvive.md": ChangesThatSurviveTests.output,
         "Sources/StoreCore/Files/StoreFiles.docc/SharingACache.md": SharingACacheTests.output,
         "Sources/SyncEngine/SyncEngine.docc/GettingStarted.md": synchronizing,

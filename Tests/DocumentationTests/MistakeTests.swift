@@ -7,8 +7,11 @@ struct MistakeTests {
     private static let start = """
         import RemoteRouting
         import StoreCore
+        import StoreOutbox
+        struct Like: Command { static let name = "like"; var post = 1 }
         struct User: Codable, Sendable { var id = 1, name = "" }
-        func try_(_ users: Store<Int, User>, _ me: Store<UnitParam, User>, _ rows: PaginationStore<Int, Int>, _ api: RemoteHost) async throws {
+        func try_(_ users: Store<Int, User>, _ me: Store<UnitParam, User>, _ rows: PaginationStore<Int, Int>, _ api: RemoteHost,
+            _ outbox: Outbox) async throws {
 
         """
 
@@ -29,6 +32,10 @@ struct MistakeTests {
         ("for await _ in me.publish() {}", "store.flowable.publish()"),
         ("await me.update(User())", "store.flowable.update(content)"),
         ("_ = Store(cacher: MemoryCacher<Int, User>(), fetcher: { User(id: $0) })", "Store(cacher: …) { key in … }"),
+        (
+            "await outbox.register(Like.self, patching: rows, at: { $0.post }) { _, _ in } perform: { _, _ in }",
+            "register(…, patching: lists, element: …)"
+        ),
         ("_ = Store(cacher: MemoryCacher<Void, User>()) { User() }", "does not conform to protocol 'Hashable'"),
     ]
 

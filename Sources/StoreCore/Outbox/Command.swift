@@ -136,6 +136,8 @@ final class IdentifiersSeen: Sendable {
 }
 
 /// One attempt to perform a command.
+///
+/// <doc:ChangesThatSurvive> explains how an origin recognizes a repetition.
 public struct Delivery: Hashable, Sendable {
     /// The identity of the command at the origin, the same for all attempts, even after a restart.
     ///

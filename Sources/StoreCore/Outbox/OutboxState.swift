@@ -6,6 +6,8 @@ public import Foundation
 internal import StoreCore
 
 /// The commands of an outbox at one moment.
+///
+/// <doc:ChangesThatSurvive> shows pending and failed commands on a screen.
 public struct OutboxState: Hashable, Sendable {
     /// The number of commands that are to be delivered, including those that are being delivered.
     public var pendingCount: Int

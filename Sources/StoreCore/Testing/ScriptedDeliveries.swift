@@ -22,6 +22,8 @@ public import StoreOutbox
 ///
 /// Give the outbox a ``ManualTime``; its advance ends the delays between the attempts. Hold a delivery with ``ScriptedOrigin/hold()`` to
 /// examine the state while it runs. A delivery without an answer in the script throws ``StoreError/Code/unscriptedRequest``.
+///
+/// <doc:TestingYourStore> lists the tools for tests.
 public final class ScriptedDeliveries<Value: Command & Hashable, Result: Sendable>: ScriptedOrigin {
     /// A delivered command with the identity of its delivery.
     public typealias Param = ScriptedDelivery<Value>

@@ -11,6 +11,8 @@ public import StoreCore
 /// try await feed.end(throwing: Offline())
 /// #expect(feed.connections.map(\.param) == ["A"])
 /// ```
+///
+/// <doc:TestingYourStore> lists the tools for tests.
 public final class ScriptedLiveFetcher<Param: Hashable & Sendable, Content: Sendable>: LiveFetcher {
     let state: WatchedState<LiveScriptState<Param, Content>>
 

@@ -3,6 +3,8 @@
 /// ```swift
 /// let list = ListedSource(photos, expectedCount: response.total)
 /// ```
+///
+/// <doc:GettingStarted> begins with a list.
 public struct ListedSource<Item: SyncItem>: SourceList {
     /// All items of the list, in its order.
     public var items: [Item]

@@ -11,6 +11,8 @@
 ///     var byteCount: Int64? { size }
 /// }
 /// ```
+///
+/// <doc:GettingStarted> makes a collection of items equal to a list.
 public protocol SyncItem<Key, Version>: Sendable {
     /// The type of the keys; its order is the order of sorted lists.
     associatedtype Key: Hashable & Comparable & Sendable

@@ -6,6 +6,8 @@
 /// ```
 ///
 /// Unchanged items are counted, not listed.
+///
+/// <doc:WhatIsRemoved> explains which items a plan removes.
 public struct SyncPlan<Item: SyncItem>: Sendable {
     /// An item that a pass would download, with its local counterpart and the reason.
     public struct Download: Sendable {

@@ -1,6 +1,8 @@
 internal import StoreCore
 
 /// A failure of one item in a pass.
+///
+/// <doc:ErrorsAndRetries> explains which failures end a pass.
 public struct SyncFailure: Sendable, CustomStringConvertible {
     /// The stage in which the item failed, such as `contents`.
     public var stage: SyncStage

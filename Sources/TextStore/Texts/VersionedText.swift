@@ -5,6 +5,8 @@ internal import StorePlatform
 /// A text with its version and its source.
 ///
 /// Identifier, text, and version are constants, so that ``digest`` and an acceptance are always those of the shown text.
+///
+/// <doc:GettingStarted> shows a text and its versions.
 public struct VersionedText: Hashable, Sendable {
     /// The identifier of the text, as in its source.
     public let identifier: String

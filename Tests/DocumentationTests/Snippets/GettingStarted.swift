@@ -56,9 +56,14 @@ struct GettingStartedTests {
 
         //: StoreCore.docc/GettingStarted.md: users.prefetch
         try await api.script.started(count: 3)
-        _ = try await users[1].requireData()
         //: StoreCore.docc/GettingStarted.md: try await users
 
         #expect(api.script.startedCount == 3)
+    }
+
+    @Test func `several keys are required and observed in one call`() async throws {
+        let users = Store(cacher: MemoryCacher(), fetcher: UserFetcher(api: UserAPI()))
+        //: StoreCore.docc/GettingStarted.md: let several
+        #expect(several.count == 3)
     }
 }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import RemoteRouting
 internal import StoreCore
 internal import Testing
 
@@ -15,6 +16,8 @@ struct Article: Identifiable, Hashable, Codable, Sendable {
 }
 
 //: InASwiftUIApp.md: /// The data of the app
+
+//: InASwiftUIApp.md: struct NewsApp
 
 //: InASwiftUIApp.md: struct FeedScreen
 
@@ -86,6 +89,7 @@ struct InASwiftUIAppTests {
     @Test func `the bodies of the app's views can be evaluated before anything is loaded, and afterwards`() async throws {
         let library = Library()
         _ = FeedPreviews.previews
+        _ = NewsApp().body
         for _ in 1...2 {
             _ = FeedScreen(library: library).body
             _ = ArticleScreen(library: library, id: 1).body

@@ -30,7 +30,11 @@ struct PriceService: Sendable {
     }
 }
 
-//: OnAServer.md: struct Prices
+//: OnAServer.md: struct Prices:
+
+//: OnAServer.md: struct PriceResponse
+
+//: OnAServer.md: /// Makes 10 000 requests
 
 struct PriceFetcher: Fetcher {
     var upstream = PriceService(script: ScriptedFetcher { _ in .success(Price(cents: 250)) })
@@ -42,15 +46,34 @@ private enum ServerSpan {
     @TaskLocal static var span = 0
 }
 
-//: OnAServer.md: /// Counts what happens
+/// Stands in for the function of a tracing library.
+private func withSpan(_ name: String, _ operation: (_ span: Int) async throws -> Price) async throws -> Price {
+    let span = ServerSpan.span * 10 + name.count
+    return try await ServerSpan.$span.withValue(span) { try await operation(span) }
+}
+
+//: OnAServer.md: struct TracedPriceFetcher
+
+//: OnAServer.md: /// Counts the events
+
+//: OnAServer.md: var health
 
 //: OnAServer.md: /// Ends the server when
 
 struct OnAServerTests {
+    /// The printed output of the service under load.
+    static func output() async throws -> [[String]] {
+        try await tell { printed in
+            //: OnAServer.md: let time = ManualTime
+
+            return [printed.lines]
+        }
+    }
+
     @Test func `a thousand requests cause one call upstream`() async throws {
         let service = PriceService(script: ScriptedFetcher { _ in .success(Price(cents: 250)) })
-        let prices = Prices(upstream: service)
-        let requests = (0..<1_000).map { _ in Task { try await prices.price(of: "lamp") } }
+        let prices = Prices(upstream: service.script)
+        let requests = (0..<1_000).map { _ in Task { try await prices.store["lamp"].requireData() } }
         for request in requests { #expect(try await request.value.cents == 250) }
         #expect(service.script.startedCount == 1)
     }
@@ -58,18 +81,18 @@ struct OnAServerTests {
     @Test func `an upstream that is down gets five calls in 30 seconds, and known prices are still served`() async throws {
         let time = ManualTime()
         let service = PriceService(script: ScriptedFetcher(.success(Price(cents: 250))))
-        let prices = Prices(upstream: service, time: time)
-        #expect(try await prices.price(of: "lamp").cents == 250)
+        let prices = Prices(upstream: service.script, time: time)
+        #expect(try await prices.store["lamp"].requireData().cents == 250)
         time.advance(by: .seconds(66))
         // The script has no answer left, which counts as a failure.
-        for _ in 1...10 { #expect(try await prices.price(of: "lamp").cents == 250) }
+        for _ in 1...10 { #expect(try await prices.store["lamp"].requireData().cents == 250) }
         #expect(service.script.startedCount == 2)
-        for number in 1...100 { await #expect(throws: (any Error).self) { try await prices.price(of: "chair \(number)") } }
-        #expect(try await prices.price(of: "lamp").cents == 250)
+        for number in 1...100 { await #expect(throws: (any Error).self) { try await prices.store["chair \(number)"].requireData() } }
+        #expect(try await prices.store["lamp"].requireData().cents == 250)
         #expect(service.script.startedCount == 6)
         time.advance(by: .seconds(30))
         service.script.enqueue(.success(Price(cents: 300)))
-        #expect(try await prices.price(of: "chair 1").cents == 300)
+        #expect(try await prices.store["chair 1"].requireData().cents == 300)
     }
 
     @Test func `the examples of decorators and batches do as the article says`() async throws {
@@ -82,7 +105,8 @@ struct OnAServerTests {
         let watching = Task { await watch() }
         let upstream = PriceService(script: ScriptedFetcher { _ in .success(Price(cents: 250)) })
         //: OnAServer.md: fetcher: BatchFetcher
-        #expect(try await prices["lamp"].requireData().cents == 250)
+        //: OnAServer.md: let basket
+        #expect(basket.mapValues(\.cents) == ["lamp": 250, "chair": 250])
         watching.cancel()
         await watching.value
     }
@@ -94,10 +118,11 @@ struct OnAServerTests {
 
             for _ in 1...3 { _ = try await prices["lamp"].requireData() }
             await #expect(throws: Offline.self) { try await prices["chair"].requireData() }
-            try await until("the events arrive") { metrics.text.contains("failed") }
-            let lines = metrics.text.split(separator: "\n")
+            try await until("the events arrive") { metrics.text().contains("failed") }
+            let lines = metrics.text(prices.snapshot()).split(separator: "\n")
             #expect(lines.contains("storehouse_total{store=\"prices\",outcome=\"hit\"} 2"))
             #expect(lines.contains("storehouse_total{store=\"prices\",outcome=\"failed\"} 1"))
+            #expect(lines.contains("storehouse_records{store=\"prices\"} 1"))
         }
         try await counted()
         upstream.script.enqueue(.failure(Offline()))
@@ -111,10 +136,19 @@ struct OnAServerTests {
         }
         try await logged()
         #expect(printed.lines[0].hasPrefix("prices #"))
-        let breaker = CircuitBreaker()
-        //: OnAServer.md: func isHealthy
+    }
 
-        #expect(isHealthy())
+    @Test func `the health of a service names a breaker that is open`() async throws {
+        let time = ManualTime()
+        let upstream = ScriptedFetcher<String, Price> { _ in .failure(Offline()) }
+        let prices = Prices(upstream: upstream, time: time)
+        #expect(prices.health.body == "ok")
+        for number in 1...5 { #expect(await prices.respond(to: "\(number)").status == 502) }
+        #expect(prices.health.status == 200 && prices.health.body.hasSuffix("in 30.0 seconds"))
+        time.advance(by: .seconds(30))
+        #expect(prices.health.body == "ok")
+        try await prices.store.close()
+        #expect(prices.health.status == 503)
     }
 
     @Test func `a server that is asked to end closes its stores and ends`() async {
@@ -140,6 +174,10 @@ struct OnAServerTests {
 
         let handler = ServerSpan.$span.withValue(7) { Task { try await prices["lamp"].requireData() } }
         #expect(try await handler.value.cents == 7)
+        let traced = Store(
+            cacher: MemoryCacher(), fetcher: TracedPriceFetcher(upstream: upstream), policy: StorePolicy(fetchContext: .firstCaller))
+        let second = ServerSpan.$span.withValue(7) { Task { try await traced["lamp"].requireData() } }
+        #expect(try await second.value.cents == 75)
     }
 
     /// A warning of the article: without an observer a failure is forgotten, regardless of the policy.

@@ -93,6 +93,20 @@ struct RefreshingAndExpiringTests {
         #expect(try await users[1].requireData() == "Ada, \(fetcher.startedCount)")
     }
 
+    @Test func `expired content is served while a fetch is slow`() async throws {
+        //: RefreshingAndExpiring.md: policy.staleAfter
+
+        let users = try await expiredStore(policy)
+        fetcher.hold()
+        async let name = users[1].requireData()
+        try await fetcher.started(count: 2)
+        try await time.sleepers(atLeast: 1)
+        time.advance(by: .milliseconds(500))
+        #expect(try await name == "Ada, 1")
+        fetcher.release()
+        try await fetcher.ended(count: 2)
+    }
+
     @Test func `expired content is served after a failure within its window`() async throws {
         //: RefreshingAndExpiring.md: policy.staleIfError
 

@@ -55,6 +55,19 @@ where Data.Element: Identifiable {
     }
 }
 
+@MainActor protocol Scene {}
+
+@MainActor protocol App {
+    associatedtype Body: Scene
+    var body: Body { get }
+    init()
+}
+
+struct DrawnScene: Scene {}
+
+@MainActor func WindowGroup(@ViewBuilder content: () -> some View) -> DrawnScene { _ = content(); return DrawnScene() }
+@MainActor func NavigationStack(@ViewBuilder content: () -> some View) -> Drawn { _ = content(); return Drawn() }
+
 enum VerticalEdge { case top, bottom }
 
 extension View {
@@ -63,6 +76,7 @@ extension View {
     func refreshable(action: @escaping @MainActor () async -> Void) -> some View { Drawn() }
     func task(_ action: @escaping @MainActor () async -> Void) -> some View { Drawn() }
     func task(id: some Equatable, _ action: @escaping @MainActor () async -> Void) -> some View { Drawn() }
+    func navigationDestination<Value: Hashable>(for type: Value.Type, @ViewBuilder content: (Value) -> some View) -> some View { Drawn() }
     func opacity(_ opacity: Double) -> some View { Drawn() }
 }
 

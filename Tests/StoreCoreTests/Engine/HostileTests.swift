@@ -123,7 +123,7 @@ struct HostileTests {
         let policy = StorePolicy(
             staleWhileRevalidate: duration, staleIfError: duration, revalidatesOnExpiry: true, minimumInterval: duration,
             retry: RetryPolicy(attempts: 2, base: duration, cap: duration) { _ in false }, errorExpiry: duration,
-            unwantedFetch: .cancel(after: duration))
+            unwantedFetch: .cancel(after: duration), staleAfter: duration)
         let bench = Bench(
             backing, expiry: .after(duration), policy: policy, fetcher: ScriptedFetcher(.success(1), .failure(Offline()), .success(3)))
         bench.cacher.put(bench.record(fetchedAgo: .nanoseconds(Int64.max), 70), param: 1)

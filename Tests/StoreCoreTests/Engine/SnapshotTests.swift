@@ -11,7 +11,8 @@ struct SnapshotTests {
     func `a snapshot counts keys, observers, fetches and unsaved records`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         func expect(_ change: (inout StoreSnapshot) -> Void) {
-            var expected = StoreSnapshot(name: "", recordsInMemory: backing == .plain ? nil : 0)
+            var expected = StoreSnapshot(
+                name: "", recordsInMemory: backing == .plain ? nil : 0, costInMemory: backing == .plain ? nil : 0)
             change(&expected)
             #expect(bench.store.snapshot() == expected)
         }
@@ -36,6 +37,22 @@ struct SnapshotTests {
         expect { if backing != .plain { $0.recordsInMemory = 1 } }
         try await bench.store.close()
         #expect(bench.store.snapshot().isClosed)
+    }
+
+    @Test func `a snapshot counts the cost in memory, and fetches that wait for a place`() async throws {
+        let fetcher = ScriptedFetcher<Int, Int> { .success($0.param) }
+        let store = Store(
+            cacher: MemoryCacher<Int, Int>(cost: { $0 }), fetcher: fetcher, policy: StorePolicy(fetchWidth: 1))
+        await store[7].update(7)
+        await store[8].update(8)
+        #expect(store.snapshot().costInMemory == 15)
+        fetcher.hold()
+        let callers = (1...3).map { key in Task { try await store[key].requireData() } }
+        try await until("two fetches wait") { store.snapshot().waitingFetches == 2 }
+        #expect(store.snapshot().fetches == 3)
+        fetcher.release()
+        for caller in callers { _ = try await caller.value }
+        #expect(store.snapshot().waitingFetches == 0 && store.snapshot().costInMemory == 21)
     }
 
     @Test func `a failed save is counted until it succeeds`() async throws {

@@ -35,6 +35,7 @@ struct StressTests {
         policy.revalidatesOnExpiry = seed.isMultiple(of: 2)
         policy.minimumInterval = .milliseconds(1)
         policy.staleWhileRevalidate = seed.isMultiple(of: 3) ? .seconds(1) : .zero
+        policy.staleAfter = seed.isMultiple(of: 2) ? .milliseconds(2) : nil
         policy.retry = seed.isMultiple(of: 5) ? .exponential(attempts: 2, base: .milliseconds(1)) : .never
         let unwanted: [StorePolicy.UnwantedFetch] = [.cancel(after: .zero), .cancel(after: .milliseconds(2)), .complete]
         policy.unwantedFetch = unwanted[Int(seed % 3)]

@@ -9,6 +9,8 @@ public import RemoteHTTP
 ///
 /// Every body except ``stream(_:type:)`` can be sent again for a redirect or another attempt. A route's own `Content-Type` field replaces
 /// that of the body.
+///
+/// <doc:DescribingRoutes> shows routes with bodies.
 public struct RouteBody: Sendable {
     enum Content: Sendable {
         case none

@@ -101,6 +101,8 @@ public struct Authorization: Sendable {
 }
 
 /// A token that requests carry as `Authorization: Bearer`.
+///
+/// <doc:Authorizing> shows such a type.
 public protocol BearerToken: Sendable {
     /// The token as it appears in the header.
     var accessToken: String { get }
@@ -117,6 +119,8 @@ public protocol BearerToken: Sendable {
 ///   until ``replace(by:)`` or ``keep(_:)``.
 ///
 /// A refresh may call `close()` itself. The call then does not wait for that refresh.
+///
+/// <doc:Authorizing> refreshes, replaces and shares tokens.
 public struct RefreshingTokens<Token: BearerToken>: Sendable {
     let keeper: CredentialKeeper<Token>
 

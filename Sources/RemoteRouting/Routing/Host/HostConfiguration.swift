@@ -87,6 +87,8 @@ public struct HostConfiguration: Hashable, Sendable, ExpressibleByStringLiteral 
 }
 
 /// Limits on response sizes, and on concurrent exchanges and streams.
+///
+/// <doc:SecurityNotes> lists the limits and what they protect.
 public struct HostLimits: Hashable, Sendable {
     /// The maximum size of a response that is read as a whole, in bytes after decompression; 16 MiB by default.
     public var responseBytes: Int

@@ -9,6 +9,8 @@ public import RemoteHTTP
 /// ```
 ///
 /// `nil` uses the host's setting.
+///
+/// <doc:DescribingRoutes> shows the parts of a route.
 public struct RouteOptions: Sendable {
     /// The port of this route, if it differs from the host's.
     public var port: Int?

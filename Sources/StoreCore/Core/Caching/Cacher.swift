@@ -36,6 +36,8 @@ public import Foundation
 /// ```
 ///
 /// A hit on any cacher but ``MemoryCacher`` and ``TieredCacher`` costs a call of ``load(param:)``, so put a `TieredCacher` in front.
+///
+/// The article *Persisting* of the module StoreFiles shows a cacher of your own, and lists all rules.
 public protocol Cacher<Param, Content>: Sendable {
     /// The key of one piece of data.
     associatedtype Param: Hashable & Sendable

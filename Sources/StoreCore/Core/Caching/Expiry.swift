@@ -1,4 +1,6 @@
 /// The lifetime of a cacher's content whose origin states none.
+///
+/// <doc:RefreshingAndExpiring> explains when content expires, and what follows.
 public enum Expiry: Hashable, Sendable {
     /// Content stays valid until it is replaced.
     case never

@@ -1,6 +1,8 @@
 /// The period for which an origin allows its content to be used.
 ///
 /// The vocabulary is that of HTTP caching: RFC 9111 (lifetime, `no-store`, `must-revalidate`) and RFC 5861 (the two stale windows).
+///
+/// <doc:RefreshingAndExpiring> shows how an origin limits its content.
 public struct Freshness: Hashable, Sendable, Codable {
     /// The lifetime from arrival; `nil` applies the cacher's `expiry`.
     public var lifetime: Duration?

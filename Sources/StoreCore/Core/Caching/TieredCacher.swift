@@ -13,6 +13,8 @@ public import Foundation
 /// Both tiers keep the records: memory serves the hits, and the backing cacher preserves the records. A record that was evicted from memory
 /// is loaded from the backing cacher and checked by its ``Cacher/needsRefresh(_:param:now:)``. A record in memory is checked by its
 /// deadline.
+///
+/// The article *Persisting* of the module StoreFiles compares the cachers.
 public final class TieredCacher<Backing: Cacher>: Cacher {
     /// The key of one piece of data.
     public typealias Param = Backing.Param

@@ -1,6 +1,8 @@
 /// An identifier of one version of content, with which the origin can confirm that the version is current.
 ///
 /// In HTTP these are the two validators of RFC 9110 §8.8. Other origins can put a version or a digest into ``entityTag``.
+///
+/// <doc:RefreshingAndExpiring> shows a fetcher that revalidates.
 public struct Validator: Hashable, Sendable, Codable {
     /// The opaque tag, verbatim from the origin: with its quotes and, if weak, its `W/`.
     public var entityTag: String?

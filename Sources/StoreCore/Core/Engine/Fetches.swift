@@ -27,6 +27,9 @@ final class Fetches: Sendable {
         self.time = time
     }
 
+    /// The number of attempts that wait for a place.
+    var waitingCount: Int { places?.waiterCount ?? 0 }
+
     // A task has little initial stack, and larger frames are allocated. Fetches that report events or fail use functions of their own.
 
     /// Runs one fetch, not before `start`; `report` gets its events.

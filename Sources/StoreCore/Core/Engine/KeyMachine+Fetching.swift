@@ -35,7 +35,8 @@ extension KeyMachine {
         let validator = pages == PageCounts() ? confirmableValidator : nil
         let base = rules.isShared ? base : .none
         let flight = Flight(
-            ticket: ticket, forceRefresh: forceRefresh, revalidates: validator != nil, base: base, stamp: transition.stamp())
+            ticket: ticket, forceRefresh: forceRefresh, revalidates: validator != nil, base: base, stamp: transition.stamp(),
+            staleDue: staleDueOfFlight(&transition))
         if rules.isLive {
             beginStream(flight, &transition)
             transition.actions.append(.fetch(ticket, .values(after: validator)))

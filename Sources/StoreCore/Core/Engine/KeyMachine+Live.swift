@@ -42,7 +42,8 @@ extension KeyMachine {
             }
         if last == nil { forgetValue(&transition) }
         automaticFetchBegins(&transition)
-        let flight = Flight(ticket: ticket, forceRefresh: desk.refreshCallers > 0, revalidates: last != nil)
+        let flight = Flight(
+            ticket: ticket, forceRefresh: desk.refreshCallers > 0, revalidates: last != nil, staleDue: staleDueOfFlight(&transition))
         origin.changeStream { $0.connection = .connecting(flight) }
         transition.actions.append(.fetch(ticket, .values(after: last)))
         transition.publishes = true

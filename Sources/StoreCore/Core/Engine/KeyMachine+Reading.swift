@@ -99,10 +99,7 @@ extension KeyMachine {
             return need == .content ? .content(content) : .done
         }
         report(.miss, &transition)
-        // A known refusal by the origin closes this window, too: the caller waits for the origin's current response.
-        if need == .content, origin.failure?.error.allowsStaleContent ?? true, let held = book.held, let content,
-            held.isUsable(within: held.record.freshness.staleWhileRevalidate ?? rules.policy.staleWhileRevalidate, at: transition.now)
-        {
+        if need == .content, let content = staleContent(&transition) {
             startFlightUnlessHeldOff(&transition)
             // No caller waits for the fetch, but canceling it would keep the content stale as long as the origin is slow.
             origin.changeFlight { $0.isPromised = true }
@@ -116,6 +113,35 @@ extension KeyMachine {
             return need == .content ? failureResult(failure.error, &transition) : .done
         }
         return nil
+    }
+
+    /// The expired content that a caller gets in place of waiting for a fetch: within a window, or however old behind a slow fetch (C3, C26).
+    private func staleContent(_ transition: inout Transition) -> Content? {
+        // A known refusal by the origin closes this window, too: the caller waits for the origin's current response.
+        guard origin.failure?.error.allowsStaleContent ?? true, let held = book.held, let content else { return nil }
+        let slowFrom = origin.flight?.staleDue ?? .distantFuture
+        let window: Duration = slowFrom <= transition.now ? .forever : rules.policy.staleWhileRevalidate
+        return held.isUsable(within: held.record.freshness.staleWhileRevalidate ?? window, at: transition.now) ? content : nil
+    }
+
+    /// The time at which the callers of a fetch that begins now get stale content.
+    func staleDueOfFlight(_ transition: inout Transition) -> MonotonicInstant {
+        guard let limit = rules.policy.staleAfter else { return .distantFuture }
+        return transition.now.advanced(by: max(.zero, limit))
+    }
+
+    /// The running fetch has taken so long that its callers get stale content, if there is any. The fetch goes on (C26).
+    mutating func serveStaleContent(_ transition: inout Transition) {
+        origin.changeFlight { $0.staleDue = .distantPast }
+        guard let content = staleContent(&transition) else { return }
+        var isServed = false
+        resumeCallers(&transition) { need in
+            guard need == .content else { return nil }
+            isServed = true
+            return .content(content)
+        }
+        // The fetch runs to its end, as one that began behind stale content does.
+        if isServed { origin.changeFlight { $0.isPromised = true } }
     }
 
     private func cachedResult(_ transition: inout Transition) -> CallerResult<Content> {

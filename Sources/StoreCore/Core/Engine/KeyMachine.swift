@@ -186,20 +186,30 @@ extension KeyMachine {
         return max(held.deadline, automaticFetchAllowed(after: rules.policy.boundedInterval))
     }
 
+    /// The time at which waiting callers get stale content; `nil` for never, and once it has come.
+    @inline(__always)
+    private var staleDue: MonotonicInstant? {
+        guard let due = origin.flight?.staleDue, due != .distantFuture, due != .distantPast, desk.hasCallersOfContent, book.held != nil
+        else { return nil }
+        return due
+    }
+
     /// The time at which `timerFired` is due.
     @inline(__always)
     var nextWake: MonotonicInstant? {
         wakes.graceEnds != nil || origin.isStreaming || (desk.observers > 0 && (wakes.triggerPending || wakes.refetchesAtDeadline))
+            || staleDue != nil
             ? earliestWake : nil
     }
 
     @inline(__always)
     private var earliestWake: MonotonicInstant? {
-        let wake: MonotonicInstant? =
+        var wake: MonotonicInstant? =
             switch (wakes.graceEnds, automaticFetchDue) {
             case (let grace?, let due?): min(grace, due)
             case (let grace, let due): grace ?? due
             }
+        if let due = staleDue { wake = min(wake ?? .distantFuture, due) }
         guard let streamWake = origin.stream?.nextWake(isWanted: desk.wantsFetch) else { return wake }
         return min(wake ?? .distantFuture, streamWake)
     }
@@ -211,6 +221,7 @@ extension KeyMachine {
     /// The time that `nextWake` returned may have come.
     mutating func timerFired(_ transition: inout Transition) {
         if let end = wakes.graceEnds, end <= transition.now { cancelUnwanted(&transition) }
+        if let due = staleDue, due <= transition.now { serveStaleContent(&transition) }
         if origin.isStreaming { streamTimerFired(&transition) }
         if let due = automaticFetchDue, due <= transition.now { startFlight(forceRefresh: false, &transition) }
         endTransition(&transition)

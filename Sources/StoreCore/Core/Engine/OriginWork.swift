@@ -176,6 +176,8 @@ struct Flight: Hashable {
     var isParked = false
     /// The stamp of the start of the request; zero in a store without links.
     var stamp: Stamp = 0
+    /// The time at which callers get stale content (C26): `.distantFuture` for never, `.distantPast` once it has come.
+    var staleDue = MonotonicInstant.distantFuture
 }
 
 struct FetchFailure {

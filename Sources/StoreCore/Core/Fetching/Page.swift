@@ -1,4 +1,6 @@
 /// One page of a list, as a pagination fetcher returns it.
+///
+/// <doc:Paginating> explains page keys and the end of a list.
 public struct Page<Element: Sendable>: Sendable {
     /// The elements of this page, in the order of the list.
     public var elements: [Element]

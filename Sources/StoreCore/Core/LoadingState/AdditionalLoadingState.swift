@@ -1,4 +1,6 @@
 /// The state of the pages in one direction of a list.
+///
+/// <doc:Paginating> shows the states of pages.
 public enum AdditionalLoadingState: Sendable {
     /// No page is loading; `canRequestAdditionalData` states whether there is a page to request.
     case fixed(canRequestAdditionalData: Bool)

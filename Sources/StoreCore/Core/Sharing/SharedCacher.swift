@@ -13,6 +13,8 @@
 /// - The changes made through the same cacher object are not delivered to its observers.
 /// - If changes may have been lost, ``CacherChange/gap`` is delivered before any later change.
 /// - ``position`` advances only after all observers have returned.
+///
+/// The article *Sharing a cache* of the module StoreFiles explains what processes and machines share.
 public protocol SharedCacher<Param, Content>: Cacher {
     /// Whether the records are shared; `false` if sharing is an option of the cacher that is not set.
     var isShared: Bool { get }

@@ -194,6 +194,8 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
 /// ```swift
 /// while await repos["apple"].requestNextData() == .loaded {}
 /// ```
+///
+/// <doc:Paginating> explains each result.
 public enum PageRequest: Sendable {
     /// The page was fetched and is part of the list.
     case loaded

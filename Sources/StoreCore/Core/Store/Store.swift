@@ -224,6 +224,8 @@ extension Store where Param == UnitParam {
 }
 
 /// A running prefetch of a store. The prefetch continues if this value is discarded.
+///
+/// <doc:RefreshingAndExpiring> shows how to prefetch keys.
 public struct Prefetching: Sendable {
     private let end: @Sendable () -> Void
 
@@ -236,6 +238,8 @@ public struct Prefetching: Sendable {
 }
 
 /// A running trigger of a store. The trigger continues if this value is discarded.
+///
+/// <doc:RefreshingAndExpiring> shows how to fetch when the network returns.
 public struct RevalidationTrigger: Sendable {
     private let end: @Sendable () -> Void
 

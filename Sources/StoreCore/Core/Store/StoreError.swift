@@ -5,6 +5,8 @@ public import Foundation
 #endif
 
 /// An error of a store itself; errors of a fetcher reach callers unchanged.
+///
+/// <doc:Gotchas> explains some of their causes.
 public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
     /// The reason for which the operation failed. The set of codes is open, so a `switch` needs a `default`.
     public var code: Code

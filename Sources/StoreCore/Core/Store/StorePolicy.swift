@@ -21,6 +21,7 @@
 /// | ``prefetchWidth`` | 8 | keys that `prefetch` fetches at a time |
 /// | ``fetchWidth`` | `nil` | any number of fetches of a store run at once |
 /// | ``fetchTimeLimit`` | `nil` | an attempt of a fetch takes as long as the fetcher does |
+/// | ``staleAfter`` | `nil` | `requireData` waits for a slow fetch, even if there is expired content |
 /// | ``expiryJitter`` | 0 | content expires exactly when its lifetime ends |
 /// | ``fetchContext`` | detached | a fetch has no task-local values |
 /// | ``leaseDuration`` | 30 s | the time for which a fetch keeps other users of a shared cacher from fetching the key |
@@ -98,6 +99,18 @@ public struct StorePolicy: Sendable {
     /// in place of this limit.
     public var fetchTimeLimit: Duration?
 
+    /// The time of a fetch after which `requireData` serves expired content, while the fetch goes on; `nil` for never.
+    ///
+    /// The time counts from the start of the whole fetch: it includes the wait for a place of ``fetchWidth``, all attempts, and the pauses
+    /// between them. Callers that arrive later get the content at once. Without content, callers wait for the fetch.
+    ///
+    /// Expired content is served however old it is, unless the origin has stated a ``Freshness/staleWhileRevalidate``. Content is not served
+    /// if it must be revalidated, if it was invalidated, or if the last fetch failed with an error that forbids stale content. `refresh()`,
+    /// `validate()` and `.origin` wait for the fetch. If the fetch fails later, observers see the error.
+    ///
+    /// The fetch then runs to its end, even without callers and observers. If a fetcher may hang, set ``fetchTimeLimit`` too.
+    public var staleAfter: Duration?
+
     /// The largest part of a lifetime by which content expires earlier, from 0 to 1.
     ///
     /// Content that many servers or devices have fetched at one moment then expires at different moments. The part is drawn for each record
@@ -138,6 +151,7 @@ public struct StorePolicy: Sendable {
     ///   - fetchContext: The source of a fetch's task-local values.
     ///   - fetchWidth: The number of attempts of fetches that run at once.
     ///   - fetchTimeLimit: The longest time of one attempt of a fetch.
+    ///   - staleAfter: The time of a fetch after which `requireData` serves expired content.
     ///   - expiryJitter: The largest part of a lifetime by which content expires earlier, from 0 to 1.
     ///   - idleTimeout: The longest silence of a stream.
     ///   - saveInterval: The least time between two saves of a stream's values.
@@ -146,7 +160,7 @@ public struct StorePolicy: Sendable {
         minimumInterval: Duration = .seconds(1), retry: RetryPolicy = .never, errorExpiry: Duration = .zero,
         unwantedFetch: UnwantedFetch = .cancel(after: .seconds(1)), refreshScope: RefreshScope = .firstPage,
         revalidatesAfterMutation: Bool = true, prefetchWidth: Int = 8, leaseDuration: Duration = .seconds(30),
-        fetchWidth: Int? = nil, fetchTimeLimit: Duration? = nil, expiryJitter: Double = 0,
+        fetchWidth: Int? = nil, fetchTimeLimit: Duration? = nil, staleAfter: Duration? = nil, expiryJitter: Double = 0,
         fetchContext: FetchContext = .detached, idleTimeout: Duration? = nil, saveInterval: Duration = .seconds(1)
     ) {
         self.staleWhileRevalidate = staleWhileRevalidate
@@ -163,6 +177,7 @@ public struct StorePolicy: Sendable {
         self.fetchContext = fetchContext
         self.fetchWidth = fetchWidth
         self.fetchTimeLimit = fetchTimeLimit
+        self.staleAfter = staleAfter
         self.expiryJitter = expiryJitter
         self.idleTimeout = idleTimeout
         self.saveInterval = saveInterval

@@ -11,12 +11,16 @@ public struct StoreSnapshot: Hashable, Sendable {
     public var name: String
     /// The number of records in memory; `nil` if the cacher has no memory in front.
     public var recordsInMemory: Int?
+    /// The total cost of these records, in the unit of the cacher's `cost`, such as bytes; `nil` if the cacher has no memory in front.
+    public var costInMemory: Int?
     /// The number of keys with observers, callers, work in progress, or unsaved content.
     public var liveKeys = 0
     /// The number of observers of all keys.
     public var observers = 0
     /// The number of running fetches, including the connections of streams.
     public var fetches = 0
+    /// The number of these fetches that wait for a place of ``StorePolicy/fetchWidth``.
+    public var waitingFetches = 0
     /// The number of keys with content that the cacher does not have yet, or failed to take.
     public var unsavedKeys = 0
     /// The number of keys with a failed last save or removal; they count as unsaved keys too.
@@ -34,10 +38,11 @@ extension Store {
     ///
     /// Cost: one look at each live key, under the lock of the store. An idle store has few live keys.
     ///
-    /// - Returns: The counts of one moment; only ``StoreSnapshot/recordsInMemory`` may be of a later moment.
+    /// - Returns: The counts of one moment; those of the records in memory and of waiting fetches may be of a later moment.
     public func snapshot() -> StoreSnapshot {
         var snapshot = engine.snapshot()
-        snapshot.recordsInMemory = memory?.count
+        (snapshot.recordsInMemory, snapshot.costInMemory) = (memory?.count, memory?.totalCost)
+        snapshot.waitingFetches = engine.fetches.waitingCount
         return snapshot
     }
 }

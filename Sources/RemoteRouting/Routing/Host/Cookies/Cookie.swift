@@ -10,6 +10,8 @@ internal import StoreCore
 /// ```
 ///
 /// The description omits the value, because values are often secret.
+///
+/// <doc:KeepingCookies> explains which cookies are kept and sent.
 public struct Cookie: Hashable, Sendable, Codable {
     /// The name; empty if the server sent none.
     public let name: String

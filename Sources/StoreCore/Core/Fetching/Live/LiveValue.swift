@@ -1,4 +1,6 @@
 /// One value of an origin that pushes.
+///
+/// <doc:LiveData> shows a stream of values.
 public enum LiveValue<Content: Sendable>: Sendable {
     /// The whole content, and the validator of this version.
     case content(Content, Validator? = nil)
