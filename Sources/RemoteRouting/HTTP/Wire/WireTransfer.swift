@@ -355,7 +355,7 @@ final class WireTransfer {
     /// Whether the end of a body is recognizable: by its length, by its coding, or because there is none.
     private func endIsKnown(_ head: HTTPResponse) -> Bool {
         request.message.method == .head || head.status == 204 || head.status == 304 || head.fields["Content-Length"] != nil
-            || head.fields.values(of: "Content-Encoding").contains { $0.lowercased() == "gzip" }
+            || ContentCoding(of: head.fields.contentCodings) != nil
     }
 
     private func delayReport() {
