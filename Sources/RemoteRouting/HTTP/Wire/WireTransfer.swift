@@ -49,7 +49,7 @@ final class WireTransfer {
         self.loop = loop
         self.offersHTTP2 = offersHTTP2
         switch request.message.body {
-        case .stream(let stream): source = BodySource(ticket, mailbox, length: stream.length, open: stream.open)
+        case .stream(let stream): source = BodySource(ticket, mailbox, stream)
         case .data(let data) where data.count > WireTransfer.copiedBytes || request.reportsProgress && !data.isEmpty:
             source = BodySource(data)
         case .none, .data: source = nil
