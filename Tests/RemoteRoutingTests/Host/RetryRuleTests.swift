@@ -30,17 +30,19 @@ struct RetryRuleTests {
         let bench = try Bench(transport.kind)
         for method in ["GET", "PUT", "POST"] {
             bench.on(method, "/500") { _ in .status(500) }
+            bench.on(method, "/425") { _ in .status(425) }
             bench.on(method, "/503") { _ in .status(503) }
         }
         let host = bench.host {
             $0.random = { 0 }
-            $0.retryRules.statuses = [500]
+            $0.retryRules.statuses = [425, 500]
             $0.retryRules.methods = [.get, .post]
         }
         func attempts(_ method: HTTPMethod, _ path: String) async throws -> Int {
             try await remoteError { try await host.send(Route(path: RoutePath(stringLiteral: path), method: method)) }.attempts
         }
         #expect(try await attempts(.get, "/500") == 3)
+        #expect(try await attempts(.get, "/425") == 3)
         #expect(try await attempts(.get, "/503") == 1)
         #expect(try await attempts(.put, "/500") == 1)
         #expect(try await attempts(.post, "/500") == 1)
@@ -87,7 +89,29 @@ struct RetryRuleTests {
         #expect(error.status == 403)
     }
 
-    @Test func `parameters and headers are made, filled and read`() {
+    @Test(arguments: TransportKind.allCases)
+    func `H22: an accepted status is a response with its whole body`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        // Longer than the body of an error.
+        let mistakes = Data(repeating: UInt8(ascii: "a"), count: 100_000)
+        bench.on("POST", "/orders") { _ in .data(mistakes, status: 422) }
+        bench.on("GET", "/known") { $0["If-None-Match"] == nil ? .json([1]) : .status(304) }
+        bench.on("GET", "/busy", inTurn: .status(503), .json([1]))
+        let host = bench.host { $0.random = { 0 } }
+        let order = Route(path: "/orders", method: .post, body: .json([1]))
+        let refused = try await host.dataResponse(for: order, accepting: [422])
+        #expect(refused.status == 422 && refused.value == mistakes)
+        let known = Route(path: "/known", headers: ["If-None-Match": "\"a\""])
+        let unchanged = try await host.dataResponse(for: known, accepting: [304, 422])
+        #expect(unchanged.status == 304 && unchanged.value.isEmpty)
+        #expect(try await remoteError { _ = try await host.dataResponse(for: known, accepting: [422]) }.status == 304)
+        #expect(try await host.send(known, as: [Int].self, nilFor: [304]) == nil)
+        let busy = try await host.dataResponse(for: Route(path: "/busy"), accepting: [503])
+        #expect(busy.status == 503 && busy.attempts == 1)
+        #expect(try await host.dataResponse(for: Route(path: "/busy"), accepting: [503]).status == 200)
+    }
+
+    @Test func `H1, H3: parameters and headers are made, filled and read`() {
         var parameters = Parameters()
         #expect(parameters.isEmpty && parameters.names == [])
         parameters.append("tag", "swift")

@@ -103,9 +103,7 @@ final class Bench: Sendable {
         switch request.body {
         case .none: break
         case .data(let data): body = data
-        case .stream(let stream):
-            let read = try stream.open()
-            while let piece = try read(1000) { body.append(piece) }
+        case .stream(let stream): body = try await stream.collect()
         }
         let path = request.url.path(percentEncoded: true)
         let asked = Asked(

@@ -48,6 +48,12 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
             .bodyUnreadable, "the request body could not be read to its end; check its source", underlyingError: error)
     }
 
+    /// The failures of a request body without its announced length.
+    static let shortBody = TransportFailure(
+        .bodyUnreadable, "the request body is shorter than its announced length; check its source")
+    static let longBody = TransportFailure(
+        .bodyUnreadable, "the request body is longer than its announced length; check its source")
+
     package init(_ part: Deadlines.Part, _ limits: ExchangeLimits) {
         func said(_ duration: Duration?) -> String { duration.map { " within \($0)" } ?? "" }
         switch part {

@@ -110,7 +110,11 @@ public struct HTTPBodyStream: Sendable {
     /// Whether `open` can be called again and produces the same bytes.
     package var isReplayable: Bool
     /// Opens the body and returns a function that reads at most the given number of bytes, and `nil` at the end.
-    public var open: @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data?
+    ///
+    /// The function may block its thread. For a body from a sequence, it waits for the next chunk, and returns the whole chunk.
+    public var open: @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data? { didSet { chunks = nil } }
+    /// Begins a pass over a sequence of chunks, which blocks no thread; `nil` for a body that only ``open`` reads.
+    private(set) var chunks: (@Sendable () -> ChunkReader)?
 
     /// Creates a body that `open` produces while it is sent.
     public init(
@@ -119,6 +123,18 @@ public struct HTTPBodyStream: Sendable {
         self.length = length
         self.isReplayable = isReplayable
         self.open = open
+    }
+
+    /// Creates a body of chunks, which the length checks.
+    init(chunks: @escaping @Sendable () -> ChunkReader, length: Int64?, isReplayable: Bool) {
+        // No transport reads a body of length 0, which the sequence may contradict.
+        self.length = length == 0 ? nil : length
+        self.isReplayable = isReplayable
+        self.chunks = chunks
+        open = {
+            let reader = chunks()
+            return { _ in try reader.waitForNext() }
+        }
     }
 }
 

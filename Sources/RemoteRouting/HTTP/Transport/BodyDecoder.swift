@@ -14,8 +14,8 @@ final class BodyDecoder: Sendable {
     /// Guards the decoder; the lock is uncontended, because a body has one reader at a time.
     private let state: Lock<State>
 
-    private init?(limit: Int) {
-        guard let inflater = Inflater() else { return nil }
+    private init?(_ coding: ContentCoding, limit: Int) {
+        guard let inflater = Inflater(coding) else { return nil }
         self.limit = limit
         state = Lock(State(inflater: inflater))
     }
@@ -26,7 +26,7 @@ final class BodyDecoder: Sendable {
     static func decoder(for head: HTTPResponse, limit: Int) throws(TransportFailure) -> BodyDecoder? {
         let codings = head.fields.contentCodings
         if codings.isEmpty { return nil }
-        guard codings == ["gzip"] || codings == ["x-gzip"], let decoder = BodyDecoder(limit: limit) else {
+        guard let coding = ContentCoding(of: codings), let decoder = BodyDecoder(coding, limit: limit) else {
             throw TransportFailure(
                 .protocolViolation, "the response has a content coding that was not requested; check the server")
         }

@@ -32,14 +32,11 @@ final class BodySource {
     }
 
     /// Creates a body that is read while it is sent.
-    init(
-        _ ticket: WireMachine.Ticket, _ mailbox: Mailbox, length: Int64?,
-        open: @escaping @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data?
-    ) {
-        pump = Pump(ticket, mailbox, open)
+    init(_ ticket: WireMachine.Ticket, _ mailbox: Mailbox, _ stream: HTTPBodyStream) {
+        pump = Pump(ticket, mailbox, stream)
         piece = Data()
         isAtEnd = false
-        left = length
+        left = stream.length
     }
 
     /// Starts reading ahead from the beginning; fails a body that cannot be rewound.
@@ -72,8 +69,7 @@ final class BodySource {
                 return .failed(.unreadableBody(failure))
             } else if isAtEnd {
                 guard left ?? 0 == 0 || pump == nil else {
-                    return .failed(
-                        TransportFailure(.bodyUnreadable, "the request body is shorter than its announced length; check its source"))
+                    return .failed(.shortBody)
                 }
                 return .bytes(0)
             } else {
@@ -88,7 +84,7 @@ final class BodySource {
         if let known = left, pump != nil {
             left = known - Int64(count)
             guard known >= Int64(count), piece.count - offset <= known - Int64(count) else {
-                return .failed(TransportFailure(.bodyUnreadable, "the request body is longer than its announced length; check its source"))
+                return .failed(.longBody)
             }
         }
         return .bytes(count)
@@ -109,24 +105,24 @@ final class BodySource {
         pump.read()
     }
 
-    /// A reader of one chunk at a time, on threads that may block.
+    /// A reader of one chunk at a time, from a sequence, or on threads that may block.
     private final class Pump: Sendable {
         private let ticket: WireMachine.Ticket
         private let mailbox: Mailbox
+        private let chunks: ChunkReader?
         private let open: @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data?
         /// The opened body. Only one chunk is read at a time, so the lock is uncontended.
         private let reader = Lock<(@Sendable (_ upTo: Int) throws -> Data?)?>(nil)
 
-        init(
-            _ ticket: WireMachine.Ticket, _ mailbox: Mailbox,
-            _ open: @escaping @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data?
-        ) {
+        init(_ ticket: WireMachine.Ticket, _ mailbox: Mailbox, _ stream: HTTPBodyStream) {
             self.ticket = ticket
             self.mailbox = mailbox
-            self.open = open
+            chunks = stream.chunks?()
+            open = stream.open
         }
 
         func read() {
+            if let chunks { return chunks.read { [ticket, mailbox] in mailbox.post(.read(ticket, $0)) } }
             DispatchQueue.global().async { [self] in mailbox.post(.read(ticket, Result { try next() })) }
         }
 

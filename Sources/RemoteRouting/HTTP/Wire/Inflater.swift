@@ -2,24 +2,48 @@
 internal import CurlShim
 package import Foundation
 
-/// A decoder of all members of a gzip stream (RFC 1952), with the process's zlib or a loaded one.
+/// A content coding that the transport decodes if the system has its library.
+package enum ContentCoding: String, CaseIterable, Sendable {
+    /// RFC 1952, with zlib.
+    case gzip
+    /// RFC 7932, with libbrotlidec.
+    case br
+    /// RFC 8878, with libzstd, in windows of at most 8 MiB (RFC 9659).
+    case zstd
+
+    /// Returns the coding of a body with these codings; `nil` if the transport does not know it.
+    init?(of codings: [String]) {
+        guard codings.count == 1, let name = codings.first else { return nil }
+        self.init(rawValue: name == "x-gzip" ? "gzip" : name)
+    }
+
+    /// Whether the library of the coding can be found or loaded.
+    package var isAvailable: Bool { wire_inflater_is_available(rawValue) != 0 }
+
+    /// The value of `Accept-Encoding`: the available codings, or `identity` if there is none.
+    package static let offer: String = {
+        let names = ContentCoding.allCases.filter(\.isAvailable).map(\.rawValue)
+        return names.isEmpty ? "identity" : names.joined(separator: ", ")
+    }()
+}
+
+/// A decoder of all members of a body with a content coding, with a library of the process or a loaded one.
 ///
 /// libcurl accepts a truncated gzip stream, so its own decoding stays off.
 package final class Inflater {
-    /// Whether the system has zlib; without it, requests accept only `identity`.
-    package static var isAvailable: Bool { wire_inflater_is_available() != 0 }
-
+    private let coding: ContentCoding
     private let inflater: OpaquePointer
     private var input = Data()
     private var scratch = [UInt8](repeating: 0, count: 65_536)
     /// Whether the input so far is empty or ends with a complete member.
     private var isAtEnd = true
-    /// Whether zlib filled the scratch buffer and may have more output without further input.
+    /// Whether the library filled the scratch buffer and may have more output without further input.
     private var mayHoldMore = false
 
-    /// Creates a decoder; `nil` without zlib.
-    package init?() {
-        guard let inflater = wire_inflater_make() else { return nil }
+    /// Creates a decoder; `nil` without the library of the coding.
+    package init?(_ coding: ContentCoding) {
+        guard let inflater = wire_inflater_make(coding.rawValue) else { return nil }
+        self.coding = coding
         self.inflater = inflater
     }
 
@@ -35,7 +59,8 @@ package final class Inflater {
         while !input.isEmpty || mayHoldMore {
             let (made, result) = step()
             guard result >= 0 else {
-                throw TransportFailure(.protocolViolation, "the body is declared as gzip but is not valid gzip; check the server")
+                throw TransportFailure(
+                    .protocolViolation, "the body is declared as \(coding.rawValue) but is not valid \(coding.rawValue); check the server")
             }
             isAtEnd = result == 1
             mayHoldMore = !isAtEnd && made == scratch.count
@@ -50,7 +75,7 @@ package final class Inflater {
     /// - Throws: `TransportFailure` if the last member is truncated.
     package func finish() throws(TransportFailure) {
         guard isAtEnd else {
-            throw TransportFailure(.protocolViolation, "the gzip body is truncated; check the server")
+            throw TransportFailure(.protocolViolation, "the \(coding.rawValue) body is truncated; check the server")
         }
     }
 
@@ -58,7 +83,7 @@ package final class Inflater {
         var (taken, made) = (input.count, scratch.count)
         let result = input.withUnsafeBytes { source in
             scratch.withUnsafeMutableBufferPointer { target in
-                // The scratch buffer is never empty, and zlib reads no input if its count is zero.
+                // The scratch buffer is never empty, and the library reads no input if its count is zero.
                 guard let out = target.baseAddress else { return Int32(-1) }
                 return wire_inflater_run(inflater, source.bindMemory(to: UInt8.self).baseAddress ?? UnsafePointer(out), &taken, out, &made)
             }

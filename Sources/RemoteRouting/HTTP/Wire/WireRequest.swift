@@ -55,8 +55,7 @@ package struct WireRequest: Sendable {
         }
         if !hasCoding {
             // A range counts stored bytes, so it must not be compressed.
-            let takesGzip = Inflater.isAvailable && message.fields["Range"] == nil
-            add("Accept-Encoding", takesGzip ? "gzip" : "identity")
+            add("Accept-Encoding", message.fields["Range"] == nil ? ContentCoding.offer : "identity")
         }
         if !hasAccept { suppress("Accept") }
         guard message.hasBody || needsLength else { return }

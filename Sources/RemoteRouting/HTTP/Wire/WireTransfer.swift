@@ -49,7 +49,7 @@ final class WireTransfer {
         self.loop = loop
         self.offersHTTP2 = offersHTTP2
         switch request.message.body {
-        case .stream(let stream): source = BodySource(ticket, mailbox, length: stream.length, open: stream.open)
+        case .stream(let stream): source = BodySource(ticket, mailbox, stream)
         case .data(let data) where data.count > WireTransfer.copiedBytes || request.reportsProgress && !data.isEmpty:
             source = BodySource(data)
         case .none, .data: source = nil
@@ -355,7 +355,7 @@ final class WireTransfer {
     /// Whether the end of a body is recognizable: by its length, by its coding, or because there is none.
     private func endIsKnown(_ head: HTTPResponse) -> Bool {
         request.message.method == .head || head.status == 204 || head.status == 304 || head.fields["Content-Length"] != nil
-            || head.fields.values(of: "Content-Encoding").contains { $0.lowercased() == "gzip" }
+            || ContentCoding(of: head.fields.contentCodings) != nil
     }
 
     private func delayReport() {

@@ -83,7 +83,7 @@ public struct RouteBody: Sendable {
         RouteBody(.file(url), type)
     }
 
-    /// Bytes that are produced while they are sent; sent again only if the stream is replayable.
+    /// Bytes that are produced while they are sent, for example by a sequence; sent again only if the stream is replayable.
     ///
     /// - Parameters:
     ///   - stream: The source of the bytes.
@@ -135,7 +135,11 @@ struct BodyEncoder {
         case .multipart(let form): return try form.encoded(style: style)
         case .data(let data): return EncodedBody(body: .data(data), type: body.type)
         case .file(let url): return EncodedBody(body: .stream(try FileSource(of: url).stream), type: body.type)
-        case .stream(let stream): return EncodedBody(body: .stream(stream), type: body.type)
+        case .stream(let stream):
+            guard stream.length ?? 0 >= 0 else {
+                throw RouteFault(.invalidOption, in: "body", "its length is negative; pass nil for an unknown length")
+            }
+            return EncodedBody(body: .stream(stream), type: body.type)
         case .unsupported(let type):
             throw RouteFault(
                 .unsupportedShape, in: "body",

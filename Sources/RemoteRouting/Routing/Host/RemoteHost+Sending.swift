@@ -25,7 +25,7 @@ extension RemoteHost {
     ///     Route(path: "/users/\(id)"), nilFor: [404, 410])
     /// ```
     ///
-    /// To read the body of another refusal, such as a 422, catch the error and use ``RemoteError/details(as:decoder:)``.
+    /// To read the body of a refusal, such as a 422, use ``dataResponse(for:accepting:)``.
     ///
     /// - Parameters:
     ///   - route: The route to send.
@@ -96,6 +96,30 @@ extension RemoteHost {
     /// - Throws: ``RemoteError``.
     public func dataResponse(for route: some Routable) async throws -> RemoteResponse<Data> {
         try await wholeResponse(for: route)
+    }
+
+    /// Sends a route and returns the whole response with its bytes, also if it has one of some statuses outside 200 to 299.
+    ///
+    /// ```swift
+    /// let response = try await api.dataResponse(
+    ///     for: Route(path: "/orders", method: .post, body: .json(order)),
+    ///     accepting: [422])
+    /// if response.status == 422 {
+    ///     let mistakes = try JSONDecoder()
+    ///         .decode([String: String].self, from: response.value)
+    ///     show(mistakes)
+    /// }
+    /// ```
+    ///
+    /// A response with such a status is not retried. Redirects are followed, and a 401 refreshes the credentials, before the status counts.
+    ///
+    /// - Parameters:
+    ///   - route: The route to send.
+    ///   - statuses: The statuses that are not errors.
+    /// - Returns: The response; its body is whole, within the limit of the route or the host.
+    /// - Throws: ``RemoteError``.
+    public func dataResponse(for route: some Routable, accepting statuses: Set<Int>) async throws -> RemoteResponse<Data> {
+        try await RouteCall(route, at: self, .whole, accepting: statuses).run().whole
     }
 
     /// Sends a route and returns its successful response.

@@ -26,8 +26,8 @@ final class RouteCall: Sendable {
     let delivery: Delivery
     /// The cookies of all requests of the call; `nil` without a jar.
     let cookies: CookieCall?
-    /// A status outside 2xx that counts as a success of this call.
-    private let acceptedStatus: Int?
+    /// The statuses outside 2xx that count as a success of this call.
+    private let acceptedStatuses: Set<Int>
     let started: MonotonicInstant
     /// The deadline of the whole call.
     let deadline: MonotonicInstant?
@@ -68,14 +68,15 @@ final class RouteCall: Sendable {
     /// - Throws: ``RemoteError`` of the stage ``RemoteError/Stage/build``.
     @inline(never)
     convenience init(
-        _ original: some Routable, at host: RemoteHost, _ delivery: Delivery,
+        _ original: some Routable, at host: RemoteHost, _ delivery: Delivery, accepting statuses: Set<Int> = [],
         onSent: (@Sendable (_ sent: Int64, _ total: Int64?) -> Void)? = nil
     ) throws(RemoteError) {
         let route = Route(original)
         let options = route.options
         let request = try RouteCall.request(of: route, at: host)
         self.init(
-            request, options, at: host, delivery, host.cookies?.call(), accepting: options.isConditional ? 304 : nil, onSent: onSent)
+            request, options, at: host, delivery, host.cookies?.call(),
+            accepting: options.isConditional ? statuses.union([304]) : statuses, onSent: onSent)
     }
 
     /// Creates the same call, starting now, with other header fields.
@@ -86,11 +87,11 @@ final class RouteCall: Sendable {
     ///   - call: The call that has the request.
     ///   - host: The host whose settings apply.
     ///   - delivery: The form of the body.
-    ///   - status: A status outside 2xx that counts as a success.
+    ///   - statuses: The statuses outside 2xx that count as a success.
     ///   - change: Changes the header of the request.
     /// - Throws: ``RemoteError`` if a field is invalid.
     convenience init(
-        repeating call: RouteCall, at host: RemoteHost, _ delivery: Delivery, accepting status: Int? = nil,
+        repeating call: RouteCall, at host: RemoteHost, _ delivery: Delivery, accepting statuses: Set<Int> = [],
         _ change: (inout HTTPFields) throws(RouteFault) -> Void
     ) throws(RemoteError) {
         var request = call.request
@@ -99,19 +100,19 @@ final class RouteCall: Sendable {
         } catch {
             throw call.error(for: error, request)
         }
-        self.init(request, call.options, at: host, delivery, call.cookies, accepting: status, onSent: nil)
+        self.init(request, call.options, at: host, delivery, call.cookies, accepting: statuses, onSent: nil)
     }
 
     private init(
         _ request: HTTPRequest, _ options: RouteOptions, at host: RemoteHost, _ delivery: Delivery, _ cookies: CookieCall?,
-        accepting status: Int?, onSent: (@Sendable (_ sent: Int64, _ total: Int64?) -> Void)?
+        accepting statuses: Set<Int>, onSent: (@Sendable (_ sent: Int64, _ total: Int64?) -> Void)?
     ) {
         self.host = host
         self.request = request
         self.options = options
         self.delivery = delivery
         self.cookies = cookies
-        acceptedStatus = status
+        acceptedStatuses = statuses
         started = host.time.now
         let timeouts = options.timeouts.or(host.timeouts)
         deadline = timeouts.overall.map { [started] in started.advanced(by: $0) }
@@ -172,7 +173,7 @@ final class RouteCall: Sendable {
         sent.withLock { $0.mayHaveArrived = $0.mayHaveArrivedBefore }
     }
 
-    func isSuccess(_ status: Int) -> Bool { (200..<300).contains(status) || status == acceptedStatus }
+    func isSuccess(_ status: Int) -> Bool { (200..<300).contains(status) || acceptedStatuses.contains(status) }
 
     // MARK: Attempts
 

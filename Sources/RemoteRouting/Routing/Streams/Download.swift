@@ -125,7 +125,7 @@ private struct Download: Sendable {
         let offset = known != nil && there > 0 ? there : nil
         // The caller of this function counts attempts, because it knows which of them received bytes.
         let single = host.with { $0.retry = .never }
-        let call = try RouteCall(repeating: plain, at: single, .stream(), accepting: offset == nil ? nil : 416) {
+        let call = try RouteCall(repeating: plain, at: single, .stream(), accepting: offset == nil ? [] : [416]) {
             fields throws(RouteFault) in
             // Parts of a compressed representation cannot be joined.
             try fields.set("Accept-Encoding", "identity")

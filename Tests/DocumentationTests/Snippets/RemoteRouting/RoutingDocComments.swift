@@ -152,6 +152,17 @@ private func absent(_ api: RemoteHost, id: Int) async throws {
     _ = user
 }
 
+private func accepted(_ api: RemoteHost, order: [String: Int], show: ([String: String]) -> Void) async throws {
+    //: RemoteRouting.docc/ErrorsAndRetries.md: let response = try
+}
+
+private func sequences(at api: RemoteHost, _ recording: AsyncThrowingStream<Data, any Error>, _ table: String) async throws {
+    @Sendable func rows(of table: String) throws -> AsyncStream<Data> { AsyncStream { $0.finish() } }
+    //: StreamsAndFiles.md: try await api.send(
+    //: StreamsAndFiles.md: let body = RouteBody
+    print(body)
+}
+
 private func missing(_ api: RemoteHost, id: Int) async throws {
     struct User: Decodable {}
     var user: User?

@@ -1,4 +1,4 @@
-// libcurl and zlib without their headers: found at run time and called through typed functions.
+// libcurl, zlib, libbrotlidec and libzstd without their headers: found at run time and called through typed functions.
 //
 // All functions that take a `wire_loop` or a `wire_transfer` belong to one thread; the creator of the loop may hand the loop over to it.
 
@@ -214,16 +214,17 @@ int wire_transfer_was_shut(const wire_transfer *transfer);
 /// The system's error number; 0 without one.
 int wire_transfer_system_error(const wire_transfer *transfer);
 
-// MARK: zlib
+// MARK: Content codings
 
+/// A decoder of a content coding: `gzip` with zlib, `br` with libbrotlidec, or `zstd` with libzstd.
 typedef struct wire_inflater wire_inflater;
 
-/// Whether zlib can be found or loaded.
-int wire_inflater_is_available(void);
-/// Creates a decoder of one gzip member (RFC 1952); NULL without zlib or memory.
-wire_inflater *_Nullable wire_inflater_make(void);
+/// Whether the library of a coding can be found or loaded.
+int wire_inflater_is_available(const char *coding);
+/// Creates a decoder; NULL without the library or memory.
+wire_inflater *_Nullable wire_inflater_make(const char *coding);
 void wire_inflater_free(wire_inflater *inflater);
-/// Decodes: 0 continues, 1 is the end of the member, negative means malformed. Sets `in_count` and `out_count` to the used counts.
+/// Decodes: 0 continues, 1 is the end of a member, negative means malformed. Sets `in_count` and `out_count` to the used counts.
 int wire_inflater_run(wire_inflater *inflater, const uint8_t *in, size_t *in_count, uint8_t *out, size_t *out_count);
 /// Begins the next member.
 void wire_inflater_reset(wire_inflater *inflater);

@@ -163,7 +163,7 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
         case .data(let data): wire.httpBody = data
         case .stream(let stream):
             do {
-                if let whole = try smallBody(of: stream) {
+                if stream.chunks == nil, let whole = try smallBody(of: stream) {
                     wire.httpBody = whole
                 } else {
                     let stop = { @Sendable (error: any Error) in
@@ -173,9 +173,9 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
                         exchange.stop(failure)
                     }
                     #if canImport(Darwin)
-                    try BoundBody.attach(to: &wire, read: stream.open(), isOver: { exchange.isOver }, onFailure: stop)
+                    try BoundBody.attach(to: &wire, read: stream.opened(for: exchange), isOver: { exchange.isOver }, onFailure: stop)
                     #else
-                    wire.httpBodyStream = BodyInputStream(try stream.open(), onFailure: stop)
+                    wire.httpBodyStream = BodyInputStream(try stream.opened(for: exchange), onFailure: stop)
                     #endif
                 }
             } catch {

@@ -1,0 +1,189 @@
+import Dispatch
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+import Trials
+
+@testable import RemoteHTTP
+@testable import RemoteRouting
+
+/// Request bodies from asynchronous sequences.
+@Suite(.timeLimit(.minutes(hangMinutes)))
+struct SequenceBodyTests {
+    private struct Broken: Error {}
+
+    /// Returns a sequence of pieces, which fails after the last one if it breaks.
+    private static func sequence(_ pieces: [Data], breaks: Bool = false) -> AsyncThrowingStream<Data, any Error> {
+        AsyncThrowingStream { continuation in
+            for piece in pieces { continuation.yield(piece) }
+            continuation.finish(throwing: breaks ? Broken() : nil)
+        }
+    }
+
+    private func post(_ stream: HTTPBodyStream, _ method: HTTPMethod = .post) -> Route {
+        Route(path: "/x", method: method, body: .stream(stream))
+    }
+
+    @Test(arguments: TransportKind.allCases, [nil, 300_000] as [Int64?])
+    func `H23: the chunks of a sequence arrive in order, once`(_ kind: TransportKind, _ length: Int64?) async throws {
+        let bench = try Bench(kind)
+        bench.on("POST", "/x") { .data($0.body) }
+        let pieces = (0..<30).map { Data(repeating: UInt8($0), count: 10_000) }
+        let route = post(HTTPBodyStream(SequenceBodyTests.sequence([Data()] + pieces + [Data()]), length: length))
+        let host = bench.host()
+        #expect(try await host.data(for: route) == pieces.reduce(Data(), +))
+        if kind == .curl {
+            #expect(bench.asked.map { $0["Content-Length"] } == [length.map { "\($0)" }])
+            #expect(bench.asked.map { $0["Transfer-Encoding"] } == [length == nil ? "chunked" : nil])
+        }
+        #expect(try await remoteError { try await host.send(route) }.code == .bodyUnreadable)
+        #expect(bench.asked.count == 1)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H23: arrays of bytes and single bytes arrive too, and an empty sequence is an empty body`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("POST", "/x") { .data($0.body) }
+        let host = bench.host()
+        let bytes = (0..<40_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+        let single = AsyncStream<UInt8> { continuation in
+            for byte in bytes { continuation.yield(byte) }
+            continuation.finish()
+        }
+        #expect(try await host.data(for: post(HTTPBodyStream(single, length: 40_000))) == Data(bytes))
+        let array = AsyncStream<[UInt8]> { continuation in
+            continuation.yield(bytes)
+            continuation.finish()
+        }
+        #expect(try await host.data(for: post(HTTPBodyStream(array))) == Data(bytes))
+        for length in [nil, 0] as [Int64?] where kind != .session {
+            #expect(try await host.data(for: post(HTTPBodyStream(SequenceBodyTests.sequence([]), length: length))).isEmpty)
+        }
+    }
+
+    @Test(arguments: TransportKind.allCases, [nil, 2000] as [Int64?])
+    func `H23: an error of the sequence fails the request, and no complete body arrives`(
+        _ kind: TransportKind, _ length: Int64?
+    ) async throws {
+        let bench = try Bench(kind)
+        bench.on("PUT", "/x") { _ in .status(204) }
+        for pieces in [[], [Data(count: 1000)]] {
+            let body = HTTPBodyStream(SequenceBodyTests.sequence(pieces, breaks: true), length: length)
+            let error = try await remoteError { try await bench.host().send(post(body, .put)) }
+            #expect(error.code == .bodyUnreadable && error.underlyingError is Broken && !error.isRetryable)
+        }
+        let unmade = HTTPBodyStream { () throws -> AsyncStream<Data> in throw Broken() }
+        #expect(try await remoteError { try await bench.host().send(post(unmade, .put)) }.underlyingError is Broken)
+        if kind.isReal { try await bench.origin.waitUntil { $0.openConnections == 0 } }
+        #expect(bench.asked.isEmpty)
+    }
+
+    @Test(arguments: TransportKind.allCases, [([1000, 500], 1000), ([1500], 1000), ([500], 1000), ([1], 0)] as [([Int], Int64)])
+    func `H23: a stated length is checked before the body is complete`(
+        _ kind: TransportKind, _ lengths: (pieces: [Int], stated: Int64)
+    ) async throws {
+        let bench = try Bench(kind)
+        bench.on("POST", "/x") { _ in .status(204) }
+        let pieces = lengths.pieces.map { Data(count: $0) }
+        let body = HTTPBodyStream(SequenceBodyTests.sequence(pieces), length: lengths.stated)
+        let error = try await remoteError { try await bench.host().send(post(body)) }
+        #expect(error.code == .bodyUnreadable)
+        if kind.isReal { try await bench.origin.waitUntil { $0.openConnections == 0 } }
+        #expect(bench.asked.isEmpty)
+    }
+
+    @Test func `H23: a negative length is refused before anything is sent`() async throws {
+        let bench = try Bench(.memory)
+        let body = HTTPBodyStream(SequenceBodyTests.sequence([]), length: -1)
+        let error = try await remoteError { try await bench.host().send(post(body)) }
+        #expect((error.underlyingError as? RouteFault)?.code == .invalidOption)
+        #expect(bench.memory?.requests.isEmpty == true)
+    }
+
+    @Test(arguments: TransportKind.allCases, [true, false])
+    func `H7, H23: only a sequence that can be made again is sent again`(_ kind: TransportKind, _ isMade: Bool) async throws {
+        let bench = try Bench(kind)
+        bench.on("PUT", "/x", inTurn: .status(503), .redirect(to: "/y", status: 307))
+        bench.on("PUT", "/y") { .data($0.body) }
+        let whole = Data("abc".utf8)
+        let made = WatchedState(0)
+        let body =
+            isMade
+            ? HTTPBodyStream { () -> AsyncThrowingStream<Data, any Error> in
+                made.update { $0 += 1 }
+                return SequenceBodyTests.sequence([whole])
+            } : HTTPBodyStream(SequenceBodyTests.sequence([whole]))
+        let host = bench.host { $0.random = { 0 } }
+        let route = post(body, .put)
+        if isMade {
+            #expect(try await host.data(for: route) == whole)
+            #expect(made.current == 3 && bench.asked.map(\.body) == [whole, whole, whole])
+        } else {
+            #expect(try await remoteError { try await host.send(route) }.attempts == 1)
+            #expect(bench.asked.map(\.body) == [whole])
+        }
+    }
+
+    #if os(Linux)
+    /// Chunks of 1 MiB without an end.
+    private struct Endless: AsyncSequence, Sendable {
+        let ended = WatchedState(false)
+        let calls = WatchedState(0)
+
+        final class Iterator: AsyncIteratorProtocol {
+            let sequence: Endless
+            init(_ sequence: Endless) { self.sequence = sequence }
+            deinit { sequence.ended.update { $0 = true } }
+
+            func next() async -> Data? {
+                sequence.calls.update { $0 += 1 }
+                return Data(count: 1 << 20)
+            }
+        }
+
+        func makeAsyncIterator() -> Iterator { Iterator(self) }
+    }
+
+    @Test(arguments: RealTransport.available)
+    func `H23: a sequence waits for the connection, and ends with the request`(_ transport: RealTransport) async throws {
+        let gate = DispatchSemaphore(value: 0)
+        defer { gate.signal() }
+        let server = try RawServer { connection in
+            _ = connection.readHead()
+            // The body stays in the buffers of the sockets.
+            gate.wait()
+        }
+        let host = try transport.host(server.port) { $0.retry = .never }
+        let endless = Endless()
+        let task = Task { [route = post(HTTPBodyStream(endless))] in try await host.send(route) }
+        try await until("the body is sent") { endless.calls.current > 2 }
+        try await leaveIdle(seconds: 1)
+        #expect(endless.calls.current < 64)
+        #expect(!endless.ended.current)
+        task.cancel()
+        #expect(try await remoteError { try await task.value }.code == .cancelled)
+        try await until("the sequence ends") { endless.ended.current }
+    }
+
+    @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
+    func `H23: sequences that wait for their next chunk hold no threads`() async throws {
+        let origin = try LoopbackOrigin { .text("\($0.body.count)") }
+        let host = try RealTransport.curl.host(origin.port) { $0.limits.concurrentExchanges = 200 }
+        // More than the system has threads for work that blocks.
+        let silent = (0..<100).map { _ in AsyncStream<Data>.makeStream() }
+        let tasks = silent.map { pair in
+            Task { [route = post(HTTPBodyStream(pair.stream, length: 1))] in try await host.data(for: route) }
+        }
+        try await origin.waitUntil { $0.acceptedConnections >= 100 }
+        let parts = Parts([Data(count: 10)])
+        let blocking = HTTPBodyStream(length: 10, isReplayable: false) { { _ in parts.next() } }
+        #expect(try await host.data(for: post(blocking)) == Data("10".utf8))
+        for pair in silent {
+            pair.continuation.yield(Data(count: 1))
+            pair.continuation.finish()
+        }
+        for task in tasks { #expect(try await task.value == Data("1".utf8)) }
+    }
+    #endif
+}

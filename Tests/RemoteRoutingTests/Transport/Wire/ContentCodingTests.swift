@@ -1,0 +1,117 @@
+#if os(Linux)
+import Foundation
+import LoopbackOrigin
+import RemoteHTTP
+import RemoteRouting
+import StoreCore
+import Testing
+import Trials
+
+/// Bodies with the content codings `br` and `zstd`; `GzipTests` checks gzip.
+@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(hangMinutes)))
+struct ContentCodingTests {
+    private static let codings = [ContentCoding.br, .zstd].filter(\.isAvailable)
+    private static let text = Data("hello, hello, hello, hello".utf8)
+
+    /// Returns the coded text.
+    private func body(_ coding: ContentCoding) throws -> [UInt8] {
+        let base64 = coding == .br ? "GxkA+I2Ubt5ECVKGlmwsbzFPJLDjAA==" : "KLUv/QRobQAAOGhlbGxvLCABAEqKEY+ZUzc="
+        return [UInt8](try #require(Data(base64Encoded: base64)))
+    }
+
+    /// Returns a short body that decodes to 32 MiB of zeros.
+    private func bomb(_ coding: ContentCoding) throws -> [UInt8] {
+        guard coding == .br else { return zeros(blocks: 256, windowLog: 23) }
+        let base64 = "y///PwAkAOKxQHLv//j//weABEAcFoDu/R////8AkACIwwLQvf/L//8/ABIAcVgAuvd/"
+        return [UInt8](try #require(Data(base64Encoded: base64)))
+    }
+
+    /// Returns a zstd frame of blocks that each repeat one byte 131 072 times.
+    private func zeros(blocks: Int, windowLog: UInt8) -> [UInt8] {
+        let head: [UInt8] = [0x28, 0xB5, 0x2F, 0xFD, 0, (windowLog - 10) << 3]
+        return (1...blocks).reduce(into: head) { $0 += [$1 == blocks ? 3 : 2, 0, 0x10, 0] }
+    }
+
+    private func decode(_ bytes: [UInt8], _ coding: ContentCoding, pieces: Int = 1) throws -> Data {
+        let inflater = try #require(Inflater(coding))
+        var whole = Data()
+        for start in stride(from: 0, to: bytes.count, by: pieces) {
+            inflater.push(Data(bytes[start..<min(bytes.count, start + pieces)]))
+            while let piece = try inflater.next() { whole.append(piece) }
+        }
+        try inflater.finish()
+        return whole
+    }
+
+    private func origin(_ bytes: [UInt8], _ coding: ContentCoding, chunked: Bool = false) throws -> LoopbackOrigin {
+        try LoopbackOrigin { _ in
+            var response = LoopbackOrigin.Response.data(Data(bytes)).setting("Content-Encoding", to: coding.rawValue)
+            if chunked { response.framing = .chunked(bytes: 5) }
+            return response
+        }
+    }
+
+    @Test func `H24: only codings with a library are offered`() {
+        let decodable = ContentCoding.allCases.filter { Inflater($0) != nil }.map(\.rawValue)
+        #expect(ContentCoding.offer == (decodable.isEmpty ? "identity" : decodable.joined(separator: ", ")))
+    }
+
+    @Test(arguments: codings, [1, 2, 7, 1000])
+    func `H24: a body is decoded, in chunks of any size`(_ coding: ContentCoding, _ pieces: Int) throws {
+        let body = try self.body(coding)
+        #expect(try decode(body, coding, pieces: pieces) == ContentCodingTests.text)
+        #expect(try decode([], coding, pieces: pieces).isEmpty)
+        #expect(try decode(bomb(coding), coding, pieces: pieces) == Data(count: 32 << 20))
+        // Only zstd has several members.
+        let twice = try? decode(body + body, coding, pieces: pieces)
+        #expect(twice == (coding == .zstd ? ContentCodingTests.text + ContentCodingTests.text : nil))
+    }
+
+    @Test(arguments: codings)
+    func `H24: a body that is truncated at any byte, malformed or too long is an error`(_ coding: ContentCoding) throws {
+        let body = try self.body(coding)
+        for count in 1..<body.count {
+            #expect(throws: TransportFailure.self, "cut behind \(count) bytes") { try decode(Array(body[..<count]), coding) }
+        }
+        for malformed in [body + [0x61], Array("not coded at all".utf8), [UInt8](repeating: 0xFF, count: 50)] {
+            #expect(throws: TransportFailure.self) { try decode(malformed, coding) }
+        }
+    }
+
+    @Test(.enabled(if: ContentCoding.zstd.isAvailable, "libzstd is missing"), arguments: [UInt8(17), 23, 24, 27, 41])
+    func `H8, H24: a zstd window over 8 MiB is refused`(_ windowLog: UInt8) throws {
+        let data = try? decode(zeros(blocks: 1, windowLog: windowLog), .zstd)
+        #expect((data != nil) == (windowLog <= 23))
+    }
+
+    @Test(arguments: codings, [true, false])
+    func `H24: responses with an offered coding are decoded, and truncated ones are errors`(
+        _ coding: ContentCoding, _ chunked: Bool
+    ) async throws {
+        let body = try self.body(coding)
+        let whole = try origin(body, coding, chunked: chunked)
+        #expect(try await RealTransport.curl.host(whole.port).data(for: Route(path: "/x")) == ContentCodingTests.text)
+        #expect(whole.requests.first?.headers["Accept-Encoding"]?.contains(coding.rawValue) == true)
+        for count in [1, body.count - 1] {
+            let cut = try origin(Array(body[..<count]), coding, chunked: chunked)
+            let host = try RealTransport.curl.host(cut.port) { $0.retry = .never }
+            #expect(try await remoteError { _ = try await host.data(for: Route(path: "/x")) }.code == .protocolViolation)
+            let streamed = try await remoteError { for try await _ in try await host.bytes(for: Route(path: "/x")) {} }
+            #expect(streamed.code == .protocolViolation)
+        }
+    }
+
+    @Test(arguments: codings)
+    func `H8, H24: the limit of a response counts decoded bytes, and a stream decodes what is read`(_ coding: ContentCoding) async throws {
+        let origin = try self.origin(try bomb(coding), coding)
+        let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
+        #expect(try await remoteError { _ = try await host.data(for: Route(path: "/x")) }.code == .bodyTooLarge)
+        var count = 0
+        for try await piece in try await host.bytes(for: Route(path: "/x")) {
+            #expect(piece.count <= 65_536)
+            count += piece.count
+        }
+        #expect(count == 32 << 20)
+    }
+}
+#endif
