@@ -102,7 +102,7 @@ struct DiskFormatTests {
         try await checkNext(format, after: found.values, "zeros")
     }
 
-    /// A flipped bit may turn a note into that of another holder, whose lease no lock confirms.
+    /// A flipped bit may turn a note into that of another holder. No lock confirms such a lease.
     @Test func `D5: the cut or changed note of a holder that has ended delays no lease`() async throws {
         let cacher = FileCacher<Int, Int>(directory: place.url, sharing: .processes)
         func granted(_ comment: Comment) async throws -> Lease {

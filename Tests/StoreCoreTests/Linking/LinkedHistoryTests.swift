@@ -25,7 +25,7 @@ private struct LinkedHistory {
         var stamp: Int
     }
 
-    /// The cachers of one launch, whose memory ends with it.
+    /// The cachers of one launch. Their memory ends with it.
     struct Cachers {
         let articles: TieredCacher<GatedCacher<Int, Article>>
         let feed: TieredCacher<GatedCacher<String, [Article]>>

@@ -186,6 +186,9 @@ enum LinkedLife {
         let library = Library(directory, origin)
         try await library.load()
         library.observe()
+        // What the last process has not saved of its lists is saved before a removal can make it the only copy.
+        _ = await library.shown()
+        try await library.waitUntilSaved()
         say("started")
         for serial in (first + 1)... {
             try await change(library, origin, serial)

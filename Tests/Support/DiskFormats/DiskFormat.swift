@@ -18,7 +18,7 @@ public struct DiskFormat: Sendable, CustomStringConvertible {
     public static let leaseNote = DiskFormat(kind: .note)
     fileprivate static let leaseName = "1.lease"
 
-    /// Every kind whose values are complete or absent.
+    /// Every kind that keeps its values complete or absent.
     public static let all: [DiskFormat] = {
         var kinds = LogFormat.all.map { Kind.log($0) }
         kinds += SealedFile.all.map { .sealed($0) }
