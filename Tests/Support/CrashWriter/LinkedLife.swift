@@ -47,7 +47,7 @@ private final class ArticleOrigin: Sendable {
     func has(_ id: Int) -> Bool { articles.withLock { $0[id] != nil } }
     func add(_ article: Article) { articles.withLock { $0[article.id] = article } }
     func remove(_ id: Int) { articles.withLock { $0[id] = nil } }
-    func like(_ id: Int, _ serial: Int) { articles.withLock { $0[id]?.likes = serial } }
+    func like(_ id: Int, _ serial: Int) { articles.withLock { articles -> Void in articles[id]?.likes = serial } }
 
     func rename(_ id: Int, _ serial: Int) {
         articles.withLock { articles in
