@@ -1,3 +1,4 @@
+import Foundation
 import StoreCoreTesting
 import Testing
 import Trials
@@ -6,13 +7,13 @@ import Trials
 
 /// Random histories over an entity store, two keys of a feed, and search results, against a model of one dictionary of stamped values.
 ///
-/// `STOREHOUSE_SEEDS=N` runs N of them.
+/// `STOREHOUSE_SEEDS=N` runs N of them. Every third one has no disk, so it has no restarts, evictions and failing loads.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct LinkedHistoryTests {
-    @Test func `E1, E2, E3: random histories leave all stores with the newest value of each field`() async throws {
+    @Test func `E1, E2, E3, E5, E7, E8, E10: random histories leave all stores with the newest value of each field`() async throws {
         for seed in seeds(UInt64(2_000), quick: 12, sanitized: 12) {
             var history = LinkedHistory(seed: seed)
-            try await history.run(steps: 25)
+            try await history.run(steps: 30)
         }
     }
 }
@@ -24,17 +25,43 @@ private struct LinkedHistory {
         var stamp: Int
     }
 
-    let world = LinkedWorld()
+    /// The cachers of one launch. Their memory ends with it.
+    struct Cachers {
+        let articles: TieredCacher<GatedCacher<Int, Article>>
+        let feed: TieredCacher<GatedCacher<String, [Article]>>
+        let search: TieredCacher<GatedCacher<String, [Finding]>>
+
+        init() {
+            articles = TieredCacher(over: GatedCacher(recordsCalls: false))
+            feed = TieredCacher(over: GatedCacher(recordsCalls: false))
+            search = TieredCacher(over: GatedCacher(recordsCalls: false))
+        }
+
+        /// Makes the cachers of the next launch.
+        init(after last: Cachers) {
+            articles = TieredCacher(over: last.articles.backing)
+            feed = TieredCacher(over: last.feed.backing)
+            search = TieredCacher(over: last.search.backing)
+        }
+    }
+
+    var world: LinkedWorld
+    /// The cachers; `nil` if the history has no disk.
+    var cachers: Cachers?
     var random: SplitMix
     let seed: UInt64
     var log: [String] = []
     var now = 0
     var titles: [Int: Value] = [:]
     var texts: [Int: Value] = [:]
-    /// The keys of entities with content.
+    /// The times of removals, before which no row is shown.
+    var removals: [Int: Int] = [:]
+    /// The keys of all entities, and of those with content.
+    var ids = Array(0..<5)
     var known: Set<Int> = []
-    var loaded: Set<String> = []
-    var isSearched = false
+    /// The rows of the loaded lists and of the search.
+    var lists: [String: [Int]] = [:]
+    var found: [Int]?
     /// The held fetches: a list or an entity, and the start.
     var feedFetch: (key: String, start: Int, task: Task<Void, Never>)?
     var entityFetch: (id: Int, start: Int, task: Task<Void, Never>)?
@@ -44,12 +71,21 @@ private struct LinkedHistory {
     init(seed: UInt64) {
         self.seed = seed
         random = SplitMix(seed: seed)
+        let cachers = seed.isMultiple(of: 3) ? nil : Cachers()
+        self.cachers = cachers
+        world = Self.world(cachers)
+    }
+
+    private static func world(_ cachers: Cachers?) -> LinkedWorld {
+        guard let cachers else { return LinkedWorld() }
+        return LinkedWorld(articles: cachers.articles, feed: cachers.feed, search: cachers.search)
     }
 
     mutating func run(steps: Int) async throws {
         try await fetchFeed("a")
         for _ in 0..<steps {
-            try await step()
+            now += 1
+            if random.below(2) == 0 { try await change() } else { try await disturb() }
             try await check()
         }
         try await endFeedFetch()
@@ -57,27 +93,48 @@ private struct LinkedHistory {
         try await check()
     }
 
+    // MARK: The model
+
     private mutating func accept(_ id: Int, title: String?, text: String?, at stamp: Int) {
         if let title, stamp > titles[id]?.stamp ?? -1 { titles[id] = Value(text: title, stamp: stamp) }
         if let text, stamp > texts[id]?.stamp ?? -1 { texts[id] = Value(text: text, stamp: stamp) }
     }
 
+    /// The entities of a list that was requested at a time.
+    private mutating func accept(_ list: Range<Int>, at stamp: Int) -> [Int] {
+        let shown = list.filter { removals[$0] ?? -1 < stamp }
+        for id in shown { accept(id, title: "t\(stamp)", text: "x\(stamp)", at: stamp) }
+        return shown
+    }
+
     private func fresh(_ id: Int, _ stamp: Int) -> Article { Article(id: id, title: "t\(stamp)", text: "x\(stamp)") }
 
-    private mutating func step() async throws {
-        now += 1
-        let id = random.below(3)
+    private mutating func note(_ step: String) { log.append("\(now): \(step)") }
+
+    // MARK: Changes and fetches
+
+    private mutating func change() async throws {
+        let id = ids[random.below(ids.count)]
         let key = random.below(2) == 0 ? "a" : "b"
-        switch random.below(10) {
+        let title = "t\(now)"
+        let hasRow = lists[key]?.contains(id) == true
+        switch random.below(12) {
         case 0:
             guard entityFetch?.id != id else { return }
             note("update \(id)")
             await world.articles[id].update(fresh(id, now))
-            accept(id, title: "t\(now)", text: "x\(now)", at: now)
+            accept(id, title: title, text: "x\(now)", at: now)
             known.insert(id)
         case 1:
             guard feedFetch == nil else { return }
             try await fetchFeed(key)
+            guard random.below(2) == 0 else { return }
+            note("page of \(key)")
+            world.feedOrigin.enqueue(.page((3..<5).map { fresh($0, now) }))
+            guard await world.feed[key].requestNextData() == .loaded else { throw failure("no page of \(key)") }
+            feedFetches += 1
+            let rows = accept(3..<5, at: now)
+            lists[key]? += rows
         case 2:
             guard feedFetch == nil else { return }
             note("begin feed \(key)")
@@ -96,51 +153,68 @@ private struct LinkedHistory {
             entityFetches += 1
             try await world.origin.started(count: entityFetches)
         case 5: try await endEntityFetch()
-        case 6:
-            note("search")
-            world.searchOrigin.enqueue(.page((0..<3).map { Finding(articleID: $0, title: "t\(now).\($0)") }))
-            await world.search["swift"].refresh()
-            for id in 0..<3 { accept(id, title: "t\(now).\(id)", text: nil, at: now) }
-            isSearched = true
+        case 6: await fetchSearch()
         case 7:
-            guard loaded.contains(key), feedFetch?.key != key else { return }
+            guard hasRow, feedFetch?.key != key else { return }
             note("change row \(id) of \(key)")
-            let title = "t\(now)"
-            await world.feed[key].update { $0[id].title = title }
+            let isChanged = await world.feed[key].update { rows in
+                for row in rows.indices where rows[row].id == id { rows[row].title = title }
+            }
+            guard isChanged else { throw failure("no list \(key)") }
             accept(id, title: title, text: texts[id]?.text, at: now)
         case 8:
             guard entityFetch?.id != id, known.contains(id) else { return }
             note("mutate \(id)")
-            let title = "t\(now)"
             try await world.articles[id].mutate(optimistically: { $0.title = title }) {}
             accept(id, title: title, text: texts[id]?.text, at: now)
+        case 9:
+            guard entityFetch?.id != id, hasRow else { return }
+            note("mutate row \(id) of \(key)")
+            try await world.feed[key].mutate(element: id, optimistically: { $0.title = title }) {}
+            accept(id, title: title, text: texts[id]?.text, at: now)
+            // The row becomes the content of an entity that had none.
+            known.insert(id)
+        case 10:
+            guard entityFetch?.id != id else { return }
+            note("remove \(id)")
+            try await world.articles.remove(id) {}
+            known.remove(id)
+            (titles[id], texts[id], removals[id]) = (nil, nil, now)
+            lists = lists.mapValues { rows in rows.filter { $0 != id } }
+            found = found?.filter { $0 != id }
         default:
-            guard entityFetch?.id != id, known.contains(id) else { return }
-            note("failed mutation of \(id)")
-            try? await world.articles[id].mutate(optimistically: { $0.title = "failed" }) { throw Offline() }
+            guard entityFetch?.id != id else { return }
+            note("failed changes of \(id)")
+            if known.contains(id) { try? await world.articles[id].mutate(optimistically: { $0.title = "failed" }) { throw Offline() } }
+            if hasRow { try? await world.feed[key].mutate(element: id, optimistically: { $0.title = "failed" }) { throw Offline() } }
+            try? await world.articles.remove(id) { throw Offline() }
         }
     }
 
-    private mutating func note(_ step: String) { log.append("\(now): \(step)") }
-
     private mutating func fetchFeed(_ key: String) async throws {
         note("fetch feed \(key)")
-        world.feedOrigin.enqueue(.page((0..<3).map { fresh($0, now) }))
+        world.feedOrigin.enqueue(.page((0..<3).map { fresh($0, now) }, nextKey: "2"))
         await world.feed[key].refresh()
         feedFetches += 1
-        for id in 0..<3 { accept(id, title: "t\(now)", text: "x\(now)", at: now) }
-        loaded.insert(key)
+        lists[key] = accept(0..<3, at: now)
+    }
+
+    private mutating func fetchSearch() async {
+        note("search")
+        world.searchOrigin.enqueue(.page((0..<5).map { Finding(articleID: $0, title: "t\(now).\($0)") }))
+        await world.search["swift"].refresh()
+        for id in 0..<5 { accept(id, title: "t\(now).\(id)", text: nil, at: now) }
+        found = Array(0..<5)
     }
 
     private mutating func endFeedFetch() async throws {
         guard let (key, start, task) = feedFetch else { return }
         note("end feed \(key)")
         feedFetch = nil
-        world.feedOrigin.enqueue(.page((0..<3).map { fresh($0, start) }))
+        world.feedOrigin.enqueue(.page((0..<3).map { fresh($0, start) }, nextKey: "2"))
         world.feedOrigin.release()
         await task.value
-        for id in 0..<3 { accept(id, title: "t\(start)", text: "x\(start)", at: start) }
-        loaded.insert(key)
+        lists[key] = accept(0..<3, at: start)
     }
 
     private mutating func endEntityFetch() async throws {
@@ -154,29 +228,149 @@ private struct LinkedHistory {
         known.insert(id)
     }
 
+    // MARK: Disturbances
+
+    /// Without held fetches: after a clear or an eviction, an older page may bring back an older row.
+    private mutating func disturb() async throws {
+        guard feedFetch == nil, entityFetch == nil else { return try await change() }
+        let key = random.below(2) == 0 ? "a" : "b"
+        switch random.below(8) {
+        case 0:
+            let id = ids[random.below(ids.count)]
+            note("clear \(id)")
+            await world.articles[id].clear()
+            known.remove(id)
+        case 1:
+            note("clear articles")
+            try await world.articles.clear()
+            known = []
+        case 2:
+            note("clear \(key)")
+            await world.feed[key].clear()
+            lists[key] = nil
+        case 3:
+            note("clear search")
+            await world.search["swift"].clear()
+            found = nil
+        case 4:
+            let seconds = random.below(200) - 100
+            note("move the clock by \(seconds) s")
+            if seconds > 0 { world.time.advance(by: .seconds(seconds)) } else { world.time.shiftDate(by: .seconds(seconds)) }
+        case 5:
+            let choice = random.below(8)
+            note("evict \(choice)")
+            if choice & 1 == 0 { cachers?.articles.trim(to: 0) }
+            if choice & 2 == 0 { cachers?.feed.trim(to: 0) }
+            if choice & 4 == 0 { cachers?.search.trim(to: 0) }
+        case 6:
+            if random.below(2) == 0 { try await restart() } else { try await failLoads(key) }
+        default: try await create(in: key)
+        }
+    }
+
+    private mutating func restart() async throws {
+        guard let last = cachers else { return }
+        note("restart")
+        try await world.articles.waitUntilSaved()
+        try await world.feed.waitUntilSaved()
+        try await world.search.waitUntilSaved()
+        let cachers = Cachers(after: last)
+        (self.cachers, world) = (cachers, Self.world(cachers))
+        (feedFetches, entityFetches, removals) = (0, 0, [:])
+        // The clock of the last launch may have been ahead.
+        world.time.advance(by: .seconds(random.below(200)))
+        // The first state of a list waits for its entities.
+        try await checkLists(of: known)
+    }
+
+    /// Fetches while no article can be read.
+    private mutating func failLoads(_ key: String) async throws {
+        guard let cachers else { return }
+        note("failing loads")
+        cachers.articles.trim(to: 0)
+        cachers.articles.backing.fail(.load)
+        if random.below(2) == 0 { try await fetchFeed(key) } else { await fetchSearch() }
+        await readLists()
+        try await checkLists()
+        cachers.articles.backing.recover()
+        let (articles, known) = (world.articles, known)
+        try await until("the articles are read again, seed \(seed)", patience: .seconds(60)) {
+            var isComplete = true
+            for id in known { if await kept({ try await articles[id].requireData(from: .cache) }) == nil { isComplete = false } }
+            return isComplete
+        }
+    }
+
+    /// Creates an article under a temporary key with a row in a list, as the command of an outbox does.
+    private mutating func create(in key: String) async throws {
+        guard lists[key] != nil, ids.count < 8 else { return }
+        let (id, command, engine) = (100 + ids.count, UUID(), world.articles.engine)
+        note("create \(id) in \(key)")
+        let draft = Article(id: -id, title: "draft")
+        engine.knowCommands([command])
+        engine.showCreation(CommandMark(id: command, order: UInt64(now)), of: BoxedKey(-id), BoxedContent(draft))
+        await world.feed[key].update { $0.append(draft) }
+        guard await readList(key)?.last == draft else { throw failure("no row of the created article in \(key)") }
+        await engine.settleCreation(
+            command, from: BoxedKey(-id), to: BoxedKey(id), .response(BoxedContent(fresh(id, now))), first: BoxedContent(draft),
+            moved: {}, saved: { _ in })
+        ids.append(id)
+        known.insert(id)
+        lists[key]?.append(id)
+        accept(id, title: "t\(now)", text: "x\(now)", at: now)
+    }
+
+    // MARK: Checks
+
     private func check() async throws {
-        for key in loaded.sorted() {
-            let rows = try await world.feed[key].requireData()
-            for row in rows { try expect(row.title, row.text, of: row.id, "feed \(key)") }
+        // Articles that are only on disk are read, and lists that are not observed agree at their next read.
+        for id in ids { _ = await readArticle(id) }
+        await readLists()
+        try await checkLists()
+        for id in ids {
+            let article = await readArticle(id)
+            guard known.contains(id) == (article != nil) else { throw failure("entity \(id) has \(article?.title ?? "no content")") }
+            if let article { try expect(article.title, article.text, of: id, "entity") }
         }
-        if isSearched {
-            for row in try await world.search["swift"].requireData() { try expect(row.title, nil, of: row.articleID, "search") }
+    }
+
+    private func readLists() async {
+        for key in ["a", "b"] { _ = await readList(key) }
+        _ = await readSearch()
+    }
+
+    /// Checks the rows of some entities in all lists, and of all if `ids` is `nil`.
+    private func checkLists(of ids: Set<Int>? = nil) async throws {
+        for key in ["a", "b"] {
+            try expect(await readList(key), lists[key], ids, "feed \(key)")
+            if let hit = world.feed.lists.hit(key) { try expect(hit, lists[key], ids, "hit of feed \(key)") }
         }
-        for id in known.sorted() {
-            let article = try await world.articles[id].requireData()
-            try expect(article.title, article.text, of: id, "entity")
-        }
+        let rows = await readSearch()
+        guard rows?.map(\.id) == found else { throw failure("search has \(rows?.map(\.id) ?? []), expected \(found ?? [])") }
+        for row in rows ?? [] where ids?.contains(row.articleID) ?? true { try expect(row.title, nil, of: row.articleID, "search") }
+    }
+
+    private func readArticle(_ id: Int) async -> Article? { await kept { try await world.articles[id].requireData(from: .cache) } }
+    private func readList(_ key: String) async -> [Article]? { await kept { try await world.feed[key].requireData(from: .cache) } }
+    private func readSearch() async -> [Finding]? { await kept { try await world.search["swift"].requireData(from: .cache) } }
+
+    private func expect(_ rows: [Article]?, _ expected: [Int]?, _ ids: Set<Int>?, _ place: String) throws {
+        guard rows?.map(\.id) == expected else { throw failure("\(place) has \(rows?.map(\.id) ?? []), expected \(expected ?? [])") }
+        for row in rows ?? [] where ids?.contains(row.id) ?? true { try expect(row.title, row.text, of: row.id, place) }
     }
 
     private func expect(_ title: String, _ text: String?, of id: Int, _ place: String) throws {
         guard title == titles[id]?.text, text == nil || text == texts[id]?.text else {
-            throw Failure(
-                description: """
-                    seed \(seed), \(place), entity \(id): \(title) \(text ?? ""), expected \(titles[id]?.text ?? "") \(texts[id]?.text ?? "")
-                    \(log.joined(separator: "\n"))
-                    """)
+            throw failure("\(place), entity \(id): \(title) \(text ?? ""), expected \(titles[id]?.text ?? "") \(texts[id]?.text ?? "")")
         }
     }
 
+    private func failure(_ text: String) -> Failure { Failure(description: "seed \(seed), \(text)\n\(log.joined(separator: "\n"))") }
+
     struct Failure: Error, CustomStringConvertible { let description: String }
+}
+
+/// Returns content from the cache, also if it is out of date.
+private func kept<Content: Sendable>(_ read: () async throws -> Content) async -> Content? {
+    do { return try await read() } catch { return (error as? StoreError)?.staleContent as? Content }
 }

@@ -57,9 +57,9 @@ func granted(
     return if case .granted(let lease) = try await wait.value(of: "the lease is granted", fileID: fileID, line: line) { lease } else { nil }
 }
 
-/// Adds changes of one key to a shared directory's log, which is compacted when it has more than 2 048.
-func addChanges(_ count: Int, in place: TemporaryDirectory) async throws {
-    let (directory, key) = (SharedDirectory(place.directory), try FileKey(-2))
+/// Adds changes of one key to the log of a shared directory, or of a folder in it; the log is compacted when it has more than 2 048.
+func addChanges(_ count: Int, in place: TemporaryDirectory, _ folder: String = "") async throws {
+    let (directory, key) = (SharedDirectory(Directory(path: place.directory.path + folder)), try FileKey(-2))
     try await directory.perform {
         try directory.transact { transaction throws(StoreError) in
             for _ in 0..<count { _ = try transaction.appendChange(of: key, schema: 1) }

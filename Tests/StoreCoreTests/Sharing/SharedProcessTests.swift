@@ -62,7 +62,7 @@ struct SharedProcessTests {
         #expect(sum >= acknowledged && sum <= acknowledged + kills, "\(sum) of \(acknowledged), with \(kills) kills")
     }
 
-    /// The changes of each of two processes, which exceed the log after ``addChanges(_:in:)`` has filled most of it.
+    /// The changes of each of two processes, which exceed the log after ``addChanges(_:in:_:)`` has filled most of it.
     private static let excess = max(150, rounds(5_000, quick: 150))
 
     @Test func `D4: after several processes have made more changes than the log holds, every key is known to have changed`() async throws {

@@ -42,6 +42,9 @@ enum CrashWriter {
         case "format":
             let mode = arguments.next() ?? ""
             try await FormatModes.run(mode, directory, Array(arguments))
+        case "linked":
+            let mode = arguments.next() ?? ""
+            try await LinkedLife.run(mode, directory, Array(arguments))
         case "life":
             let mode = arguments.next() ?? ""
             try await OutboxLife.run(mode, directory, Array(arguments))

@@ -9,11 +9,16 @@ public struct DiskFormat: Sendable, CustomStringConvertible {
         case log(LogFormat)
         case sealed(SealedFile)
         case record
+        case note
     }
 
     private let kind: Kind
 
-    /// Every kind.
+    /// The note in the file of a lease. It has no checksum and is written in place, so its reader cannot tell every damage.
+    public static let leaseNote = DiskFormat(kind: .note)
+    fileprivate static let leaseName = "1.lease"
+
+    /// Every kind that keeps its values complete or absent.
     public static let all: [DiskFormat] = {
         var kinds = LogFormat.all.map { Kind.log($0) }
         kinds += SealedFile.all.map { .sealed($0) }
@@ -26,11 +31,15 @@ public struct DiskFormat: Sendable, CustomStringConvertible {
         case .log(let format): format.noun
         case .sealed(let format): "a sealed file of kind \(format.temporaryKind)"
         case .record: "a record"
+        case .note: "a note of a lease"
         }
     }
 
     /// Whether a write is kept beside the earlier ones. Otherwise it replaces them.
     public var isLog: Bool { if case .log = kind { true } else { false } }
+
+    /// Whether a reader notices each changed bit.
+    public var hasChecksum: Bool { if case .note = kind { false } else { true } }
 
     /// The values that a start finds.
     public struct Found: Sendable, Hashable {
@@ -50,7 +59,7 @@ public struct DiskFormat: Sendable, CustomStringConvertible {
     public func file(in directory: URL) throws -> URL? {
         let ending = isLog ? "log" : "ed"
         return try FileManager.default.contentsOfDirectory(at: directory, includingPropertiesForKeys: nil)
-            .first { $0.lastPathComponent.hasSuffix(ending) || $0.pathExtension == "record" }
+            .first { $0.lastPathComponent.hasSuffix(ending) || ["record", "lease"].contains($0.pathExtension) }
     }
 
     /// Reads the file as a new start does.
@@ -59,7 +68,14 @@ public struct DiskFormat: Sendable, CustomStringConvertible {
         case .log(let format): try Self.read(format, url)
         case .sealed(let format): try Self.read(format, url)
         case .record: try await Self.readRecord(url)
+        case .note: try Self.readNote(url)
         }
+    }
+
+    private static func readNote(_ url: URL) throws -> Found {
+        let folder = try DirectoryHandle(opening: directory(url))
+        let holder = try folder.flatMap { try LeaseNote.read(leaseName, in: $0).note.holder }
+        return Found(values: holder.map { [Int(clamping: $0)] } ?? [], isDamaged: false)
     }
 
     private static func read(_ format: LogFormat, _ url: URL) throws -> Found {
@@ -114,6 +130,7 @@ public struct DiskFormat: Sendable, CustomStringConvertible {
             case log(SharedLog<Value>)
             case sealed(SealedFile, Directory)
             case record(FileCacher<Int, String>)
+            case note(Directory)
         }
 
         fileprivate let kind: Kind
@@ -126,6 +143,10 @@ public struct DiskFormat: Sendable, CustomStringConvertible {
                 try directory.create()
                 try format.write(Array(Value(number).text.utf8), as: "sealed", in: directory)
             case .record(let cacher): try await cacher.save(CacheRecord(content: Value(number).text, fetchedAt: Date()), param: 0)
+            case .note(let directory):
+                try directory.create()
+                guard let folder = try DirectoryHandle(opening: directory) else { return }
+                try LeaseNote(holder: UInt64(number)).write(to: WritableFile(DiskFormat.leaseName, in: folder, mode: 0o600))
             }
         }
     }
@@ -136,6 +157,7 @@ public struct DiskFormat: Sendable, CustomStringConvertible {
         case .log(let format): Owner(kind: .log(try Self.log(format, url)))
         case .sealed(let format): Owner(kind: .sealed(format, Self.directory(url)))
         case .record: Owner(kind: .record(FileCacher(directory: url)))
+        case .note: Owner(kind: .note(Self.directory(url)))
         }
     }
 }
