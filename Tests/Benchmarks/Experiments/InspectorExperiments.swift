@@ -53,14 +53,14 @@ extension Experiment {
         let page = OpenPage(inspector)
         let count = scale.times(2_500, quick: 1_000)
         return [
-            (.floor, { try await hits(of: plain, beside: count) }),
+            (.floor, { try await timePerHit(of: plain, beside: count) }),
             (
                 .storehouse,
                 {
                     defer { withExtendedLifetime(inspector) {} }
                     let reader = Task { try await page.follow() }
                     defer { reader.cancel() }
-                    return try await hits(of: inspected, beside: count)
+                    return try await timePerHit(of: inspected, beside: count)
                 }
             ),
         ]
@@ -106,7 +106,7 @@ private func stores() async throws -> (Store<Int, Int>, Store<Int, Int>, Inspect
 }
 
 /// Performs 5 000 fetches a second, and hits in the time between; returns the time divided by the number of hits.
-private func hits(of store: Store<Int, Int>, beside fetches: Int) async throws -> [Double] {
+private func timePerHit(of store: Store<Int, Int>, beside fetches: Int) async throws -> [Double] {
     let (watch, start) = (Stopwatch(), ContinuousClock.now)
     var count = 0
     for number in 1...fetches {
