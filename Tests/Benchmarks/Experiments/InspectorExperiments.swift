@@ -87,6 +87,7 @@ extension Experiment {
                 {
                     // A new one for each round, because an inspector uses a listing for a while.
                     let inspector = try await Inspector.start()
+                    defer { withExtendedLifetime(inspector) {} }
                     inspector.attach(store, name: "keys")
                     let page = OpenPage(inspector)
                     return try await perCall(1) { try await page.loadRows() }
