@@ -385,10 +385,27 @@ enum PageScript {
           const parts = [top, facts];
           for (const link of item.links) {
             parts.push(make('h3', `Shows ${link.count} of ${link.store || 'another store'}`));
-            parts.push(make('div', null, 'chips', ...link.keys.map(key => make('span', key))));
+            parts.push(make('div', null, 'chips', ...link.keys.map(key => chip(link.store, key))));
           }
           if (item.record !== null) parts.push(make('h3', item.json ? 'Record' : 'Description'), recordOf(item));
           $('item').replaceChildren(...parts);
+        }
+
+        // Returns a linked key, which leads to its own record if the page shows its store.
+        function chip(store, key) {
+          const subject = overview.subjects.find(subject => subject.kind === 'store' && subject.name === store);
+          if (!subject) return make('span', key);
+          const button = make('button', key);
+          button.type = 'button';
+          button.onclick = () => reveal(subject.id, key, row => row[1] === key);
+          return button;
+        }
+
+        // Shows a subject, and selects a row of it. The end of a long key is cut off.
+        function reveal(subject, key, isRow) {
+          choose(subject, key.replace(/…$/, ''));
+          sought = isRow;
+          $('table').focus();
         }
 
         // Colors names, texts and words of JSON.
@@ -488,13 +505,13 @@ enum PageScript {
             : visible.length > shown.length ? `newest ${shown.length} of ${visible.length}` : `${visible.length} in this time`;
         }
 
-        // Shows the key of a fetch, or the exchange.
+        // Shows the key of a fetch, or an exchange.
         function follow(span) {
           const subject = subjectOf(span.subject);
           if (!subject) return;
-          // The rows of a host are its spans; the end of a long key is cut off.
-          choose(subject.id, subject.kind === 'host' ? '' : span.title.replace(/…$/, ''));
-          sought = row => subject.kind === 'host' ? row[0] === span.id : row[1] === span.title;
+          // The rows of a host are its spans.
+          if (subject.kind === 'host') reveal(subject.id, '', row => row[0] === span.id);
+          else reveal(subject.id, span.title, row => row[1] === span.title);
         }
 
         $('spans').addEventListener('keydown', event => {
@@ -507,7 +524,7 @@ enum PageScript {
             $('spans').setAttribute('aria-activedescendant', `span${chosenSpan}`);
             $(`span${chosenSpan}`)?.scrollIntoView({ block: 'nearest' });
           }
-          if (event.key === 'Enter' && place >= 0) { event.preventDefault(); follow(shownSpans[place]); $('table').focus(); }
+          if (event.key === 'Enter' && place >= 0) { event.preventDefault(); follow(shownSpans[place]); }
         });
 
         setInterval(() => { if (!document.hidden && pausedAt === null) drawSpans(); }, 250);

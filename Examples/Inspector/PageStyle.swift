@@ -154,7 +154,10 @@ enum PageStyle {
         }
         pre .name { color: var(--accent); } pre .text { color: var(--good); } pre .word { color: var(--warn); }
         .chips { display: flex; flex-wrap: wrap; gap: 6px; padding: 0 16px 14px; }
-        .chips span { font: 12px var(--mono); background: var(--raised); border: 1px solid var(--line); border-radius: 5px; padding: 1px 7px; }
+        .chips > * {
+          height: auto; max-width: 100%; overflow-wrap: anywhere; text-align: left; font: 12px var(--mono); background: var(--raised);
+          border: 1px solid var(--line); border-radius: 5px; padding: 1px 7px;
+        }
         .back { display: none; }
 
         @media (max-width: 1100px) {
